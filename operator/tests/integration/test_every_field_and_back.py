@@ -33,7 +33,6 @@ ONCE = ("Checkpoint", "ReplicationAudit")
 
 EXCLUDED = {
     "BookKeeperCluster drain": "another bookie comes with a number of its own, so that not all is as before: test_reconcile_drain.py",
-    r"Scheduled\w+ concurrency": "it has one value",
 }
 """Fields that are not changed here, and why."""
 

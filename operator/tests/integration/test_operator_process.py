@@ -25,7 +25,7 @@ from stage import ZOOKEEPER_ADDRESS, Stage
 
 from herdkeeper.api import ReplicationAudit
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
-from herdkeeper.engine.reconcile import AGAIN_AFTER_ACTIONS_SECONDS
+from herdkeeper.planning import requeue
 from herdkeeper.process.lease import NAME as LEASE
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
@@ -255,7 +255,7 @@ def quiet(operator: Operator, stage: Stage) -> Operator:
         count = operator.metric("herdkeeper_reconcile_total")
         if count != seen[0]:
             seen[:] = [count, time.monotonic()]
-        return time.monotonic() - seen[1] > 2 * AGAIN_AFTER_ACTIONS_SECONDS
+        return time.monotonic() - seen[1] > 2 * requeue.SOON
 
     operator.until(still)
     return operator

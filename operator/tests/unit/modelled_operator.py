@@ -25,7 +25,6 @@ from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.plan import Terms, plan_leaders
 from herdkeeper.herddb.log.seen_pins import LogPin
 from herdkeeper.herddb.state.cluster import NodeTablespace, NodeView
-from herdkeeper.herddb.state.nodes import names_of
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.herddb.tablespace.observe_verdicts import Declared, judged_nodes
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
@@ -194,7 +193,7 @@ class StoredCheckpoints:
 
 
 def pod_of(number: int) -> str:
-    return names_of(DATABASE).pod(number)
+    return DATABASE.names.pod(number)
 
 
 def _number_of(pod: str) -> int:

@@ -9,7 +9,6 @@ from test_plan_herddb import CLUSTER, PODS
 from herdkeeper.clients.world import World
 from herdkeeper.herddb.execute.node_orders import wake_nodes
 from herdkeeper.herddb.observe.cluster import read_nodes
-from herdkeeper.herddb.state.nodes import names_of
 from herdkeeper.planning.actions import WakeNodes
 from herdkeeper.shared.names import ObjectKey
 
@@ -30,7 +29,7 @@ def at(address):
     return objects({("Pod", PODS[0]): {**pod, "status": {**pod["status"], **({"podIP": address} if address else {})}}})
 
 
-BY_NAME = names_of(CLUSTER).host_of(PODS[0])
+BY_NAME = CLUSTER.names.host_of(PODS[0])
 
 
 @pytest.mark.parametrize(("address", "host"), [("10.1.2.3", "10.1.2.3"), ("fd00::7", "[fd00::7]"), (None, BY_NAME), ("", BY_NAME)])

@@ -518,8 +518,8 @@ def test_what_a_checkpoint_shall_be_made_from_is_handed_on(mode, expected):
 
 @pytest.mark.parametrize(
     ("spec", "expected"),
-    [({}, None), ({"full_every": "36h"}, "129600"), ({"full_every": "36h", "mode": "Incremental"}, None)],
-    ids=["as the job does it anyway", "other than the default", "never, since increments are asked for"],
+    [({}, "604800"), ({"full_every": "36h"}, "129600"), ({"full_every": "36h", "mode": "Incremental"}, None)],
+    ids=["a week where nobody says it", "other than the default", "never, since increments are asked for"],
 )
 def test_after_how_long_a_checkpoint_shall_read_the_whole_log_is_handed_on(spec, expected):
     checkpoint = CHECKPOINT.model_copy(update={"spec": CHECKPOINT.spec.model_copy(update=spec)})

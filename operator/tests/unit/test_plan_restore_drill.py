@@ -199,7 +199,7 @@ def test_a_moment_gets_a_checkpoint_of_its_own_first_which_is_restored_once_it_i
 def test_the_longest_name_of_a_schedule_leaves_room_for_those_of_a_drill():
     key = ObjectKey("demo", names.drill_checkpoint("a" * 25, SUNDAY))
     assert len(key.name) == 40
-    assert len(names.checkpoint_names(key).job) <= 57  # a pod's name adds six
+    assert len(names.job_name(key, names.CHECKPOINT_COMPONENT)) <= 57  # a pod's name adds six
     assert len(names.drill_job("a" * 25, SUNDAY)) <= 57
 
 

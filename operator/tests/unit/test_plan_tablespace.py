@@ -17,10 +17,10 @@ from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
 from herdkeeper.herddb.tablespace.place import Place
-from herdkeeper.herddb.tablespace.plan import BARRED_SECONDS
 from herdkeeper.herddb.tablespace.plan import plan_tablespace as plan_with_image
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Annotate, Apply, BarPromotion, ChangeTablespaceRecord, CreateTablespace, SetCopyAside
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -277,7 +277,7 @@ def test_while_a_copy_that_differs_has_to_stay_on_the_list_its_node_is_kept_from
     unled = replace(seen, nodes={**seen.nodes, NODES[0]: (copy("booting", settled=False),)})
     plan = plan_tablespace(known(DIFFERENT), unled)
     assert [type(action) for action in plan.actions] == [BarPromotion]
-    assert (plan.wait and plan.wait.reason, plan.look_again_seconds) == (Reason.REPLICA_DIFFERS, BARRED_SECONDS)
+    assert (plan.wait and plan.wait.reason, plan.look_again_seconds) == (Reason.REPLICA_DIFFERS, requeue.SOON)
 
 
 def test_a_copy_that_is_equal_again_may_lead_by_itself_again():

@@ -19,8 +19,8 @@ from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.expiry import take_away
 from herdkeeper_jobs.archive.segment import Place, oldest_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.encryption.keys import FOLDERS, Key
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below
 from herdkeeper_jobs.termination_message import VARIABLE
 from herdkeeper_jobs.wal.lsn import Lsn

@@ -24,8 +24,8 @@ from herdkeeper.protocol.log_archive import ArchiveProgress, ExpiryOrder, decode
 from herdkeeper_jobs.archive import cli, expiry
 from herdkeeper_jobs.archive.expiry import due, expired, sweep, take_away
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, segments
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import ManifestFile, Position, commit_manifest
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.manifests.manifest import ManifestFile, Position, commit_manifest
 from herdkeeper_jobs.storage.stored_path import StoredPath, remove_file
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -285,7 +285,7 @@ def archiver(archive: Archive, monkeypatch: pytest.MonkeyPatch, *between: Callab
     monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
     where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
     looks = Looks(*between)
-    assert cli.main([*where, "--destination", str(archive.folder.parent.parent), "--claim", "archives", "--every", "60"], looks) == 0
+    assert cli.main([*where, "--destination", str(archive.folder.parent.parent), "--place", "archives", "--every", "60"], looks) == 0
 
 
 def test_the_program_says_that_the_archive_begins_later_before_anything_goes(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:

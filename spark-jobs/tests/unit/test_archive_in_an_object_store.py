@@ -25,7 +25,7 @@ from herdkeeper_jobs.archive.alone import identity_of_archive
 from herdkeeper_jobs.archive.expiry import due, sweep, take_away
 from herdkeeper_jobs.archive.parts import WholeLog, log_parts
 from herdkeeper_jobs.archive.segment import manifest_path, newest_segment, oldest_segment, segments
-from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
+from herdkeeper_jobs.errors import CheckpointRetryable
 from herdkeeper_jobs.storage import object_path
 from herdkeeper_jobs.storage.object_path import ACCESS_KEY_ID, SECRET_ACCESS_KEY, ObjectPath
 from herdkeeper_jobs.storage.stored_path import names_from, stored_path, take_name

@@ -19,9 +19,9 @@ from herdkeeper.codecs.bookkeeper.striping import striping
 from herdkeeper.protocol.audit_finding import FindingKind, Severity
 from herdkeeper_jobs.audit import third_look
 from herdkeeper_jobs.audit.comparison import contradicted
-from herdkeeper_jobs.audit.holding import CopyState, Holding
-from herdkeeper_jobs.audit.inspection import inspect, sums_of_content
-from herdkeeper_jobs.audit.plan import AuditedLedger, AuditTask
+from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.inspection import inspect, sums_of_content
+from herdkeeper_jobs.copies.plan import AuditedLedger, AuditTask
 
 
 def entry(entry_id: int, payload: str = "", lac: int | None = None, length: int | None = None) -> bytes:

@@ -15,11 +15,11 @@ from herdkeeper.codecs.bookkeeper.striping import EntryRange
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.audit import arguments, cli
-from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.on_spark import run_on_spark
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
 from herdkeeper_jobs.audit.schema import holdings_from_table, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError
+from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
 from herdkeeper_jobs.spark_session import (
     SparkConfigurationError,
     SparkSettings,

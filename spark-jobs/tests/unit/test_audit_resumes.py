@@ -24,12 +24,12 @@ from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs import durable_file
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.job import AuditResult, audit
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask, estimated_ledger_bytes
 from herdkeeper_jobs.audit.portion import LEDGERS_AT_ONCE, Counted, Course, Portion, Work, bytes_of_portion, take, what_is_left
 from herdkeeper_jobs.audit.progress import Progress, ProgressRefusedError, RunIdentity
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.scope import Scope
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, MetadataUnavailableError, UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditTask, estimated_ledger_bytes
 from herdkeeper_jobs.termination_message import VARIABLE
 
 RUN = RunIdentity("run-1", "instance-1", AuditDepth.DEEP, "")

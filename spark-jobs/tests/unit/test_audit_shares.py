@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from played_bookie import ledger
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, Segment
-from herdkeeper_jobs.audit.holding import CopyState, Holding
-from herdkeeper_jobs.audit.plan import AuditedLedger, HoldingCheck, holding_checks
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_from_table, holdings_to_batch
 from herdkeeper_jobs.audit.shares import CopiesLostError, Matched, match, segments_of
+from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, holding_checks
 
 NAMES = ("b0", "b1", "b2")
 

@@ -22,10 +22,14 @@ from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.checkpoint.base import BaseUnusable, CheckpointBase, candidates, described
-from herdkeeper_jobs.checkpoint.continuation import Continuation
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
-from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
+from herdkeeper_jobs.checkpoint.reading import open_manifest
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
+from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
+from herdkeeper_jobs.log_source import open_log
+from herdkeeper_jobs.manifests.continuation import Continuation
+from herdkeeper_jobs.manifests.manifest import (
     Identity,
     Manifest,
     Position,
@@ -34,13 +38,9 @@ from herdkeeper_jobs.checkpoint.manifest import (
     manifest_path,
     tablespace_folder,
 )
-from herdkeeper_jobs.checkpoint.moment import Time
-from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
-from herdkeeper_jobs.checkpoint.reading import open_manifest
-from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
-from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.wal.log_state import LogState, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time
 
 KEY = Column("k", ColumnType.LONG, 0, nullable=False)
 BEFORE = TableDefinition("demo", "t", "u1", (KEY, Column("v", ColumnType.STRING, 1)), ("k",), auto_increment=True)

@@ -32,7 +32,7 @@ from herdkeeper_jobs.checkpoint.history import (
 )
 from herdkeeper_jobs.checkpoint.history_files import publish_history, read_listing
 from herdkeeper_jobs.checkpoint.history_report import render_history, what_to_do
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.manifests.manifest import (
     Making,
     Manifest,
     ManifestBase,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper_jobs.checkpoint.moment import Time, parse_moment, stamp
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time, parse_moment, stamp
 
 
 @pytest.mark.parametrize(

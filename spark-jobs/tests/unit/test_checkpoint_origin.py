@@ -22,16 +22,16 @@ from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import origin
 from herdkeeper_jobs.checkpoint.base import BaseRows
-from herdkeeper_jobs.checkpoint.continuation import Continuation
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
-from herdkeeper_jobs.checkpoint.log_source import LogSource
-from herdkeeper_jobs.checkpoint.manifest import Making, ManifestBase, Position, commit_manifest
-from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
 from herdkeeper_jobs.checkpoint.run import chosen_target
 from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.errors import CheckpointRefused
+from herdkeeper_jobs.log_source import LogSource
+from herdkeeper_jobs.manifests.continuation import Continuation
+from herdkeeper_jobs.manifests.manifest import Making, ManifestBase, Position, commit_manifest
 from herdkeeper_jobs.wal.log_state import LogState
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time
 
 SPARK: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
 

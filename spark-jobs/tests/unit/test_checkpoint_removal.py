@@ -14,11 +14,10 @@ from fsspec.implementations.webhdfs import WebHDFS
 from places import all_files, write
 from test_checkpoint_manifest import IDENTITY, manifest, table
 
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import ManifestFile, commit_manifest, read_manifest, report_path, tablespace_folder
-from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
 from herdkeeper_jobs.checkpoint.removal_cli import main
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.manifests.manifest import ManifestFile, commit_manifest, manifests, read_manifest, report_path, tablespace_folder
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import StoredPath, take_name
 

@@ -39,24 +39,24 @@ from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import cli, data_files, file_check, history_files, run, target
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated, KeyUnusable
-from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import Identity
-from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts
 from herdkeeper_jobs.checkpoint.origin import Origin
-from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
+from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated, KeyUnusable
+from herdkeeper_jobs.log_source import open_log
+from herdkeeper_jobs.manifests.manifest import Identity, manifests
 from herdkeeper_jobs.storage import file_system_path
 from herdkeeper_jobs.storage import stored_path as stored_path_module
 from herdkeeper_jobs.storage.object_path import ObjectPath, ObjectWriter
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import parse_moment
 from herdkeeper_jobs.wal.task_log import TaskLog
 
 

@@ -19,11 +19,15 @@ from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, Le
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace
 from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper_jobs import log_source
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError
-from herdkeeper_jobs.checkpoint import cli, log_source
-from herdkeeper_jobs.checkpoint.errors import (
+from herdkeeper_jobs.checkpoint import cli
+from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
+from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest
+from herdkeeper_jobs.errors import (
     CheckpointRefused,
     CheckpointRetryable,
     InvariantViolated,
@@ -31,10 +35,7 @@ from herdkeeper_jobs.checkpoint.errors import (
     LogTruncatedError,
     NotConfirmedYet,
 )
-from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
-from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
-from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
-from herdkeeper_jobs.checkpoint.run import CheckpointRequest
+from herdkeeper_jobs.log_source import LogSource, open_log
 from herdkeeper_jobs.wal.lsn import Lsn
 
 TABLESPACE = TablespaceRecord("0ab", "demo", "n0", ("n0", "n1"), 1, 60000)

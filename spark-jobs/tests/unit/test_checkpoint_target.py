@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from herdkeeper_jobs.checkpoint import node_http, target
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
-from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts, NotCounted, NotHeld
 from herdkeeper_jobs.checkpoint.target import TargetRequest, choose_target
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time
 
 
 @dataclass

@@ -12,9 +12,9 @@ from test_replication_audit import PlayedCatalog, full, versioned
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, Segment
 from herdkeeper.codecs.bookkeeper.share import Place, read_record, record_of, share_of
 from herdkeeper_jobs.audit import read_back_cli
-from herdkeeper_jobs.audit.plan import AuditBudget
 from herdkeeper_jobs.audit.read_back import ReadBack, read_back
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
+from herdkeeper_jobs.copies.plan import AuditBudget
 
 OLD, NEW = ("b0", "gone", "b2"), ("b0", "b1", "b2")
 BUDGET = AuditBudget(cores=2, timeout_seconds=2.0)

@@ -24,12 +24,12 @@ from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper_jobs.checkpoint import cli as checkpoint_cli
 from herdkeeper_jobs.checkpoint.base import stored_rows
 from herdkeeper_jobs.checkpoint.data_files import verify_files, write_tables
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
-from herdkeeper_jobs.checkpoint.manifest import read_manifest, read_outline
 from herdkeeper_jobs.checkpoint.reading import open_latest
 from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
 from herdkeeper_jobs.encryption.keys import FOLDERS
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.manifests.manifest import read_manifest, read_outline
 from herdkeeper_jobs.restore import cli
 from herdkeeper_jobs.restore.chunks import row_groups
 from herdkeeper_jobs.restore.source import open_source
@@ -143,7 +143,7 @@ def test_a_checkpoint_that_can_not_be_encrypted_is_refused_before_anything_is_re
 
 def test_a_key_that_only_a_task_lacks_ends_the_job_for_good_as_it_does_in_the_driver() -> None:
     """Executors whose pods lack what the driver's has."""
-    raised = "Job aborted: Traceback\n  herdkeeper_jobs.checkpoint.errors.KeyUnusable: f is encrypted with the key 'a'\n"
+    raised = "Job aborted: Traceback\n  herdkeeper_jobs.errors.KeyUnusable: f is encrypted with the key 'a'\n"
     assert outcome_of_tasks(raised, ("InvariantViolated",)) is JobOutcome.CONFIGURATION_REFUSED
     assert outcome_of_tasks(raised.replace("KeyUnusable", "InvariantViolated"), ("InvariantViolated",)) is JobOutcome.INVARIANT_VIOLATED
     assert outcome_of_tasks("OSError: reset by peer", ("InvariantViolated",)) is JobOutcome.RETRYABLE

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from secret_keys import MountedSecret
 
 from herdkeeper.protocol.encryption_key import NoKeyError, decode_key
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.encryption.keys import FOLDERS, Key, Keyring, SealedBy, key_at, keyring
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
 
 
 @given(st.binary(min_size=32, max_size=32))

@@ -30,19 +30,19 @@ from herdkeeper.codecs.herddb.record import encode_row
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper_jobs.checkpoint import follower_base
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource, load_tables, take_tables
 from herdkeeper_jobs.checkpoint.follower_stream import read_stream
-from herdkeeper_jobs.checkpoint.manifest import Encryption, Manifest, commit_manifest
-from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.origin import Mode
-from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
+from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.manifests.manifest import Encryption, Manifest, commit_manifest, manifests
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import parse_moment
 from herdkeeper_jobs.wal.timeline import Timeline
 
 INDEX = IndexDefinition("demo", "by_w", "i1", "an older name", "hash", (("w", 2, 2),))

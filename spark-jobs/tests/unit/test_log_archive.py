@@ -27,9 +27,9 @@ from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.parts import LogParts, WholeLog, archive_partitions, live_partitions, log_parts, read_archived
 from herdkeeper_jobs.archive.segment import Place, newest_segment, oldest_segment, read_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings, read_partition
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped, NotConfirmedYet
-from herdkeeper_jobs.checkpoint.log_source import LogSource
-from herdkeeper_jobs.checkpoint.manifest import Identity
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped, NotConfirmedYet
+from herdkeeper_jobs.log_source import LogSource
+from herdkeeper_jobs.manifests.manifest import Identity
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_file
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn

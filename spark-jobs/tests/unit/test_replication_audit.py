@@ -17,14 +17,14 @@ from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, striping
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
-from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit
 from herdkeeper_jobs.audit.look import TaskRunner
 from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, AuditTask
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.copies.check import check_copies
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, AuditTask
 
 NAMES = ("b0", "b1", "b2")
 Read = VersionedMetadata | UndecodableMetadata

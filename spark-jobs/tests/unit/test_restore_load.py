@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
 
 from herdkeeper.sql.errors import ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore.chunks import Chunk, RowGroup, row_groups, rows_per_chunk
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 from herdkeeper_jobs.restore.load import Batch, ChunkLoader, load_group
@@ -176,7 +176,7 @@ def test_the_chunks_of_a_row_group_are_all_of_its_rows_in_order(rows: int, size:
 
 @pytest.mark.parametrize(("rows", "size", "expected"), [(100, 100, 20), (100, 10_000, 10), (3, 10_000_000, 1)])
 def test_large_rows_go_in_smaller_transactions(rows: int, size: int, expected: int) -> None:
-    from herdkeeper_jobs.checkpoint.manifest import ManifestFile
+    from herdkeeper_jobs.manifests.manifest import ManifestFile
 
     assert rows_per_chunk(ManifestFile(path="f", rows=rows, size=size, hash=""), 20, 1000) == expected
 

@@ -36,29 +36,30 @@ from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, Segment
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import origin, run
 from herdkeeper_jobs.checkpoint.base import BaseRows
-from herdkeeper_jobs.checkpoint.continuation import Continuation
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
-from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.checkpoint.origin import Search, choose_origin
+from herdkeeper_jobs.checkpoint.reading import open_manifest
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, Order, run_checkpoint
+from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
+from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.log_source import open_log
+from herdkeeper_jobs.manifests.continuation import Continuation
+from herdkeeper_jobs.manifests.manifest import (
     ENCRYPTED_VERSION,
     CommittedManifest,
     Manifest,
     Position,
     commit_manifest,
     manifest_path,
+    manifests,
     read_manifest,
 )
-from herdkeeper_jobs.checkpoint.moment import parse_moment
-from herdkeeper_jobs.checkpoint.origin import Search, choose_origin
-from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
-from herdkeeper_jobs.checkpoint.run import CheckpointRequest, Order, run_checkpoint
-from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
-from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.restore import moment
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.moment import Moment, MomentSource, checkpoint_of_moment, left_out_of, parse_restored_moment
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import parse_moment
 
 STATES: dict[str, dict[int, str]] = {
     "3,1": {1: "a"},

@@ -30,6 +30,7 @@ from herdkeeper.api.resource import (
     unchanged_class,
     unchanged_optional,
 )
+from herdkeeper.shared.names import BookKeeperNames
 
 MOST = 2**31 - 1
 """BookKeeper reads some numbers of its configuration into 32 bits, and does not start with a larger one."""
@@ -300,3 +301,8 @@ class BookKeeperCluster(Resource):
 
     spec: BookKeeperClusterSpec
     status: BookKeeperClusterStatus | None = None
+
+    @property
+    def names(self) -> BookKeeperNames:
+        """The names of its objects."""
+        return BookKeeperNames(self.key)

@@ -37,7 +37,7 @@ Moment = Annotated[
 ]
 """A time with its offset (RFC 3339)."""
 FULL_EVERY = "7d"
-"""Of a Checkpoint that does not say; its job has the same."""
+"""Of a Checkpoint that does not say."""
 
 
 class Lsn(Model):

@@ -32,6 +32,7 @@ from herdkeeper.api.resource import (
     unchanged_optional,
     unchanged_volume,
 )
+from herdkeeper.shared.names import HerdDBNames
 
 LEAST_LEDGER_SIZE = "16Ki"
 
@@ -237,3 +238,8 @@ class HerdDBCluster(Resource):
 
     spec: HerdDBClusterSpec
     status: HerdDBClusterStatus | None = None
+
+    @property
+    def names(self) -> HerdDBNames:
+        """The names of its objects."""
+        return HerdDBNames(self.key)

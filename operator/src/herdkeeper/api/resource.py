@@ -7,6 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from herdkeeper.shared.names import ObjectKey
+
 GROUP = "herdkeeper.io"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
@@ -234,6 +236,11 @@ class Resource(BaseModel):
     status: Any = None
     ignored: tuple[str, ...] = Field(default=(), exclude=True)
     unread: dict[str, Any] = Field(default_factory=dict, exclude=True)
+
+    @property
+    def key(self) -> ObjectKey:
+        """Its namespace and name."""
+        return ObjectKey(self.metadata.namespace, self.metadata.name)
 
     @property
     def unread_fields(self) -> tuple[str, ...]:

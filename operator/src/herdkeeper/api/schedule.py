@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -48,9 +48,8 @@ class Timing(Begin, Times):
 
 
 class Schedule(Timing):
-    """When runs are made, and which are kept."""
+    """When runs are made, and which are kept. What becomes due while a run is not over is left out."""
 
-    concurrency: Literal["Forbid"] = Field("Forbid", description="Forbid: what becomes due while a run is not over is left out.")
     failed_history_limit: int = Field(3, ge=1, le=100, description="How many failed runs are kept.")
 
 

@@ -32,6 +32,7 @@ from herdkeeper.api.resource import (
 )
 from herdkeeper.api.schedule import FIVE_FIELDS, Begin, CronExpression, Duration, TimeZone, five_fields
 from herdkeeper.shared import names
+from herdkeeper.shared.names import TablespaceNames
 
 _MARK = re.compile(r"(\S+) by (\S*?)( filled)?")
 
@@ -580,6 +581,11 @@ class Tablespace(Resource):
 
     spec: TablespaceSpec
     status: TablespaceStatus | None = None
+
+    @property
+    def names(self) -> TablespaceNames:
+        """The names of its objects."""
+        return TablespaceNames(self.key)
 
     @property
     def sql_name(self) -> str:

@@ -27,6 +27,7 @@ from herdkeeper.api.resource import (
     least_memory,
     unchanged_volume,
 )
+from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.quorum import SAFE_SIZE
 
 
@@ -116,3 +117,8 @@ class ZooKeeperCluster(Resource):
 
     spec: ZooKeeperClusterSpec
     status: ZooKeeperClusterStatus | None = None
+
+    @property
+    def names(self) -> ZooKeeperNames:
+        """The names of its objects."""
+        return ZooKeeperNames(self.key)

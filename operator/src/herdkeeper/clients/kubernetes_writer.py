@@ -110,7 +110,7 @@ class KubernetesWriter:
 
     def write_status(self, resource: Resource, status: Json) -> None:
         """Server-side apply of the whole status, by a manager of its own. A resource that is gone is no error."""
-        key = ObjectKey(resource.metadata.namespace, resource.metadata.name)
+        key = resource.key
         body = {
             "apiVersion": API_VERSION,
             "kind": resource.KIND,
@@ -140,7 +140,7 @@ class KubernetesWriter:
             return False
         if refusal.status == 404:
             return True
-        key = ObjectKey(resource.metadata.namespace, resource.metadata.name)
+        key = resource.key
         try:
             found = self._client.resources.get(api_version=API_VERSION, kind=resource.KIND).get(
                 name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent

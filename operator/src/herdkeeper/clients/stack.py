@@ -57,7 +57,7 @@ def users_disturbed(ensemble: ObjectKey, world: World) -> str | None:
 
 def servers_disturbed(resource: Resource, world: World) -> str | None:
     """Which server of a resource does not serve, or is about to be restarted."""
-    key = ObjectKey(resource.metadata.namespace, resource.metadata.name)
+    key = resource.key
     return why_disturbed(world.kubernetes.owned(resource.KIND, key, SERVERS))
 
 

@@ -68,6 +68,7 @@ from herdkeeper.jobs.schedule.plan import plan_schedule
 from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
 from herdkeeper.jobs.status import summarize_audit, summarize_checkpoint
 from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedule_refusals
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import BarPromotion, Plan, SetFinalizer, Wait
 from herdkeeper.planning.deletion import plan_unreadable_deletion, waited_seconds, waiting_for_users
 from herdkeeper.planning.network_policies import with_network_policies
@@ -91,8 +92,6 @@ from herdkeeper.zookeeper.validate import zookeeper_refusals
 logger = structlog.get_logger()
 
 KIND_OF: Mapping[str, type[Resource]] = {kind.KIND: kind for kind in KINDS}
-AGAIN_AFTER_ACTIONS_SECONDS = 2.0
-"""What was done mostly answers with an event; this is for what does not."""
 
 UNWATCHED_SECONDS = 60.0
 """How often a resource is looked at that rests on objects of which no watch tells, such as a user's own Secret."""
@@ -333,7 +332,7 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
         return Plan(wait=Wait(Reason.PAUSED, message))
     users = _users(seen)
     if finalizer := finalizer_step(resource, users):
-        return Plan((finalizer,), look_again_seconds=0.1)
+        return Plan((finalizer,), look_again_seconds=requeue.NOTED)
     if resource.metadata.deletion_timestamp is not None and steps.plan_deletion is not None:
         if waiting := waiting_for_users(users):
             return waiting
@@ -453,7 +452,7 @@ def _result(plan: Plan, failed: Failed | None) -> Result:
 def _look_again(plan: Plan) -> float | None:
     if plan.look_again_seconds is not None:
         return plan.look_again_seconds
-    return AGAIN_AFTER_ACTIONS_SECONDS if plan.actions else None
+    return requeue.SOON if plan.actions else None
 
 
 def _see_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserved:

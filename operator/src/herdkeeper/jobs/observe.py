@@ -32,7 +32,7 @@ def observe_checkpoint(checkpoint: Checkpoint, world: World) -> JobObserved:
             removal=observe_removal(checkpoint, world),
             store_unusable=_store(checkpoint, world),
         )
-    starts = not checkpoint.is_over and objects.get("Job", names.checkpoint_names(key).job) is None
+    starts = not checkpoint.is_over and objects.get("Job", names.job_name(key, names.CHECKPOINT_COMPONENT)) is None
     seen = _referred(checkpoint, objects, world)
     if not starts:
         return seen

@@ -18,7 +18,7 @@ from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome, SummaryError
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition
-from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.names import HerdDBNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.spark.run import Run, observe_run
@@ -27,7 +27,7 @@ from herdkeeper.spark.run import Run, observe_run
 def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
     """The phase, and of an ended run its LSN, rows and bytes. What is known of one that ended before stays, and of one that is deleted
     though its Job has gone."""
-    job = names.checkpoint_names(ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)).job
+    job = names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT)
     deleting = checkpoint.metadata.deletion_timestamp is not None
     gone = deleting and checkpoint.status is not None and seen.objects.get("Job", job) is None
     if checkpoint.is_over or gone:
@@ -41,7 +41,7 @@ def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
     """The phase, and of an ended run what was audited and found; of a paused one so far. What is known of one that ended before stays."""
     if audit.is_over:
         return _kept(audit)
-    run = observe_run(seen.objects, names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job)
+    run = observe_run(seen.objects, names.job_name(audit.key, names.AUDIT_COMPONENT))
     if (opens := goes_on_at(audit, seen)) is not None:
         return _paused(audit, run, opens)
     if words_may_come(audit, seen):

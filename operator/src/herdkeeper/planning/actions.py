@@ -10,6 +10,7 @@ from typing import Any
 from herdkeeper.codecs.bookkeeper.cookie import Cookie
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.zookeeper.membership import Server
+from herdkeeper.planning import requeue
 from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
@@ -451,6 +452,6 @@ class Plan:
     shown: tuple[Action, ...] = ()
 
     @staticmethod
-    def waiting(reason: Reason, message: str, look_again_seconds: float = 5.0) -> Plan:
+    def waiting(reason: Reason, message: str, look_again_seconds: float = requeue.PENDING) -> Plan:
         """A plan that only waits."""
         return Plan((), Wait(reason, message), look_again_seconds)

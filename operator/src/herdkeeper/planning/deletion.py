@@ -7,6 +7,7 @@ from typing import Any
 
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.resource import Resource
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, SetFinalizer, deletions
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.dependents import Dependents
@@ -28,7 +29,9 @@ def waiting_for_users(users: Dependents) -> Plan | None:
         message = f"it is deleted once nobody uses it: delete {', '.join(users.living)} first, or let that refer to another"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
     if users.deleting:
-        return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, f"these still delete their data with its help: {', '.join(users.deleting)}", 2)
+        return Plan.waiting(
+            Reason.WAITING_FOR_DEPENDENTS, f"these still delete their data with its help: {', '.join(users.deleting)}", requeue.SOON
+        )
     return None
 
 
@@ -64,7 +67,7 @@ def take_down(objects: Objects, data_kinds: tuple[str, ...]) -> Plan | None:
 
 
 def _plan_deletes(items: list[dict[str, Any]], message: str) -> Plan:
-    waiting = Plan.waiting(Reason.DELETING, message, 2)
+    waiting = Plan.waiting(Reason.DELETING, message, requeue.SOON)
     return Plan(deletions(items, Reason.DELETING), waiting.wait, waiting.look_again_seconds)
 
 

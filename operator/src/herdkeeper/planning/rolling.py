@@ -76,22 +76,39 @@ def restart(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -
     if all(objects.get("Pod", pod) is None for pod in pods):
         return ()
     name = manifest["metadata"]["name"]
-    revision = objects.revision(name)
-    if revision is None:
+    if objects.revision(name) is None:
         return Wait(Reason.ROLLING, f"the controller of {name} has not seen its present template yet")
-    outdated = [pod for pod in pods if objects.outdated(pod, revision)]
+    outdated = outdated_pods(name, objects, pods)
     if not outdated:
         return ()
     if (wait := kept_alive(manifest, objects, outdated)) is not None:
         return wait
-    idle = [pod for pod in outdated if not (objects.pod_ready(pod) or pod in gate.serving or pod in gate.unreachable)]
-    next_one = (idle or sorted(outdated, key=objects.pod_ready))[0]
+    if (step := restart_idle(outdated, objects, gate)) is not None:
+        return step
+    next_one = sorted(outdated, key=objects.pod_ready)[0]
     unreachable = next((gate.unreachable[pod] for pod in outdated if pod in gate.unreachable), None)
     unready = (pod for pod in pods if objects.pod_ready(next_one) and not objects.pod_ready(pod))
     unwell = next((f"{pod} serves and is not Ready" for pod in unready), None)
-    if (closed_by := gate.moving if idle else gate.closed_by or unreachable or unwell) is not None:
-        return Wait(Reason.WAITING_FOR_OTHERS, f"{next_one} is restarted once nothing else of the stack is disturbed: {closed_by}")
-    return deletions((objects.get("Pod", next_one),), Reason.ROLLING)
+    return _restarted(next_one, objects, gate.closed_by or unreachable or unwell)
+
+
+def outdated_pods(stateful_set: str, objects: Objects, pods: Sequence[str]) -> list[str]:
+    """The pods of another revision than the StatefulSet's present one; none while its controller has not seen its present template."""
+    revision = objects.revision(stateful_set)
+    return [pod for pod in pods if objects.outdated(pod, revision)] if revision else []
+
+
+def restart_idle(outdated: Sequence[str], objects: Objects, gate: Gate) -> tuple[Delete, ...] | Wait | None:
+    """The first of these pods that does not serve, to be deleted, or why that waits; None when all of them serve."""
+    idle = (pod for pod in outdated if not (objects.pod_ready(pod) or pod in gate.serving or pod in gate.unreachable))
+    first = next(idle, None)
+    return _restarted(first, objects, gate.moving) if first is not None else None
+
+
+def _restarted(pod: str, objects: Objects, closed_by: str | None) -> tuple[Delete, ...] | Wait:
+    if closed_by is not None:
+        return Wait(Reason.WAITING_FOR_OTHERS, f"{pod} is restarted once nothing else of the stack is disturbed: {closed_by}")
+    return deletions((objects.get("Pod", pod),), Reason.ROLLING)
 
 
 def moving(objects: Objects, stateful_sets: Mapping[str, str], unreachable: Mapping[str, str]) -> str | None:

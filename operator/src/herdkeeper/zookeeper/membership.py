@@ -13,7 +13,7 @@ from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
 from herdkeeper.planning.actions import ChangeMembership, Wait
 from herdkeeper.shared.lost_node import trouble_of
-from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
+from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.build import server_of
@@ -51,7 +51,7 @@ def leader_of(seen: ZooKeeperObserved) -> int | None:
 
 def why_not_in_step(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, members: tuple[int, ...]) -> str | None:
     """Why these members are not all in step with a leader, None when they are: each serves, and has all but the last transactions."""
-    named = _names(cluster)
+    named = cluster.names
     for number in members:
         pod, mode = seen.objects.get("Pod", named.pod(number)), seen.modes.get(number)
         stops = pod is None or pod["metadata"].get("deletionTimestamp") is not None
@@ -97,7 +97,7 @@ def change(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> ChangeMembersh
 
 
 def _join(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Membership, number: int) -> ChangeMembership | Wait:
-    pod, size = _names(cluster).pod(number), len(membership.voters)
+    pod, size = cluster.names.pod(number), len(membership.voters)
     follows, listed = unlisted_follower(cluster, membership) == number, number in observers_of(membership)
     if listed and size == 1:
         why = f"{pod} becomes a follower: beside a single voter an observer gets no vote"
@@ -116,9 +116,5 @@ def _leave(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Membe
     voters, leader = voters_of(membership), leader_of(seen)
     number = min(leaving, key=lambda number: (number in voters, number == leader, -number))
     rest = len(set(voters) - {number})
-    why = f"{_names(cluster).pod(number)} leaves{', which leads,' if number == leader else ''} and {rest} voters stay"
+    why = f"{cluster.names.pod(number)} leaves{', which leads,' if number == leader else ''} and {rest} voters stay"
     return ChangeMembership(seen.address, seen.password or "", None, (number + 1,), membership.version, Reason.LEAVING, why)
-
-
-def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:
-    return ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

@@ -29,7 +29,7 @@ CLAIMS = (("v1", "PersistentVolumeClaim"),)
 
 def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObserved:
     """Its objects, what each member says of itself (admin server, `/commands/srvr`, ZooKeeper 3.9), and the committed membership."""
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    key = cluster.key
     named = ZooKeeperNames(key)
     objects = _objects(cluster, world)
     ready = [number for number in range(names.ZOOKEEPER_MOST_MEMBERS) if objects.pod_ready(named.pod(number))]
@@ -55,7 +55,7 @@ def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObser
 
 def _objects(cluster: ZooKeeperCluster, world: World) -> Objects:
     """What the operator made, and claims that the StatefulSet made: of one that somebody deleted it makes another before we can."""
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    key = cluster.key
     made = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
     claims = world.kubernetes.labelled(key.namespace, names.selector(names.ZOOKEEPER_COMPONENT, key.name), CLAIMS)
     return Objects({**claims.items, **made.items})
@@ -94,7 +94,7 @@ def _server_stats(world: World, url: str) -> tuple[str, int] | Unknown:
 
 def _address(cluster: ZooKeeperCluster, objects: Objects) -> str:
     """What is published; before that, all members."""
-    named = ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     stateful_set = objects.get("StatefulSet", named.stateful_set)
     pods = cluster.spec.replicas if stateful_set is None else stateful_set["spec"]["replicas"]
     return (cluster.status.address if cluster.status is not None else None) or named.address(pods)

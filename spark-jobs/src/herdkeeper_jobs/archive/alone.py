@@ -10,8 +10,8 @@ from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import newest_segment, oldest_manifest, read_segment_manifest
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, LogDropped, LogTruncatedError
-from herdkeeper_jobs.checkpoint.manifest import Identity
+from herdkeeper_jobs.errors import InvariantViolated, LogDropped, LogTruncatedError
+from herdkeeper_jobs.manifests.manifest import Identity
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 

@@ -29,12 +29,11 @@ from herdkeeper_jobs.archive.progress import held_at, held_from, ordered, tell, 
 from herdkeeper_jobs.archive.segment import Place, newest_segment
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
-from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import tablespace_folder
-from herdkeeper_jobs.checkpoint.moment import stamp
-from herdkeeper_jobs.checkpoint.removal import why_no_run_id
 from herdkeeper_jobs.encryption.keys import writing_key
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.log_source import open_log
+from herdkeeper_jobs.manifests.manifest import tablespace_folder
+from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.shared_arguments import (
     add_cluster_arguments,
     add_destination_argument,
@@ -45,6 +44,7 @@ from herdkeeper_jobs.shared_arguments import (
 from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import stamp
 
 _log = structlog.get_logger()
 _MOST_TROUBLE = 500
@@ -203,9 +203,7 @@ def _parser() -> argparse.ArgumentParser:
     add_destination_argument(parser, "folder for archives and checkpoints")
     parser.add_argument(
         "--place",
-        "--claim",
         default="",
-        dest="place",
         help="what the operator calls the destination, the name of its volume claim or the address of its store: with it, the operator is "
         "told what is archived there",
     )

@@ -13,8 +13,8 @@ import pyarrow as pa
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, SegmentManifest, commit_segment, newest_segment, proven
 from herdkeeper_jobs.bookkeeper.reader import DEFAULT_SETTINGS, PartitionSpec, ReadSettings, ledger_pieces, read_partition
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
-from herdkeeper_jobs.checkpoint.log_source import LogSource
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
+from herdkeeper_jobs.log_source import LogSource
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 

@@ -18,9 +18,9 @@ from pathlib import PurePosixPath
 
 from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, manifest_path, oldest_segment, read_segment_manifest, segments
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
-from herdkeeper_jobs.checkpoint.manifest import Outline, read_outline
-from herdkeeper_jobs.checkpoint.manifest import manifest_path as checkpoint_path
+from herdkeeper_jobs.errors import CheckpointRefused
+from herdkeeper_jobs.manifests.manifest import Outline, read_outline
+from herdkeeper_jobs.manifests.manifest import manifest_path as checkpoint_path
 from herdkeeper_jobs.storage.stored_path import (
     StoredPath,
     file_size,

@@ -12,8 +12,8 @@ from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper_jobs.archive.segment import SegmentManifest, holds, oldest_segment, proven, read_segment, segments_one_by_one
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, ReadSettings, cut_pieces, ledger_pieces
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
-from herdkeeper_jobs.checkpoint.manifest import Identity
+from herdkeeper_jobs.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
+from herdkeeper_jobs.manifests.manifest import Identity
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 

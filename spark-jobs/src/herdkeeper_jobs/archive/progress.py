@@ -22,7 +22,7 @@ from herdkeeper.protocol.log_archive import (
 )
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, oldest_segment
 from herdkeeper_jobs.bookkeeper.znode import put_znode
-from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
+from herdkeeper_jobs.errors import CheckpointRetryable
 from herdkeeper_jobs.wal.lsn import Lsn
 
 

@@ -26,10 +26,10 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from xxhash import xxh3_128_hexdigest
 
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Encryption, Identity, Position, files_in, lsn_of_name
 from herdkeeper_jobs.encryption.keys import Key, keyring
 from herdkeeper_jobs.encryption.parquet_folder import FileKey
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import Encryption, Identity, Position, files_in, lsn_of_name
 from herdkeeper_jobs.storage.stored_path import (
     ASKED_AT_ONCE,
     AnyPath,

@@ -27,13 +27,13 @@ from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit
 from herdkeeper_jobs.audit.look import TaskRunner
 from herdkeeper_jobs.audit.on_spark import run_on_spark
 from herdkeeper_jobs.audit.orphans import LEAST_AGE_MILLIS, OrphanRule, read_tablespace_logs
-from herdkeeper_jobs.audit.plan import AuditBudget
 from herdkeeper_jobs.audit.portion import Course
 from herdkeeper_jobs.audit.progress import Progress, ProgressRefusedError, RunIdentity, forget_progress
 from herdkeeper_jobs.audit.publish import publish
 from herdkeeper_jobs.audit.schema import fields_of
 from herdkeeper_jobs.audit.scope import FilterRefusedError
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.copies.plan import AuditBudget
 from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import RepairResult, repair

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, SegmentRange, Striping, merge_into_ranges, segment_ranges, striping
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
-from herdkeeper_jobs.audit.holding import CopyState, Holding
-from herdkeeper_jobs.audit.plan import AuditedLedger
+from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.plan import AuditedLedger
 
 _WRAP = 2**64
 

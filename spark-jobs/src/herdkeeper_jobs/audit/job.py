@@ -27,11 +27,9 @@ from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth, BookieTally, added, health_of_bookies
 from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies
-from herdkeeper_jobs.audit.holding import CopyState
 from herdkeeper_jobs.audit.look import Look, TaskRunner
 from herdkeeper_jobs.audit.orphans import OrphanRule, orphans, why_orphan
 from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, HoldingCheck, holding_checks, sampled
 from herdkeeper_jobs.audit.portion import Counted, Course, Portion, Work, bytes_of_portion, take, what_is_left
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.audit.scope import Scope, scope_of
@@ -39,6 +37,8 @@ from herdkeeper_jobs.audit.second_look import read_again, second_look
 from herdkeeper_jobs.audit.shares import CopiesLostError, match, segments_of
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
+from herdkeeper_jobs.copies.holding import CopyState
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, HoldingCheck, holding_checks, sampled
 
 _OPEN_LEDGERS_AT_ONCE = 8
 _MOST_OF_FILTER = 160

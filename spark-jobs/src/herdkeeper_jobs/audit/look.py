@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask, HoldingCheck, plan_tasks
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditTask, HoldingCheck, plan_tasks
 
 TaskRunner = Callable[[Sequence[AuditTask]], pa.Table]
 """Runs check_copies over tasks, wherever, and gives their holdings (schema.HOLDINGS_ARROW); audit/cli.py gives Spark."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added
-from herdkeeper_jobs.audit.plan import AuditBudget, estimated_ledger_bytes
 from herdkeeper_jobs.audit.scope import Scope
 from herdkeeper_jobs.bookkeeper.metadata import UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.copies.plan import AuditBudget, estimated_ledger_bytes
 
 LEDGERS_AT_ONCE = 20_000
 """How many ledgers are audited together: what is held in memory does not grow with the cluster."""

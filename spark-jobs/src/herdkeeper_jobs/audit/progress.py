@@ -23,9 +23,9 @@ from pyarrow import parquet
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper_jobs.audit.bookie_health import BookieTally
 from herdkeeper_jobs.audit.finding_rows import finding_of
-from herdkeeper_jobs.audit.holding import CopyState
 from herdkeeper_jobs.audit.portion import Counted, Portion
 from herdkeeper_jobs.audit.schema import FINDINGS_ARROW, fields_of
+from herdkeeper_jobs.copies.holding import CopyState
 from herdkeeper_jobs.durable_file import link_once, written_beside
 from herdkeeper_jobs.storage.stored_path import sync_folder
 

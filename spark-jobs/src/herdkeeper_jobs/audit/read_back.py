@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.share import Place
-from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.holding import Holding
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, AuditTask, HoldingCheck, holding_checks, plan_tasks
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
+from herdkeeper_jobs.copies.check import check_copies
+from herdkeeper_jobs.copies.holding import Holding
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, AuditTask, HoldingCheck, holding_checks, plan_tasks
 
 _WAS_ACKNOWLEDGED = "though acknowledged: a ReplicationAudit with repair: Repair copies them once the ledger is closed"
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from herdkeeper.codecs.bookkeeper.share import read_record
 from herdkeeper.protocol.job_summary import JobOutcome
-from herdkeeper_jobs.audit.plan import AuditBudget
 from herdkeeper_jobs.audit.read_back import read_back
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.copies.plan import AuditBudget
 from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_timeout_argument
 from herdkeeper_jobs.termination_message import write_termination_message
 

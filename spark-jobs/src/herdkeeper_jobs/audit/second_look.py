@@ -19,14 +19,14 @@ from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added, copies_by_state
 from herdkeeper_jobs.audit.evaluate import findings_of_ledger
-from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.look import Look
-from herdkeeper_jobs.audit.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted, sampled
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.audit.schema import holdings_by_ledger
 from herdkeeper_jobs.audit.shares import CopiesLostError
 from herdkeeper_jobs.audit.third_look import third_look
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted, sampled
 
 _Place = tuple[int, int, str]
 """Segment, position and bookie of a share of one ledger."""

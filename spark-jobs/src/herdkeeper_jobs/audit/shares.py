@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from herdkeeper.codecs.bookkeeper.striping import segment_ranges
 from herdkeeper_jobs.audit.bookie_health import BookieTally
-from herdkeeper_jobs.audit.holding import CopyState
-from herdkeeper_jobs.audit.plan import AuditedLedger
+from herdkeeper_jobs.copies.holding import CopyState
+from herdkeeper_jobs.copies.plan import AuditedLedger
 
 Numbers = npt.NDArray[np.int64]
 _STATES = tuple(CopyState)

@@ -17,11 +17,11 @@ from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added
 from herdkeeper_jobs.audit.comparison import blocks_in_doubt, contradicted, findings_of_lengths, segments_in_doubt
-from herdkeeper_jobs.audit.holding import Holding
 from herdkeeper_jobs.audit.look import Look
-from herdkeeper_jobs.audit.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted
 from herdkeeper_jobs.audit.schema import holdings_by_ledger
 from herdkeeper_jobs.audit.shares import CopiesLostError
+from herdkeeper_jobs.copies.holding import Holding
+from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted
 
 BLOCK = 1_024
 """Entries."""

@@ -22,16 +22,15 @@ from herdkeeper.codecs.herddb.record import RowEncoder
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import TableDefinition, decode_table
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, ManifestBase, ManifestFile, read_manifest
-from herdkeeper_jobs.checkpoint.moment import Time
-from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.manifests.manifest import Identity, Manifest, ManifestBase, ManifestFile, manifests, read_manifest
 from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.wal.fold import BaseChanges
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time
 from herdkeeper_jobs.wal.timeline import Timeline
 
 _VERIFIED = frozenset({"Follower", "Self", "Beyond", "Reread"})

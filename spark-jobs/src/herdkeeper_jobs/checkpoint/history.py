@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import chain
 
 from herdkeeper_jobs.archive.window import Window
-from herdkeeper_jobs.checkpoint.manifest import Identity, Making, ManifestBase, Outline
+from herdkeeper_jobs.manifests.manifest import Identity, Making, ManifestBase, Outline
 from herdkeeper_jobs.wal.lsn import Lsn
 
 MOST_CHECKPOINTS = 500

@@ -11,11 +11,10 @@ import structlog
 
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.window import Window, recovery_window
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.history import MOST_CHECKPOINTS, Listing, Recorded, Unreadable, WindowUnknown, checkpoint_history
 from herdkeeper_jobs.checkpoint.history_report import render_history
-from herdkeeper_jobs.checkpoint.manifest import Identity, Outline, manifest_path, read_outline, report_path
-from herdkeeper_jobs.checkpoint.reading import manifests
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import Identity, Outline, manifest_path, manifests, read_outline, report_path
 from herdkeeper_jobs.storage.stored_path import StoredPath, asked_of_each, names_below, replace_file
 
 _log = structlog.get_logger()

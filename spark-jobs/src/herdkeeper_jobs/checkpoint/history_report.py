@@ -12,9 +12,9 @@ from typing import assert_never
 
 from herdkeeper_jobs.archive.window import Window
 from herdkeeper_jobs.checkpoint.history import History, Link, Oddity, Recorded, Start, TableSize, Unreadable, Weight, WindowUnknown
-from herdkeeper_jobs.checkpoint.moment import stamp
 from herdkeeper_jobs.report.page import Verdict, header, in_bytes, legend, many, page, section, table, tiles, verdict
 from herdkeeper_jobs.report.plots import Axis, Course, Lane, Part, Point, Stretch, Times, columns, courses, number, timeline
+from herdkeeper_jobs.wal.moment import stamp
 
 _MOST_COURSES = 20
 _MOST_TABLES = 25

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.checkpoint.follower_stream import Part, read_stream
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _CALL_SECONDS = 30.0

@@ -28,13 +28,13 @@ from herdkeeper_jobs.checkpoint.base import (
     described,
     load_rows,
 )
-from herdkeeper_jobs.checkpoint.errors import BaseLockedAway, CheckpointRefused, CheckpointRetryable, LogDropped, NothingToBeginWith
-from herdkeeper_jobs.checkpoint.manifest import Identity
-from herdkeeper_jobs.checkpoint.moment import Time
+from herdkeeper_jobs.errors import BaseLockedAway, CheckpointRefused, CheckpointRetryable, LogDropped, NothingToBeginWith
+from herdkeeper_jobs.manifests.manifest import Identity
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.fold import PlacedChanges, with_base
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time
 from herdkeeper_jobs.wal.timeline import Timeline
 
 _log = structlog.get_logger()

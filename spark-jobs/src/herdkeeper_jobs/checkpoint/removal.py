@@ -18,17 +18,15 @@ from pathlib import Path, PurePosixPath
 
 import structlog
 
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Outline, manifest_path, read_outline, report_path
-from herdkeeper_jobs.checkpoint.reading import manifests
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.manifests.manifest import Outline, manifest_path, manifests, read_outline, report_path
+from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.storage.remote_path import RemotePath
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, names_from, remove_file, sync_folder, take_name
 
 _log = structlog.get_logger()
 MANIFEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/manifests/[0-9]{20}-[0-9]{20}\.json")
 """A manifest's path below the destination: INSTANCEID, tablespace uuid, `manifests`, LSN."""
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""A run's id, which names a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +38,6 @@ class Removed:
     files: int
     bytes: int
     kept: int
-
-
-def why_no_run_id(text: str) -> str | None:
-    """Why a run can't be called so (--run-id); None when it can."""
-    if _RUN_ID.fullmatch(text) is not None:
-        return None
-    return f"--run-id is {text!r}: it names a folder, take letters, digits, '.', '_' and '-'"
 
 
 def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None) -> Removed:
@@ -112,7 +103,7 @@ def _own_manifest(current: StoredPath, path: StoredPath) -> Outline:
         raise InvariantViolated(f"{current} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}")
     if manifest_path(folder, manifest.lsn.lsn) != path:
         raise InvariantViolated(f"{current} says that it is of {manifest.lsn.lsn}")
-    if _RUN_ID.fullmatch(manifest.run_id) is None:
+    if why_no_run_id(manifest.run_id) is not None:
         raise InvariantViolated(f"{current} names the run {manifest.run_id!r}, which is no folder's name")
     return manifest
 

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 
 from herdkeeper.protocol.job_summary import JobOutcome
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.removal import Removed, remove_checkpoint
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.shared_arguments import add_destination_argument
 from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message

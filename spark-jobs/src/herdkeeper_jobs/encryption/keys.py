@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from herdkeeper.protocol.encryption_key import NoKeyError, decode_key
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
 
 FOLDERS = "ENCRYPTION_KEYS"
 """Variable: folders with keys, separated by `:`."""

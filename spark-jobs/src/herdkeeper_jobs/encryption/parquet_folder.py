@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from pyarrow.parquet import encryption
 
 from herdkeeper.protocol.encryption_key import KEY_BYTES
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.keys import Key, SealedBy, keyring
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.protocol.audit_finding import Finding, RepairOutcome
-from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.holding import CopyState
-from herdkeeper_jobs.audit.plan import AuditBudget, HoldingCheck, plan_tasks
 from herdkeeper_jobs.bookkeeper.connection import BookieUnreachableError
+from herdkeeper_jobs.copies.check import check_copies
+from herdkeeper_jobs.copies.holding import CopyState
+from herdkeeper_jobs.copies.plan import AuditBudget, HoldingCheck, plan_tasks
 from herdkeeper_jobs.repair.attempt import Attempt, Done, batches, ended, metadata_of, replicas_of
 from herdkeeper_jobs.repair.bookkeeper_client import NotMovedError
 from herdkeeper_jobs.repair.lock import LockLostError

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.share import Place
-from herdkeeper_jobs.audit.plan import AuditedLedger, HoldingCheck, holding_checks
+from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, holding_checks
 
 _LOT_BYTES, _MOST_IN_LOT = 8 * 1024 * 1024, 100
 

@@ -12,8 +12,8 @@ from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import DuplicateKey, ServerError
 from herdkeeper.sql.frames import Value
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, mark
 from herdkeeper_jobs.restore.chunks import Chunk, RowGroup
 from herdkeeper_jobs.restore.ddl import insert

@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.moment import stamp
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, Begin, Header
 from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
@@ -29,6 +28,7 @@ from herdkeeper_jobs.restore.session import Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable
 from herdkeeper_jobs.restore.verify import Verified, check_files, verify_content, verify_schema
 from herdkeeper_jobs.storage.stored_path import StoredPath
+from herdkeeper_jobs.wal.moment import stamp
 
 _log = structlog.get_logger()
 

@@ -8,8 +8,9 @@ from xxhash import xxh3_128_hexdigest
 
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, decode_table
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import (
     Manifest,
     ManifestFile,
     ManifestIndex,
@@ -17,7 +18,6 @@ from herdkeeper_jobs.checkpoint.manifest import (
     manifest_path,
     read_manifest,
 )
-from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.ddl import default_literal
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.storage.stored_path import StoredPath

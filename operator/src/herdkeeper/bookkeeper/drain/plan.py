@@ -39,17 +39,17 @@ from herdkeeper.bookkeeper.state.identity import bookie_ids
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, scaled_to_zero
 from herdkeeper.bookkeeper.state.racks import racks_of, rule_of
 from herdkeeper.codecs.bookkeeper.share import Share
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Annotate, Apply, CloseLedger, Create, SetBookieMode, Wait, deletions
 from herdkeeper.planning.intent import with_intent
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.objects import Json, Objects, annotation, job_ended
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.told_nodes import told_nodes
 from herdkeeper.shared.unknown import Unknown
 
 CLAIM = "PersistentVolumeClaim"
-UNREADABLE_PAUSE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def pause(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[D
     if not all(isinstance(drain.step, Wait) and told.get(drain.number) == drain.step.sentence for drain in leaving):
         return 0.0
     if not isinstance(seen.scan, LedgerScan):
-        return UNREADABLE_PAUSE_SECONDS
+        return requeue.UNREAD
     return max(0.0, seen.scan.good_for_seconds - seen.scan.age_seconds)
 
 
@@ -88,7 +88,7 @@ def actions_of(  # noqa: C901, PLR0911 - one line a step
     if isinstance(drain.bookie, Unknown):
         return ()
     identity = BookieIdentity(drain.number, drain.bookie.bookie_id)
-    named = _names(cluster)
+    named = cluster.names
     match drain.step:
         case Wait() | Restart():  # the StatefulSet of one that does not stay stopped is applied like that of any other bookie
             return ()
@@ -131,7 +131,7 @@ def taken_back(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: L
     """For bookies that stay though they were to leave: their Jobs end, and they become writable again. Also removes what finished drains
     left behind."""
     numbers = bookie_numbers(cluster, seen.objects, metadata)
-    named = _names(cluster)
+    named = cluster.names
     left = [item for kind in ("Job", "ConfigMap") for item in seen.objects.of_kind(kind) if _is_left(item, numbers)]
     actions: list[Action] = list(deletions(left, Reason.REMOVED))
     for number in numbers.staying:
@@ -168,7 +168,7 @@ def _order(number: int, bookie: Leaving | Unknown) -> tuple[bool, bool, bool, in
 
 
 def _leaving(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, number: int) -> Leaving | Unknown:
-    named, objects = _names(cluster), seen.objects
+    named, objects = cluster.names, seen.objects
     ids = bookie_ids(named, objects, metadata.cookies, number)
     if len(ids) != 1:
         return Unknown(f"bookie {number} is seen with {len(ids)} identities ({', '.join(sorted(ids))}): which one leaves can't be told")
@@ -208,7 +208,7 @@ def _mode(bookie_id: str, metadata: LedgersMetadata) -> Mode:
 def _rest(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, numbers: BookieNumbers) -> Rest | Unknown:
     if not isinstance(seen.scan, LedgerScan):
         return seen.scan or Unknown("ledgers were not scanned")
-    named = _names(cluster)
+    named = cluster.names
     staying, leaving = (
         frozenset(bookie_id for number in group for bookie_id in bookie_ids(named, seen.objects, metadata.cookies, number))
         for group in (numbers.staying, numbers.leaving)
@@ -296,7 +296,3 @@ def _is_left(item: Json, numbers: BookieNumbers) -> bool:
 def _mark(objects: Objects, claim: str, value: str | None, reason: Reason) -> tuple[Action, ...]:
     found = objects.get(CLAIM, claim)
     return () if found is None else (Annotate(CLAIM, claim, found["metadata"]["uid"], {names.DRAINING_ANNOTATION: value}, reason),)
-
-
-def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
-    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

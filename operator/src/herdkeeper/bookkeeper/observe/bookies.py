@@ -59,7 +59,7 @@ _AUDITOR = re.compile(rb'bookieId:\s*"([^"]+)"')
 
 def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperObserved:
     """Its objects, the ensemble that it refers to, and BookKeeper's metadata there."""
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    key = cluster.key
     store = _store(cluster, world)
     objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, JOBS[0]))
     metadata = _metadata(world, store, BookKeeperNames(key).ledgers_root)
@@ -84,7 +84,7 @@ def see_ledgers(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: Wor
 
 def _expandable(cluster: BookKeeperCluster, objects: Objects, world: World) -> dict[str, bool | Unknown]:
     """The StorageClasses of the claims that are to grow."""
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     classes = set()
     for claim in objects.of_kind("PersistentVolumeClaim"):
         name = claim["metadata"]["name"]
@@ -111,7 +111,7 @@ def _scan(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World, *,
     store, metadata, objects = seen.store, seen.metadata, seen.objects
     if isinstance(store, StoreMissing) or not isinstance(metadata, LedgersMetadata):
         return None
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    key = cluster.key
     numbers = bookie_numbers(cluster, objects, metadata)
     if not (numbers.leaving or numbers.lost or needed) or cluster.metadata.deletion_timestamp is not None:
         return None

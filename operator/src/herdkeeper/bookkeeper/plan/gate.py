@@ -14,7 +14,7 @@ from herdkeeper.bookkeeper.build.bookies import BookieIdentity
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.shared.lost_node import trouble_of, unreachable
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -42,7 +42,7 @@ class Stack:
     @property
     def named(self) -> BookKeeperNames:
         """The names of the cluster's objects."""
-        return BookKeeperNames(ObjectKey(self.cluster.metadata.namespace, self.cluster.metadata.name))
+        return self.cluster.names
 
     def is_registered(self, number: int) -> bool:
         """Whether a bookie of this number serves, as far as BookKeeper knows."""

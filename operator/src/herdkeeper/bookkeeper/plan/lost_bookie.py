@@ -18,7 +18,7 @@ from herdkeeper.bookkeeper.drain.plan import close_orders
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
 from herdkeeper.bookkeeper.state.lost_bookie import LostBookie
 from herdkeeper.planning.actions import Action, CloseLedger, Delete, RemoveCookie, StartBookieAudit, Wait
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -77,7 +77,7 @@ def _audit_now(
     asked = datetime.datetime.fromisoformat(seen.now).timestamp() - delay.changed_at < AUDIT_SECONDS
     if not away or not away <= never_back or no_auditor or metadata.under_replicated or asked:
         return ()
-    root = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)).ledgers_root
+    root = cluster.names.ledgers_root
     return (StartBookieAudit(store.address, root, seconds, delay.version, tuple(sorted(away))),)
 
 
@@ -145,7 +145,7 @@ def _delay(metadata: LedgersMetadata) -> str:
 
 def _take_away(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
     """Pod, then cookies."""
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    key = cluster.key
     named = BookKeeperNames(key)
     stateful_set = seen.objects.get("StatefulSet", named.stateful_set(lost.number))
     if stateful_set is not None and not stateful_set["metadata"].get("deletionTimestamp"):

@@ -14,7 +14,7 @@ from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
 from herdkeeper.bookkeeper.state.lost_bookie import LostBookie, lost_bookie
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.objects import Objects, annotation
 
 
@@ -44,7 +44,7 @@ def bookie_numbers(cluster: BookKeeperCluster, objects: Objects, metadata: Ledge
 
     One whose identity is being removed can't come back: it leaves whatever the spec says by now.
     """
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     cookies = metadata.cookies if metadata is not None else frozenset()
     living = _living(named, objects, cookies)
     retired = {number for number in living if is_retired(named, objects, cookies, number)}

@@ -39,7 +39,7 @@ from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import CONFIG_KNOWN
 from herdkeeper.shared.lost_node import trouble_of
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -49,7 +49,7 @@ WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED, LOST = "Writable", "ReadOnly", "St
 
 def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> Summary:
     """Ready when each bookie that stays is registered as writable, its pod is Ready, and autorecovery runs where it is enabled."""
-    named = _names(cluster)
+    named = cluster.names
     metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
     numbers = bookie_numbers(cluster, seen.objects, metadata)
     bookies = _bookies(cluster, seen, numbers)
@@ -110,7 +110,7 @@ def _time(milliseconds: int | None) -> str | None:
 
 
 def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: BookieNumbers) -> list[dict[str, Any]]:
-    named = _names(cluster)
+    named = cluster.names
     metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
     leaving = {drain.number: drain for drain in drains(cluster, seen, metadata)} if metadata else {}
     racks = racks_of(cluster, seen.objects, seen.nodes)
@@ -210,7 +210,7 @@ def _health(
 ) -> Health:
     if isinstance(seen.metadata, Unknown):
         return Health("Unknown", Reason.UNREADABLE, seen.metadata.why)
-    named, wanted = _names(cluster), cluster.spec.bookies
+    named, wanted = cluster.names, cluster.spec.bookies
     away = [number for number in numbers.wanted if number not in serving]
     if away:
         shown = "; ".join(f"{named.pod(number)}: {_trouble(seen, named.pod(number), states.get(number))}" for number in away)
@@ -232,10 +232,6 @@ def _trouble(seen: BookKeeperObserved, name: str, state: str | None) -> str:
 
 
 def _autorecovery_runs(cluster: BookKeeperCluster, objects: Objects) -> bool:
-    deployment = objects.get("Deployment", _names(cluster).autorecovery)
+    deployment = objects.get("Deployment", cluster.names.autorecovery)
     ready = (deployment or {}).get("status", {}).get("readyReplicas") or 0
     return bool(ready >= cluster.spec.auto_recovery.replicas)
-
-
-def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
-    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

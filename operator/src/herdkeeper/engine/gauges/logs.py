@@ -25,7 +25,7 @@ RETENTION_ENDS = Gauge(
 
 def show_log(tablespace: Tablespace, standings: tuple[Standing, ...] | Unknown) -> None:
     """Shows how it stands; what nobody knows, or needs, is not shown."""
-    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    key = tablespace.key
     known = () if isinstance(standings, Unknown) else standings
     for needer in Needer:
         ends = [each.retention_ends for each in known if each.need.by is needer and each.retention_ends is not None]

@@ -32,7 +32,7 @@ from herdkeeper.herddb.leadership.services import declaring, leader_services
 from herdkeeper.herddb.leadership.take_over import HELD_SECONDS, NOTHING_KNOWN, TAKE_OVER_SECONDS, NotTaken, TakeOvers, take_overs
 from herdkeeper.herddb.state.cluster import HerdDBObserved
 from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.nodes import names_of, present_nodes
+from herdkeeper.herddb.state.nodes import present_nodes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.planning.actions import Action, Annotate, AnswerRequest, Request, Wait, soonest
@@ -279,7 +279,7 @@ def _situation(
 def _preferred(cluster: HerdDBCluster, seen: HerdDBObserved, tablespace: Tablespace) -> str | None:
     """The node that gets its leadership back. One that is yet to be restarted gets none before: it would have to be relieved again."""
     preferred = tablespace.spec.preferred_leader if tablespace.spec.failback == "WhenHealthy" else None
-    revision = seen.objects.revision(names_of(cluster).stateful_set)
+    revision = seen.objects.revision(cluster.names.stateful_set)
     restarts = preferred is not None and revision is not None and seen.objects.outdated(preferred, revision)
     return None if restarts else preferred
 

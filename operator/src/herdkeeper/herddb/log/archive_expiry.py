@@ -21,8 +21,6 @@ from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder, archi
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import SetArchiveExpiry
 from herdkeeper.protocol.log_archive import ArchivedRange, ExpiryOrder, expiry_order_path
-from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.timetable import duration_of
 from herdkeeper.shared.unknown import Unknown
@@ -168,6 +166,6 @@ def _tell(archive: LogArchive, seen: TablespaceObserved, base: Base, uuid: str) 
 def _set(seen: TablespaceObserved, uuid: str, order: ExpiryOrder | None, why: str) -> tuple[SetArchiveExpiry, ...]:
     if seen.herddb is None or seen.zookeeper_address is None:
         return ()
-    root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+    root = seen.herddb.names.herd_root
     version = seen.archive.order.version if isinstance(seen.archive.order, SeenOrder) else None
     return (SetArchiveExpiry(seen.zookeeper_address, expiry_order_path(root, uuid), order, version, why),)

@@ -25,7 +25,7 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
     While its place can't be opened nothing is changed: a pod would not start, and one that is there may still have the keys. But one that
     does not encrypt as it is asked to goes at once: what it would archive meanwhile could be read for ever.
     """
-    archive, key = tablespace.spec.log.archive, ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    archive, key = tablespace.spec.log.archive, tablespace.key
     name = TablespaceNames(key).archive
     if archive is None:
         return Plan(_taken_away(seen.objects.get("Deployment", name)))

@@ -17,8 +17,6 @@ from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import SetLogPin
 from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, CHECKPOINT, SECOND_DISK, log_pin_path
-from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -114,7 +112,7 @@ def _set(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int] 
     """`which`: the tablespace's uuid and the pin's name."""
     if seen.herddb is None or seen.zookeeper_address is None:
         return ()
-    root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+    root = seen.herddb.names.herd_root
     pin = _pin(seen, which[1])
     version = pin.version if isinstance(pin, LogPin) else None
     return (SetLogPin(seen.zookeeper_address, log_pin_path(root, *which), lsn, version, why),)

@@ -35,7 +35,7 @@ from herdkeeper.herddb.state.cluster import (
     UserCredentials,
 )
 from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.nodes import mounted_secret, names_of, present_nodes
+from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.observe_verdicts import Declared, declared_tablespaces, judged_nodes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
@@ -56,7 +56,7 @@ says that ZooKeeper has not answered it for so long: it can't tell of its tables
 def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
     """All that is known of a cluster: who leads what, its credentials, and its root in ZooKeeper."""
     seen = observe_leadership(cluster, world)
-    log, root = log_store(seen.bookkeeper), names_of(cluster).herd_root
+    log, root = log_store(seen.bookkeeper), cluster.names.herd_root
     return replace(
         seen,
         root_parent=_exists(world, log, root.rpartition("/")[0]),
@@ -76,7 +76,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
 
 def observe_leadership(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
     """What tells who leads each tablespace, and who could: objects, HerdDB's records, heartbeats, and what each node says."""
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    key = cluster.key
     named = HerdDBNames(key)
     objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
     bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name))
@@ -187,7 +187,7 @@ def read_token(cluster: HerdDBCluster, world: World) -> str | Unknown:
 def read_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, NodeView | Unknown]:
     """What each Ready node says of its tablespaces (images/herddb, GET /tablespaces), by pod name."""
     ready = [node for node in present_nodes(cluster, objects) if objects.pod_ready(node)]
-    return _read_all({node: host_of(names_of(cluster), objects, node) for node in ready}, world)
+    return _read_all({node: host_of(cluster.names, objects, node) for node in ready}, world)
 
 
 def host_of(named: HerdDBNames, objects: Objects, node: str) -> str:
@@ -219,7 +219,7 @@ def _read_running_nodes(
 ) -> dict[str, NodeView | Unknown]:
     """The same of each node whose process has not ended as far as Kubernetes knows: a leader that is about to stop still serves."""
     running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
-    asked = {node: host_of(names_of(cluster), objects, node) for node in running if node not in doubted}
+    asked = {node: host_of(cluster.names, objects, node) for node in running if node not in doubted}
     return {**_read_all(asked, world), **doubted}
 
 
@@ -368,7 +368,7 @@ def _registered(world: World, log: LogStore | None, root: str) -> tuple[str, ...
 
 def _taken_services(tablespaces: Sequence[Tablespace], objects: Objects, world: World) -> frozenset[str]:
     """Looked at one by one, but only until the Service is there."""
-    keys = [ObjectKey(each.metadata.namespace, each.metadata.name) for each in tablespaces]
+    keys = [each.key for each in tablespaces]
     services = [ObjectKey(key.namespace, TablespaceNames(key).leader_service) for key in keys]
     missing = [key for key in services if objects.get("Service", key.name) is None]
     return frozenset(key.name for key in missing if world.kubernetes.document("v1", "Service", key) is not None)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.world import World
-from herdkeeper.herddb.state.nodes import names_of, staying_nodes
+from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
@@ -32,7 +32,7 @@ def read_tls(cluster: HerdDBCluster, world: World) -> TlsUsable | TlsUnusable | 
     values = world.kubernetes.secret(ObjectKey(cluster.metadata.namespace, tls.secret_name))
     if values is None:
         return TlsUnusable(Reason.WAITING_FOR_SECRET, f"spec.tls.secretName is {tls.secret_name}: there is no such Secret; create it")
-    hosts = [names_of(cluster).host_of(node) for node in staying_nodes(cluster)]
+    hosts = [cluster.names.host_of(node) for node in staying_nodes(cluster)]
     return judged(tls.secret_name, values, hosts)
 
 

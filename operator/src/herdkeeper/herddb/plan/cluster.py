@@ -15,11 +15,12 @@ from herdkeeper.herddb.plan.scale_down import ScaleDown, forget_gone_nodes, scal
 from herdkeeper.herddb.plan.users import bring_users
 from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token, users_file
 from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.nodes import mounted_secret, names_of
+from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
-from herdkeeper.planning.actions import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, SetLogPin, Wait
+from herdkeeper.planning import requeue
+from herdkeeper.planning.actions import Action, AddToSecret, Create, EnsureZnode, Plan, SetLogPin, Wait
 from herdkeeper.planning.intent import settle
 from herdkeeper.planning.rolling import Gate, moving, roll
 from herdkeeper.shared.conditions import is_ready_resource
@@ -50,7 +51,7 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
 def _unmet(seen: HerdDBObserved) -> Plan | None:
     """What must be known, or right, before a node is touched."""
     if isinstance(seen.tls, TlsUnusable):
-        return Plan((), Wait(seen.tls.reason, seen.tls.why), 5.0)
+        return Plan((), Wait(seen.tls.reason, seen.tls.why), requeue.PENDING)
     if isinstance(seen.root_parent, Unknown):
         return Plan.waiting(Reason.UNREADABLE, seen.root_parent.why, SOON_SECONDS)
     return None
@@ -61,7 +62,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
         return Plan.waiting(seen.credentials.reason, seen.credentials.why)
     if (unmet := _unmet(seen)) is not None:
         return unmet
-    named = names_of(cluster)
+    named = cluster.names
     new = seen.objects.get("StatefulSet", named.stateful_set) is None
     if new and (why := why_no_ledger_can_open(cluster, seen.bookkeeper)):
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
@@ -78,7 +79,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     gate = Gate(_why_not_disturb(seen))
     step = roll(stateful_set, seen.objects, pods, gate)
     if isinstance(step, Wait):
-        return Plan((*actions, *hints), step, 10)
+        return Plan((*actions, *hints), step, requeue.PENDING)
     if step is not None:
         actions.append(step)
     if actions:
@@ -89,20 +90,20 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
 
 def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
     """What the nodes themselves need once their objects are as intended."""
-    named = names_of(cluster)
+    named = cluster.names
     pods = [named.pod(number) for number in range(shrink.nodes)]
     hanging = unreachable(seen.objects, pods, seen.machines)
     gate = Gate(_why_not_disturb(seen), hanging, leading(seen), moving(seen.objects, dict.fromkeys(pods, named.stateful_set), hanging))
     restart = next_restart(named.stateful_set, seen, pods, gate)
     match restart:
-        case Delete():
-            return Plan((restart,), look_again_seconds=2)
+        case tuple():
+            return Plan(restart, look_again_seconds=requeue.SOON)
         case Relieve(node):
             wait = leaders.wait or Wait(Reason.RELIEVING, f"{node} is restarted with its new template once it leads nothing")
             return Plan((), wait, 1.0, notes={node: "it is restarted with its new template"})
         case Wait():
             # what it waits for may be a node that leaves, which goes only once HerdDB's own tablespace has left it
-            return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, 3)
+            return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, requeue.SOON)
         case None:
             records = [found.record for found in seen.records.values()] if not isinstance(seen.records, Unknown) else []
             changes: tuple[Action, ...] = (
@@ -120,7 +121,7 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
 
 
 def _soon(seen: HerdDBObserved, pods: list[str]) -> float | None:
-    return None if all(map(seen.objects.pod_ready, pods)) else 5.0
+    return None if all(map(seen.objects.pod_ready, pods)) else requeue.PENDING
 
 
 def _why_not_disturb(seen: HerdDBObserved) -> str | None:

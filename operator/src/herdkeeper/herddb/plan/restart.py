@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, TablespaceRecord
 from herdkeeper.herddb.leadership.decision import behind, why_not_passed
 from herdkeeper.herddb.state.cluster import HerdDBObserved, NodeTablespace
-from herdkeeper.planning.actions import Delete, Wait
-from herdkeeper.planning.rolling import Gate
-from herdkeeper.shared.objects import Json, is_ready, why_gone
+from herdkeeper.planning.actions import Delete, Wait, deletions
+from herdkeeper.planning.rolling import Gate, outdated_pods, restart_idle
+from herdkeeper.shared.objects import why_gone
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -28,20 +28,17 @@ class Relieve:
     node: str
 
 
-def next_restart(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], gate: Gate) -> Delete | Relieve | Wait | None:
+def next_restart(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], gate: Gate) -> tuple[Delete, ...] | Relieve | Wait | None:
     """What the roll needs now; None when every pod is of the present template, or that can't be told."""
-    stale = _stale(stateful_set, seen, pods)
+    stale = outdated_pods(stateful_set, seen.objects, pods)
     if not stale:
         return None
-    idle = [name for name, pod in stale.items() if not (is_ready(pod) or name in gate.serving or name in gate.unreachable)]
-    if idle and gate.moving is not None:
-        return Wait(Reason.WAITING_FOR_OTHERS, f"{idle[0]} is restarted once nothing else is: {gate.moving}")
-    if idle:
-        return _delete(stale[idle[0]], idle[0])  # one that does not serve can't be disturbed, and would never be mended otherwise
+    if (step := restart_idle(stale, seen.objects, gate)) is not None:
+        return step
     if why := gate.closed_by or _unsettled(seen, [name for name in pods if name not in stale or name not in gate.serving]):
         return Wait(Reason.WAITING_FOR_OTHERS, f"the next SQL node is restarted once nothing else is disturbed: {why}")
     name = min(stale, key=lambda each: (*_weight(seen, each), each))
-    return Relieve(name) if _led(seen, name) else _delete(stale[name], name)
+    return Relieve(name) if _led(seen, name) else deletions((seen.objects.get("Pod", name),), Reason.ROLLING)
 
 
 def leading(seen: HerdDBObserved) -> frozenset[str]:
@@ -60,15 +57,6 @@ def _leads(seen: HerdDBObserved, record: TablespaceRecord) -> bool:
         return copy is not None and copy.role == "leader"
     heartbeat, now = seen.heartbeats.get(record.name, {}).get(record.leader), seen.zookeeper.now
     return heartbeat is not None and now is not None and now - heartbeat < HEARD_SECONDS
-
-
-def _stale(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str]) -> dict[str, Json]:
-    """The pods of another revision than the present one."""
-    revision = seen.objects.revision(stateful_set)
-    if not revision:
-        return {}
-    found = {name: pod for name in pods if (pod := seen.objects.get("Pod", name)) is not None}
-    return {name: pod for name, pod in found.items() if seen.objects.outdated(name, revision)}
 
 
 def _unsettled(seen: HerdDBObserved, pods: Sequence[str]) -> str | None:
@@ -120,7 +108,3 @@ def _weight(seen: HerdDBObserved, node: str) -> tuple[int, int]:
     """
     led = _led(seen, node)
     return len([name for name in led if name != DEFAULT_TABLESPACE]), len(led)
-
-
-def _delete(pod: Json, name: str) -> Delete:
-    return Delete("v1", "Pod", name, pod["metadata"]["uid"], Reason.ROLLING)

@@ -18,17 +18,17 @@ from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, TablespaceRecord
 from herdkeeper.herddb.leadership.services import declaring
 from herdkeeper.herddb.state.cluster import HerdDBObserved
-from herdkeeper.herddb.state.nodes import names_of, number_of, present_nodes, running_nodes, staying_nodes
+from herdkeeper.herddb.state.nodes import number_of, present_nodes, running_nodes, staying_nodes
 from herdkeeper.herddb.tablespace.default import copy_on
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import Copies, why_not_as_good
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, ForgetNode, Plan, Wait, deletions
 from herdkeeper.shared import names
 from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
-SOON_SECONDS = 2.0
 CLAIM = "PersistentVolumeClaim"
 
 
@@ -45,7 +45,7 @@ class ScaleDown:
 
     def told(self, plan: Plan) -> Plan:
         """The plan, with what it waits for and what is to come."""
-        soon = SOON_SECONDS if self.wait is not None else None
+        soon = requeue.SOON if self.wait is not None else None
         blockers = (self.wait.sentence,) if self.wait is not None else ()
         return replace(
             plan,
@@ -71,7 +71,7 @@ def scale_down(cluster: HerdDBCluster, seen: HerdDBObserved) -> ScaleDown:
     later = _later(cluster, records, going)
     if blocked := _blocked(cluster, seen, records, going):
         return ScaleDown(max(running, needed), wait=blocked, later=later)
-    stopping = [node for node in going if (number_of(names_of(cluster), node) or 0) >= running and seen.objects.get("Pod", node)]
+    stopping = [node for node in going if (number_of(cluster.names, node) or 0) >= running and seen.objects.get("Pod", node)]
     wait = Wait(Reason.POD_STOPPING, f"{' and '.join(stopping)} is stopping") if stopping else None
     step = ScaleDown(max(running if stopping else running - 1, needed), going, wait=wait, later=later)
     return _vacate(cluster, seen, records, step) if needed > cluster.spec.replicas else step
@@ -84,7 +84,7 @@ def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_ad
     if isinstance(metadata, Unknown):
         return ()
     records, registered = metadata
-    named, running = names_of(cluster), running_nodes(cluster, seen.objects) or 0
+    named, running = cluster.names, running_nodes(cluster, seen.objects) or 0
     first = max(cluster.spec.replicas, running, _named(cluster, records, registered, running))
 
     def gone(node: str) -> bool:
@@ -116,7 +116,7 @@ def _metadata(seen: HerdDBObserved) -> tuple[Mapping[str, VersionedRecord], tupl
 def _named(cluster: HerdDBCluster, records: Mapping[str, VersionedRecord], registered: tuple[str, ...], running: int) -> int:
     """One more than the highest number that a record names; of nodes that never were, none."""
     nodes = {node for found in records.values() for node in _nodes(found.record)}
-    numbers = {node: number for node in nodes if (number := number_of(names_of(cluster), node)) is not None}
+    numbers = {node: number for node in nodes if (number := number_of(cluster.names, node)) is not None}
     return max((number + 1 for node, number in numbers.items() if number < running or node in registered), default=0)
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.racks import Placement, PlacementPolicy
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,6 @@ def log_store(bookkeeper: BookKeeperCluster | None) -> LogStore | None:
     if not address or not root:
         return None
     wanted = bookkeeper.spec.placement
-    named = BookKeeperNames(ObjectKey(bookkeeper.metadata.namespace, bookkeeper.metadata.name))
+    named = bookkeeper.names
     policy = PlacementPolicy(bookkeeper.status.placement_policy or PlacementPolicy.RACK_AWARE)
     return LogStore(address, root, Placement(policy, wanted.min_racks_per_write_quorum, wanted.enforced, named.racks_config_map))

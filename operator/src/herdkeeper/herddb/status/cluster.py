@@ -7,7 +7,7 @@ from herdkeeper.herddb.leadership.plan import why_no_ledger_can_open
 from herdkeeper.herddb.plan.scale_down import scale_down
 from herdkeeper.herddb.state.cluster import HerdDBObserved
 from herdkeeper.herddb.state.log_store import log_store
-from herdkeeper.herddb.state.nodes import names_of, present_nodes, staying_nodes
+from herdkeeper.herddb.state.nodes import present_nodes, staying_nodes
 from herdkeeper.herddb.status.users import users_in_force
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
@@ -23,7 +23,7 @@ MEANWHILE = "Its leaderships go to followers on other nodes. Restarts wait."
 
 def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
     """Ready when each SQL node passes its readiness probe (its tablespaces are settled in their roles), and ledgers can be opened."""
-    named, pods = names_of(cluster), staying_nodes(cluster)
+    named, pods = cluster.names, staying_nodes(cluster)
     ready = [pod for pod in pods if seen.objects.pod_ready(pod)]
     log = log_store(seen.bookkeeper)
     reference = cluster.spec.credentials_secret_ref
@@ -58,7 +58,7 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
 def _encrypted(cluster: HerdDBCluster, objects: Objects) -> bool | None:
     """By the pods themselves: what the resource declares is true of one only once it was made anew. One that is away comes back as the
     StatefulSet says."""
-    stateful_set = objects.get("StatefulSet", names_of(cluster).stateful_set)
+    stateful_set = objects.get("StatefulSet", cluster.names.stateful_set)
     if stateful_set is None:
         return None
     pods = [pod for node in present_nodes(cluster, objects) if (pod := objects.get("Pod", node)) is not None]

@@ -17,8 +17,6 @@ from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import AddReplica, Copies, RemoveReplica, next_replica
 from herdkeeper.planning.actions import ChangeTablespaceRecord
-from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
 MAX_INACTIVITY_MILLIS = 60_000
@@ -64,5 +62,5 @@ def _answers(seen: HerdDBObserved, node: str) -> bool:
 
 
 def _change(cluster: HerdDBCluster, log: LogStore, wished: VersionedRecord, why: str) -> ChangeTablespaceRecord:
-    root = names.herd_root(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    root = cluster.names.herd_root
     return ChangeTablespaceRecord(log.zookeeper_address, tablespace_path(root, wished.record.name), wished.record, wished.version, why)

@@ -7,10 +7,9 @@ from herdkeeper.herddb.log.archive_expiry import withdraw
 from herdkeeper.herddb.log.plan_pins import unpin, unreadable_pin
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, DeleteLogs, DropTablespace, Plan, SetFinalizer
 from herdkeeper.planning.deletion import patiently
-from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -45,7 +44,7 @@ def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: f
             node = seen.system_leader
             if node is None or isinstance(seen.nodes.get(node, Unknown("")), Unknown):
                 return patiently(waited, what, "no SQL node answers")
-            return Plan((DropTablespace(seen.herddb.metadata.name, node, record.name),), look_again_seconds=1)
+            return Plan((DropTablespace(seen.herddb.metadata.name, node, record.name),), look_again_seconds=requeue.NEXT_STEP)
         case Unknown(why):
             return patiently(waited, what, why)
         case VersionedRecord() | RecordAbsent():
@@ -61,7 +60,7 @@ def _let_go(tablespace: Tablespace, seen: TablespaceObserved, uuid: str | None, 
     why = "the Tablespace is deleted"
     steps: tuple[Action, ...] = () if uuid is None else (*unpin(seen, uuid, why), *withdraw(seen, uuid, why))
     if steps:
-        return Plan(steps, look_again_seconds=0.5)
+        return Plan(steps, look_again_seconds=requeue.NEXT_STEP)
     return Plan((SetFinalizer(False, Reason.DATA_KEPT, "deletionPolicy is Retain: the tablespace stays, its log is released by age"),))
 
 
@@ -70,8 +69,8 @@ def _delete_log(seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
         case False:
             return Plan((SetFinalizer(False, Reason.DATA_DELETED, "the tablespace is dropped and its log deleted"),))
         case True if seen.herddb is not None and seen.zookeeper_address is not None and seen.ledgers_root is not None:
-            root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
-            return Plan((DeleteLogs(seen.zookeeper_address, seen.ledgers_root, root, (uuid,)),), look_again_seconds=0.5)
+            root = seen.herddb.names.herd_root
+            return Plan((DeleteLogs(seen.zookeeper_address, seen.ledgers_root, root, (uuid,)),), look_again_seconds=requeue.NEXT_STEP)
         case Unknown(why):
             return patiently(waited, "the log of the dropped tablespace", why)
         case _:

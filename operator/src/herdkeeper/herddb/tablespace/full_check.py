@@ -11,7 +11,6 @@ import datetime
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from herdkeeper.api import Tablespace
 from herdkeeper.api.checkpoint import Lsn
@@ -26,7 +25,6 @@ BEGIN = (-1, -1)
 NIGHT_HOURS = 6
 """Between midnight and then lie the weekly times that nobody has declared."""
 
-ReplicaFound = Literal["Passed", "Failed", "NotAnswered"]
 NodeViews = Mapping[str, NodeView | Unknown]
 
 

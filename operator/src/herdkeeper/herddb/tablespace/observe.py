@@ -147,7 +147,7 @@ def _places(pods: Objects, world: World) -> dict[str, Place]:
 
 def _for_clients(tablespace: Tablespace, world: World) -> tuple[Objects, tuple[str, ...]]:
     """Its connection Secret, its archiver, and what stands under its names that was not made for it."""
-    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    key = tablespace.key
     named = TablespaceNames(key)
     wanted = (
         ("v1", "Service", named.leader_service, (HerdDBCluster.KIND, tablespace.spec.herd_db_ref.name)),
@@ -179,7 +179,7 @@ class _Metadata:
 
 
 def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World) -> _Metadata:
-    root = names.herd_root(ObjectKey(herddb.metadata.namespace, herddb.metadata.name))
+    root = herddb.names.herd_root
     uuid = tablespace.made_uuid
     try:
         ensemble = world.ensembles.at(log.zookeeper_address)
@@ -219,7 +219,7 @@ def _archiver_trouble(tablespace: Tablespace, world: World) -> str:
     """Why the archiver's pod does not run; empty when it does, or there shall be none."""
     if tablespace.spec.log.archive is None:
         return ""
-    pods = world.kubernetes.owned(tablespace.KIND, ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name), PODS)
+    pods = world.kubernetes.owned(tablespace.KIND, tablespace.key, PODS)
     archivers = [pod for pod in pods.of_kind("Pod") if pod["metadata"]["labels"].get(names.COMPONENT_LABEL) == names.ARCHIVE_COMPONENT]
     if any(is_ready(pod) for pod in archivers):
         return ""

@@ -15,7 +15,7 @@ from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY
 from herdkeeper.shared import names
-from herdkeeper.shared.names import HERDDB_SQL_PORT, HerdDBNames, ObjectKey
+from herdkeeper.shared.names import HERDDB_SQL_PORT, ObjectKey
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.observe_object_store import observe_destination
@@ -34,11 +34,11 @@ def see_restore(tablespace: Tablespace, seen: TablespaceObserved, world: World) 
     """What was seen of a tablespace, and of its restore besides."""
     if not tablespace.is_restoring:
         return seen
-    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    key = tablespace.key
     reference = tablespace.spec.bootstrap.checkpoint if tablespace.spec.bootstrap is not None else None
     checkpoint = world.kubernetes.readable(Checkpoint, ObjectKey(key.namespace, reference.name)) if reference is not None else None
     objects = Objects({**seen.objects.items, **world.kubernetes.owned(tablespace.KIND, key, JOBS).items})
-    runs = objects.get("Job", names.restore_names(key).job) is not None
+    runs = objects.get("Job", names.job_name(key, names.RESTORE_COMPONENT)) is not None
     progress = _progress(seen) if runs else None
     bootstrap = tablespace.spec.bootstrap
     makes_one = bootstrap is not None and bootstrap.target is not None
@@ -68,7 +68,7 @@ def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
     if not isinstance(seen.record, VersionedRecord) or seen.herddb is None or seen.credentials is None:
         return Unknown("the tablespace has no leader that could be asked")
     record = seen.record.record
-    host = HerdDBNames(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name)).host_of(record.leader)
+    host = seen.herddb.names.host_of(record.leader)
     if isinstance(seen.tls, TlsUnusable):
         return Unknown(seen.tls.why)
     address = Address(host, HERDDB_SQL_PORT, Encryption(host, seen.tls.authorities) if seen.tls is not None else None)

@@ -31,21 +31,17 @@ from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import AddReplica, Copies, RemoveReplica, SetAside, Step, next_replica
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.verdicts import Rebuilt, Verdict, rebuilt, verdicts_in_force, verdicts_on
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait, soonest
 from herdkeeper.planning.due import look_again, seconds_to_next
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_ready_resource, why_not_ready
-from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 EXPECTED_REPLICAS = 1
 """Pinned: HerdDB then neither raises E, Wq and Aq behind the declared sizes nor adds nodes by itself."""
-BARRED_SECONDS = 2.0
-"""How soon it is looked whether a node has taken an order about its own promotion."""
-UNMADE_SECONDS = 5.0
-"""How often it is looked whether the HerdDBCluster's key has made the Service, of which no event tells this one."""
 
 
 def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
@@ -88,19 +84,20 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
             Reason.DATA_LOST,
             f"HerdDB has no tablespace {tablespace.sql_name} any more, though it was {tablespace.made_uuid}: it is not created again, "
             "since that would be an empty one. Delete this resource if it was dropped on purpose",
-            60,
+            requeue.BLOCKED,
         )
     if not is_ready_resource(seen.herddb) or seen.herddb is None:
         why = why_not_ready(seen.herddb) if seen.herddb is not None else "it is not there"
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {tablespace.spec.herd_db_ref.name} is not Ready ({why})")
     if (unencrypted := why_no_login(seen)) is not None:
-        return Plan((), unencrypted, 5)
+        return Plan((), unencrypted, requeue.PENDING)
     leaders = _by_work(seen, set())
     if not leaders or seen.system_leader is None:
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, "no SQL node answers")
     millis = tablespace.spec.failover.max_leader_inactivity_seconds * 1000
     return Plan(
-        (CreateTablespace(seen.herddb.metadata.name, seen.system_leader, tablespace.sql_name, leaders[0], millis),), look_again_seconds=1
+        (CreateTablespace(seen.herddb.metadata.name, seen.system_leader, tablespace.sql_name, leaders[0], millis),),
+        look_again_seconds=requeue.NEXT_STEP,
     )
 
 
@@ -113,7 +110,7 @@ def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRe
     plan = _change_record(tablespace, seen, found, verdicts)
     if not bars:
         return plan
-    return replace(plan, actions=(*bars, *plan.actions), look_again_seconds=soonest(plan.look_again_seconds, BARRED_SECONDS))
+    return replace(plan, actions=(*bars, *plan.actions), look_again_seconds=soonest(plan.look_again_seconds, requeue.SOON))
 
 
 def _change_record(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, verdicts: Mapping[str, Verdict]) -> Plan:
@@ -121,9 +118,9 @@ def _change_record(tablespace: Tablespace, seen: TablespaceObserved, found: Vers
     millis = tablespace.spec.failover.max_leader_inactivity_seconds * 1000
     wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=millis)
     if wished != record:
-        return Plan((_change(seen, found, wished, "failover settings as declared"),), look_again_seconds=1)
+        return Plan((_change(seen, found, wished, "failover settings as declared"),), look_again_seconds=requeue.NEXT_STEP)
     if proven := _proven(tablespace, verdicts):
-        return Plan(proven, look_again_seconds=1)
+        return Plan(proven, look_again_seconds=requeue.NEXT_STEP)
     return _take(tablespace, seen, found, next_replica(_copies(tablespace, seen, record, verdicts)))
 
 
@@ -133,21 +130,21 @@ def _take(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
     match step:
         case AddReplica(node):
             grown = replace(record, replicas=(*record.replicas, node))
-            return Plan((_change(seen, found, grown, f"replica on {node}"),), look_again_seconds=2)
+            return Plan((_change(seen, found, grown, f"replica on {node}"),), look_again_seconds=requeue.SOON)
         case RemoveReplica(node, why, differs):
             fewer = replace(record, replicas=tuple(other for other in record.replicas if other != node))
             change = _change(seen, found, fewer, f"no replica on {node} any more, since {why}")
-            return Plan((replace(change, reason=Reason.REPLICA_DIFFERS) if differs else change,), look_again_seconds=2)
+            return Plan((replace(change, reason=Reason.REPLICA_DIFFERS) if differs else change,), look_again_seconds=requeue.SOON)
         case SetAside(node, verdict):
             order = SetCopyAside(tablespace.spec.herd_db_ref.name, node, record.name, record.uuid, f"it {verdict.sentence}")
             state = Rebuilt(verdict.lsn, max(verdict.lsn, _end_of_log(seen, record)))
             mark = _mark(tablespace, node, state, Reason.REPLICA_SET_ASIDE)
-            return Plan((order, mark), look_again_seconds=1)
+            return Plan((order, mark), look_again_seconds=requeue.NEXT_STEP)
         case Wait():
-            return Plan((), step, 2)
+            return Plan((), step, requeue.SOON)
         case None:
             unsettled = [node for node in record.replicas if not _settled(own_copy(seen, node, record.name))]
-            return Plan(look_again_seconds=3 if unsettled else None)
+            return Plan(look_again_seconds=requeue.SOON if unsettled else None)
         case _:
             assert_never(step)
 
@@ -213,7 +210,7 @@ def _of_another(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None
         Reason.DATA_LOST,
         f"HerdDB's tablespace {record.name} is another one now ({record.uuid}) than this resource made ({made}): "
         "delete this resource, and create a new one if the new tablespace shall be kept",
-        60,
+        requeue.BLOCKED,
     )
 
 
@@ -270,8 +267,8 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
     # the leader's URL says how every node is spoken to: while they are restarted one by one, it stays as it was
     authorities = seen.tls.authorities if seen.tls is not None and is_encrypted(seen.herddb) else None
     secret = settle((build_connection_secret(tablespace, seen.zookeeper_address, seen.credentials, authorities),), seen.objects)
-    service = TablespaceNames(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)).leader_service
-    unmade = None if seen.objects.get("Service", service) is not None else UNMADE_SECONDS
+    service = tablespace.names.leader_service
+    unmade = None if seen.objects.get("Service", service) is not None else requeue.PENDING
     return replace(plan, actions=(*plan.actions, *secret), look_again_seconds=plan.look_again_seconds or unmade)
 
 
@@ -282,7 +279,7 @@ def _settled(copy: NodeTablespace | Unknown | None) -> bool:
 def _change(seen: TablespaceObserved, found: VersionedRecord, record: TablespaceRecord, why: str) -> ChangeTablespaceRecord:
     if seen.herddb is None or seen.zookeeper_address is None:
         raise ValueError("a record was read, so its database and its ensemble are known")
-    root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+    root = seen.herddb.names.herd_root
     return ChangeTablespaceRecord(seen.zookeeper_address, tablespace_path(root, record.name), record, found.version, why)
 
 

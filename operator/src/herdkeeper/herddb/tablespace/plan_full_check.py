@@ -27,6 +27,7 @@ from herdkeeper.herddb.tablespace.full_check import (
 )
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import AnswerRequest, Plan, Request, StartFullCheck, soonest
 from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_time
 from herdkeeper.shared import names
@@ -34,10 +35,6 @@ from herdkeeper.shared.conditions import PROGRESSING, condition, is_ready_resour
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 
-RUNNING_SECONDS = 2.0
-"""No event tells that a check has ended, or that a follower has come to its end."""
-HELD_SECONDS = 5.0
-"""Nor does one tell of all that a check which is due waits for."""
 NO_FOLLOWER = "there is no follower that could be compared: writes would stop for nothing"
 
 
@@ -94,17 +91,17 @@ def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: 
     allowed = f"it is being changed: {changes}" if changes is not None else refused
     if isinstance(allowed, str):
         refusal = (_answer(tablespace, f"refused: {allowed}"),) if asked else ()
-        return Plan(refusal, look_again_seconds=HELD_SECONDS if due and soon is None else soon)
+        return Plan(refusal, look_again_seconds=requeue.PENDING if due and soon is None else soon)
     longest = tablespace.spec.full_check.max_writes_stopped_milliseconds
     order = StartFullCheck(tablespace.spec.herd_db_ref.name, allowed.leader, allowed.name, longest)
     # what is due is an answer, too
     answer = _answer(tablespace, f"done: {allowed.leader} checks all tables; status.fullCheck tells what it finds")
-    return Plan((order, answer) if asked else (order,), look_again_seconds=1.0)
+    return Plan((order, answer) if asked else (order,), look_again_seconds=requeue.NEXT_STEP)
 
 
 def _soon(tablespace: Tablespace, seen: TablespaceObserved, decision: CheckDecision) -> float | None:
-    running = RUNNING_SECONDS if _is_under_way(tablespace, seen) else None
-    return soonest(running, HELD_SECONDS if isinstance(decision, Held) else None)
+    running = requeue.SOON if _is_under_way(tablespace, seen) else None
+    return soonest(running, requeue.PENDING if isinstance(decision, Held) else None)
 
 
 def _done_until(tablespace: Tablespace, now: datetime.datetime) -> datetime.datetime:

@@ -25,7 +25,6 @@ from herdkeeper.herddb.tablespace.verdicts import Verdict, different, replicas_o
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import REPLICAS_VERIFIED
-from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -104,7 +103,7 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any]:
 
 def _for_clients(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, str]:
     """What is there for clients, by its field."""
-    named = TablespaceNames(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name))
+    named = tablespace.names
     offered = {"leaderService": ("Service", named.leader_service), "connectionSecret": ("Secret", named.connection_secret)}
     return {field: name for field, (kind, name) in offered.items() if seen.objects.get(kind, name) is not None}
 

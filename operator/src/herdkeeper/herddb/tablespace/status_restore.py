@@ -12,7 +12,6 @@ from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary, SummaryError
 from herdkeeper.shared import names
 from herdkeeper.shared.left_alone import left_alone_by
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import root_of
 from herdkeeper.spark.run import Run, observe_run
@@ -134,4 +133,4 @@ def _rows(seen: TablespaceObserved) -> dict[str, int]:
 
 
 def _job(tablespace: Tablespace) -> str:
-    return names.restore_names(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)).job
+    return names.job_name(tablespace.key, names.RESTORE_COMPONENT)

@@ -10,12 +10,9 @@ from herdkeeper.api import (
     Tablespace,
 )
 from herdkeeper.api.resource import ObjectMeta
-from herdkeeper.api.tablespace import Failover
 from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.planning.refusal import (
     Refusal,
-    job_refusals,
-    name_refusals,
     timetable_refusals,
 )
 from herdkeeper.shared import names
@@ -31,26 +28,12 @@ def tablespace_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None, ot
     may already hold the SQL name.
     """
     return (
-        *name_refusals(tablespace.metadata),
         *_sql_name_refusals(tablespace),
         *_taken_sql_name(tablespace, others),
         *_replicas_beyond_nodes(tablespace, herddb),
         *_preferred_leader_refusals(tablespace, herddb),
-        *_failover_refusals(tablespace.spec.failover),
         *(timetable_refusals(timing, "spec.fullCheck") if (timing := timing_of(tablespace)) is not None else ()),
-        *(job_refusals(tablespace.spec.bootstrap.job, "spec.bootstrap.job") if tablespace.spec.bootstrap else ()),
     )
-
-
-def _failover_refusals(failover: Failover) -> Iterator[Refusal]:
-    least, found = failover.hung_leader_seconds, failover.max_leader_inactivity_seconds
-    if found <= least:
-        yield Refusal(
-            "spec.failover.maxLeaderInactivitySeconds",
-            str(found),
-            f"it is not above spec.failover.hungLeaderSeconds ({least}): followers would take over before the operator judges",
-            f"set at least {least + 1}, or lower hungLeaderSeconds",
-        )
 
 
 def _sql_name_refusals(tablespace: Tablespace) -> Iterator[Refusal]:
@@ -58,8 +41,6 @@ def _sql_name_refusals(tablespace: Tablespace) -> Iterator[Refusal]:
     path = "spec.tablespaceName" if tablespace.spec.tablespace_name else "metadata.name"
     if not _SQL_NAME.fullmatch(name):
         yield Refusal(path, name, "it is no name in SQL", "take small letters, digits and `_`, beginning with a letter, 63 at most")
-    elif name == "herd":
-        yield Refusal(path, name, "HerdDB keeps this tablespace for itself", "take another name")
 
 
 def _taken_sql_name(tablespace: Tablespace, others: Iterable[Tablespace]) -> Iterator[Refusal]:

@@ -6,7 +6,6 @@ from herdkeeper.api import ReplicationAudit
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.protocol.job_summary import AuditSummary, SummaryError
 from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Json, driver_said, job_ended, pods_of_job
 
 _ENDED = ("Succeeded", "Failed")
@@ -40,7 +39,7 @@ def unknown_result(audit: ReplicationAudit, seen: JobObserved) -> str | None:
 
 def job_of(audit: ReplicationAudit) -> str:
     """The name of its Job."""
-    return names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
+    return names.job_name(audit.key, names.AUDIT_COMPONENT)
 
 
 def ended_well(seen: JobObserved, name: str) -> Json | None:

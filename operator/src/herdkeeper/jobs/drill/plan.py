@@ -17,6 +17,7 @@ from herdkeeper.jobs.drill.draw import drawn_moment, drawn_name, seed_of
 from herdkeeper.jobs.schedule.build import build_drill_checkpoint
 from herdkeeper.jobs.schedule.plan import plan_schedule
 from herdkeeper.jobs.schedule.state import Run, ScheduleObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Create, Delete, Plan, soonest
 from herdkeeper.planning.due import newest_time, seconds_to_next
 from herdkeeper.shared import names
@@ -26,11 +27,6 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import DrillSource, build_drill
-
-NOTED_SECONDS = 0.2
-"""Until a drill that is drawn goes on: it is noted first."""
-AGAIN_SECONDS = 30.0
-"""How often it is looked for what no event tells."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,7 @@ def plan_drill(schedule: ScheduledCheckpoint, seen: ScheduleObserved, spark_imag
     left = _left_over(schedule, seen, drill)
     if drill is None:
         return Plan(left, look_again_seconds=_until_the_next(schedule, seen))
-    return Plan((*left, *_go_on(schedule, seen, drill, spark_image)), look_again_seconds=AGAIN_SECONDS)
+    return Plan((*left, *_go_on(schedule, seen, drill, spark_image)), look_again_seconds=requeue.UNREAD)
 
 
 def running_drill(schedule: ScheduledCheckpoint) -> DrillStatus | None:
@@ -178,9 +174,9 @@ def _until_the_next(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> fl
     if schedule.spec.drill is None:
         return None
     if schedule.status is None or schedule.status.drills_since is None:
-        return NOTED_SECONDS
+        return requeue.NOTED
     due = due_drill(schedule, seen.now)
     if due is not None:
-        return AGAIN_SECONDS if isinstance(draw(schedule, seen, due), NothingToDraw) else NOTED_SECONDS
+        return requeue.UNREAD if isinstance(draw(schedule, seen, due), NothingToDraw) else requeue.NOTED
     following = seconds_to_next(schedule.spec.drill, seen.now)
-    return None if following is None else max(NOTED_SECONDS, following)
+    return None if following is None else max(requeue.NOTED, following)

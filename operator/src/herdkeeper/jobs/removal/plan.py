@@ -13,11 +13,11 @@ from herdkeeper.herddb.tablespace.plan_restore import comes_too_late
 from herdkeeper.jobs.drill.draw import drilled_checkpoint
 from herdkeeper.jobs.removal.state import RemovalObserved
 from herdkeeper.jobs.state import JobObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Delete, Plan, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Json, driver_said, job_ended
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -31,7 +31,7 @@ def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, wa
         raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")
     if removal.claim is None and checkpoint.spec.destination.store is None:
         return _let_go(Reason.DATA_DELETED, f"there is nothing to remove: the volume claim {checkpoint.place} is gone")
-    job = seen.objects.get("Job", names.removal_names(_key(checkpoint)).job)
+    job = seen.objects.get("Job", names.job_name(checkpoint.key, names.REMOVAL_COMPONENT))
     if job is not None:
         return _follow(job, checkpoint, seen)
     return _ending(checkpoint, seen) or _kept_by_somebody(checkpoint, seen, removal) or _begin(checkpoint, seen, spark_image, waited)
@@ -61,7 +61,7 @@ def _begin(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: 
 def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
     name = job["metadata"]["name"]
     if not any(reference["uid"] == checkpoint.metadata.uid for reference in job["metadata"].get("ownerReferences") or []):
-        return Plan.waiting(Reason.DELETING, f"the Job {name} is of an earlier Checkpoint of this name, and about to go", 2)
+        return Plan.waiting(Reason.DELETING, f"the Job {name} is of an earlier Checkpoint of this name, and about to go", requeue.SOON)
     said = driver_said(seen.objects, name)
     match job_ended(job):
         case "Complete":
@@ -76,15 +76,15 @@ def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
 
 def _ending(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
     """What is done while its own run is not over; None when it is."""
-    job = seen.objects.get("Job", names.checkpoint_names(_key(checkpoint)).job)
+    job = seen.objects.get("Job", names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT))
     if job is not None and job_ended(job) is not None:
         # Its manifest must be known before those that share it are looked for.
-        noted = Plan.waiting(Reason.DELETING, "its job has ended: what became of it is noted first", 0.2)
+        noted = Plan.waiting(Reason.DELETING, "its job has ended: what became of it is noted first", requeue.NOTED)
         return None if checkpoint.is_over else noted
-    waiting = Plan.waiting(Reason.DELETING, "its job is being stopped", 2)
+    waiting = Plan.waiting(Reason.DELETING, "its job is being stopped", requeue.SOON)
     if job is not None and not job["metadata"].get("deletionTimestamp"):
         metadata = job["metadata"]
-        return Plan((Delete(job["apiVersion"], "Job", metadata["name"], metadata["uid"], Reason.DELETING),), waiting.wait, 2)
+        return Plan((Delete(job["apiVersion"], "Job", metadata["name"], metadata["uid"], Reason.DELETING),), waiting.wait, requeue.SOON)
     mine = (work for work in seen.work if work.owner == checkpoint.metadata.name)
     return waiting if job is not None or any(not work.ended for work in mine) else None
 
@@ -195,7 +195,3 @@ def _let_go(reason: Reason, message: str) -> Plan:
 
 def _listed(resources: Iterable[Checkpoint | ScheduledCheckpoint | Tablespace]) -> str:
     return ", ".join(f"{resource.KIND} {resource.metadata.name}" for resource in resources)
-
-
-def _key(checkpoint: Checkpoint) -> ObjectKey:
-    return ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)

@@ -75,7 +75,7 @@ def _with_drill(
     """Jobs are looked for as long as a drill is declared or remembered: one that is not declared any more is stopped."""
     if schedule.spec.drill is None and (schedule.status is None or schedule.status.drills_since is None):
         return replace(seen, drill=DrillObserved(Objects({}), checkpoints))
-    key = ObjectKey(schedule.metadata.namespace, schedule.metadata.name)
+    key = schedule.key
     found = world.kubernetes.owned(schedule.KIND, key, DRILL_OBJECTS)
     mine = {of: item for of, item in found.items.items() if of[0] != "Job" or _is_owned_by(item, schedule.metadata.uid)}
     herddb = None

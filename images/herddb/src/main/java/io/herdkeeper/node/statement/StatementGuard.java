@@ -32,7 +32,7 @@ import herddb.proto.PduCodec;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.disk.CheckpointFiles;
-import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import java.nio.file.Path;
 import java.util.List;

@@ -64,7 +64,7 @@ class HoldingCheck:
     entry_bytes: int
     """Estimated size of an entry on the wire."""
     highest_lac: int | None
-    """The highest LAC that an entry can have; None: one below its own id (audit/inspection.py)."""
+    """The highest LAC that an entry can have; None: one below its own id (copies/inspection.py)."""
     reading: Reading = Reading.EVERY_COPY
     sample: tuple[int, ...] = ()
     block: int | None = None

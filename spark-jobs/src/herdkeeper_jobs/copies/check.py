@@ -12,11 +12,11 @@ import numpy as np
 from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import EntryRange
-from herdkeeper_jobs.audit.holding import CopyState, Holding
-from herdkeeper_jobs.audit.inspection import Flags, Inspected, Numbers, inspect, lac_is_possible, sums_of_content
-from herdkeeper_jobs.audit.plan import AuditTask, HoldingCheck, Reading, restricted
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
+from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.inspection import Flags, Inspected, Numbers, inspect, lac_is_possible, sums_of_content
+from herdkeeper_jobs.copies.plan import AuditTask, HoldingCheck, Reading, restricted
 
 _GIVEN_TOGETHER = 256
 """Entries that were read one by one and are looked at together."""

@@ -1,4 +1,4 @@
-package io.herdkeeper.node.status;
+package io.herdkeeper.node.log;
 
 import herddb.log.LogSequenceNumber;
 

@@ -15,7 +15,7 @@ from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, tablespace_path
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, last_confirmed
-from herdkeeper_jobs.checkpoint.errors import (
+from herdkeeper_jobs.errors import (
     CheckpointRefused,
     CheckpointRetryable,
     InvariantViolated,
@@ -24,7 +24,7 @@ from herdkeeper_jobs.checkpoint.errors import (
     LsnNotInLog,
     NotConfirmedYet,
 )
-from herdkeeper_jobs.checkpoint.manifest import Identity
+from herdkeeper_jobs.manifests.manifest import Identity
 from herdkeeper_jobs.wal.lsn import Lsn
 
 

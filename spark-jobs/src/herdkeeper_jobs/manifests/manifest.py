@@ -20,11 +20,11 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from herdkeeper.protocol.verification import ALONE, REREAD
-from herdkeeper_jobs.checkpoint.continuation import Continuation
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.keys import Key, SealedBy, keyring
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
-from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.continuation import Continuation
+from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below
 from herdkeeper_jobs.wal.lsn import Lsn
 
 SCHEMA_VERSION = 1
@@ -288,6 +288,11 @@ def tablespace_folder(destination: AnyPath, identity: Identity) -> AnyPath:
 def manifest_path(folder: AnyPath, lsn: Lsn) -> AnyPath:
     """The manifest of an LSN; names sort in log order."""
     return below(folder, "manifests", f"{lsn.ledger_id:020d}-{lsn.entry_id:020d}.json")
+
+
+def manifests(destination: AnyPath, instance_id: str = "*", tablespace_uuid: str = "*") -> list[AnyPath]:
+    """Manifests below a destination, of one cluster or tablespace when given, each tablespace's in log order."""
+    return found_below(destination, f"{instance_id}/{tablespace_uuid}/manifests/[0-9]*.json")
 
 
 def lsn_of_name(path: StoredPath) -> Lsn:

@@ -1,4 +1,4 @@
-package io.herdkeeper.node.log;
+package io.herdkeeper.node.internals;
 
 import herddb.client.ClientSideConnectionPeer;
 import herddb.client.HDBConnection;
@@ -106,37 +106,37 @@ public final class HerdInternals {
     }
 
     /** The reader that a follower tails with, or null when it has none yet. */
-    static ReadHandle reader(FollowerContext context) {
+    public static ReadHandle reader(FollowerContext context) {
         return (ReadHandle) get(READER, context);
     }
 
-    static void reader(FollowerContext context, ReadHandle reader) {
+    public static void reader(FollowerContext context, ReadHandle reader) {
         set(READER, context, reader);
     }
 
     /** The ledger that a follower wants to tail next, or -1 when it starts from the first one of all. */
-    static long ledgerToTail(FollowerContext context) {
+    public static long ledgerToTail(FollowerContext context) {
         return (long) get(LEDGER_TO_TAIL, context);
     }
 
-    static void ledgerToTail(FollowerContext context, long ledgerId) {
+    public static void ledgerToTail(FollowerContext context, long ledgerId) {
         set(LEDGER_TO_TAIL, context, ledgerId);
     }
 
     /** Makes a log known to its manager, which pushes the LAC of the logs that it knows while they are idle. */
     @SuppressWarnings("unchecked")
-    static void register(BookkeeperCommitLogManager manager, String tableSpaceUuid, BookkeeperCommitLog log) {
+    public static void register(BookkeeperCommitLogManager manager, String tableSpaceUuid, BookkeeperCommitLog log) {
         ((Map<String, BookkeeperCommitLog>) get(ACTIVE_LOGS, manager)).put(tableSpaceUuid, log);
     }
 
     /** The log of a tablespace that runs on this node, or null. */
     @SuppressWarnings("unchecked")
-    static BookkeeperCommitLog log(BookkeeperCommitLogManager manager, String tableSpaceUuid) {
+    public static BookkeeperCommitLog log(BookkeeperCommitLogManager manager, String tableSpaceUuid) {
         return ((Map<String, BookkeeperCommitLog>) get(ACTIVE_LOGS, manager)).get(tableSpaceUuid);
     }
 
     /** The counter of a tablespace; its next transaction gets the counter's value plus one. */
-    static AtomicLong lastTransactionId(TableSpaceManager tablespace) {
+    public static AtomicLong lastTransactionId(TableSpaceManager tablespace) {
         return (AtomicLong) get(LAST_TRANSACTION_ID, tablespace);
     }
 
@@ -161,12 +161,12 @@ public final class HerdInternals {
     }
 
     /** How many entries a ledger's writer has sent and has not been answered for. */
-    static long pendingAdds(CommitFileWriter writer) {
+    public static long pendingAdds(CommitFileWriter writer) {
         return ((AtomicLong) get(PENDING_ADDS, writer)).get();
     }
 
     /** What the bookies' client said of the last entry that it could not write, or null. */
-    static Throwable writeError(CommitFileWriter writer) {
+    public static Throwable writeError(CommitFileWriter writer) {
         return (Throwable) ((AtomicReference<?>) get(WRITE_ERROR, writer)).get();
     }
 
@@ -182,19 +182,19 @@ public final class HerdInternals {
     }
 
     /** Has a leader's log refuse every further entry; the activator stops its tablespace then, and boots it again. */
-    static void fail(BookkeeperCommitLog log) {
+    public static void fail(BookkeeperCommitLog log) {
         set(LOG_FAILED, log, true);
     }
 
     /** The tablespace that recovers through {@code consumer}, or null when that is not a tablespace's own (a tool or a test reads the log). */
-    static TableSpaceManager recovering(BiConsumer<LogSequenceNumber, LogEntry> consumer) {
+    public static TableSpaceManager recovering(BiConsumer<LogSequenceNumber, LogEntry> consumer) {
         return RECOVERING_TABLESPACE.getDeclaringClass().isInstance(consumer)
                 ? (TableSpaceManager) get(RECOVERING_TABLESPACE, consumer) : null;
     }
 
     /** Drops all tables that a recovering copy has, with their rows and indexes, and all its transactions; its files stay. */
     @SuppressWarnings("unchecked")
-    static void clear(TableSpaceManager copy) {
+    public static void clear(TableSpaceManager copy) {
         Map<String, AbstractTableManager> tables = (Map<String, AbstractTableManager>) get(TABLES, copy);
         tables.values().stream().filter(table -> !table.isSystemTable()).forEach(table -> {
             table.dropTableData();
@@ -212,7 +212,7 @@ public final class HerdInternals {
     }
 
     /** Says where a recovering copy is in the log, from where it follows when no entry comes behind. */
-    static void position(TableSpaceManager copy, LogSequenceNumber position) {
+    public static void position(TableSpaceManager copy, LogSequenceNumber position) {
         set(POSITION, copy, position);
     }
 
@@ -239,7 +239,7 @@ public final class HerdInternals {
 
     /** Whether any of a client's connections to its servers is open; false before it has asked for anything. */
     @SuppressWarnings("unchecked")
-    static boolean isConnected(HDBConnection connection) {
+    public static boolean isConnected(HDBConnection connection) {
         return ((Map<String, ClientSideConnectionPeer[]>) get(ROUTES, connection)).values().stream()
                 .flatMap(Stream::of).anyMatch(peer -> peer.getChannel() != null);
     }

@@ -22,7 +22,7 @@ class CopyState(StrEnum):
     UNREACHABLE = "Unreachable"
     """The bookie did not answer."""
     WRONG_LAST_CONFIRMED = "WrongLastConfirmed"
-    """Read, and its digest matches, but its LAC can't be (audit/inspection.py)."""
+    """Read, and its digest matches, but its LAC can't be (copies/inspection.py)."""
     CONTRADICTED = "Contradicted"
     """Read, and its digest matches, but other such copies say something else. What a single task sees can't tell."""
 

@@ -1,4 +1,6 @@
-package io.herdkeeper.node.status;
+package io.herdkeeper.node.check;
+
+import io.herdkeeper.node.log.Position;
 
 /**
  * What a follower found when the check of a table came by in its log.
