@@ -1,0 +1,8 @@
+"""All commands of `kubectl herdkeeper`, in the order in which help and the page show them."""
+
+from __future__ import annotations
+
+from herdkeeper.plugin.command import Command
+from herdkeeper.plugin.commands import explain, status
+
+COMMANDS: tuple[Command, ...] = (status.COMMAND, explain.COMMAND)
