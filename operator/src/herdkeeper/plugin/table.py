@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from herdkeeper.plugin.command import Command
-from herdkeeper.plugin.commands import explain, status
+from herdkeeper.plugin.commands import explain, status, switchover
 
-COMMANDS: tuple[Command, ...] = (status.COMMAND, explain.COMMAND)
+COMMANDS: tuple[Command, ...] = (
+    status.COMMAND,
+    explain.COMMAND,
+    switchover.COMMAND,
+)
