@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from herdkeeper.plugin.command import Command
-from herdkeeper.plugin.commands import explain, status, switchover
+from herdkeeper.plugin.commands import drain, explain, status, switchover
 
 COMMANDS: tuple[Command, ...] = (
     status.COMMAND,
     explain.COMMAND,
     switchover.COMMAND,
+    drain.DRAIN,
+    drain.UNDRAIN,
 )
