@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from herdkeeper.plugin.command import Command
-from herdkeeper.plugin.commands import drain, explain, status, switchover
+from herdkeeper.plugin.commands import audit, checkpoint, drain, explain, restore, status, switchover
 
 COMMANDS: tuple[Command, ...] = (
     status.COMMAND,
@@ -11,4 +11,7 @@ COMMANDS: tuple[Command, ...] = (
     switchover.COMMAND,
     drain.DRAIN,
     drain.UNDRAIN,
+    checkpoint.COMMAND,
+    audit.COMMAND,
+    restore.COMMAND,
 )
