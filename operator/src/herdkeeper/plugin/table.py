@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from herdkeeper.plugin.command import Command
-from herdkeeper.plugin.commands import audit, checkpoint, drain, explain, restore, status, switchover
+from herdkeeper.plugin.commands import audit, checkpoint, drain, explain, full_check, pause, restart, restore, run_now, status, switchover
 
 COMMANDS: tuple[Command, ...] = (
     status.COMMAND,
@@ -14,4 +14,9 @@ COMMANDS: tuple[Command, ...] = (
     checkpoint.COMMAND,
     audit.COMMAND,
     restore.COMMAND,
+    run_now.COMMAND,
+    full_check.COMMAND,
+    pause.PAUSE,
+    pause.RESUME,
+    restart.COMMAND,
 )
