@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from herdkeeper.plugin.command import Command
-from herdkeeper.plugin.commands import audit, checkpoint, drain, explain, full_check, pause, restart, restore, run_now, status, switchover
+from herdkeeper.plugin.commands import (
+    audit,
+    checkpoint,
+    drain,
+    explain,
+    full_check,
+    pause,
+    plan,
+    restart,
+    restore,
+    run_now,
+    status,
+    switchover,
+)
 
 COMMANDS: tuple[Command, ...] = (
     status.COMMAND,
@@ -19,4 +32,5 @@ COMMANDS: tuple[Command, ...] = (
     pause.PAUSE,
     pause.RESUME,
     restart.COMMAND,
+    plan.COMMAND,
 )
