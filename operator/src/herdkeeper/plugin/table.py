@@ -6,9 +6,11 @@ from herdkeeper.plugin.command import Command
 from herdkeeper.plugin.commands import (
     audit,
     checkpoint,
+    connection,
     drain,
     explain,
     full_check,
+    logs,
     pause,
     plan,
     restart,
@@ -33,4 +35,6 @@ COMMANDS: tuple[Command, ...] = (
     pause.RESUME,
     restart.COMMAND,
     plan.COMMAND,
+    connection.COMMAND,
+    logs.COMMAND,
 )
