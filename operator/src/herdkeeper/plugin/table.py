@@ -16,6 +16,7 @@ from herdkeeper.plugin.commands import (
     restart,
     restore,
     run_now,
+    sql,
     status,
     switchover,
 )
@@ -37,4 +38,5 @@ COMMANDS: tuple[Command, ...] = (
     plan.COMMAND,
     connection.COMMAND,
     logs.COMMAND,
+    sql.COMMAND,
 )
