@@ -24,12 +24,17 @@ class PlayedCluster:
 
     documents: list[Json] = field(default_factory=list)
     writes: list[tuple[str, str, str, Json, bool]] = field(default_factory=list)
+    elsewhere: list[Json] = field(default_factory=list)
+    """What is in all other namespaces."""
     texts: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     """What is streamed, by an object's name and the subresource."""
 
     @property
     def namespace(self) -> str:
         return "demo"
+
+    def in_namespace(self, namespace: str) -> PlayedCluster:
+        return PlayedCluster(self.elsewhere)
 
     def get(self, kind: Kind, name: str) -> Json | None:
         return next((copy.deepcopy(item) for item in self.list(kind) if item["metadata"]["name"] == name), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -53,6 +53,10 @@ class ApiServer:
     def api(self) -> Any:
         """The client of Kubernetes that requests go through."""
         return self._session[0]
+
+    def in_namespace(self, namespace: str) -> ApiServer:
+        """See Cluster."""
+        return ApiServer(replace(self.access, namespace=namespace))
 
     def get(self, kind: Kind, name: str) -> Json | None:
         """See Cluster."""

@@ -27,6 +27,9 @@ class Cluster(Protocol):
     def namespace(self) -> str:
         """The namespace that is looked at."""
 
+    def in_namespace(self, namespace: str) -> Cluster:
+        """The same API server, another namespace."""
+
     def get(self, kind: Kind, name: str) -> Json | None:
         """An object; None when there is none."""
 

@@ -41,8 +41,21 @@ POD = Kind("Pod", "pods", api_version="v1", selector=f"{names.MANAGED_BY_LABEL}=
 """The operator's pods of servers and jobs, and nobody else's."""
 SQL_NODE = replace(POD, selector=f"{names.COMPONENT_LABEL}={names.HERDDB_COMPONENT}")
 BOOKIE = replace(POD, selector=f"{names.COMPONENT_LABEL}={names.BOOKIE_COMPONENT}")
+OPERATOR = replace(POD, selector=f"{names.COMPONENT_LABEL}={names.OPERATOR_COMPONENT}")
 SECRET = Kind("Secret", "secrets", api_version="v1")
 EVENT = Kind("Event", "events", api_version="v1")
+OBJECTS = (
+    POD,
+    EVENT,
+    Kind("Service", "services", api_version="v1"),
+    Kind("PersistentVolumeClaim", "persistentvolumeclaims", api_version="v1"),
+    Kind("StatefulSet", "statefulsets", api_version="apps/v1"),
+    Kind("Deployment", "deployments", api_version="apps/v1"),
+    Kind("Job", "jobs", api_version="batch/v1"),
+    Kind("NetworkPolicy", "networkpolicies", api_version="networking.k8s.io/v1"),
+    Kind("PodDisruptionBudget", "poddisruptionbudgets", api_version="policy/v1"),
+)
+"""What a look at a stack needs besides. Neither Secrets nor ConfigMaps: what is in those stays where it is."""
 
 CLUSTERS = (ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE)
 """What serves, from below to above."""

@@ -7,6 +7,7 @@ from herdkeeper.plugin.commands import (
     audit,
     checkpoint,
     connection,
+    doctor,
     drain,
     explain,
     full_check,
@@ -18,6 +19,7 @@ from herdkeeper.plugin.commands import (
     run_now,
     sql,
     status,
+    support_bundle,
     switchover,
 )
 
@@ -39,4 +41,6 @@ COMMANDS: tuple[Command, ...] = (
     connection.COMMAND,
     logs.COMMAND,
     sql.COMMAND,
+    doctor.COMMAND,
+    support_bundle.COMMAND,
 )
