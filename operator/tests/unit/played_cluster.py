@@ -37,7 +37,8 @@ class PlayedCluster:
         return PlayedCluster(self.elsewhere)
 
     def get(self, kind: Kind, name: str) -> Json | None:
-        return next((copy.deepcopy(item) for item in self.list(kind) if item["metadata"]["name"] == name), None)
+        found = (item for item in self.documents if (item["kind"], item["metadata"]["name"]) == (kind.name, name))
+        return copy.deepcopy(next(found, None))
 
     def list(self, kind: Kind) -> tuple[Json, ...]:
         wanted = [pair.split("=") for pair in kind.selector.split(",") if pair]
@@ -59,6 +60,10 @@ class PlayedCluster:
         if not dry_run:
             self.documents.append(copy.deepcopy(document))
         return document
+
+    def delete(self, kind: Kind, name: str) -> None:
+        self.writes.append(("delete", kind.name, name, {}, False))
+        self.documents = [item for item in self.documents if (item["kind"], item["metadata"]["name"]) != (kind.name, name)]
 
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
         yield from self.texts[(name, subresource)]

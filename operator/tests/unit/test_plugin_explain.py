@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from herdkeeper.commands.plugin import PAGES
 from herdkeeper.plugin.command import BadInputError
 from herdkeeper.plugin.how_to import rows_about, rows_of
 from herdkeeper.plugin.reasons import EXPLAINED, NOTHING
+from herdkeeper.plugin.table import COMMANDS
 from herdkeeper.shared.reason import Reason
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -32,6 +34,16 @@ def test_each_reason_is_explained_in_sentences(reason: Reason) -> None:
 def test_a_reason_that_needs_a_person_says_what_the_person_does(reason: Reason) -> None:
     assert EXPLAINED[reason].do != NOTHING
     assert "needs a person" in explain(reason.value)
+
+
+COMMAND = re.compile(r"`([a-z]+(?:-[a-z]+)*)`")
+NO_COMMANDS = {"ledgers"}
+"""A field of a status that is one small word."""
+
+
+def test_a_command_that_an_explanation_names_is_one() -> None:
+    named = {word for known in EXPLAINED.values() for word in COMMAND.findall(known.do)} - NO_COMMANDS
+    assert {"status", "checkpoint", "run-now"} <= named <= {command.name for command in COMMANDS}
 
 
 def test_a_table_of_the_documentation_is_told_word_for_word() -> None:

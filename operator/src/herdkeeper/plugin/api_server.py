@@ -6,6 +6,7 @@ uses, would first ask for all kinds that there are.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -80,6 +81,11 @@ class ApiServer:
         """See Cluster."""
         return self._json("POST", kind.path(self.namespace), query=_dry(dry_run), body=document)
 
+    def delete(self, kind: Kind, name: str) -> None:
+        """See Cluster."""
+        with contextlib.suppress(_NotFoundError):
+            self._json("DELETE", kind.path(self.namespace, name))
+
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
         """See Cluster."""
         response = self._request("GET", f"{kind.path(self.namespace, name)}/{subresource}", query, None, seconds=None)
@@ -124,7 +130,7 @@ class ApiServer:
                 _request_timeout=seconds,
             )
         except ApiException as error:
-            if error.status == 404 and method == "GET":
+            if error.status == 404 and method in ("GET", "DELETE"):
                 raise _NotFoundError(f"{method} {path}: {_said(error)}") from error
             raise ClusterError(f"the API server refused {method} {path}: {_said(error)}") from error
         except HTTPError as error:

@@ -42,6 +42,9 @@ class Cluster(Protocol):
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
         """Makes an object, or with `dry_run` has it checked."""
 
+    def delete(self, kind: Kind, name: str) -> None:
+        """Deletes an object; it may be gone already."""
+
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
         """The lines of a text that the API server streams, e.g. of a log."""
 

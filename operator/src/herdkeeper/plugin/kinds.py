@@ -44,6 +44,7 @@ BOOKIE = replace(POD, selector=f"{names.COMPONENT_LABEL}={names.BOOKIE_COMPONENT
 OPERATOR = replace(POD, selector=f"{names.COMPONENT_LABEL}={names.OPERATOR_COMPONENT}")
 SECRET = Kind("Secret", "secrets", api_version="v1")
 EVENT = Kind("Event", "events", api_version="v1")
+JOB = Kind("Job", "jobs", api_version="batch/v1")
 OBJECTS = (
     POD,
     EVENT,
@@ -51,7 +52,7 @@ OBJECTS = (
     Kind("PersistentVolumeClaim", "persistentvolumeclaims", api_version="v1"),
     Kind("StatefulSet", "statefulsets", api_version="apps/v1"),
     Kind("Deployment", "deployments", api_version="apps/v1"),
-    Kind("Job", "jobs", api_version="batch/v1"),
+    JOB,
     Kind("NetworkPolicy", "networkpolicies", api_version="networking.k8s.io/v1"),
     Kind("PodDisruptionBudget", "poddisruptionbudgets", api_version="policy/v1"),
 )

@@ -14,6 +14,7 @@ from herdkeeper.plugin.commands import (
     logs,
     pause,
     plan,
+    report,
     restart,
     restore,
     run_now,
@@ -41,6 +42,7 @@ COMMANDS: tuple[Command, ...] = (
     connection.COMMAND,
     logs.COMMAND,
     sql.COMMAND,
+    report.COMMAND,
     doctor.COMMAND,
     support_bundle.COMMAND,
 )
