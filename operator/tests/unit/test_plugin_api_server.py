@@ -33,8 +33,10 @@ class PlayedApiServer(BaseHTTPRequestHandler):
         self.asked.append(self.path)
         if "portforward" in self.path:
             self._forward()
-        elif self.path.endswith("/tablespaces"):
+        elif self.path.endswith("/tablespaces") and "gone" not in self.path:
             self._answer(200, {"items": [{"metadata": {"name": name}} for name in ("orders", "flights")]})
+        elif "/log?" in self.path and "cut" in self.path:
+            self._text(b"one\ntwo", missing=5)
         elif "/log?" in self.path:
             self._text(b"one\ntwo\nthree")
         else:
@@ -47,11 +49,12 @@ class PlayedApiServer(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _text(self, body: bytes) -> None:
+    def _text(self, body: bytes, missing: int = 0) -> None:
         self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body) + missing))
         self.end_headers()
         self.wfile.write(body)
+        self.close_connection = True
 
     def _forward(self) -> None:
         """The protocol v4.channel.k8s.io: channel 0 is data, 1 errors, and each begins with its port."""
@@ -138,3 +141,17 @@ def test_another_namespace_is_asked_for_with_the_same_kubeconfig(server) -> None
     clients, asked = server
     clients().in_namespace("herdkeeper-system").list(TABLESPACE)
     assert asked == ["/apis/herdkeeper.io/v1alpha1/namespaces/herdkeeper-system/tablespaces"]
+
+
+def test_a_log_that_breaks_off_says_so(server) -> None:
+    clients, _ = server
+    with pytest.raises(ClusterError, match="GET /api/v1/namespaces/demo/pods/cut/log broke off"):
+        list(clients().lines(POD, "cut", "log", [("tailLines", "3")]))
+
+
+def test_an_api_server_without_the_kinds_is_told_so(server) -> None:
+    clients, _ = server
+    with pytest.raises(
+        ClusterError, match=r"the API server knows no tablespaces of herdkeeper.io/v1alpha1: is herdkeeper installed there\?"
+    ):
+        clients("gone").list(TABLESPACE)

@@ -120,6 +120,21 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "bundle.zip").read_text() == "mine"
 
 
+class WithoutEvents(PlayedCluster):
+    """The caller may not list events."""
+
+    def list(self, kind: Kind) -> tuple[Json, ...]:
+        if kind.name == "Event":
+            raise ClusterError("events is forbidden")
+        return super().list(kind)
+
+
+def test_who_may_not_list_events_sees_what_is_wrong_all_the_same() -> None:
+    answer, _ = called(WithoutEvents(stack()), "doctor")
+    assert answer.text.startswith("operator: no pod")
+    assert "(no events: events is forbidden)" in answer.text
+
+
 class RefusingCluster(PlayedCluster):
     """The caller may list nothing."""
 

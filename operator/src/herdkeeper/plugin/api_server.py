@@ -20,7 +20,7 @@ from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared.objects import Json
 
 ANSWER_SECONDS = (5, 30)
-"""For a connection, and for an answer."""
+"""For a connection, and for each piece of an answer."""
 MERGE_PATCH = "application/merge-patch+json"
 
 
@@ -69,7 +69,10 @@ class ApiServer:
     def list(self, kind: Kind) -> tuple[Json, ...]:
         """See Cluster."""
         query = [("labelSelector", kind.selector)] if kind.selector else []
-        items = self._json("GET", kind.path(self.namespace), query=query).get("items") or []
+        try:
+            items = self._json("GET", kind.path(self.namespace), query=query).get("items") or []
+        except _NotFoundError as error:
+            raise ClusterError(f"the API server knows no {kind.plural} of {kind.api_version}: is herdkeeper installed there?") from error
         found = ({"apiVersion": kind.api_version, "kind": kind.name, **item} for item in items)
         return tuple(sorted(found, key=lambda item: str(item["metadata"]["name"])))
 
@@ -88,11 +91,17 @@ class ApiServer:
 
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
         """See Cluster."""
-        response = self._request("GET", f"{kind.path(self.namespace, name)}/{subresource}", query, None, seconds=None)
+        from urllib3.exceptions import HTTPError
+
+        path = f"{kind.path(self.namespace, name)}/{subresource}"
+        response = self._request("GET", path, query, None)
         rest = b""
-        for chunk in response.stream(decode_content=True):
-            *whole, rest = (rest + chunk).split(b"\n")
-            yield from (line.decode(errors="replace") for line in whole)
+        try:
+            for chunk in response.stream(decode_content=True):
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from (line.decode(errors="replace") for line in whole)
+        except HTTPError as error:
+            raise ClusterError(f"GET {path} broke off: {error}") from error
         if rest:
             yield rest.decode(errors="replace")
 
@@ -109,10 +118,10 @@ class ApiServer:
         return listening(dial)
 
     def _json(self, method: str, path: str, *, query: Query | None = None, body: Json | None = None) -> Json:
-        response = self._request(method, path, query or [], body, seconds=ANSWER_SECONDS)
+        response = self._request(method, path, query or [], body)
         return cast(Json, json.loads(response.data))
 
-    def _request(self, method: str, path: str, query: Query, body: Json | None, *, seconds: tuple[int, int] | None) -> Any:
+    def _request(self, method: str, path: str, query: Query, body: Json | None) -> Any:
         from kubernetes.client.exceptions import ApiException
         from urllib3.exceptions import HTTPError
 
@@ -127,7 +136,7 @@ class ApiServer:
                 auth_settings=["BearerToken"],
                 _preload_content=False,
                 _return_http_data_only=True,
-                _request_timeout=seconds,
+                _request_timeout=ANSWER_SECONDS,
             )
         except ApiException as error:
             if error.status == 404 and method in ("GET", "DELETE"):

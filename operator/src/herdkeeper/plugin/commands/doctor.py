@@ -28,7 +28,7 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> tuple[Sequence[Findi
     pods = cluster.list(POD)
     found = [*_operator(cluster, operator_namespace), *findings(stacks(resources, pods))]
     logs = {pod: _last_lines(cluster, pod) for pod in failing_pods(pods)}
-    warnings = newest_warnings(cluster.list(EVENT)) if found else []
+    warnings = _events(cluster) if found else []
     document = {
         "findings": [{"about": each.about, "sentence": each.sentence, "reason": each.reason, "do": each.do} for each in found],
         "logs": logs,
@@ -48,6 +48,13 @@ def _operator(cluster: Cluster, namespace: str) -> list[Finding]:
         return list(operator_findings(cluster.in_namespace(namespace).list(OPERATOR), namespace))
     except ClusterError:
         return []
+
+
+def _events(cluster: Cluster) -> list[str]:
+    try:
+        return newest_warnings(cluster.list(EVENT))
+    except ClusterError as error:
+        return [f"(no events: {error})"]
 
 
 def _last_lines(cluster: Cluster, pod: str) -> list[str]:
