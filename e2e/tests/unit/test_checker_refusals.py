@@ -19,7 +19,8 @@ def insert(tag: int, slot: int = OUTSIDE) -> Sql:
 class PlayedSession:
     """Answers changes with the next of `answers`, and each look at the tables with nothing. Each connection is to another node."""
 
-    def __init__(self, *answers: Exception | int) -> None:
+    def __init__(self, *answers: Exception | int, there: tuple[int, ...] = ()) -> None:
+        self.there = there
         self.answers = list(answers)
         self.connects = 0
         self.closed = False
@@ -40,7 +41,9 @@ class PlayedSession:
         self.closed = True
 
     def query(self, sql: str, parameters=()):
-        return []
+        if sql == "SELECT * FROM w":
+            return [{"k": tag, "v": tag} for tag in self.there]
+        return [{"table_name": "w"}] if "systables" in sql else []
 
     def execute(self, sql: str, parameters=()) -> int:
         answer = self.answers.pop(0)
@@ -54,8 +57,9 @@ class PlayedSession:
         self.execute("COMMIT")
 
 
-def told(*steps, answers) -> Refusals:
-    client = Refusals("t", lambda _: None, Promises(late=True), session=PlayedSession(*answers), stop=threading.Event())
+def told(*steps, answers, rows: tuple[int, ...] = ()) -> Refusals:
+    session = PlayedSession(*answers, there=rows)
+    client = Refusals("t", lambda _: None, Promises(late=True), session=session, stop=threading.Event())
     client.tell(steps)
     return client
 
@@ -78,6 +82,14 @@ def test_it_goes_on_with_the_next_leader_and_knows_nothing_of_what_was_not_answe
     assert (set(client.promises.kept), client.promises.broken) == ({2}, {})
     moved = told(insert(1), insert(2), answers=[NotLeader("moved"), 1])
     assert (set(moved.promises.kept), set(moved.promises.broken)) == ({2}, {1})
+
+
+def test_what_the_next_leader_lacks_is_found_when_it_is_met_though_it_may_be_removed_later():
+    steps = insert(1), insert(2), Sql(OUTSIDE, "TRUNCATE TABLE w", table="w", spoils=("w",))
+    answers = [1, NotLeader("moved"), 1]
+    (found,) = told(*steps, answers=answers).violations
+    assert str(found) == "n3: acknowledged rows are gone: 1 rows (1 of w), tags 1"
+    assert told(*steps, answers=answers, rows=(1,)).violations == []
 
 
 def test_a_transaction_that_is_open_at_the_end_is_rolled_back():

@@ -69,6 +69,15 @@ class Refusals(Conversation):
                 self.stop.wait(PAUSE_SECONDS)
         self._leave()
 
+    def connection(self) -> Connection:
+        """Each new one shows at once whether its leader has what was promised."""
+        anew = self._connection is not None and self._connection.closed
+        connection = super().connection()
+        if anew:
+            with suppress(SqlError):
+                self.violations += self.promises.judge(_node(connection), _contents(connection))
+        return connection
+
     def _connect(self) -> Connection:
         while not self.stop.is_set():
             with suppress(ConnectionLost, NotLeader, LeaderNotFound):
@@ -113,11 +122,18 @@ def judged(text: str, where: str, contents: Contents) -> Iterator[Violation]:
     return Promises(kept, broken).judge(where, contents)
 
 
+def _node(connection: Connection) -> str:
+    return connection.address.host.partition(".")[0]
+
+
+def _contents(connection: Connection) -> Contents:
+    there = {str(row["table_name"]) for row in connection.query("SELECT * FROM systables WHERE systemtable = 'false'")}
+    return Contents.of({table: connection.query(f"SELECT * FROM {table}") for table in sorted(TABLES & there)})
+
+
 def _judge(file: Path) -> None:
     with open_session() as session, session.connect(JUDGE_PATIENCE) as connection:
-        there = {str(row["table_name"]) for row in connection.query("SELECT * FROM systables WHERE systemtable = 'false'")}
-        contents = Contents.of({table: connection.query(f"SELECT * FROM {table}") for table in sorted(TABLES & there)})
-        for violation in judged(file.read_text(), connection.address.host.partition(".")[0], contents):
+        for violation in judged(file.read_text(), _node(connection), _contents(connection)):
             print(json.dumps(str(violation)))
 
 
