@@ -80,6 +80,41 @@ def test_a_row_may_be_gone_once_a_statement_was_sent_that_may_remove_it() -> Non
     assert _kinds(promises, _there()) == [Kind.LOST]
 
 
+def _delete(slot: int = OUTSIDE) -> Sql:
+    return Sql(slot, "DELETE FROM w", table="w", spoils=("w",))
+
+
+def test_what_is_added_behind_a_delete_without_an_answer_may_be_gone_until_another_node_leads() -> None:
+    promises = Promises(late=True)
+    promises.sent(_delete())
+    promises.unanswered(_delete())
+    promises.accepted(_insert(1))
+    promises.accepted(_insert(2, table="p"))
+    assert set(promises.kept) == {2}
+    promises.moved()
+    promises.accepted(_insert(3))
+    assert set(promises.kept) == {2, 3}
+
+
+def test_so_may_be_what_is_added_behind_a_commit_without_an_answer_whose_transaction_has_deleted() -> None:
+    promises = Promises(late=True)
+    for slot in (1, 2):
+        promises.begin(slot)
+    promises.sent(_delete(1))
+    promises.accepted(_insert(1, slot=2))
+    promises.unknown(1)
+    promises.committed(2)
+    promises.accepted(_insert(2))
+    assert promises.kept == {}
+
+
+def test_a_client_whose_leaders_die_with_what_they_were_asked_has_no_such_doubts() -> None:
+    promises = Promises()
+    promises.unanswered(_delete())
+    promises.accepted(_insert(1))
+    assert set(promises.kept) == {1}
+
+
 def test_differences_name_tables_and_rows() -> None:
     left = Contents.of({"w": [{"k": 1, "v": 1}, {"k": 2, "v": 2}], "p": []})
     right = Contents.of({"w": [{"k": 1, "v": 1}, {"k": 3, "v": 3}]})
