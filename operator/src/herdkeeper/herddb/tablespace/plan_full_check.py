@@ -38,19 +38,19 @@ RUNNING_SECONDS = 2.0
 """No event tells that a check has ended, or that a follower has come to its end."""
 HELD_SECONDS = 5.0
 """Nor does one tell of all that a check which is due waits for."""
-NO_FOLLOWER = "there is no follower that could be compared: writes would stop for nothing"
+NO_FOLLOWER = "there is no follower to compare with, so writes would stop for nothing"
 
 
 @dataclass(frozen=True)
 class Begun:
-    """The check of the time `due` was begun: a node tells of it, and the status does not yet."""
+    """The check due at `due` has started: a node reports it, and the status does not have it yet."""
 
     due: datetime.datetime
 
 
 @dataclass(frozen=True)
 class Held:
-    """What is due at the time `due` waits for something."""
+    """The check due at `due` is deferred."""
 
     due: datetime.datetime
     why: str
@@ -98,7 +98,7 @@ def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: 
     longest = tablespace.spec.full_check.max_writes_stopped_milliseconds
     order = StartFullCheck(tablespace.spec.herd_db_ref.name, allowed.leader, allowed.name, longest)
     # what is due is an answer, too
-    answer = _answer(tablespace, f"done: {allowed.leader} checks all tables; status.fullCheck tells what it finds")
+    answer = _answer(tablespace, f"done: {allowed.leader} checks all tables; see status.fullCheck for the result")
     return Plan((order, answer) if asked else (order,), look_again_seconds=1.0)
 
 
@@ -171,7 +171,7 @@ def _why_not_calm(tablespace: Tablespace, seen: TablespaceObserved) -> str | Non
         return "a switchover is asked for"
     name = tablespace.spec.herd_db_ref.name
     if seen.herddb is None:
-        return f"there is no HerdDBCluster {name}"
+        return f"the HerdDBCluster {name} does not exist"
     if not is_settled_resource(seen.herddb):
         changing = condition(seen.herddb, PROGRESSING)
         why = changing.message if changing is not None and changing.status != "False" else why_not_ready(seen.herddb)
