@@ -124,7 +124,7 @@ def test_a_running_database_gets_tls_in_two_steps_and_a_renewed_certificate_with
     writer.acknowledges(ROWS)
     drivers.acknowledges(ROWS)
 
-    with pytest.raises(KubectlError, match="must be Accepted when TLS comes"):
+    with pytest.raises(KubectlError, match="must be Accepted when TLS is added"):
         stack.kubectl.want("herddbcluster", "db", tls={"secretName": SECRET, "plaintext": "Refused"})
     assert encrypted(stack) is None
     writer.order("mark TLS comes, plaintext stays")

@@ -101,7 +101,7 @@ def test_a_checkpoint_is_held_at_the_name_of_its_manifest_with_all_files_written
         assert (folder / FILE).is_file()
         assert not committed.done()
         os.close(held)
-        with pytest.raises(InvariantViolated, match="is no manifest"):
+        with pytest.raises(InvariantViolated, match="is not a manifest"):
             committed.result()
 
 

@@ -277,7 +277,7 @@ def test_an_event_is_enough_to_see_that_a_pod_serves_no_more(quiet: Operator, st
 def test_what_depends_on_a_resource_is_looked_at_when_that_changes(operator: Operator, stage: Stage) -> None:
     stage.declare("BookKeeperCluster", "bk", {"zooKeeperRef": {"name": "zk"}})
     operator.until(
-        lambda: "there is no ZooKeeperCluster" in (stage.found("BookKeeperCluster", "bk").get("status") or {}).get("message", "")
+        lambda: "the ZooKeeperCluster zk does not exist" in (stage.found("BookKeeperCluster", "bk").get("status") or {}).get("message", "")
     )
     stage.declare(KIND, "zk", {"replicas": 1})
     operator.until(lambda: "is not Ready yet" in stage.found("BookKeeperCluster", "bk")["status"]["message"])

@@ -100,7 +100,7 @@ def test_an_encrypted_checkpoint_waits_for_its_keys_and_its_removal_for_none(sta
     stage.settle("Checkpoint", "sealed")
     assert stage.condition("Checkpoint", "sealed") == ("False", "WaitingForSecret")
     message = stage.found("Checkpoint", "sealed")["status"]["message"]
-    assert "spec.destination.encryption.keysSecretRef.name is backup-keys: there is no such Secret; create it with the key" in message
+    assert "spec.destination.encryption.keysSecretRef.name is backup-keys: the Secret does not exist; create it with the key" in message
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "backup-keys"}, "stringData": {"2026-11": "a secret"}}
     stage.of("Secret").create(body=secret, namespace=stage.namespace)
     stage.settle("Checkpoint", "sealed")

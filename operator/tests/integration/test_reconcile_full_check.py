@@ -83,7 +83,7 @@ def test_it_is_begun_once_answered_and_its_stall_and_verdicts_are_shown(stage: S
     stage.reconcile(TABLESPACE, "flights")
     assert orders(stage) == [NODES[0]]
     assert set(annotations(stage)) & set(ASKED) == set()
-    assert annotations(stage)[ANSWER] == f"done: {NODES[0]} checks all tables; status.fullCheck tells what it finds"
+    assert annotations(stage)[ANSWER] == f"done: {NODES[0]} checks all tables; see status.fullCheck for the result"
     leader_checks(stage, ended=False)
     assert stage.reconcile(TABLESPACE, "flights").look_again_seconds == 2.0
     assert "completedAt" not in checked(stage)
@@ -226,7 +226,7 @@ def test_a_time_that_comes_while_a_check_runs_is_left_out_and_told_and_one_that_
     at(stage, TWO + DAY + SECOND)
     assert orders(stage) == []
     (told,) = [event for event in stage.events("flights") if event["reason"] == "TimeMissed"]
-    assert told["message"].startswith("no full check was begun for 2026-11-23T02:00:00Z, since the check that ")
+    assert told["message"].startswith("no full check was started for 2026-11-23T02:00:00Z, since the check that ")
 
     follower_finds(stage, flights=True)
     stage.nodes.herddb_is_gone(named(stage), 1)

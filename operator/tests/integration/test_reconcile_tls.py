@@ -40,7 +40,7 @@ def waited_for(stage: Stage, name: str = "db") -> tuple[str, str]:
 
 
 def test_a_running_database_gets_tls_with_plaintext_first_and_not_before_the_secret_is_right(stage: Stage) -> None:
-    with pytest.raises(DynamicApiError, match="must be Accepted when TLS comes"):
+    with pytest.raises(DynamicApiError, match="must be Accepted when TLS is added"):
         stage.patch(HERDDB, "db", {"spec": {"tls": {"secretName": "db-tls"}}})
     before = stage.versions()
     stage.patch(HERDDB, "db", {"spec": {"tls": TLS}})
@@ -94,7 +94,7 @@ def _curve_key() -> Json:
 def test_a_new_database_may_refuse_plaintext_at_once_and_cannot_lose_tls_in_one_step(stage: Stage) -> None:
     stage.declare(HERDDB, "other", {"bookKeeperRef": {"name": "bk"}, "tls": {"secretName": "db-tls"}})
     assert stage.found(HERDDB, "other")["spec"]["tls"]["plaintext"] == "Refused"
-    with pytest.raises(DynamicApiError, match="go while its plaintext is Refused"):
+    with pytest.raises(DynamicApiError, match="be removed while its plaintext is Refused"):
         stage.patch(HERDDB, "other", {"spec": {"tls": None}})
     assert "certificate is not valid for 'other-herddb-0.other-herddb-nodes.demo.svc'" in waited_for(stage, "other")[1]
     assert stage.live("StatefulSet", "other-herddb") is None

@@ -131,13 +131,13 @@ def test_a_secret_that_is_missing_or_wrong_is_told_and_takes_nobodys_login_away(
     declare_users(stage, "app-login", "report-login")
     stage.settle(HERDDB, "db")
     assert in_force(stage)["reason"] == "WaitingForSecret"
-    assert "spec.users[1].secretName is report-login: there is no such Secret; create it with username" in in_force(stage)["message"]
+    assert "spec.users[1].secretName is report-login: the Secret does not exist; create it with username" in in_force(stage)["message"]
     told = stage.events("db")[-1]
     assert (told["type"], told["reason"]) == ("Warning", "WaitingForSecret")
     put_login(stage, "report-login", username="herdkeeper", password="b")
     stage.settle(HERDDB, "db")
     assert in_force(stage)["reason"] == "InvalidSecret"
-    assert "its username herdkeeper is that of the administrator; give it another username" in in_force(stage)["message"]
+    assert "its username herdkeeper belongs to the administrator; set another username" in in_force(stage)["message"]
     put_login(stage, "report-login", username="report", password="a,b")
     stage.settle(HERDDB, "db")
     assert "the Secret report-login has a password that HerdDB's users file can't hold" in in_force(stage)["message"]

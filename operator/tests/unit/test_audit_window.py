@@ -183,7 +183,7 @@ def test_a_paused_run_whose_words_are_lost_is_paused_and_not_a_success():
 def test_a_run_whose_words_are_no_summary_is_over_and_no_success():
     summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver("rubbish")))
     assert (summary.fields["phase"], summary.health.status, summary.health.reason) == ("Failed", "Unknown", Reason.RESULT_UNKNOWN)
-    assert summary.health.message.startswith("what it found is not known, nor whether it was done or paused: ")
+    assert summary.health.message.startswith("its result is unknown, also whether it was done or paused: ")
 
 
 def test_a_run_that_is_over_stays_so_though_its_job_says_that_it_paused():
@@ -205,7 +205,7 @@ def test_hours_that_mean_nothing_change_nothing_of_a_run_that_is_over(phase: str
 def test_a_time_zone_that_there_is_not_is_refused():
     refused = audit_refusals(with_spec(AUDIT, window=NIGHT.model_copy(update={"time_zone": "Rome"})))
     assert [each.sentence for each in refused] == [
-        "spec.window.timeZone is 'Rome': there is no time zone of this name; take a name of the IANA database, e.g. UTC or Europe/Vienna"
+        "spec.window.timeZone is 'Rome': this time zone does not exist; take a name of the IANA database, e.g. UTC or Europe/Vienna"
     ]
     assert audit_refusals(AUDIT) == ()
 

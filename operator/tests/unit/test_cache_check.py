@@ -108,7 +108,7 @@ def test_a_watch_that_is_behind_again_and_again_is_told_as_dead():
         assert found.check.trouble() is None
         lists.found[SHARED] = config_map(SHARED, version)
         found.check.once()
-    assert found.check.trouble() == "no watch tells of: configmaps"
+    assert found.check.trouble() == "no watch events for: configmaps"
     assert found.check.once()
     assert found.check.trouble() is None
 

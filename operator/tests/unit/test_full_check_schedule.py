@@ -241,7 +241,7 @@ def test_a_time_that_is_left_out_is_told_once_with_the_reason_and_stays_known():
     before = scheduled(check=last("22T01:59", "22T02:01"))
     told, fields = before.status.full_check.model_dump(by_alias=True, exclude_none=True), full_check_fields(before, situation)
     assert times_of(before, situation)["lastMissedTime"] == "2026-11-22T02:00:00Z"
-    assert newly_missed(told, fields) == f"no full check was begun for 2026-11-22T02:00:00Z, since {RAN}"
+    assert newly_missed(told, fields) == f"no full check was started for 2026-11-22T02:00:00Z, since {RAN}"
     assert newly_missed(fields, fields) is None
     assert newly_missed(None, None) is None
     assert times_of(after(before, situation), at_time("22T09:00"))["lastMissedWhy"] == RAN
@@ -325,7 +325,7 @@ def test_for_how_long_writes_may_stand_still_is_part_of_the_order():
     [
         (FullCheckTiming(schedule="0 25 * * *"), "spec.fullCheck.schedule", "cron can't read it"),
         (FullCheckTiming(schedule="0 3 * *"), "spec.fullCheck.schedule", "it has 4 of the five fields of cron"),
-        (FullCheckTiming(schedule="0 3 * * *", time_zone="Europe/Wien"), "spec.fullCheck.timeZone", "there is no time zone of this name"),
+        (FullCheckTiming(schedule="0 3 * * *", time_zone="Europe/Wien"), "spec.fullCheck.timeZone", "this time zone does not exist"),
     ],
 )
 def test_a_schedule_that_says_nothing_is_refused_with_the_field(timing, path, problem):

@@ -109,14 +109,14 @@ def test_of_a_tablespace_whose_log_is_archived_all_checkpoints_are_seen_whoever_
     ("clusters", "told"),
     [
         (BELOW, "an-instance"),
-        ({}, Unknown("the HerdDBCluster db is not there, or can't be read, so whose log it is is not known")),
+        ({}, Unknown("the HerdDBCluster db does not exist or can't be read, so the log's owner is unknown")),
         (
             {name: found for name, found in BELOW.items() if name.startswith("HerdDB")},
-            Unknown("the BookKeeperCluster bk is not there, or can't be read, so whose log it is is not known"),
+            Unknown("the BookKeeperCluster bk does not exist or can't be read, so the log's owner is unknown"),
         ),
         (
             {**BELOW, "BookKeeperCluster bk": ready(quickstart("BookKeeperCluster"))},
-            Unknown("the BookKeeperCluster bk does not tell its instanceId yet, so whose log it is is not known"),
+            Unknown("the BookKeeperCluster bk does not report its instanceId yet, so the log's owner is unknown"),
         ),
     ],
 )

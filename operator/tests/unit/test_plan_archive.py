@@ -274,12 +274,12 @@ def test_an_archiver_is_started_anew_when_what_its_store_is_opened_with_changes_
 @pytest.mark.parametrize(
     ("secrets", "words"),
     [
-        ({}, "credentialsSecretRef.name is archive-keys: there is no such Secret; create it with AWS_ACCESS_KEY_ID and AWS_SECRET"),
+        ({}, "credentialsSecretRef.name is archive-keys: the Secret does not exist; create it with AWS_ACCESS_KEY_ID and AWS_SECRET"),
         (
             {"archive-keys": {"AWS_ACCESS_KEY_ID": "x"}},
             "credentialsSecretRef.name is archive-keys: that Secret lacks AWS_SECRET_ACCESS_KEY",
         ),
-        ({"archive-keys": KEYS}, "caSecretRef.name is archive-ca: there is no such Secret; create it with ca.crt"),
+        ({"archive-keys": KEYS}, "caSecretRef.name is archive-ca: the Secret does not exist; create it with ca.crt"),
     ],
     ids=["no Secret", "no key", "no certificates"],
 )

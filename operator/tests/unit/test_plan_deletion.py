@@ -80,9 +80,9 @@ def test_the_finalizer_follows_policy_and_users_and_is_never_added_to_what_is_go
     ("users", "told"),
     [
         (NOBODY, None),
-        (IN_USE, "it is deleted once nobody uses it: delete HerdDBCluster db first, or let that refer to another"),
+        (IN_USE, "it is deleted once nothing refers to it: delete HerdDBCluster db first, or change the reference there"),
         (DROPPING, "these still delete their data with its help: HerdDBCluster db"),
-        (Dependents(IN_USE.living, ("HerdDBCluster old",)), "it is deleted once nobody uses it: delete HerdDBCluster db first"),
+        (Dependents(IN_USE.living, ("HerdDBCluster old",)), "it is deleted once nothing refers to it: delete HerdDBCluster db first"),
     ],
 )
 def test_a_deletion_waits_for_whoever_uses_it_and_says_for_whom(users, told):
@@ -225,7 +225,7 @@ def test_a_tablespace_is_dropped_and_then_its_log_deleted_and_then_it_is_done():
         ("it was refused, since another resource has the name", TABLESPACE, SETTLED),
         ("another tablespace has the name now", MINE, replace(SETTLED, record=VersionedRecord(replace(RECORD, uuid="another"), 0))),
         ("ZooKeeper does not answer", MINE, replace(SETTLED, record=Unknown("silence"))),
-        ("there is no database any more", MINE, replace(SETTLED, herddb=None)),
+        ("the HerdDBCluster no longer exists", MINE, replace(SETTLED, herddb=None)),
     ],
 )
 def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(situation, tablespace, seen):

@@ -72,8 +72,7 @@ def test_a_database_is_not_ready_while_no_ledger_can_be_opened_though_its_nodes_
     health = summarize_herddb(CLUSTER, replace(SETTLED, bookkeeper=few)).health
     assert (health.status, health.reason) == ("False", Reason.WAITING_FOR_BOOKKEEPER)
     assert health.message == (
-        "2 SQL nodes serve what can be read, and no ledger can be opened: the BookKeeperCluster bk has 2 writable bookies of the 3 that a "
-        "ledger needs"
+        "2 SQL nodes serve reads, but no ledger can be opened: the BookKeeperCluster bk has 2 writable bookies of the 3 that a ledger needs"
     )
     assert summarize_herddb(CLUSTER, SETTLED).health.status == "True"
 
@@ -219,7 +218,7 @@ def test_declared_users_are_added_changed_and_taken_away_without_a_restart():
 def test_a_secret_that_is_missing_changes_nobodys_login_and_holds_nothing_else_up():
     one = with_spec(CLUSTER, users=(UserSecret(secret_name="one"),), image="herdkeeper/herddb:0.2.0")
     stored = secret_of(ADMINISTRATOR, SqlUser("app", "a", "one"))
-    missing = {"one": CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no such Secret; create it")}
+    missing = {"one": CredentialsMissing(Reason.WAITING_FOR_SECRET, "the Secret does not exist; create it")}
     seen = replace(SETTLED, objects=objects(SETTLED.objects.items, stored), users=missing)
     assert applied(plan_herddb(one, seen)) == ["StatefulSet"]
     assert not [action for action in plan_herddb(one, seen).actions if isinstance(action, AddToSecret)]

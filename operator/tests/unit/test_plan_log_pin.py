@@ -135,7 +135,7 @@ def test_while_nobody_knows_which_log_it_is_a_pin_stays_and_one_that_is_missing_
     assert log_pin_steps(KEEPS, replace(seen, log_pin=LogPin(None, 8)), UUID) == (), "it keeps everything as it is"
     (step,) = log_pin_steps(KEEPS, seen, UUID)
     assert (step.lsn, step.version) == (BEGIN, None)
-    assert "the BookKeeperCluster bk is not there" in step.why
+    assert "the BookKeeperCluster bk does not exist" in step.why
 
 
 def test_the_instance_of_a_cluster_that_does_not_tell_it_is_unknown():

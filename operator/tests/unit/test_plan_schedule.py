@@ -252,7 +252,7 @@ def test_nothing_is_deleted_while_it_is_not_known_what_the_archive_needs():
         plan = plan_schedule(few, unknown)
         assert plan.actions == ()
         assert plan.wait is not None
-        assert (plan.wait.reason, plan.wait.message.endswith("; nothing is deleted meanwhile")) == (Reason.UNREADABLE, True)
+        assert (plan.wait.reason, plan.wait.message.endswith("; nothing is deleted until then")) == (Reason.UNREADABLE, True)
         assert len(plan_schedule(few, replace(unknown, now=at("10T03:00"))).actions) == 1, "what is due is made all the same"
     assert len(plan_schedule(few, replace(seen, tablespace=quickstart("Tablespace"))).actions) == 7
 

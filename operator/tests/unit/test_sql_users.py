@@ -32,7 +32,7 @@ ADMINISTRATOR = SqlUser("herdkeeper", "secret")
 APP, REPORT = SqlUser("app", "a", "one"), SqlUser("report", "b", "two")
 TWO = with_spec(CLUSTER, users=(UserSecret(secret_name="one"), UserSecret(secret_name="two")))
 FOUND: dict[str, UserCredentials | CredentialsMissing] = {"one": UserCredentials("app", "a"), "two": UserCredentials("report", "b")}
-GONE = CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no such Secret; create it with username and password")
+GONE = CredentialsMissing(Reason.WAITING_FOR_SECRET, "the Secret does not exist; create it with username and password")
 
 
 def file_of(*users: SqlUser) -> str:
@@ -131,7 +131,13 @@ def test_the_administrator_comes_first_and_the_others_as_declared() -> None:
 @pytest.mark.parametrize(
     ("found", "stored", "users", "reason", "why"),
     [
-        ({"two": GONE}, "", (ADMINISTRATOR, APP), Reason.WAITING_FOR_SECRET, "spec.users[1].secretName is two: there is no such Secret; "),
+        (
+            {"two": GONE},
+            "",
+            (ADMINISTRATOR, APP),
+            Reason.WAITING_FOR_SECRET,
+            "spec.users[1].secretName is two: the Secret does not exist; ",
+        ),
         ({"two": GONE}, "kept", (ADMINISTRATOR, APP, REPORT), Reason.WAITING_FOR_SECRET, "(report stays as it was)"),
         ({"one": GONE}, "kept", (ADMINISTRATOR, APP, REPORT), Reason.WAITING_FOR_SECRET, "spec.users[0].secretName is one: "),
         (
@@ -139,14 +145,14 @@ def test_the_administrator_comes_first_and_the_others_as_declared() -> None:
             "",
             (ADMINISTRATOR, APP),
             Reason.INVALID_SECRET,
-            "spec.users[1].secretName is two: its username app is that of the user of the Secret one; give it another username",
+            "spec.users[1].secretName is two: its username app belongs to the user of the Secret one; set another username",
         ),
         (
             {"one": UserCredentials("herdkeeper", "x")},
             "kept",
             (ADMINISTRATOR, APP, REPORT),
             Reason.INVALID_SECRET,
-            "spec.users[0].secretName is one: its username herdkeeper is that of the administrator; give it another username (app stays",
+            "spec.users[0].secretName is one: its username herdkeeper belongs to the administrator; set another username (app stays",
         ),
         # the later one has the name, the earlier one is edited
         (
@@ -154,10 +160,16 @@ def test_the_administrator_comes_first_and_the_others_as_declared() -> None:
             "kept",
             (ADMINISTRATOR, APP, REPORT),
             Reason.INVALID_SECRET,
-            "its username report is that of the user of the Secret two; give it another username (app stays as it was)",
+            "its username report belongs to the user of the Secret two; set another username (app stays as it was)",
         ),
         # neither has the name yet
-        ({"two": UserCredentials("app", "x")}, "", (ADMINISTRATOR, APP), Reason.INVALID_SECRET, "that of the user of the Secret one; give"),
+        (
+            {"two": UserCredentials("app", "x")},
+            "",
+            (ADMINISTRATOR, APP),
+            Reason.INVALID_SECRET,
+            "belongs to the user of the Secret one; set",
+        ),
     ],
 )
 def test_what_is_wrong_with_one_secret_is_told_and_takes_no_login_away(found, stored, users, reason, why) -> None:
@@ -225,7 +237,7 @@ def test_users_are_in_force_once_every_node_tells_so_and_the_status_names_them_t
 
 def test_a_node_that_says_nothing_is_not_taken_for_one_that_has_them_unless_it_had_them_before() -> None:
     seen = seen_with({PODS[0]: NEW}, ADMINISTRATOR, APP, REPORT)
-    assert in_force(TWO, seen).message == "db-herddb-1 has not told yet which users it lets in"
+    assert in_force(TWO, seen).message == "db-herddb-1 has not reported yet which users may log in"
     assert in_force(with_status(TWO, users_revision=NEW.revision), seen).status == "True"
     assert in_force(with_status(TWO, users_revision=NEW.revision), seen_with({PODS[0]: OLD}, ADMINISTRATOR, APP, REPORT)).status == "False"
     starting = replace(seen, objects=objects(seen.objects.items, pods(PODS[1:], conditions=[])))

@@ -170,7 +170,9 @@ class LogSource:
             raise InvariantViolated(f"ledger {missing[0]} is in the log of {self.tablespace.name!r}, but BookKeeper doesn't know it")
         if missing:
             # A SQL node takes a ledger off the list before it deletes it: the list that named it was older.
-            raise CheckpointRetryable(f"ledger {missing[0]} of the log of {self.tablespace.name!r} was dropped while the log was looked at")
+            raise CheckpointRetryable(
+                f"ledger {missing[0]} of the log of {self.tablespace.name!r} was dropped while the log was being read"
+            )
         return found
 
 

@@ -80,7 +80,7 @@ def test_a_segment_s_manifest_that_was_changed_is_neither_read_nor_gone_on_from(
     (path,) = found_below(archive.folder / "log" / "segments", "*.json")
     document = json.loads(path.read_bytes())
     write(path, json.dumps(document | {"last": {"ledgerId": 3, "entryId": 3}, "nextLedger": None}).encode())
-    with pytest.raises(InvariantViolated, match="was changed: it says something else than what the key '2026-11' sealed"):
+    with pytest.raises(InvariantViolated, match="was changed: its content differs from what the key '2026-11' sealed"):
         copied(archive, old)
     with pytest.raises(InvariantViolated, match="was changed"):
         archive.up_to(Lsn(3, 3))

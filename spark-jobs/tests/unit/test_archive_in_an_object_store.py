@@ -264,7 +264,7 @@ def test_a_variable_that_is_missing_is_told(archive: Archive, monkeypatch: pytes
         object_path._opened.cache_clear()
         archiver(archive, patched)
     object_path._opened.cache_clear()
-    assert f"{SECRET_ACCESS_KEY} not set: pass what the object store is opened with from its Secret" in told(archive).trouble
+    assert f"{SECRET_ACCESS_KEY} not set: pass the object store's settings from its Secret" in told(archive).trouble
 
 
 def test_a_store_that_would_write_over_an_archive_gets_none(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,8 +89,8 @@ def test_ledgers_that_make_no_sense_are_refused_by_the_part(text: str) -> None:
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (["--run-id", "a/b"], "--run-id: 'a/b' is no file name"),
-        (["--ledgers-root", "ledgers"], "--ledgers-root: 'ledgers' is no absolute path"),
+        (["--run-id", "a/b"], "--run-id: 'a/b' is not a file name"),
+        (["--ledgers-root", "ledgers"], "--ledgers-root: 'ledgers' is not an absolute path"),
         (["--bytes-per-second-per-bookie", "0"], "--bytes-per-second-per-bookie: 0.0 is not above 0"),
         (["--master", "yarn"], "--master is 'yarn': give local[N]"),
         (["--racks", "b0=a,b1"], "--racks: 'b1' names no bookie and rack"),

@@ -152,9 +152,9 @@ def test_what_a_run_knows_of_a_portion_reads_back_as_it_was(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        (replace(RUN, ledger_filter="bookies b1"), "was begun with ledger_filter '', not 'bookies b1'"),
-        (replace(RUN, depth=AuditDepth.LIGHT), "was begun with depth 'Deep', not 'Light'"),
-        (replace(RUN, instance_id="instance-2"), "was begun with instance_id 'instance-1', not 'instance-2'"),
+        (replace(RUN, ledger_filter="bookies b1"), "was started with ledger_filter '', not 'bookies b1'"),
+        (replace(RUN, depth=AuditDepth.LIGHT), "was started with depth 'Deep', not 'Light'"),
+        (replace(RUN, instance_id="instance-2"), "was started with instance_id 'instance-1', not 'instance-2'"),
     ],
 )
 def test_the_progress_of_a_run_that_was_asked_for_something_else_is_refused(other: RunIdentity, words: str, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     own = Progress(tmp_path, RUN)
     own.keep(0, Portion(9, 3, False, Counted()), 1.0)
     (own.folder / "000000.parquet").write_bytes(b"rubbish")
-    with pytest.raises(ProgressRefusedError, match=r"000000\.parquet can't be read .* delete .*run-1, and the run begins anew"):
+    with pytest.raises(ProgressRefusedError, match=r"000000\.parquet can't be read .* delete .*run-1 to restart the run"):
         own.read()
 
 
@@ -365,9 +365,9 @@ def test_a_run_that_could_not_go_on_is_not_asked_to_pause(program: Program, monk
     monkeypatch.setenv(VARIABLE, str(program.folder / "message"))
     given = ["--zookeeper", "z:1", "--ledgers-root", "/elsewhere/ledgers", "--run-id", "r", "--read-until", "2026-11-23T05:00:00Z"]
     assert cli.main(given) == 2
-    assert "--read-until: a run can only go on from what it has written; add --output" in (program.folder / "message").read_text()
+    assert "--read-until: a run resumes from its stored progress; add --output" in (program.folder / "message").read_text()
     assert cli.main([*given[:-1], "2026-11-23T05:00:00", "--output", str(program.folder)]) == 2
-    assert "'2026-11-23T05:00:00' is no time with a zone" in (program.folder / "message").read_text()
+    assert "'2026-11-23T05:00:00' is not a time with a zone" in (program.folder / "message").read_text()
 
 
 def test_a_run_that_was_begun_for_other_ledgers_is_refused(program: Program) -> None:
@@ -375,7 +375,7 @@ def test_a_run_that_was_begun_for_other_ledgers_is_refused(program: Program) -> 
         program.run(catalog(), "r", fails_at=3)
         code, summary = program.run(catalog(), "r", "--ledgers", "1-3")
     assert code == 2
-    assert "was begun with ledger_filter '', not 'ledgers 1-3'" in summary.message
+    assert "was started with ledger_filter '', not 'ledgers 1-3'" in summary.message
 
 
 def test_short_findings_are_the_same_with_and_without_portions(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_log_whose_first_ledger_was_dropped_is_folded_from_the_newest_checkpoi
         refused = r"begins with ledger 5, its first one was 3.*-0+2: data/run-2/.*-0+3: data/run-1/.*older\.parquet has other bytes"
         with pytest.raises(CheckpointRefused, match=refused):
             job.base_for(Mode.AUTO, end)
-        with pytest.raises(CheckpointRefused, match=r"Full: take Auto"):
+        with pytest.raises(CheckpointRefused, match=r"Full: set Auto"):
             job.base_for(Mode.FULL, end)
         (folder / older.path).unlink()
         (folder / older.path).mkdir()
@@ -240,7 +240,7 @@ def test_a_file_that_is_no_manifest_is_no_base_and_older_ones_are_looked_at(tmp_
     made_of(folder, 8)
     (folder / "manifests" / f"{3:020d}-{8:020d}.json").write_text("{")
     assert reasons(folder, Lsn(3, 9))[1:] == [Lsn(3, 7)]
-    assert "is no manifest" in str(reasons(folder, Lsn(3, 9))[0])
+    assert "is not a manifest" in str(reasons(folder, Lsn(3, 9))[0])
 
 
 def test_what_was_looked_at_is_told_in_few_words() -> None:

@@ -97,7 +97,7 @@ def test_an_open_striped_ledger_of_which_nobody_tells_what_is_confirmed_is_no_pr
     before = turned(None)
     after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
     result = moved(before, now=(after,), bookies=[])
-    assert result.trouble[0].startswith("open ledger 1: no bookie told its LAC")
+    assert result.trouble[0].startswith("open ledger 1: no bookie reported its LAC")
 
 
 def test_a_ledger_that_was_deleted_meanwhile_holds_nothing() -> None:

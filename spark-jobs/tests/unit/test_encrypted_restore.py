@@ -187,13 +187,13 @@ def cut_off_seal(document: dict[str, Any]) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lsn, "was changed: it says something else in the clear than what the key '2026-11' sealed"),
+        (lsn, "was changed: its plain part differs from what the key '2026-11' sealed"),
         (fewer_files, "was changed"),
         (swapped_files, "was changed"),
         (another_file_key, "was changed"),
-        (cut_off_seal, "was changed: the key '2026-11' of the Secret backup-keys did not seal what is there"),
+        (cut_off_seal, "was changed: the key '2026-11' of the Secret backup-keys did not seal this content"),
         (lambda document: {"encryption": None}, "schemaVersion 2 without what was sealed"),
-        (lambda document: {"schemaVersion": 1}, "is no manifest"),
+        (lambda document: {"schemaVersion": 1}, "is not a manifest"),
     ],
     ids=["LSN", "fewer files", "swapped files", "another file key", "cut off", "no encryption", "as if it were plain"],
 )
@@ -208,7 +208,7 @@ def test_a_manifest_under_the_name_of_another_moment_is_refused(place: StoredPat
     path = write_checkpoint(place, TABLES, key=keys.add("2026-11"))
     moved = path.with_name(path.name.replace("9.json", "8.json"))
     write(moved, path.read_bytes())
-    with pytest.raises(InvariantViolated, match="says that it is of 3,9"):
+    with pytest.raises(InvariantViolated, match="is for LSN 3,9"):
         open_source(moved)
 
 

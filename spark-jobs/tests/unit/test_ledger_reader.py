@@ -429,7 +429,7 @@ def test_a_fresh_open_ledger_has_nothing_confirmed() -> None:
 
 
 def test_a_lac_that_nobody_tells_is_not_guessed() -> None:
-    with pytest.raises(LastConfirmedUnknownError, match="open ledger 4: no bookie told its LAC"):
+    with pytest.raises(LastConfirmedUnknownError, match="open ledger 4: no bookie reported its LAC"):
         last_confirmed(ledger(4, None, NAMES), {"b0": nowhere()}, QUICK)
 
 

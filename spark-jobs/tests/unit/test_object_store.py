@@ -79,7 +79,7 @@ def test_a_store_that_looks_first_and_writes_then_is_refused(bucket: ObjectPath,
 
     monkeypatch.setattr(obstore, "put", look_first)
     told = why_unusable(bucket, writes=True) or ""
-    assert "does not decide about `If-None-Match: *` in one step (of 4 at once 4 were told that the name is theirs), so two jobs" in told
+    assert "does not decide about `If-None-Match: *` in one step (of 4 concurrent creates 4 succeeded), so two jobs" in told
     assert len(raced_for) == 1, "one is enough"
     assert all_files(bucket) == {".herdkeeper-creates-once"}
 
@@ -199,7 +199,7 @@ def test_the_rows_of_a_base_are_read_from_the_store_as_they_were_stored(bucket: 
     found = [row for file in table.files for rows in stored_rows(source.folder, file, table.definition) for row in rows]
     assert digest_of_rows(found) == RowDigest.parse(table.manifest.rows, table.manifest.digest)
     (source.folder / table.files[1].path).unlink()
-    with pytest.raises(BaseUnusable, match=r"p-1\.parquet can't be read: s3://.* is not there"):
+    with pytest.raises(BaseUnusable, match=r"p-1\.parquet can't be read: s3://.* does not exist"):
         list(stored_rows(source.folder, table.files[1], table.definition))
 
 

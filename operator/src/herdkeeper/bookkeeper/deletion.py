@@ -13,8 +13,8 @@ from herdkeeper.shared.unknown import Unknown
 def plan_bookkeeper_deletion(cluster: BookKeeperCluster, seen: BookKeeperObserved, waited: float) -> Plan:
     """Take bookies down, delete their volumes and the metadata root.
 
-    A bookie that is registered when all of this cluster's are gone is somebody else's, who shares the ensemble and the root's name: its
-    metadata is left alone.
+    A bookie that is still registered when all of this cluster's bookies are gone belongs to another cluster with the same root: its
+    metadata is kept.
     """
     if plan := take_down(seen.objects, ("PersistentVolumeClaim",)):
         return plan
@@ -34,4 +34,4 @@ def _delete_metadata(root: str, seen: BookKeeperObserved, waited: float) -> Plan
         case LedgersMetadata() if isinstance(seen.store, MetadataStore):
             return Plan((DeleteZnodes(seen.store.address, root),), look_again_seconds=requeue.NEXT_STEP)
         case _:
-            return patiently(waited, what, "there is no ZooKeeper any more")
+            return patiently(waited, what, "ZooKeeper no longer exists")

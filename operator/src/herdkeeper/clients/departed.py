@@ -1,7 +1,7 @@
 """Resources that were deleted under deletionPolicy Delete before their finalizer was there.
 
-Whoever sets the policy and deletes in the same moment is quicker than the operator, and Kubernetes then keeps nothing of the resource. The
-watch tells what it was. This is remembered in the process alone: where that ends meanwhile, data stays.
+A user who sets the policy and deletes at once is faster than the operator, and Kubernetes then keeps nothing of the resource. The watch
+event has its last state. Only the process remembers it: when the process ends first, data stays.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class Departed:
         self._lock = threading.Lock()
 
     def add(self, key: Hashable, document: Json) -> None:
-        """A resource is gone, and its data shall go too."""
+        """A resource was deleted, and its data must be deleted too."""
         with self._lock:
             self._found[key] = (self._now(), document)
 
     def get(self, key: Hashable) -> Departure | None:
-        """What is left to do; None when nothing is."""
+        """The deleted resource; None when there is none."""
         with self._lock:
             found = self._found.get(key)
         return None if found is None else Departure(found[1], self._now() - found[0])
 
     def forget(self, key: Hashable) -> None:
-        """All is done, or another resource has the name by now: the data is that one's."""
+        """Its data is deleted, or another resource has the name now and owns the data."""
         with self._lock:
             self._found.pop(key, None)

@@ -1,4 +1,4 @@
-"""Who refers to a resource: those that live with it, and those that still delete data with its help."""
+"""Which resources refer to one: those that use it, and those that still need it to delete their data."""
 
 from __future__ import annotations
 

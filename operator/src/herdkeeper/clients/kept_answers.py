@@ -1,4 +1,4 @@
-"""Answers that took long to find, kept for whoever only waits. Nothing is done by an answer that was kept."""
+"""A cache of slow answers, for callers that only wait. No action is based on a cached answer."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class KeptAnswers:
         self._lock = threading.Lock()
 
     def keep(self, place: str, question: Any, answer: Any) -> None:
-        """Replaces what was kept of this place."""
+        """Replaces the cached answer of this place."""
         with self._lock:
             self._kept[place] = (self._now(), question, answer)
 
     def forget(self, place: str) -> None:
-        """Nothing is known of this place any more."""
+        """Removes the answer of this place."""
         with self._lock:
             self._kept.pop(place, None)
 
     def of(self, place: str) -> Kept | None:
-        """What was kept of a place."""
+        """The cached answer of a place."""
         with self._lock:
             found = self._kept.get(place)
         return None if found is None else Kept(found[1], found[2], self._now() - found[0])

@@ -224,7 +224,7 @@ class KubernetesReader:
         except ApiException as error:
             return Unknown(f"the StorageClass {storage_class} can't be read: {error.reason}")
         if found is None:
-            return Unknown(f"there is no StorageClass {storage_class}")
+            return Unknown(f"the StorageClass {storage_class} does not exist")
         return bool(found.get("allowVolumeExpansion"))
 
     def owned(self, owner_kind: str, key: ObjectKey, kinds: tuple[tuple[str, str], ...]) -> Objects:

@@ -1,4 +1,4 @@
-"""When the process of each SQL node was heard last, and what it said of itself.
+"""When each SQL node's process last reported, and its report.
 
 Its stream writes it (process/node_streams.py), reconciles read it.
 """
@@ -22,7 +22,7 @@ class SignsOfLife:
         self._lock = threading.Lock()
 
     def heard(self, uid: str, said: SelfReport | None = None) -> None:
-        """A pod's process has just said that it lives, and what it knows of its connections."""
+        """A pod's process has just reported, perhaps with the state of its connections."""
         with self._lock:
             self._heard[uid] = self._now()
             if said is None:
@@ -37,12 +37,12 @@ class SignsOfLife:
             self._said.pop(uid, None)
 
     def silent_seconds(self, uid: str) -> float | None:
-        """For how long a pod's process has said nothing; None when it was never heard, from which nothing follows."""
+        """Seconds since a pod's process last reported; None when it never has, which means nothing."""
         with self._lock:
             heard = self._heard.get(uid)
         return None if heard is None else self._now() - heard
 
     def said(self, uid: str) -> SelfReport | None:
-        """What a pod's process said last of its connections; None when it never did. It is as old as the process is silent."""
+        """The last report about a process's connections; None when there is none. Its age is `silent_seconds`."""
         with self._lock:
             return self._said.get(uid)

@@ -1,4 +1,4 @@
-"""Whether anything of a stack is being disturbed: of an ensemble, the bookies on it and the SQL nodes on those, one server at a time is."""
+"""Disruptions in a stack: of an ensemble, its bookies and their SQL nodes, only one server is disrupted at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def databases_on(key: ObjectKey, world: World) -> tuple[HerdDBCluster, ...]:
 
 
 def ensemble_disturbed(bookkeeper: BookKeeperCluster | None, world: World) -> str | None:
-    """Which member of the ZooKeeperCluster that a BookKeeperCluster refers to is being disturbed, None when none is or there is none."""
+    """The disruption of a member of a BookKeeperCluster's ZooKeeperCluster; None when there is none."""
     reference = bookkeeper.spec.zoo_keeper_ref if bookkeeper is not None else None
     if bookkeeper is None or reference is None:
         return None
@@ -33,13 +33,13 @@ def ensemble_disturbed(bookkeeper: BookKeeperCluster | None, world: World) -> st
 
 
 def databases_disturbed(key: ObjectKey, world: World) -> str | None:
-    """Which SQL node on a BookKeeperCluster is being disturbed."""
+    """The disruption of a SQL node on a BookKeeperCluster; None when there is none."""
     waited_for = (database for database in databases_on(key, world) if not _is_waited_for_in_vain(database))
     return next((why for database in waited_for if (why := servers_disturbed(database, world)) is not None), None)
 
 
 def users_disturbed(ensemble: ObjectKey, world: World) -> str | None:
-    """Which BookKeeperCluster on an ensemble is being disturbed, or which SQL node on one that is Ready."""
+    """The disruption of a BookKeeperCluster on an ensemble, or of a SQL node on a Ready one; None when there is none."""
     for bookkeeper in world.kubernetes.resources(BookKeeperCluster, ensemble.namespace):
         reference = bookkeeper.spec.zoo_keeper_ref
         if reference is None or reference.name != ensemble.name:
@@ -56,7 +56,7 @@ def users_disturbed(ensemble: ObjectKey, world: World) -> str | None:
 
 
 def servers_disturbed(resource: Resource, world: World) -> str | None:
-    """Which server of a resource does not serve, or is about to be restarted."""
+    """Which server of a resource does not serve or is being restarted; None when all serve."""
     key = resource.key
     return why_disturbed(world.kubernetes.owned(resource.KIND, key, SERVERS))
 

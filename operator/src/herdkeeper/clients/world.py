@@ -1,4 +1,4 @@
-"""What a reconcile can look at."""
+"""What a reconcile reads from."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from herdkeeper.clients.zookeeper_member import Wake
 
 @dataclass(frozen=True)
 class World:
-    """Kubernetes, ZooKeeper by address, the servers' admin ports, when SQL nodes were heard last, what ledgers looked like last, and
-    whose data has yet to go. `wake` has the resource that is looked at looked at again."""
+    """Kubernetes, ZooKeeper by address, the servers' admin ports, the SQL nodes' last reports, cached ledger scans, and deleted resources
+    whose data is still there. `wake` requeues the resource that is being reconciled."""
 
     kubernetes: KubernetesReader
     ensembles: EnsembleDirectory

@@ -1,4 +1,4 @@
-"""Does the actions of a plan, in order, and tells of each by an event and a log line. Stops at the first that fails."""
+"""Executes the actions of a plan in order, each with an event and a log line. Stops at the first failure."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ logger = structlog.get_logger()
 
 
 class LiveReadsNeededError(Exception):
-    """A look that rests on what the watches told found something to do."""
+    """A reconcile from the cache found something to do."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,8 @@ class Hands:
 
 
 def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
-    """Do the actions in order, up to the first that fails; what failed first, or None.
-
-    A bar that a node refuses stops nothing: it makes nothing possible, and what follows is as right without it.
+    """Execute the actions in order, up to the first failure, which is returned. A refused BarPromotion does not stop the rest: no later
+    action depends on it.
     """
     if plan.actions:
         hands.require_live_reads()
@@ -107,7 +106,7 @@ def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
 
 
 def perform(resource: Resource, action: Action, hands: Hands) -> Failed | None:
-    """Do one action and tell of it; why it failed, or None."""
+    """Execute one action and report it; why it failed, or None."""
     reason, message = described(action)
     if not hands.may_act():
         return Failed("this process lost the Lease")

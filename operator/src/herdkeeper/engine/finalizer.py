@@ -21,9 +21,9 @@ def finalizer_step(resource: Resource, users: Dependents) -> SetFinalizer | None
     if wanted == present or (wanted and resource.metadata.deletion_timestamp is not None):
         return None
     if deletes:
-        return SetFinalizer(True, Reason.UPDATING, "deletionPolicy is Delete: data goes when this resource is deleted")
+        return SetFinalizer(True, Reason.UPDATING, "deletionPolicy is Delete: data is deleted with this resource")
     if pins:
-        return SetFinalizer(True, Reason.UPDATING, "spec.log has the log kept: nobody keeps it once this resource is deleted")
+        return SetFinalizer(True, Reason.UPDATING, "spec.log keeps the log: it is released when this resource is deleted")
     if wanted:
         return SetFinalizer(True, Reason.UPDATING, f"{', '.join(used_by)} uses it: a deletion of this resource waits for that")
-    return SetFinalizer(False, Reason.UPDATING, "deletionPolicy is Retain and nobody uses it: data stays when this resource is deleted")
+    return SetFinalizer(False, Reason.UPDATING, "deletionPolicy is Retain and nothing uses it: data stays when this resource is deleted")

@@ -113,9 +113,9 @@ class Key:
 
 
 def touched_by(stacks_of: Callable[[Key], frozenset[Hashable]], key: Key) -> frozenset[Hashable]:
-    """What a reconcile touches. Resources of one stack, of which only one may be disturbed at a time, have something in common: each then
-    sees what the others did. So have the Checkpoints of a namespace: none begins to write where another one has just begun to remove.
-    `stacks_of` names the stack of a cluster."""
+    """The locks of a reconcile. Resources of one stack share a lock, because only one server of it may be disrupted at a time: each
+    reconcile sees the result of the one before. Checkpoints of a namespace share one, too: none starts to write while another one is
+    being removed. `stacks_of` names the stack of a cluster."""
     if key.kind == Checkpoint.KIND:
         return frozenset({(key.kind, key.namespace)})
     disturbs = key.kind in (ZooKeeperCluster.KIND, BookKeeperCluster.KIND, HerdDBCluster.KIND)
@@ -281,7 +281,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
 
 
 def is_departed(key: Key, document: dict[str, Any]) -> bool:
-    """Whether a resource that is gone was to take its data with it, and had no finalizer yet that would have kept it for that."""
+    """Whether a deleted resource's data must still be deleted, because it had no finalizer yet."""
     metadata = document["metadata"]
     if key.kind == Checkpoint.KIND or names.FINALIZER in (metadata.get("finalizers") or []):
         return False  # the Job that removes a Checkpoint's files goes with the Checkpoint
@@ -347,7 +347,7 @@ def _users(seen: Any) -> Dependents:
 
 def _shown(plan: Plan) -> Plan:
     """A plan of which nothing is executed; what it depends on may change without an event."""
-    message = f"the annotation {names.PLAN_ANNOTATION} stops every change; status.plan says what would be done; remove it to go on"
+    message = f"the annotation {names.PLAN_ANNOTATION} stops every change; status.plan shows the planned steps; remove it to continue"
     return Plan(wait=Wait(Reason.PLANNED, message), look_again_seconds=max(plan.look_again_seconds or 0.0, SHOWN_AGAIN_SECONDS))
 
 

@@ -30,4 +30,4 @@ def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, waited: f
         case Unknown(why):
             return patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", why)
         case _:
-            return patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", "there is no BookKeeperCluster any more")
+            return patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", "the BookKeeperCluster no longer exists")

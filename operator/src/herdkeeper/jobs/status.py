@@ -53,16 +53,18 @@ def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
 
 def _awaited(run: Run) -> Summary:
     fields = {name: value for name, value in run.fields.items() if name != "completedAt"}
-    return Summary(Health("False", Reason.RUNNING, "the job ended, its driver's last words are to come"), {**fields, "phase": "Running"})
+    return Summary(
+        Health("False", Reason.RUNNING, "the job ended, waiting for its driver's termination message"), {**fields, "phase": "Running"}
+    )
 
 
 def _unknown(audit: ReplicationAudit, run: Run, fault: str) -> Summary:
     """Of a run that ended well and did not tell what it found: no success, which would pass for a clean audit."""
-    paused = ", nor whether it was done or paused" if audit.spec.window is not None else ""
+    paused = ", also whether it was done or paused" if audit.spec.window is not None else ""
     table = " and in the table audit_runs at its destination" if audit.spec.destination is not None else ""
     message = (
-        f"what it found is not known{paused}: its job ended well, but its driver's last words {fault}. Look in the log of its pod, while "
-        f"that is there (kubectl logs job/{run.fields['job']}){table}, and create another audit"
+        f"its result is unknown{paused}: its job succeeded, but its driver's termination message {fault}. Look in the log of its pod,"
+        f" if that still exists (kubectl logs job/{run.fields['job']}){table}, and create another audit"
     )
     return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), {**run.fields, "phase": "Failed"})
 

@@ -308,7 +308,7 @@ class SetCopyAside:
 
 @dataclass(frozen=True)
 class BarPromotion:
-    """Have a SQL node keep on its disk that it must not make itself the leader of a tablespace, or (`barred` False) that it may again.
+    """Have a SQL node record on its disk that it must not promote itself, or (`barred` False) that it may again.
 
     It is about HerdDB's own failover alone: a node that the record names leads all the same. Nothing waits for it: what else is planned is
     done though the node refuses. `why`: what was found out about its copy.
@@ -429,7 +429,7 @@ Action = (
 
 
 def soonest(*seconds: float | None) -> float | None:
-    """When to look again, of several times; None when none of them asks for it."""
+    """The soonest of several times to requeue; None when there is none."""
     return min((each for each in seconds if each is not None), default=None)
 
 

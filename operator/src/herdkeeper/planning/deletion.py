@@ -15,7 +15,7 @@ from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 
 _WORKLOADS = ("StatefulSet", "Deployment", "Job")
-DONE = SetFinalizer(False, Reason.DATA_DELETED, "volumes and metadata are deleted, as deletionPolicy Delete says")
+DONE = SetFinalizer(False, Reason.DATA_DELETED, "volumes and metadata are being deleted (deletionPolicy: Delete)")
 
 
 PATIENCE_SECONDS = 120.0
@@ -26,7 +26,7 @@ namespace could be deleted whose ZooKeeper went first."""
 def waiting_for_users(users: Dependents) -> Plan | None:
     """Why a deleted resource stays as it is for now; None when nobody uses it any more."""
     if users.living:
-        message = f"it is deleted once nobody uses it: delete {', '.join(users.living)} first, or let that refer to another"
+        message = f"it is deleted once nothing refers to it: delete {', '.join(users.living)} first, or change the reference there"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
     if users.deleting:
         return Plan.waiting(

@@ -1,4 +1,4 @@
-"""What becomes of the times of a schedule, whatever is begun at them: only the newest one counts, and nothing begins beside another one."""
+"""Decides which times of a schedule start something: only the newest one counts, and runs never overlap."""
 
 from __future__ import annotations
 
@@ -64,6 +64,5 @@ def seconds_to_next(times: Times, now: datetime.datetime) -> float | None:
 
 
 def look_again(again: float | None, to_next: float | None, *, acts: bool) -> float | None:
-    """When to look again: at the next time of a schedule, which may be far off, and no later than without it: what was done is looked
-    after (`acts`)."""
+    """Seconds until the next reconcile: at the next time of a schedule, or sooner if `again` or `acts` asks for it."""
     return soonest(requeue.SOON if acts and again is None else again, to_next)

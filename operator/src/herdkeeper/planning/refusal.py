@@ -62,7 +62,7 @@ def timetable_refusals(timing: Times, path: str) -> Iterator[Refusal]:
 
 
 def unknown_time_zone(path: str, name: str) -> Refusal:
-    return Refusal(path, repr(name), "there is no time zone of this name", "take a name of the IANA database, e.g. UTC or Europe/Vienna")
+    return Refusal(path, repr(name), "this time zone does not exist", "take a name of the IANA database, e.g. UTC or Europe/Vienna")
 
 
 def peer_refusals(peers: Sequence[NetworkPeer] | None, path: str) -> Iterator[Refusal]:

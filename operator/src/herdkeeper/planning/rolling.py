@@ -45,7 +45,7 @@ def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> A
         return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once its node is back, or the pod is gone: {hanging[0]}")
     if not all(objects.pod_ready(pod) for pod in pods) or gate.closed_by is None:
         return Apply(apply.manifest, new=False, reason=Reason.ROLLING)
-    return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once nothing else of the stack is disturbed: {gate.closed_by}")
+    return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once no other server of the stack is disrupted: {gate.closed_by}")
 
 
 def kept_alive(manifest: Json, objects: Objects, pods: Sequence[str]) -> Wait | None:
@@ -60,8 +60,8 @@ def kept_alive(manifest: Json, objects: Objects, pods: Sequence[str]) -> Wait | 
         return None
     return Wait(
         Reason.CLAIM_LOST,
-        f"{' and '.join(going)} was deleted and is kept only as long as its pod runs, which therefore is not restarted: "
-        "copy what it holds, or let another member take its place, before that pod stops",
+        f"{' and '.join(going)} was deleted, and Kubernetes keeps it only while its pod runs, so the pod is not restarted: copy its"
+        f" data, or replace the member, before the pod stops",
     )
 
 
@@ -107,7 +107,7 @@ def restart_idle(outdated: Sequence[str], objects: Objects, gate: Gate) -> tuple
 
 def _restarted(pod: str, objects: Objects, closed_by: str | None) -> tuple[Delete, ...] | Wait:
     if closed_by is not None:
-        return Wait(Reason.WAITING_FOR_OTHERS, f"{pod} is restarted once nothing else of the stack is disturbed: {closed_by}")
+        return Wait(Reason.WAITING_FOR_OTHERS, f"{pod} is restarted once no other server of the stack is disrupted: {closed_by}")
     return deletions((objects.get("Pod", pod),), Reason.ROLLING)
 
 
@@ -122,7 +122,7 @@ def moving(objects: Objects, stateful_sets: Mapping[str, str], unreachable: Mapp
         if name in unreachable or revision is None:
             continue
         if pod is None or pod["metadata"].get("deletionTimestamp"):
-            return f"{name} is being made anew"
+            return f"{name} is being recreated"
         pending = pod.get("status", {}).get("phase") == "Pending" and pod_trouble(pod) == STARTING
         if pending and not objects.outdated(name, revision):
             return f"{name} is starting"

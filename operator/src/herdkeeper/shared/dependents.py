@@ -1,4 +1,4 @@
-"""Who refers to a resource."""
+"""The dependents of a resource."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Dependents:
-    """Each as `Kind name`. `living`: those that shall go on; `deleting`: those that still delete their data with its help."""
+    """Each as `Kind name`. `living`: those that use it; `deleting`: those that still need it to delete their data."""
 
     living: tuple[str, ...] = ()
     deleting: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Whether servers are being disturbed, as their own objects show it: a status is older than what was done to them since."""
+"""Whether servers are being disrupted, by their own objects: a status may be older than the last action."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a person wants a resource left alone."""
+"""Whether a resource is paused."""
 
 from __future__ import annotations
 

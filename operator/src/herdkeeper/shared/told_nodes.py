@@ -1,4 +1,4 @@
-"""The SQL nodes of a HerdDBCluster, as the resource itself tells them: for whoever does not see the cluster's objects."""
+"""The SQL nodes of a HerdDBCluster, from the resource alone, without the cluster's objects."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ def observe_run(objects: Objects, job_name: str) -> Run:
 
 def _failure(job: Json, said: str | None, silently: str | None) -> str:
     entry = next(entry for entry in job["status"]["conditions"] if entry["type"] == "Failed")
-    last = f"; the driver said: {said[:300]}" if said else f"; its last pod died without last words ({silently})" if silently else ""
+    ended = f"; its last pod ended without a termination message ({silently})" if silently else ""
+    last = f"; the driver said: {said[:300]}" if said else ended
     return f"{entry.get('reason', 'Failed')}: {entry.get('message', '')}{last}"
 
 

@@ -58,17 +58,17 @@ def why_not_in_step(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, members:
         if stops or not (seen.objects.pod_ready(named.pod(number)) or isinstance(mode, str)):
             return f"{named.pod(number)} does not serve ({trouble_of(pod, seen.machines)})"
         if mode is None or isinstance(mode, Unknown):
-            return f"{named.pod(number)} does not say what it is ({mode.why if mode is not None else 'it was not asked'})"
+            return f"{named.pod(number)} does not report its role ({mode.why if mode is not None else 'it was not asked'})"
     leader = leader_of(seen)
     if leader is None:
-        return "no member, or more than one, says that it leads"
+        return "no member, or more than one, reports that it leads"
     return next((why for number in members if (why := _why_behind(named, seen, leader, number)) is not None), None)
 
 
 def _why_behind(named: ZooKeeperNames, seen: ZooKeeperObserved, leader: int, number: int) -> str | None:
     newest, applied = seen.zxids.get(leader), seen.zxids.get(number)
     if newest is None or applied is None:
-        return f"{named.pod(leader if newest is None else number)} does not tell its last transaction"
+        return f"{named.pod(leader if newest is None else number)} does not report its last transaction"
     # A member serves only once it has all from before the leader's epoch, and shows the old one until the new one's first transaction.
     same_epoch = newest >> _COUNTER_BITS == applied >> _COUNTER_BITS
     behind = newest - applied if same_epoch else newest & ((1 << _COUNTER_BITS) - 1)

@@ -32,7 +32,7 @@ Claims = Mapping[int, Json]
 
 
 def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
-    """What to do now for an ensemble that shall live."""
+    """What to do now for a ZooKeeperCluster that is not being deleted."""
     named = cluster.names
     claims = _claims(cluster, seen)
     if founded_before(cluster, seen) and names.FOUNDED not in _marks(claims):

@@ -67,7 +67,7 @@ def _health(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, ready: list[int]
         return Health("False", Reason.MEMBERS_NOT_READY, f"{', '.join(missing)} serves without a vote yet")
     leader = leader_of(seen)
     if leader is None:
-        return Health("False", Reason.NO_LEADER, "no member says that it leads")
+        return Health("False", Reason.NO_LEADER, "no member reports that it leads")
     return Health("True", Reason.READY, f"{len(ready)} members serve, {named.pod(leader)} leads")
 
 
@@ -94,10 +94,10 @@ def _way_out(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, voters: tuple[i
     claims = {name: seen.objects.get("PersistentVolumeClaim", name) for name in wanted}
     empty = [name for name, claim in claims.items() if claim is None or annotation(claim, names.FOUNDED_ANNOTATION) in (None, names.NEW)]
     if len(voters) - len(empty) >= majority(len(voters)):
-        return "They serve again by themselves once a majority runs: free what holds their pods up"
+        return "They serve again once a majority runs: find out why their pods don't start"
     return (
         f"Only {len(voters) - len(empty)} of {len(voters)} volumes hold data, {' and '.join(empty)} are empty and have no vote: "
-        "bring volumes back from snapshots, or accept what one of the others holds"
+        "restore volumes from snapshots, or accept the data of one of the others"
     )
 
 

@@ -49,7 +49,7 @@ class ArchiveAlone:
         raise LogDropped(self._missing(what))
 
     def _missing(self, what: str) -> str:
-        return f"the log of tablespace {self.name!r} is not there, its archive alone: nothing can be read of it {what}"
+        return f"the log of tablespace {self.name!r} no longer exists, only its archive: nothing can be read from it {what}"
 
 
 def archive_alone(folder: StoredPath, identity: Identity) -> WholeLog:

@@ -204,8 +204,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--place",
         default="",
-        help="what the operator calls the destination, the name of its volume claim or the address of its store: with it, the operator is "
-        "told what is archived there",
+        help="what the operator calls the destination, the name of its volume claim or the address of its store: with it, the operator"
+        " learns what is archived there",
     )
     add_encryption_argument(parser)
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")

@@ -68,8 +68,8 @@ def _pieces(
     except LogTruncatedError as error:
         there = "the archive is empty" if end is None else f"the archive ends with {end.last.lsn}"
         raise CheckpointRefused(
-            f"{there}, and {error}: what lies between is lost to it. Move the folder `log` of the tablespace away from the destination, or "
-            "take another one: an archive begins there with what is left of the log"
+            f"{there}, and {error}: the archive can't get the entries between. Move the folder `log` of the tablespace away from the"
+            f" destination, or use another destination: a new archive begins there with the rest of the log"
         ) from error
     successors = log.successors()
     held: list[pa.RecordBatch] = []

@@ -163,7 +163,7 @@ def _behind(log: Log, end: SegmentManifest | None, target: Lsn) -> list[LedgerPi
     try:
         readable = log.readable_from(begin)
     except LogTruncatedError as error:
-        until = "there is no archive of it" if end is None else f"its archive ends with {end.last.lsn}"
+        until = "it has no archive" if end is None else f"its archive ends with {end.last.lsn}"
         raise LogDropped(f"{error}, and {until}: take a moment that it has, or a checkpoint that there is") from error
     live: list[LedgerPiece] = []
     for metadata, last in readable:

@@ -181,7 +181,7 @@ def _untrusted(unit: _Unit, ack_quorum: int) -> Iterator[tuple[int, str]]:
         supported = [positions for positions in versions if len(positions) >= ack_quorum]
         named = " | ".join(", ".join(unit.segment.bookies[position] for position in positions) for positions in versions)
         trusted = supported[0] if len(supported) == 1 else ()
-        verdict = "those that are enough for the ack quorum are right" if trusted else "which of them is right can't be told"
+        verdict = "those that are enough for the ack quorum are right" if trusted else "it is unknown which of them is right"
         for positions in versions:
             if positions is not trusted:
                 yield from ((position, f"right digests, but payload or length differ ({named}): {verdict}") for position in positions)

@@ -227,7 +227,7 @@ def _sentence(summary: AuditSummary) -> str:
     if summary.outcome is JobOutcome.PAUSED:
         return f"paused; so far {whole}"
     if summary.ledger_filter and not summary.ledgers and not summary.findings:
-        return f"nothing was audited: there is no such ledger{_only(summary)}"
+        return f"nothing was audited: no ledger matches{_only(summary)}"
     return whole
 
 

@@ -50,7 +50,7 @@ def why_orphan(metadata: LedgerMetadata, logs: TablespaceLogs) -> str | None:
     if _text(metadata.custom("application")) != "herddb" or uuid is None:
         return None
     if logs.tablespaces is not None and uuid not in logs.tablespaces and (uuid in logs.ledgers or leader in logs.nodes):
-        return f"there is no tablespace {uuid} (it was {_text(metadata.custom('tablespacename'))!r}) any more"
+        return f"the tablespace {uuid} no longer exists (it was {_text(metadata.custom('tablespacename'))!r})"
     ledgers = logs.ledgers.get(uuid)
     if ledgers is None or metadata.ledger_id in ledgers:
         return None

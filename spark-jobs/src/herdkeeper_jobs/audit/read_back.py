@@ -78,7 +78,7 @@ def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple
     verified = [holding for holding in holdings if holding.state.is_intact]
     missing = sum(check.copies for check in checks) - sum(holding.copies for holding in holdings)
     if missing:
-        trouble.append(f"{missing} copies were not looked at")
+        trouble.append(f"{missing} copies were not read")
     copies, size = sum(holding.copies for holding in verified), sum(holding.bytes_read for holding in holdings)
     return ReadBack(len(reads), copies, size, tuple(trouble))
 

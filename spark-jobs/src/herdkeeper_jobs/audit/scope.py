@@ -61,7 +61,9 @@ def _require_bookies(catalog: LedgerCatalog, wanted: frozenset[str]) -> None:
         return
     known = {*catalog.names_below(f"{catalog.root}/cookies"), *catalog.bookie_addresses()}
     if unknown := sorted(wanted - known):
-        raise FilterRefusedError(f"there is no bookie {', '.join(unknown)}: none has a cookie or is registered; there are {_told(known)}")
+        raise FilterRefusedError(
+            f"the bookie {', '.join(unknown)} does not exist: it has no cookie and is not registered; known bookies: {_told(known)}"
+        )
 
 
 def _ledgers_of(catalog: LedgerCatalog, tablespace: TablespaceName, begun: bool) -> Iterator[int]:
@@ -71,7 +73,7 @@ def _ledgers_of(catalog: LedgerCatalog, tablespace: TablespaceName, begun: bool)
         if begun:
             return
         there = catalog.names_below(tablespaces_path(root))
-        raise FilterRefusedError(f"there is no tablespace {name!r} in the database at {root}; there are {_told(there)}")
+        raise FilterRefusedError(f"the tablespace {name!r} does not exist in the database at {root}; existing ones: {_told(there)}")
     try:
         (ledgers,) = catalog.contents([ledgers_path(root, decode_tablespace(record).uuid)])
         if ledgers is not None:  # one whose leader has not begun to write has no list

@@ -92,7 +92,7 @@ def _refuse_losses(checks: Iterable[HoldingCheck], again: Mapping[int, Sequence[
     expected = sum(check.copies for check in checks)
     seen = sum(holding.copies for own in again.values() for holding in own)
     if seen != expected:
-        raise CopiesLostError(f"{expected} copies were to be looked at again, {seen} came back")
+        raise CopiesLostError(f"{expected} copies were to be read again, {seen} came back")
 
 
 def _checks_again(ledger: AuditedLedger, first: Sequence[Holding], request: AuditRequest) -> list[HoldingCheck]:

@@ -194,7 +194,7 @@ def last_confirmed(metadata: LedgerMetadata, addresses: Mapping[str, BookieAddre
     lacs = [lac for lac in said if isinstance(lac, int)]
     if not lacs:
         reasons = "; ".join(reason for reason in said if isinstance(reason, str))
-        raise LastConfirmedUnknownError(f"open ledger {metadata.ledger_id}: no bookie told its LAC: {reasons}")
+        raise LastConfirmedUnknownError(f"open ledger {metadata.ledger_id}: no bookie reported its LAC: {reasons}")
     return max(segment.first_entry_id - 1, *lacs)
 
 

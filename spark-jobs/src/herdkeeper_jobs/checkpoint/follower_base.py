@@ -154,7 +154,7 @@ class _Taking:
 
     @property
     def _current(self) -> StreamedTable:
-        assert self._table is not None, "the stream has begun a table"
+        assert self._table is not None, "the stream has started a table"
         return self._table
 
     def _add(self, rows: StreamedRows) -> None:

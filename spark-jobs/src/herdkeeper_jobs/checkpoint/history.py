@@ -218,7 +218,7 @@ def _start(each: Recorded, recorded: Mapping[str, Recorded], broken: frozenset[s
 
 def _of_window(window: Window | WindowUnknown | None) -> Iterator[Oddity]:
     if isinstance(window, WindowUnknown):
-        yield Oddity(Weight.DOUBTFUL, f"The archive of the log can't be read, so what it covers is not known: {window.reason}")
+        yield Oddity(Weight.DOUBTFUL, f"The archive of the log can't be read, so its range is unknown: {window.reason}")
 
 
 def _of_entries(entries: list[Link | Unreadable]) -> Iterator[Oddity]:
@@ -239,13 +239,13 @@ def _of_link(link: Link, before: Link | None) -> Iterator[Oddity]:
         lost = f"lacks {len(each.missing):,} of its {each.files:,} files, {each.missing[0]} first: it can't be restored"
         yield Oddity(Weight.LOST, f"{named} {lost}")
     if base is not None and link.start is Start.REPLACED:
-        yield Oddity(Weight.NOTE, f"{named} goes on from the one at {base.lsn.lsn} of run {base.run_id}, and that was made anew since")
+        yield Oddity(Weight.NOTE, f"{named} goes on from the one at {base.lsn.lsn} of run {base.run_id}, which was replaced since")
     if base is not None and link.start is Start.GONE and before is not None:
         # Before the oldest one this is what retention does.
         hole = f"which is gone, though older ones are there (a hole: the next one before is at {before.checkpoint.lsn})"
         yield Oddity(Weight.NOTE, f"{named} goes on from the one at {base.lsn.lsn}, {hole}")
     if each.moment_millis is None:
-        yield Oddity(Weight.NOTE, f"{named} does not tell its moment, so the plots leave it out where they go by time")
+        yield Oddity(Weight.NOTE, f"{named} has no moment, so the plots over time leave it out")
     elif before is not None and before.checkpoint.moment_millis is not None and each.moment_millis < before.checkpoint.moment_millis:
         yield Oddity(
             Weight.NOTE, f"{named} has an earlier moment than the one before it, at {before.checkpoint.lsn}: leaders' clocks differ"

@@ -76,7 +76,7 @@ def _require_own(path: StoredPath, manifest: Outline, identity: Identity) -> Non
     if (owner.instance_id, owner.tablespace_uuid) != (identity.instance_id, identity.tablespace_uuid):
         raise InvariantViolated(f"it belongs to {owner.instance_id}/{owner.tablespace_uuid}")
     if manifest_path(path.parent.parent, manifest.lsn.lsn) != path:
-        raise InvariantViolated(f"it says that it is of {manifest.lsn.lsn}")
+        raise InvariantViolated(f"its content is of {manifest.lsn.lsn}")
 
 
 def _window(whole: WholeLog, folder: StoredPath) -> Window | WindowUnknown | None:

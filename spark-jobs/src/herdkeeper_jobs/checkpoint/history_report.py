@@ -22,8 +22,8 @@ _MOST_ODDITIES = 50
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _WEIGHTS = {
     Weight.LOST: ("critical", "lost", "a checkpoint that can't be restored"),
-    Weight.DOUBTFUL: ("atrisk", "doubtful", "something can't be told"),
-    Weight.NOTE: ("unknown", "note", "nothing is wrong with what is there"),
+    Weight.DOUBTFUL: ("atrisk", "doubtful", "something is unknown"),
+    Weight.NOTE: ("unknown", "note", "the existing files are correct"),
 }
 _COLUMNS = ("LSN", "moment (UTC)", "gap", "made from", "entries read", "verified", "open transactions", "rows", "bytes", "made (UTC)")
 
@@ -33,7 +33,7 @@ def render_history(history: History, now_millis: int) -> str:
     title = f"Checkpoints of {history.identity.tablespace}"
     about = (
         f"tablespace {history.identity.tablespace_uuid}, cluster {history.identity.instance_id}, as of {_minute(now_millis)} UTC; "
-        "made anew after each Checkpoint"
+        "updated after each Checkpoint"
     )
     body = header(title, about) + verdict(_verdict(history)) + _figures(history, now_millis) + _oddities(history.oddities)
     if history.links:
@@ -49,12 +49,13 @@ def what_to_do(history: History) -> tuple[str, ...]:
         lsns = ", ".join(str(each.lsn) for each in lacking[-5:])
         newest = " The newest is one of them: make another Checkpoint now." if lacking[-1] is links[-1].checkpoint else ""
         steps.append(
-            f"Put back the missing files of {many(len(lacking), 'checkpoint')} ({lsns}), or delete what can't be restored.{newest}"
+            f"Put back the missing files of {many(len(lacking), 'checkpoint')} ({lsns}), or delete the checkpoints that can't be"
+            f" restored.{newest}"
         )
     if broken := [entry for entry in history.entries if isinstance(entry, Unreadable)]:
         steps.append(
-            f"Put {many(len(broken), 'manifest')} back from a copy of the destination ({broken[-1].name}), or take the file away: while it "
-            "is there and can't be read, no checkpoint's files are deleted."
+            f"Put {many(len(broken), 'manifest')} back from a copy of the destination ({broken[-1].name}), or delete the file: while it"
+            f" exists and can't be read, no checkpoint's files are deleted."
         )
     if isinstance(history.window, WindowUnknown):
         steps.append("Look at the condition LogArchived of the Tablespace: the archive beside these checkpoints can't be read.")
@@ -89,7 +90,7 @@ def _window(history: History) -> str:
         case Window():
             return f"With the archive of the log, {history.window}; and what the log itself still has behind it."
         case WindowUnknown():
-            return "What the archive of the log covers can't be told."
+            return "The range of the log's archive is unknown."
         case None:
             return (
                 "No archive of the log goes on from one of them: only the moments of these checkpoints can be had, and what the log "
@@ -277,8 +278,8 @@ def _listed(tables: Sequence[TableSize]) -> str:
 
 def _explanations() -> str:
     return (
-        "<footer><p>All of this is what the manifests tell that are there: checkpoints that expired or were removed are not. Each has all "
-        "rows in its own files, so one that it was made from may go. Files were looked for by their names; their bytes were not read. A "
+        "<footer><p>This page shows the existing manifests, without expired or removed checkpoints. Each checkpoint has all rows in its"
+        " own files, so its base may be deleted. Files were checked by name; their content was not read. A "
         "moment is the time of the last entry by the clock of the node that led.</p></footer>"
     )
 

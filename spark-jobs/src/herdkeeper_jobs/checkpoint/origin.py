@@ -128,7 +128,7 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
         try:
             return _origin(log, log.parts_up_to(read_to), shares)
         except LogDropped as error:
-            raise CheckpointRefused(f"{error}; spec.mode (--mode) is Full: take Auto, which goes on from a checkpoint") from error
+            raise CheckpointRefused(f"{error}; spec.mode (--mode) is Full: set Auto, which continues from a checkpoint") from error
     reasons: list[BaseUnusable] = []
     for candidate in candidates(search.folder, search.identity, search.at):
         try:

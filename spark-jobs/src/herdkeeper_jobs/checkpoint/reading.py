@@ -43,7 +43,7 @@ class OpenedCheckpoint:
 
 
 def open_manifest(path: StoredPath) -> OpenedCheckpoint:
-    """The checkpoint of one manifest file. Raises InvariantViolated for a file that is no manifest, KeyUnusable without its key."""
+    """The checkpoint of one manifest file. Raises InvariantViolated for a file that is not a manifest, KeyUnusable without its key."""
     return OpenedCheckpoint(read_manifest(path), path.parent.parent)
 
 

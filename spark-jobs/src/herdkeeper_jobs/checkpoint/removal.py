@@ -45,7 +45,7 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
 
     Args:
         destination: what all checkpoints lie in.
-        run_id: the run whose checkpoint goes.
+        run_id: the run whose checkpoint is removed.
         manifest: its manifest's path below `destination`; None when the run made none that is known: then manifests stay.
 
     Raises:
@@ -102,9 +102,9 @@ def _own_manifest(current: StoredPath, path: StoredPath) -> Outline:
     if (identity.instance_id, identity.tablespace_uuid) != (folder.parent.name, folder.name):
         raise InvariantViolated(f"{current} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}")
     if manifest_path(folder, manifest.lsn.lsn) != path:
-        raise InvariantViolated(f"{current} says that it is of {manifest.lsn.lsn}")
+        raise InvariantViolated(f"{current} is for LSN {manifest.lsn.lsn}")
     if why_no_run_id(manifest.run_id) is not None:
-        raise InvariantViolated(f"{current} names the run {manifest.run_id!r}, which is no folder's name")
+        raise InvariantViolated(f"{current} names the run {manifest.run_id!r}, which is not a folder's name")
     return manifest
 
 
@@ -139,7 +139,7 @@ def _file_of(folder: StoredPath, name: str) -> StoredPath:
 
 def _require_no_link(path: StoredPath) -> None:
     if path.is_symlink():
-        raise InvariantViolated(f"{path} is a symbolic link: what it leads to is not the checkpoint's; remove the link")
+        raise InvariantViolated(f"{path} is a symbolic link, and its target is not the checkpoint's; remove the link")
 
 
 def _sweep(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -> tuple[int, int, int]:

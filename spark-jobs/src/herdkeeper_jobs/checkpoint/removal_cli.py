@@ -55,9 +55,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="herdkeeper_jobs.checkpoint.removal_cli", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_destination_argument(parser, "folder with checkpoints")
-    parser.add_argument("--run-id", required=True, help="run whose checkpoint goes")
+    parser.add_argument("--run-id", required=True, help="run whose checkpoint is removed")
     parser.add_argument(
-        "--manifest", default="", metavar="PATH", help="below the destination; without it only what the run left without a manifest goes"
+        "--manifest", default="", metavar="PATH", help="below the destination; without it only files without a manifest are removed"
     )
     return parser
 

@@ -306,8 +306,9 @@ def _compared(folded: _Folded, target: Target, tablespace_uuid: str) -> Follower
         if not isinstance(folded.base, FollowerBase):
             raise
         raise InvariantViolated(
-            f"{error}. What was folded begins with the tables of the follower {folded.base.node} at {folded.base.start.at}: which of the "
-            "two is wrong can't be told, so nothing was committed. Ask for a full check of the tablespace, and copy its tables into another"
+            f"{error}. What was folded begins with the tables of the follower {folded.base.node} at {folded.base.start.at}: it is"
+            f" unknown which of the two is wrong, so nothing was committed. Ask for a full check of the tablespace, and copy its tables"
+            f" into another"
         ) from error
 
 

@@ -310,7 +310,7 @@ def read_manifest(path: StoredPath) -> Manifest:
     """A manifest, all of it, with the keys of this process if it is encrypted.
 
     Raises:
-        InvariantViolated: the file is no manifest of a version that this program knows, or it was changed since it was sealed.
+        InvariantViolated: the file is not a manifest of a version that this program knows, or it was changed since it was sealed.
         KeyUnusable: the key is not here.
     """
     document = _document(path)
@@ -319,11 +319,11 @@ def read_manifest(path: StoredPath) -> Manifest:
     outline = _parsed(Outline, document, path)
     encryption = outline.encryption
     if encryption is None or not encryption.sealed:
-        raise InvariantViolated(f"{path} is no manifest: schemaVersion {ENCRYPTED_VERSION} without what was sealed")
+        raise InvariantViolated(f"{path} is not a manifest: schemaVersion {ENCRYPTED_VERSION} without what was sealed")
     sealed = json.loads(keyring().open(encryption.sealed, encryption, str(path)))
     in_clear = outline.model_copy(update={"encryption": encryption.with_sealed("")})
     if _parsed(Outline, sealed, path) != in_clear:
-        raise InvariantViolated(f"{path} was changed: it says something else in the clear than what the key {encryption.key_name!r} sealed")
+        raise InvariantViolated(f"{path} was changed: its plain part differs from what the key {encryption.key_name!r} sealed")
     return _parsed(Manifest, sealed, path)
 
 
@@ -337,7 +337,7 @@ def _document(path: StoredPath) -> dict[str, Any]:
         document: Any = json.loads(path.read_bytes())
         version = document.get("schemaVersion")
     except (ValueError, AttributeError) as error:
-        raise InvariantViolated(f"{path} is no manifest: {error}") from error
+        raise InvariantViolated(f"{path} is not a manifest: {error}") from error
     if version not in _VERSIONS:
         raise InvariantViolated(f"{path}: schemaVersion {version}, this program knows {' and '.join(map(str, _VERSIONS))}")
     return dict(document)
@@ -347,7 +347,7 @@ def _parsed(kind: type[AnyOutline], document: dict[str, Any], path: StoredPath) 
     try:
         return kind.model_validate(document)
     except ValueError as error:
-        raise InvariantViolated(f"{path} is no manifest: {error}") from error
+        raise InvariantViolated(f"{path} is not a manifest: {error}") from error
 
 
 def _written(manifest: Manifest, key: Key | None) -> bytes:

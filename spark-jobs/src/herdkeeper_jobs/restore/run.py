@@ -161,7 +161,7 @@ def _summary(request: RestoreRequest, source: Source, verified: Verified, run: t
     left_out = left_out_of(request.source) if isinstance(request.source, MomentSource) else 0
     skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out: to have them name an LSN" if left_out else ""
     if left_out is None:
-        skewed = "; the archive behind it can't be read, so it is not known what a clock that was ahead leaves out"
+        skewed = "; the archive behind it can't be read, so it is unknown which entries a fast clock leaves out"
     return RestoreSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if begin is Begin.FILLED else JobOutcome.SUCCEEDED,

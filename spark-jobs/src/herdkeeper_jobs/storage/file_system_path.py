@@ -52,7 +52,7 @@ class FileSystemPath(RemotePath):
                 f"{url!r} names no file system: give the URL of a folder, e.g. webhdfs://namenode:9870/backups, without user and password"
             )
         if url.split("://", maxsplit=1)[0] in _OF_THE_POD:
-            raise ValueError(f"{url!r} is in the pod itself, and goes with it: mount a volume and give its path")
+            raise ValueError(f"{url!r} is in the pod itself and is lost with it: mount a volume and give its path")
         return FileSystemPath(found["place"], found["key"].strip("/"), variables)
 
     @property
@@ -131,7 +131,7 @@ class FileSystemPath(RemotePath):
                 return True
             if self.is_file():
                 return False
-            raise OSError(f"{self}: the file system did not rename {beside.name} to it, and does not say why")
+            raise OSError(f"{self}: the file system did not rename {beside.name} to it, without a reason")
         finally:
             with contextlib.suppress(OSError):
                 beside.unlink()
@@ -154,7 +154,7 @@ class FileSystemPath(RemotePath):
             with contextlib.suppress(OSError):
                 beside.unlink()
         if self.read_bytes() != content:
-            raise OSError(f"{self} has other bytes than were written: somebody else wrote it at the same time")
+            raise OSError(f"{self} has other bytes than were written: another process wrote it at the same time")
 
     def stream(self) -> NewFile:
         """Written block by block; what is never closed may be there in part."""
@@ -189,7 +189,7 @@ class FileSystemPath(RemotePath):
         with self._told():
             self._opened.mv(self._inside, other._inside)
         if self.is_file():
-            raise OSError(f"{self}: the file system did not rename it to {other.name}, and does not say why")
+            raise OSError(f"{self}: the file system did not rename it to {other.name}, without a reason")
 
     def unlink(self) -> None:
         """Removes the file; none is no fault."""
@@ -248,7 +248,7 @@ class FileSystemPath(RemotePath):
             return str(error)
         except PermissionError as error:
             may = _LEAST["write" if writes else "read"]
-            return f"{error}; correct the options in the Secret, or what they may do: they must allow to {may} there"
+            return f"{error}; correct the options in the Secret, or their permissions: they must allow to {may} there"
 
     @property
     def _opened(self) -> AbstractFileSystem:
@@ -279,7 +279,7 @@ class FileSystemPath(RemotePath):
             case FileExistsError():
                 return FileExistsError(f"{self} exists")
             case FileNotFoundError():
-                return FileNotFoundError(f"{self} is not there: {said}")
+                return FileNotFoundError(f"{self} does not exist: {said}")
             case NotImplementedError() | TypeError():
                 return UnsupportedOperation(f"{self}: {type(error).__name__}: {said}")
             case PermissionError():

@@ -67,7 +67,7 @@ class StoreSettings:
     def of(environment: Mapping[str, str], prefix: str = "") -> StoreSettings:
         """From a process's variables, whose names begin with `prefix`. Raises StoreNotConfiguredError."""
         if missing := [name for key in (ACCESS_KEY_ID, SECRET_ACCESS_KEY) if not environment.get(name := f"{prefix}{key}")]:
-            raise StoreNotConfiguredError(f"{' and '.join(missing)} not set: pass what the object store is opened with from its Secret")
+            raise StoreNotConfiguredError(f"{' and '.join(missing)} not set: pass the object store's settings from its Secret")
         return StoreSettings(
             environment[f"{prefix}{ACCESS_KEY_ID}"],
             environment[f"{prefix}{SECRET_ACCESS_KEY}"],
@@ -233,7 +233,7 @@ class ObjectPath(RemotePath):
         except StoreNotConfiguredError as error:
             return str(error)
         except PermissionError as error:
-            return f"{error}; correct the keys in the Secret, or what they may do in the bucket"
+            return f"{error}; correct the keys in the Secret, or their permissions in the bucket"
         return None
 
     def why_not_once(self) -> str | None:

@@ -35,7 +35,9 @@ def parse_moment(text: str) -> Lsn | Time | None:
     except ValueError:
         time = None
     if time is None or time.tzinfo is None or "T" not in text:
-        raise ValueError(f"{text!r} is no moment: expected now, LEDGER,ENTRY, or a time with its offset, for example 2026-11-21T14:30:00Z")
+        raise ValueError(
+            f"{text!r} is not a moment: expected now, LEDGER,ENTRY, or a time with its offset, for example 2026-11-21T14:30:00Z"
+        )
     return Time((time - _EPOCH) // _MILLISECOND, text)
 
 

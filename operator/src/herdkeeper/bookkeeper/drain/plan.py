@@ -1,4 +1,4 @@
-"""The bookies that leave: what was observed of each becomes a drain's next step, and the step becomes actions.
+"""Drains bookies: each drain's observed state becomes its next step, and the step becomes actions.
 
 All of them become read-only first, so that copies don't go from one to the next; then one after the other is emptied and retired.
 """
@@ -62,7 +62,7 @@ class Drain:
 
 
 def drains(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Drain, ...]:
-    """All leaving bookies, the one that is emptied now first."""
+    """All draining bookies, the one being emptied first."""
     numbers = bookie_numbers(cluster, seen.objects, metadata)
     bookies = {number: _leaving(cluster, seen, metadata, number) for number in numbers.leaving}
     rest = _rest(cluster, seen, metadata, numbers)
@@ -71,8 +71,8 @@ def drains(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: Ledge
 
 
 def pause(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...]) -> float:
-    """Seconds for which the ledgers are not read again: 0 while a drain gets on, or is held up by something else than its status tells.
-    The longer the reading took, the longer it is left alone."""
+    """Seconds until the ledgers are read again: 0 while a drain makes progress, or waits for something that its status does not show yet. A
+    slow scan is repeated less often."""
     told = {bookie.number: bookie.drain.message for bookie in (cluster.status.bookies if cluster.status else ()) if bookie.drain}
     if not all(isinstance(drain.step, Wait) and told.get(drain.number) == drain.step.sentence for drain in leaving):
         return 0.0
@@ -84,7 +84,7 @@ def pause(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[D
 def actions_of(  # noqa: C901, PLR0911 - one line a step
     cluster: BookKeeperCluster, seen: BookKeeperObserved, drain: Drain, source: DrainSource
 ) -> tuple[Action, ...]:
-    """What is to be done for a drain's step; nothing for one that waits."""
+    """The actions of a drain's step; none for a step that waits."""
     if isinstance(drain.bookie, Unknown):
         return ()
     identity = BookieIdentity(drain.number, drain.bookie.bookie_id)
@@ -117,7 +117,7 @@ def actions_of(  # noqa: C901, PLR0911 - one line a step
 
 
 def close_orders(shares: Iterable[Share], seen: BookKeeperObserved, reason: Reason) -> tuple[CloseLedger, ...]:
-    """To the writers of ledgers that are SQL nodes of ours: to close them, and to open others."""
+    """Orders to our SQL nodes to close ledgers and open others."""
     return tuple(
         CloseLedger(database.metadata.name, str(share.writer), str(share.tablespace), share.ledger_id, reason)
         for share in shares
@@ -128,8 +128,7 @@ def close_orders(shares: Iterable[Share], seen: BookKeeperObserved, reason: Reas
 
 
 def taken_back(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Action, ...]:
-    """For bookies that stay though they were to leave: their Jobs end, and they become writable again. Also removes what finished drains
-    left behind."""
+    """Cancels drains of bookies that stay: their Jobs end, and they become writable again. Also removes leftovers of finished drains."""
     numbers = bookie_numbers(cluster, seen.objects, metadata)
     named = cluster.names
     left = [item for kind in ("Job", "ConfigMap") for item in seen.objects.of_kind(kind) if _is_left(item, numbers)]
@@ -171,7 +170,7 @@ def _leaving(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: Led
     named, objects = cluster.names, seen.objects
     ids = bookie_ids(named, objects, metadata.cookies, number)
     if len(ids) != 1:
-        return Unknown(f"bookie {number} is seen with {len(ids)} identities ({', '.join(sorted(ids))}): which one leaves can't be told")
+        return Unknown(f"bookie {number} has {len(ids)} identities ({', '.join(sorted(ids))}): it is unknown which one to drain")
     if not isinstance(seen.scan, LedgerScan):
         return seen.scan or Unknown("ledgers were not scanned")
     (bookie_id,) = ids
@@ -230,8 +229,8 @@ def _too_few_racks(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     if len(left) >= wanted:
         return None
     return (
-        f"the bookies that stay are in {len(left)} racks ({', '.join(sorted(left)) or 'none is known'}), and the copies of each entry "
-        f"shall be in {rule.minimum}: have a bookie start in another rack, or lower spec.placement.minRacksPerWriteQuorum"
+        f"the bookies that stay are in {len(left)} racks ({', '.join(sorted(left)) or 'none is known'}), and each entry needs copies in "
+        f"{rule.minimum}: start a bookie in another rack, or lower spec.placement.minRacksPerWriteQuorum"
     )
 
 
@@ -257,7 +256,7 @@ def _rounds(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Roun
 def _round(objects: Objects, number: int, job: str) -> Round:
     state, said = _job_state(objects, job), _said_last(objects, job)
     if state is JobState.FAILED:
-        return Round(number, state, f"{said or 'its pods left no word'}; delete the Job {job} to try again")
+        return Round(number, state, f"{said or 'its pods left no message'}; delete the Job {job} to try again")
     return Round(number, state, said)
 
 

@@ -1,7 +1,7 @@
 """The next step of draining one bookie, from its last ledger to its volumes.
 
-Pure: what is true goes in, one step comes out. Nothing remembers how far a drain has come; each step follows from what is observed, so that
-the operator may die after any of them, and a drain may be taken back until the bookie's identity is removed. The order is BookKeeper's
+Pure: what is true goes in, one step comes out. Nothing remembers how far a drain has come; each step follows from what is observed, so the
+operator may stop after any of them. A drain can be cancelled until the bookie's identity is removed. The order is BookKeeper's
 decommissioning with two proofs more: what moved is read back before the bookie stops, and metadata is read once more after it stopped.
 
 Ledgers move in rounds. A round is a record of what the bookie holds (a ConfigMap), then a Job that copies and reads back what the record
@@ -43,7 +43,7 @@ class JobState(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """A volume claim. Deletes carry the uid: one that was made anew under the same name is somebody else's data."""
+    """A volume claim. Deletes carry the uid: a new claim under the same name is other data."""
 
     name: str
     uid: str
@@ -60,7 +60,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Leaving:
-    """The bookie that leaves, observed completely: each value was read."""
+    """The draining bookie, observed completely: each value was read."""
 
     number: int
     bookie_id: str
@@ -104,7 +104,7 @@ class Rest:
 
 @dataclass(frozen=True)
 class Mark:
-    """Write down that it is we who make it read-only, so that a drain that is taken back ends with a writable bookie."""
+    """Record that the operator makes the bookie read-only, so that a cancelled drain makes it writable again."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Move:
 
 @dataclass(frozen=True)
 class CloseLedgers:
-    """Have their writers close these and open others: an idle database would keep a ledger, and its bookies, for ever."""
+    """Have their writers close these and open others: an idle database would keep a ledger, and its bookies, forever."""
 
     shares: tuple[Share, ...]
 
@@ -179,7 +179,7 @@ def next_step(bookie: Leaving | Unknown, rest: Rest | Unknown) -> Step:
 
 
 def why_not_begin(bookie: Leaving, rest: Rest) -> Wait | None:
-    """What must hold before copies may be taken away; the reason, not a boolean."""
+    """Why the drain can't start; None when it can."""
     if blocked := _unguarded(rest):
         return blocked
     if rest.writable <= rest.largest_ensemble:
@@ -220,11 +220,11 @@ def open_ledgers(shares: Sequence[Share]) -> str:
 
 def _unguarded(rest: Rest) -> Wait | None:
     if rest.autorecovery is not None:
-        return Wait(Reason.AUTORECOVERY_OFF, f"{rest.autorecovery}: nothing would notice a lost copy; the drain waits until it is back")
+        return Wait(Reason.AUTORECOVERY_OFF, f"{rest.autorecovery}: nothing would notice a lost copy; the drain waits for autorecovery")
     if rest.under_replicated:
-        return Wait(Reason.UNDER_REPLICATED, "ledgers are under-replicated already; the drain goes on when they are whole")
+        return Wait(Reason.UNDER_REPLICATED, "ledgers are under-replicated; the drain continues once they are fully replicated")
     if rest.lacking is not None:
-        return Wait(Reason.UNDER_REPLICATED, f"{rest.lacking}; the drain goes on when they are whole")
+        return Wait(Reason.UNDER_REPLICATED, f"{rest.lacking}; the drain continues once they are fully replicated")
     return None
 
 
@@ -248,7 +248,7 @@ def _when_a_round_is_on(bookie: Leaving) -> Step | None:
             return Wait(Reason.DRAIN_FAILED, f"ledgers of {bookie.bookie_id} could not be moved and read back: {begun.why}")
         case _:
             size = sum(share.payload_bytes for share in bookie.shares)
-            again = f"; it is tried again: {begun.why}" if begun.why else ""
+            again = f"; retrying: {begun.why}" if begun.why else ""
             return Wait(Reason.MOVING_LEDGERS, f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes{again}")
 
 
@@ -267,7 +267,7 @@ def _when_no_round_is_on(bookie: Leaving, rest: Rest) -> Step:
     if bookie.shares:
         return Wait(
             Reason.OPEN_LEDGERS,
-            f"open ledgers are on {bookie.bookie_id}: {open_ledgers(bookie.shares)}; they leave it when their writers write again, or end",
+            f"open ledgers are on {bookie.bookie_id}: {open_ledgers(bookie.shares)}; they move once their writers write again, or end",
         )
     return Stop()
 
@@ -277,7 +277,7 @@ def _when_away(bookie: Leaving) -> Step:
     if not bookie.cookie and not bookie.shares:
         return Stop()
     alone = f" with {len(bookie.shares)} ledgers" if bookie.shares else ""
-    return Wait(Reason.BOOKIE_DOWN, f"{bookie.bookie_id} is down{alone}: the drain goes on when it is back")
+    return Wait(Reason.BOOKIE_DOWN, f"{bookie.bookie_id} is down{alone}: the drain continues once it is back")
 
 
 def _when_stopped(bookie: Leaving, rest: Rest) -> Step:

@@ -78,7 +78,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperOb
 
 
 def see_ledgers(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World) -> BookKeeperObserved:
-    """The same, with the metadata of all ledgers."""
+    """Adds the metadata of all ledgers to what was observed."""
     return dataclasses.replace(seen, scan=_scan(cluster, seen, world, needed=True))
 
 
@@ -137,7 +137,9 @@ def _store(cluster: BookKeeperCluster, world: World) -> MetadataStore | StoreMis
     key = ObjectKey(cluster.metadata.namespace, cluster.spec.zoo_keeper_ref.name)
     ensemble = world.kubernetes.readable(ZooKeeperCluster, key)
     if ensemble is None:
-        return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"there is no ZooKeeperCluster {key.name} in the namespace {key.namespace}")
+        return StoreMissing(
+            Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} does not exist in the namespace {key.namespace}"
+        )
     serving = is_settled_resource(ensemble)
     if not serving and (ensemble.status is None or not ensemble.status.founded):
         return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} is not Ready yet")

@@ -23,7 +23,7 @@ MOST_LEDGERS = 200_000
 
 @dataclass(frozen=True)
 class Asked:
-    """What a scan shall tell: the shares of these bookies, what these databases will ask for, and which ledgers break the rule."""
+    """What a scan looks for: the shares of these bookies, the ensembles of these databases, and ledgers that break the rule."""
 
     bookies: tuple[str, ...]
     databases: tuple[HerdDBCluster, ...]

@@ -40,7 +40,7 @@ CLAIM = "PersistentVolumeClaim"
 
 
 def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_image: str) -> Plan:
-    """What to do now for bookies that shall live, and for those that shall leave. `jobs_image` reads back what moved."""
+    """What to do now for bookies that stay and for those that drain. `jobs_image` reads back moved ledgers."""
     if isinstance(seen.store, StoreMissing):
         return Plan.waiting(seen.store.reason, seen.store.why)
     if isinstance(seen.metadata, Unknown):
@@ -66,7 +66,7 @@ def _without_metadata(cluster: BookKeeperCluster, objects: Objects, store: Metad
         return Plan.waiting(
             Reason.METADATA_LOST,
             f"ZooKeeper has no {root}, though this cluster had volumes or an instance id before ({', '.join(claims) or 'no claims now'}): "
-            "connect the ensemble that keeps its metadata, or delete the old claims and this resource and create it anew",
+            "connect the ensemble that has its metadata, or delete the old claims and this resource, and create it again",
             requeue.BLOCKED,
         )
     if not store.serving:
@@ -122,8 +122,8 @@ def _other_volumes(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
         return None
     return Plan.waiting(
         Reason.INVALID_SPEC,
-        f"spec.ledgers.volumes is {wanted}: the bookies' volumes are there, {found} for ledgers on each, and a bookie does not start with "
-        f"other directories than its identity names; set {found}",
+        f"spec.ledgers.volumes is {wanted}, but each bookie has {found} ledger volumes, and a bookie starts only with the directories"
+        f" in its cookie; set {found}",
         requeue.BLOCKED,
     )
 
@@ -204,7 +204,7 @@ def _autorecovery(manifests: tuple[Json, ...], stack: Stack, rolled: Iterable[St
     if change.new or not runs or closed_by is None:
         return (*steps, change)
     name = deployment["metadata"]["name"]
-    return (*steps, Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once no bookie is disturbed: {closed_by}"))
+    return (*steps, Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once no bookie is disrupted: {closed_by}"))
 
 
 def _identity(cluster: BookKeeperCluster, number: int, objects: Objects, token: str | None) -> BookieIdentity | Wait:

@@ -65,8 +65,8 @@ def why_not_restart(identity: BookieIdentity, stack: Stack) -> str | None:
 def others_trouble(stack: Stack, but: int | None) -> str | None:
     """Which of the bookies, except number `but`, does not serve.
 
-    One that is registered and not Ready serves, and yet something is wrong with it: it holds up whatever is Ready. It holds up nothing that
-    is not Ready either, or a probe that fails everywhere could never be mended.
+    One that is registered and not Ready serves, and yet something is wrong with it: it holds up whatever is Ready. It does not block a
+    bookie that is not Ready itself, or a probe that fails everywhere could never be fixed.
     """
     named, objects, nodes = stack.named, stack.seen.objects, stack.seen.nodes
     unwell = but is not None and not objects.pod_ready(named.pod(but))
@@ -92,7 +92,7 @@ def _autorecovery(stack: Stack) -> str | None:
     if not stack.metadata.replication_enabled:
         pod = stack.named.pod(min(stack.numbers, default=0))
         return (
-            "somebody switched autorecovery off in the metadata: what is lost would not be copied; switch it on with "
+            "autorecovery is disabled in the metadata, so lost copies would not be replaced; enable it with "
             f"`kubectl exec {pod} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
         )
     if stack.cluster.spec.auto_recovery.enabled and stack.metadata.auditor is None:
@@ -103,7 +103,7 @@ def _autorecovery(stack: Stack) -> str | None:
 def _ledgers(stack: Stack) -> str | None:
     scan = stack.seen.scan
     if scan is None or isinstance(scan, Unknown):
-        return f"the ledgers could not be read: {scan.why if scan else 'they were not looked at'}"
+        return f"the ledgers could not be read: {scan.why if scan else 'they were not read'}"
     return lacking_copies(scan, stack.metadata)
 
 

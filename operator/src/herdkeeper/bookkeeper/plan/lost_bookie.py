@@ -1,6 +1,6 @@
 """A bookie that lost a disk: a new one starts at once beside it, and its identity is retired once no ledger needs it.
 
-No volume is deleted here, and nobody gets a lost one's number or identity: somebody may still bring its volume back. The new bookie then is
+No volume is deleted here, and no new bookie gets a lost one's number or identity: its volume may still be restored. The new bookie then is
 one too many, and leaves. Open ledgers that name a lost one are closed by their writers: they know the last entry, which nobody else may be
 able to find. The auditor is asked to look at once where nobody can come back that its delay waits for. The
 proof is BookKeeper's metadata of all ledgers, open ones as well: autorecovery takes a bookie's name out of a segment only after its entries
@@ -95,8 +95,8 @@ def retire(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserve
     if lost.kept:
         return Wait(
             Reason.CLAIM_LOST,
-            f"bookie {lost.number} lost a disk ({lost.why}) and no ledger needs it any more: `kubectl delete pvc {' '.join(lost.kept)} "
-            f"-n {cluster.metadata.namespace}` gives up what is left of it",
+            f"bookie {lost.number} lost a disk ({lost.why}) and no ledger needs it: `kubectl delete pvc {' '.join(lost.kept)} "
+            f"-n {cluster.metadata.namespace}` deletes the rest of it",
         )
     return _take_away(lost, cluster, seen, metadata)
 
@@ -105,12 +105,12 @@ def _why_not_yet(lost: LostBookie, cluster: BookKeeperCluster, metadata: Ledgers
     """What can be told without looking at ledgers."""
     what = f"bookie {lost.number} lost a disk ({lost.why})"
     if lost.registered:
-        return Wait(Reason.RECOVERING, f"{what}, and {', '.join(lost.registered)} is still registered: its session has to end first")
+        return Wait(Reason.RECOVERING, f"{what}, and {', '.join(lost.registered)} is still registered: waiting until its session ends")
     if not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
         how = "set spec.autoRecovery.enabled" if metadata.replication_enabled else "switch it on with BookKeeper's `shell autorecovery -e`"
-        return Wait(Reason.CLAIM_LOST, f"{what} and autorecovery is off, so nothing copies what it held: {how}, or bring the volume back")
+        return Wait(Reason.CLAIM_LOST, f"{what} and autorecovery is off, so its entries are not copied: {how}, or restore the volume")
     if metadata.auditor is None:
-        return Wait(Reason.RECOVERING, f"{what}; no auditor is elected yet that would have its entries copied")
+        return Wait(Reason.RECOVERING, f"{what}; no auditor is elected yet, so its entries are not copied")
     if metadata.marks.ledgers >= MARKS_TO_WAIT_FOR:
         return Wait(Reason.RECOVERING, f"{what}; {metadata.marks.ledgers} or more ledgers are being copied to other bookies")
     return None
@@ -126,9 +126,10 @@ def _needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, meta
     copied = f"{metadata.marks.ledgers} are marked for copying"
     if len(metadata.writable) < largest:
         enough = cluster.spec.bookies >= largest
+        fix = "new ones are being started" if enough else f"raise spec.bookies to {largest} or more"
         copied = (
-            f"they can't be copied{' yet' if enough else ''}, since an ensemble of {largest} needs as many writable bookies and "
-            f"{len(metadata.writable)} are there: {'new ones are being started' if enough else f'raise spec.bookies to {largest} or more'}"
+            f"they can't be copied{' yet' if enough else ''}, since an ensemble of {largest} needs as many writable bookies, "
+            f"and {len(metadata.writable)} are writable: {fix}"
         )
     return Wait(
         Reason.RECOVERING,

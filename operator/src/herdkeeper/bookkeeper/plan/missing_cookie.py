@@ -37,8 +37,8 @@ def restored_cookie(
         return RestoreCookie(seen.store.address, named.ledgers_root, _cookie(cluster, identity, metadata))
     return Wait(
         Reason.VOLUMES_REFUSED,
-        f"bookie {identity.number} does not start: {why}. Nothing is changed. Mount the right volumes under its claims' names; or, to give "
-        "up what these hold and have its ledgers copied from other bookies: "
+        f"bookie {identity.number} does not start: {why}. Nothing is changed. Mount the right volumes under its claims' names. Or give"
+        f" up these volumes, so that its ledgers are copied from other bookies: "
         f"`kubectl delete pvc {' '.join(claim_names(cluster, identity.number))} -n {cluster.metadata.namespace}`",
     )
 
@@ -46,8 +46,8 @@ def restored_cookie(
 def _unknown(identity: BookieIdentity) -> Wait:
     return Wait(
         Reason.RECOVERING,
-        f"ZooKeeper has no cookie of {identity.bookie_id}, which served before: it is put back once the bookie was started and has told "
-        "that its volumes are of this cluster",
+        f"ZooKeeper has no cookie of {identity.bookie_id}, which served before: it is restored once the bookie has started and reported"
+        f" that its volumes belong to this cluster",
     )
 
 

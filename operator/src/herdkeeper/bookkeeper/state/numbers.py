@@ -1,4 +1,4 @@
-"""Which bookies a cluster has, shall lose and shall get, by their numbers.
+"""Which bookies a cluster has, drains and gets, by number.
 
 A bookie lives as long as it has a volume claim, a StatefulSet or a cookie: what is in the cluster says who is there, nothing else does. A
 new one gets a number above all that live now or lived before (status.nextBookie): names and hosts of a drained bookie are never somebody
@@ -29,20 +29,20 @@ class BookieNumbers:
 
     @property
     def living(self) -> tuple[int, ...]:
-        """All that are there."""
+        """All that exist."""
         return tuple(sorted((*self.staying, *self.leaving, *(lost.number for lost in self.lost))))
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        """All that shall be there in the end."""
+        """All that remain in the end."""
         return (*self.staying, *self.new)
 
 
 def bookie_numbers(cluster: BookKeeperCluster, objects: Objects, metadata: LedgersMetadata | None) -> BookieNumbers:
-    """Who stays and who leaves: those that spec.drain names, then the highest numbers beyond spec.bookies. Without metadata nobody is known
-    to be lost.
+    """Which bookies stay and which drain: those in spec.drain, then the highest numbers beyond spec.bookies. Without metadata no bookie
+    counts as lost.
 
-    One whose identity is being removed can't come back: it leaves whatever the spec says by now.
+    One whose identity is being removed can't come back: it is drained whatever the spec says now.
     """
     named = cluster.names
     cookies = metadata.cookies if metadata is not None else frozenset()
@@ -61,7 +61,7 @@ def bookie_numbers(cluster: BookKeeperCluster, objects: Objects, metadata: Ledge
 
 
 def next_number(cluster: BookKeeperCluster, living: tuple[int, ...]) -> int:
-    """The number above all that were ever given."""
+    """The next unused number."""
     remembered = cluster.status.next_bookie if cluster.status is not None else None
     return max(remembered or 0, max(living, default=-1) + 1)
 

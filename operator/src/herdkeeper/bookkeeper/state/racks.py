@@ -50,7 +50,7 @@ class Placement:
 def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict[str, Rack]:
     """Host -> rack of every bookie that has one, sorted by host.
 
-    A bookie whose node can't be told now (its pod is away, the node is gone or could not be read) keeps the rack that the map has.
+    A bookie whose node is unknown (no pod, no node, or unreadable) keeps its rack in the map.
     """
     named = cluster.names
     stored = objects.get("ConfigMap", named.racks_config_map)

@@ -92,7 +92,7 @@ def _copied_meanwhile(cluster: BookKeeperCluster, metadata: LedgersMetadata | No
     if not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
         return "Nothing copies its ledgers, since autorecovery is off. Rolls and drains wait."
     copied = f"{metadata.marks.ledgers} ledgers are marked for it" if metadata.under_replicated else f"it begins after {delay} s"
-    return f"Autorecovery copies its ledgers to other bookies meanwhile ({copied}). Rolls and drains wait."
+    return f"Autorecovery copies its ledgers to other bookies ({copied}). Rolls and drains wait."
 
 
 def _conditions(cluster: BookKeeperCluster) -> dict[str, Health]:
@@ -224,7 +224,9 @@ def _health(
 
 def _trouble(seen: BookKeeperObserved, name: str, state: str | None) -> str:
     if state == READ_ONLY:
-        return "read-only: its volume is fuller than diskUsageThreshold (0.95), or a person made it so; it serves what it has"
+        return (
+            "read-only: its volume is fuller than diskUsageThreshold (0.95), or an administrator made it read-only; it still serves reads"
+        )
     if seen.objects.pod_ready(name):
         return "not registered as writable"
     pod = seen.objects.get("Pod", name)

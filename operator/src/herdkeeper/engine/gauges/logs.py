@@ -13,7 +13,7 @@ from herdkeeper.shared.unknown import Unknown
 
 IN_TIME = Gauge(
     "herdkeeper_log_used_in_time",
-    "0 when less than a quarter of the retention is left of the log that somebody needs, or that log is gone, else 1.",
+    "0 when a reader of the log has less than a quarter of the retention left, or its part of the log is gone; else 1.",
     ["namespace", "tablespace"],
 )
 RETENTION_ENDS = Gauge(

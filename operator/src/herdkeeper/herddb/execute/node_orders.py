@@ -59,7 +59,7 @@ class HttpNodeOrders:
 def order(database: ObjectKey, node: str, path: str, world: World, orders: NodeOrders, *, seconds: float) -> Any | Unknown:  # noqa: PLR0913
     """One order to one node of the HerdDBCluster, e.g. `/activator/wake`. Unknown when it was not done, with the reason."""
     cluster = world.kubernetes.readable(HerdDBCluster, database)
-    token = read_token(cluster, world) if cluster is not None else Unknown(f"there is no HerdDBCluster {database.name}")
+    token = read_token(cluster, world) if cluster is not None else Unknown(f"the HerdDBCluster {database.name} does not exist")
     if isinstance(token, Unknown):
         return token
     return orders.post(f"http://{address_of(database, node, world)}:{HERDDB_HTTP_PORT}{path}", token, seconds)

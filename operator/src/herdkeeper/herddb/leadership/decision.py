@@ -1,7 +1,7 @@
-"""Who shall lead a tablespace: what is known of its replicas -> keep its leader, move it, wait, or refuse what was asked.
+"""Decides who leads a tablespace: from its replicas' state, keep the leader, move it, wait, or refuse a request.
 
-A move is safe whatever the old leader believes: the new one fences its ledgers before it writes. So the question is never whether a move
-could lose a row, but whether it helps: a leader is left only for a replica that can lead at once, and not while nobody could write.
+A move is always safe: the new leader fences the old one's ledgers before it writes. A move can't lose a row, but it may not help. So a
+leader is demoted only when a replica can lead at once and could write.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ Decision = Keep | Move | Blocked | Refused
 
 def decide(seen: Situation) -> Decision:
     """What to do now."""
-    leader = seen.nodes.get(seen.record.leader, Node(gone="it is no node of this cluster"))
+    leader = seen.nodes.get(seen.record.leader, Node(gone="it is not a node of this cluster"))
     gone = _why_gone(leader, seen)
     if gone is not None:
         return _fail_over(seen, gone)
@@ -155,12 +155,12 @@ def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
 
 
 def why_not_passed(copy: NodeTablespace) -> str | None:
-    """Why a copy's rows are not to be relied on; None when it passed all that was checked."""
+    """Why a replica's rows can't be trusted; None when it passed all checks."""
     return copy.why_wrong or (copy.differs.why if isinstance(copy.differs, Unknown) else None)
 
 
 def why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
-    """Why the node that the record names does not lead now, as far as it says; None when it does."""
+    """Why the recorded leader does not lead now, by its own report; None when it does."""
     copy = leader.copy
     if isinstance(copy, Unknown):
         return f"does not answer ({copy.why})"
@@ -187,7 +187,7 @@ def why_no_ledger(seen: Situation) -> str | None:
 def behind(leader: NodeTablespace | Unknown | None, follower: NodeTablespace | Unknown | None) -> str | None:
     """Why a follower is too far behind a leader that serves; None when it is not."""
     if not isinstance(leader, NodeTablespace) or not isinstance(follower, NodeTablespace) or leader.lsn is None or follower.lsn is None:
-        return "how far behind it is can't be told"
+        return "its lag is unknown"
     if follower.lsn[0] < leader.lsn[0] and leader.lsn[1] > FAR_BEHIND:
         return f"it is at {follower.lsn} and the leader at {leader.lsn}"
     if follower.lsn[0] == leader.lsn[0] and leader.lsn[1] - follower.lsn[1] > FAR_BEHIND:
@@ -210,8 +210,8 @@ def _why_not_promotable(copy: NodeTablespace) -> str | None:
     if not_passed := why_not_passed(copy):
         return not_passed
     if copy.recoverable is None:
-        return "it does not tell whether its disk and the log suffice"
-    return None if copy.recoverable else "the log no longer has what its disk lacks"
+        return "it does not report whether its disk and the log are complete"
+    return None if copy.recoverable else "the log no longer has the entries that its disk lacks"
 
 
 def _why_gone(leader: Node, seen: Situation) -> str | None:
@@ -222,7 +222,7 @@ def _why_gone(leader: Node, seen: Situation) -> str | None:
         return "its process does not listen"
     booting = isinstance(leader.copy, NodeTablespace) and leader.copy.role == "booting"
     if booting and leader.running_since is not None and seen.changed_at is not None and leader.running_since > seen.changed_at:
-        return "its process has started anew"
+        return "its process has restarted"
     return _why_hung(leader, seen) or _why_cut_off(leader, seen)
 
 
@@ -258,9 +258,9 @@ def _why_not_writing(leader: Node, seen: Situation) -> str | None:
     """Why a leader that lives can't write its log, as its own node says."""
     copy = leader.copy
     if isinstance(copy, NodeTablespace) and copy.uuid == seen.record.uuid and copy.role == "failed":
-        return f"it has failed: {copy.last_error or 'it does not say why'}"
+        return f"it has failed: {copy.last_error or 'without a reason'}"
     if _unacknowledged(leader, seen.record) >= max(seen.hung_seconds, SELF_HELP_SECONDS):
-        return "its bookies acknowledge nothing any more"
+        return "its bookies no longer acknowledge"
     return _why_not_booted(leader, seen)
 
 
@@ -291,7 +291,7 @@ def _fail_over(seen: Situation, why: str, *, storage: bool = False) -> Decision:
     lost = f"{seen.record.leader} can't lead any more ({why})"
     no_writing = why_no_ledger(seen) or (_perhaps(seen.no_writing) if storage else None)
     if no_writing is not None:
-        return Blocked(f"{lost}, and nobody else could: {no_writing}")
+        return Blocked(f"{lost}, and no other replica could: {no_writing}")
     pause = STORAGE_PAUSE_SECONDS if storage else PAUSE_SECONDS
     # a change that seems to be still to come is one of just now, by a clock that is a little ahead
     if seen.changed_at is not None and abs(age := seen.now - seen.changed_at) < pause:
@@ -317,7 +317,7 @@ def _perhaps(no_writing: str | Unknown | None) -> str | None:
 
 def _leave(seen: Situation, why: str) -> Decision:
     """A leader that is about to end: any replica that can lead is better than nobody, however far behind it is."""
-    leaves = f"{seen.record.leader} shall not lead any more ({why})"
+    leaves = f"{seen.record.leader} must not lead any more ({why})"
     if (no_writing := _surely(seen.no_writing)) is not None:
         return Blocked(f"{leaves}, but it stays: {no_writing}")
     best = _best(seen)
@@ -333,7 +333,7 @@ def _serves(seen: Situation) -> bool:
 
 def _relieve(seen: Situation, why: str) -> Decision:
     """A leader that serves and shall not any more: nobody stands still while it waits for one that has caught up."""
-    leaves = f"{seen.record.leader} shall not lead any more ({why})"
+    leaves = f"{seen.record.leader} must not lead any more ({why})"
     if (no_writing := _perhaps(seen.no_writing)) is not None:
         return Blocked(f"{leaves}, but it stays: {no_writing}")
     best = _best(_near(seen), _why_not_without_need)
@@ -368,7 +368,7 @@ def _switch_over(seen: Situation, target: str) -> Decision:
     if target not in seen.record.replicas or target not in seen.nodes:
         return Refused(f"{target} holds no replica; replicas are on {', '.join(sorted(seen.record.replicas))}")
     if trouble := why_not_leading(seen.nodes[seen.record.leader], seen.record):
-        return Refused(f"there is nobody to take over from: {seen.record.leader} {trouble}")
+        return Refused(f"there is no leader to take over from: {seen.record.leader} {trouble}")
     if why := _why_not_freely(seen, target) or _behind(seen, target) or _perhaps(seen.no_writing):
         return Refused(f"{target} can't lead now: {why}")
     return Move(target, f"{target} was asked for", _much_to_replay(seen.nodes[target]))
@@ -391,7 +391,7 @@ def _fail_back(seen: Situation) -> Decision:
 
 
 def _why_not(seen: Situation, name: str) -> str | None:
-    return cannot_lead(seen.nodes[name], seen.record) if name in seen.nodes else "it is no node of this cluster"
+    return cannot_lead(seen.nodes[name], seen.record) if name in seen.nodes else "it is not a node of this cluster"
 
 
 def _why_not_freely(seen: Situation, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""When a leader that could not be judged, or replaced, yet is looked at again: in the moment in which the answer may be another one.
+"""When to decide again about a leader that could not be judged or replaced yet: as soon as the answer may change.
 
 No event tells that a silence has lasted long enough. Clients stand still until it is noticed, so it is not left to a fixed beat.
 """
@@ -30,7 +30,7 @@ second, and those of a busy node later than that."""
 
 
 def next_look(seen: Situation, decision: Decision) -> float | None:
-    """In how many seconds to decide again though no event asks for it; None when nothing is waited for."""
+    """Seconds until the next decision without an event; None when there is nothing to wait for."""
     match decision:
         case Keep(settled=True) | Refused():
             return None

@@ -48,9 +48,9 @@ TURN_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Terms:
-    """On what terms leaders are moved. `no_writing` is why no new leader could write now, None when one could; `leave` are the nodes that
-    shall lead nothing, each with the reason. `only_lost`: nobody's wish counts, only leaders that have ended, hang or are about to end are
-    replaced. `known` is what is known of nodes that did not take over what they were given.
+    """The rules by which leaders are moved. `no_writing` is why no new leader could write now, None when one could; `leave` are the nodes
+    that shall lead nothing, each with the reason. `only_lost`: nobody's wish counts, only leaders that have ended, hang or are about to end
+    are replaced. `known` is what is known of nodes that did not take over what they were given.
     """
 
     no_writing: str | Unknown | None
@@ -161,7 +161,7 @@ def _now(case: Case, hand_over: HandOver | None, waiting: Mapping[str, str]) -> 
     if hand_over is None or not isinstance(decision, Move):
         return case
     if record.name in waiting:
-        return replace(case, decision=Keep(f"{record.leader} leads meanwhile: {waiting[record.name]}", settled=False))
+        return replace(case, decision=Keep(f"{record.leader} still leads: {waiting[record.name]}", settled=False))
     in_time = not hand_over.deadline.at_once
     return replace(case, decision=replace(decision, checkpoint_first=decision.checkpoint_first and in_time))
 
@@ -190,7 +190,8 @@ def _arrival(case: Case) -> tuple[Arrival, ...]:
 
 
 def _marks(cluster: HerdDBCluster, cases: Sequence[Case], terms: Terms) -> tuple[Annotate, ...]:
-    """Who has not taken over what he was given, and who has since. Behind the moves: a mark that is lost costs one more try."""
+    """Marks nodes that failed to take over, and removes marks of those that lead again. They follow the moves: a lost mark costs one more
+    try."""
     missed = {case.found.record.leader: found for case in cases if (found := _not_taken(case, terms.known)) is not None}
     over = () if terms.only_lost else terms.known.over
     return (
@@ -205,8 +206,8 @@ def _mark(cluster: HerdDBCluster, node: str, text: str | None, reason: Reason) -
 
 
 def _not_taken(case: Case, known: TakeOvers) -> NotTaken | None:
-    """That its leader did not take it over, if that is so and not told yet. One whose process has just been told to end is none of them,
-    nor one that could not open a ledger: nobody could."""
+    """The failed take-over of its leader, if it is not marked yet. A node that is stopping does not count, nor one that could not open a
+    ledger."""
     record, situation = case.found.record, case.situation
     leader = situation.nodes.get(record.leader)
     if leader is None or leader.leaving is not None or situation.changed_at is None or why_no_ledger(situation) is not None:
@@ -226,7 +227,7 @@ def _time(seen: HerdDBObserved) -> float:
 
 
 def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
-    """The resource that declares a tablespace; None when there is none, or it shall be left alone."""
+    """The resource that declares a tablespace; None when there is none or it is paused."""
     first = declaring(seen, name)
     return None if first is not None and left_alone_by(first.metadata) else first
 

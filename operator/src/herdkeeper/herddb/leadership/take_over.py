@@ -1,4 +1,4 @@
-"""Nodes that were given a leadership and did not take it over, or not for long: nobody hands them another one without need for a while.
+"""Nodes that failed to take over a leadership, or lost it soon: for a while they get no other one unless needed.
 
 What is tried again at once fails again, and a tablespace stands still each time until its leadership comes back. Nothing else in the
 cluster tells later that it was tried, so a mark on the HerdDBCluster does (`did-not-lead.herdkeeper.io/<node>`). It keeps nobody from

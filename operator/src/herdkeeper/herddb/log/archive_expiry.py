@@ -1,4 +1,4 @@
-"""What of the archive of a tablespace's log may go, and which Checkpoints its recovery window stands on.
+"""What of a log's archive may expire, and which Checkpoints its recovery window needs.
 
 A window that begins at W is whole while there is a base, a verified Checkpoint that holds nothing later than W, and all of the log from
 where that has to be gone on from. What lies before it is of no use then. Whatever is not known keeps everything.
@@ -28,14 +28,14 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass(frozen=True)
 class KeptFrom:
-    """What is archived before `base.restart` may go: the window asked for needs the base, and the archive from there on."""
+    """The archive before `base.restart` may expire: the recovery window needs the base, and the archive from there on."""
 
     base: Base
 
 
 @dataclass(frozen=True)
 class KeptWhole:
-    """Nothing of the archive may go, for now."""
+    """Nothing of the archive may expire for now."""
 
     why: str
 
@@ -43,7 +43,7 @@ class KeptWhole:
 def decide_expiry(
     archive: LogArchive, seen: ArchiveObserved, checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown
 ) -> KeptFrom | KeptWhole | None:
-    """What may go of the archive of this log; None where the spec keeps everything."""
+    """What of this log's archive may expire; None when the spec keeps everything."""
     if archive.retention is None:
         return None
     place, progress, found = archive.destination.place, seen.progress, bases(checkpoints, log)
@@ -86,7 +86,7 @@ def reached_bases(held: ArchivedRange, begins: tuple[int, int], found: Iterable[
 
 
 def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetArchiveExpiry, ...]:
-    """How the archiver is told what may go: nothing, as long as the status does not say yet that the window begins later."""
+    """The order to the archiver about what may expire; none until the status shows the later window."""
     archive, order = tablespace.spec.log.archive, seen.archive.order
     if isinstance(order, Unknown):
         return ()
@@ -103,7 +103,7 @@ def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) ->
 
 
 def withdraw(seen: TablespaceObserved, uuid: str, why: str) -> tuple[SetArchiveExpiry, ...]:
-    """Nothing of the archive may go any more, if something may."""
+    """Withdraws the order to expire, if there is one."""
     return _set(seen, uuid, None, why) if isinstance(seen.archive.order, SeenOrder) else ()
 
 
@@ -121,11 +121,11 @@ def needed_by_archive(
     if archive is None:
         return frozenset()
     if status is None or tablespace.made_uuid is None:
-        why = f"the Tablespace {tablespace.metadata.name} does not tell its uuid"
+        why = f"the Tablespace {tablespace.metadata.name} does not report its uuid"
         return Unknown(f"{why}, so which Checkpoints its archive needs is not known")
     found = bases(checkpoints, log_of(instance_id, tablespace.made_uuid))
     if isinstance(found, Unknown):
-        return Unknown(f"{found.why}, nor which Checkpoints the archive of the Tablespace {tablespace.metadata.name} needs")
+        return Unknown(f"{found.why}; so it is unknown which Checkpoints the archive of the Tablespace {tablespace.metadata.name} needs")
     begin = status.recovery_window.from_lsn if status.recovery_window is not None else None
     needed = {base.name for base in found if begin is not None and base.lsn == (begin.ledger_id, begin.entry_id)}
     if archive.retention is None:

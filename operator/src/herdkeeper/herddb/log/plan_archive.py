@@ -1,4 +1,4 @@
-"""The pod that archives a tablespace's log is there while the spec asks for it."""
+"""The archiver: a pod that archives a tablespace's log while the spec asks for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_SECONDS = 10.0
 
 
 def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
-    """Make the archiver, or take it away. What it has archived stays.
+    """Create the archiver, or delete it. The archive stays.
 
     While its place can't be opened nothing is changed: a pod would not start, and one that is there may still have the keys. But one that
     does not encrypt as it is asked to goes at once: what it would archive meanwhile could be read for ever.

@@ -77,7 +77,7 @@ def _for_a_second_disk(tablespace: Tablespace, seen: TablespaceObserved, uuid: s
         return ()
     if tablespace.spec.log.release_on_one_disk:
         return _take(seen, uuid, SECOND_DISK, "spec.log.releaseOnOneDisk takes the risk")
-    lsn, why = max([(BEGIN, "one disk alone holds what it says"), *_held_twice(tablespace, seen, uuid)])
+    lsn, why = max([(BEGIN, "only one disk holds its rows"), *_held_twice(tablespace, seen, uuid)])
     if pin is not None and pin.lsn is not None and pin.lsn[0] >= lsn[0]:
         return ()
     return _set(seen, (uuid, SECOND_DISK), lsn, why)
@@ -124,4 +124,4 @@ def _newest(seen: TablespaceObserved, uuid: str) -> tuple[tuple[int, int], str] 
     if isinstance(found, Unknown):
         return found
     newest = max(found, key=lambda base: (base.lsn, base.restart, base.name), default=None)
-    return None if newest is None else (newest.restart, f"the Checkpoint {newest.name} is verified, and goes on from there")
+    return None if newest is None else (newest.restart, f"the Checkpoint {newest.name} is verified, and continues from there")

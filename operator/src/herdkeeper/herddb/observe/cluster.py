@@ -137,7 +137,7 @@ def read_credentials(cluster: HerdDBCluster, world: World) -> UserCredentials | 
     name = reference.name if reference else named.generated_secret
     values = world.kubernetes.secret(ObjectKey(namespace, name))
     if values is None:
-        return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"there is no Secret {name}") if reference else None
+        return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"the Secret {name} does not exist") if reference else None
     login = _login_of(name, values)
     if isinstance(login, UserCredentials) and (part := unfit_of_administrator(login.username, login.password)) is not None:
         return _unfit(Reason.INVALID_SPEC, name, part, FIT_FOR_ADMINISTRATOR)
@@ -153,7 +153,7 @@ def read_users(cluster: HerdDBCluster, world: World) -> dict[str, UserCredential
     with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(keys))) as readers:
         values = dict(zip((key.name for key in keys), readers.map(world.kubernetes.secret, keys), strict=True))
     missing = CredentialsMissing(
-        Reason.WAITING_FOR_SECRET, f"there is no such Secret; create it with {names.USERNAME_KEY} and {names.PASSWORD_KEY}"
+        Reason.WAITING_FOR_SECRET, f"the Secret does not exist; create it with {names.USERNAME_KEY} and {names.PASSWORD_KEY}"
     )
     return {name: missing if held is None else _user_of(name, held) for name, held in values.items()}
 
@@ -241,7 +241,7 @@ def _doubted(silent_seconds: Mapping[str, float], reports: Mapping[str, SelfRepo
     """The nodes that are not asked, and why."""
     silent = {node: Unknown("its process gives no sign of life") for node, seconds in silent_seconds.items() if seconds >= SILENT_SECONDS}
     cut_off = {
-        node: Unknown("it says that ZooKeeper does not answer it")
+        node: Unknown("it reports that ZooKeeper does not answer it")
         for node, report in reports.items()
         if report.zookeeper_silent >= SILENT_SECONDS
     }

@@ -31,7 +31,7 @@ def read_tls(cluster: HerdDBCluster, world: World) -> TlsUsable | TlsUnusable | 
         return None
     values = world.kubernetes.secret(ObjectKey(cluster.metadata.namespace, tls.secret_name))
     if values is None:
-        return TlsUnusable(Reason.WAITING_FOR_SECRET, f"spec.tls.secretName is {tls.secret_name}: there is no such Secret; create it")
+        return TlsUnusable(Reason.WAITING_FOR_SECRET, f"spec.tls.secretName is {tls.secret_name}: the Secret does not exist; create it")
     hosts = [cluster.names.host_of(node) for node in staying_nodes(cluster)]
     return judged(tls.secret_name, values, hosts)
 

@@ -34,7 +34,7 @@ ADMINISTRATOR = "herdkeeper"
 
 
 def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
-    """What to do now for SQL nodes that shall live."""
+    """What to do now for a HerdDBCluster that is not being deleted."""
     log = log_store(seen.bookkeeper)
     if log is None:
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has no bookies yet")

@@ -36,7 +36,7 @@ def next_restart(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], g
     if (step := restart_idle(stale, seen.objects, gate)) is not None:
         return step
     if why := gate.closed_by or _unsettled(seen, [name for name in pods if name not in stale or name not in gate.serving]):
-        return Wait(Reason.WAITING_FOR_OTHERS, f"the next SQL node is restarted once nothing else is disturbed: {why}")
+        return Wait(Reason.WAITING_FOR_OTHERS, f"the next SQL node restarts once no other server is disrupted: {why}")
     name = min(stale, key=lambda each: (*_weight(seen, each), each))
     return Relieve(name) if _led(seen, name) else deletions((seen.objects.get("Pod", name),), Reason.ROLLING)
 

@@ -162,7 +162,7 @@ def _unmovable(seen: HerdDBObserved, record: TablespaceRecord, going: tuple[str,
     if tablespace is None:
         return f"no Tablespace declares {record.name}, of which {has}: declare it, or drop it"
     if stops := left_alone_by(tablespace.metadata):
-        return f"the Tablespace {tablespace.metadata.name}, of which {has}, is left alone: remove its annotation {stops}"
+        return f"the Tablespace {tablespace.metadata.name}, of which {has}, is paused: remove its annotation {stops}"
     return None
 
 

@@ -135,7 +135,7 @@ class CredentialsMissing:
     why: str
 
 
-NOT_LOOKED_AT = Unknown("it was not looked at")
+NOT_LOOKED_AT = Unknown("it was not read")
 
 
 @dataclass(frozen=True)

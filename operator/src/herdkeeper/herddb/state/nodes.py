@@ -1,4 +1,4 @@
-"""Which SQL nodes a HerdDBCluster has, and which of them shall stay: those below spec.replicas."""
+"""Which SQL nodes a HerdDBCluster has, and which of them stay: those below spec.replicas."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def running_nodes(cluster: HerdDBCluster, objects: Objects) -> int | None:
 
 
 def number_of(named: HerdDBNames, node: str) -> int | None:
-    """The number in a node's name; None when it is no node of this cluster."""
+    """The number in a node's name; None when it is not a node of this cluster."""
     prefix = f"{named.stateful_set}-"
     number = node.removeprefix(prefix)
     return int(number) if node.startswith(prefix) and number.isdigit() else None

@@ -50,7 +50,7 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
         )
     no_ledger = why_no_ledger_can_open(cluster, seen.bookkeeper)
     if isinstance(no_ledger, str):
-        message = f"{len(ready)} SQL nodes serve what can be read, and no ledger can be opened: {no_ledger}"
+        message = f"{len(ready)} SQL nodes serve reads, but no ledger can be opened: {no_ledger}"
         return Summary(Health("False", Reason.WAITING_FOR_BOOKKEEPER, message), fields, conditions)
     return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields, conditions)
 

@@ -31,14 +31,14 @@ def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, w
     if uuid is None:
         return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never made a tablespace"),))
     if heirs := [other.metadata.name for other in seen.others if other.made_uuid == uuid]:
-        return Plan((SetFinalizer(False, Reason.DATA_KEPT, f"the tablespace stays: it is that of the Tablespace {heirs[0]} by now"),))
+        return Plan((SetFinalizer(False, Reason.DATA_KEPT, f"the tablespace stays: it belongs to the Tablespace {heirs[0]} now"),))
     return _drop(tablespace, seen, uuid, waited)
 
 
 def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
     what = f"the tablespace {tablespace.sql_name} and its log"
     if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None:
-        return patiently(waited, what, "there is no database any more")
+        return patiently(waited, what, "the HerdDBCluster no longer exists")
     match seen.record:
         case VersionedRecord(record) if record.uuid == uuid:
             node = seen.system_leader
@@ -56,7 +56,7 @@ def _let_go(tablespace: Tablespace, seen: TablespaceObserved, uuid: str | None, 
         return patiently(waited, "what keeps the log", unread.why)
     if uuid is not None and keeps_log(tablespace) and seen.herddb is not None and seen.zookeeper_address is None:
         # Nobody has looked whether there are pins, and one that stays keeps the log for ever.
-        return patiently(waited, "what keeps the log", "the BookKeeperCluster does not tell where the log is")
+        return patiently(waited, "what keeps the log", "the BookKeeperCluster does not report where the log is")
     why = "the Tablespace is deleted"
     steps: tuple[Action, ...] = () if uuid is None else (*unpin(seen, uuid, why), *withdraw(seen, uuid, why))
     if steps:
@@ -74,4 +74,4 @@ def _delete_log(seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
         case Unknown(why):
             return patiently(waited, "the log of the dropped tablespace", why)
         case _:
-            return patiently(waited, "the log of the dropped tablespace", "there is no database any more")
+            return patiently(waited, "the log of the dropped tablespace", "the HerdDBCluster no longer exists")

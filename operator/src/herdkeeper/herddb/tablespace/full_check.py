@@ -64,7 +64,7 @@ def copy_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTables
 
 
 def remembered_check(tablespace: Tablespace) -> KnownCheck | None:
-    """The last check that the status tells of."""
+    """The last check in the status."""
     status = tablespace.status.full_check if tablespace.status is not None else None
     if status is None or status.started_at is None or status.leader is None:
         return None
@@ -117,13 +117,13 @@ def remembered_times(tablespace: Tablespace) -> FullCheckTimes | None:
 
 
 def untold_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
-    """A check that a node tells of and the status does not yet."""
+    """A check that a node reports and the status does not have yet."""
     told, before = told_check(nodes, record), remembered_check(tablespace)
     return told if told is not None and (before is None or told.identity > before.identity) else None
 
 
 def told_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
-    """The newest check that a replica's node tells of, which may not lead any more."""
+    """The newest check that a replica's node reports; it may not lead any more."""
     copies = {node: copy_of(nodes, node, record) for node in (record.leader, *record.replicas)}
     told = [
         _told(node, copy.full_check)
@@ -134,7 +134,7 @@ def told_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
 
 
 def runs(check: KnownCheck | None) -> bool:
-    """Whether a check that a node tells of is not over."""
+    """Whether a reported check is still running."""
     return check is not None and check.completed_at is None and check.error is None
 
 
@@ -184,7 +184,7 @@ def _perhaps_lost(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord)
         return check
     if isinstance(copy_of(nodes, check.node, record), Unknown):
         return check if check.node == record.leader else replace(check, error=f"{check.node} can't be asked, and does not lead any more")
-    return replace(check, error=f"{check.node} knows nothing of it any more: its process ended before the check did")
+    return replace(check, error=f"{check.node} no longer knows the check: its process ended before the check did")
 
 
 def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | Unknown | None) -> CheckedReplica:

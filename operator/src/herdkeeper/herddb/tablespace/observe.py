@@ -65,7 +65,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
     log = log_store(bookkeeper)
     others = tuple(other for other in world.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
     if herddb is None or log is None:
-        why = Unknown("there is no database yet")
+        why = Unknown("the HerdDBCluster does not exist yet")
         return TablespaceObserved(herddb, None, None, why, why, None, {}, {}, others, now=now)
     metadata = _read_metadata(tablespace, herddb, log, world)
     key = ObjectKey(namespace, herddb.metadata.name)

@@ -77,7 +77,7 @@ def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
         with Connection.connect(address, login, record.name, timeout_seconds=ANSWER_SECONDS) as connection:
             headers = connection.query(_ROWS, [HEADER_STEP])
             totals = connection.query(_LOADED)
-        return progress_of(headers[0]["detail"], totals[0]["total"]) if headers else Unknown("it has not begun to load")
+        return progress_of(headers[0]["detail"], totals[0]["total"]) if headers else Unknown("it has not started to load")
     except (SqlError, ValueError, TypeError, KeyError) as error:
         return Unknown(str(error))
 

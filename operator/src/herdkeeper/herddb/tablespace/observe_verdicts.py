@@ -78,8 +78,8 @@ def _named_copies(nodes: Mapping[str, NodeView | Unknown]) -> dict[str, str]:
 
 def _untold(nodes: Mapping[str, NodeView | Unknown], uuid: str, mute: Tablespace) -> dict[str, NodeView | Unknown]:
     why = Unknown(
-        f"whether its rows are the log's can't be told: the status of the Tablespace {mute.metadata.name} can't be read "
-        f"({', '.join(sorted(_TOLD_IN.intersection(mute.unread_fields)))}): put it right, or run the operator that wrote it"
+        f"it is unknown whether its rows match the log: the status of the Tablespace {mute.metadata.name} can't be read "
+        f"({', '.join(sorted(_TOLD_IN.intersection(mute.unread_fields)))}): correct it, or run the operator version that wrote it"
     )
 
     def doubted(copy: NodeTablespace) -> NodeTablespace:

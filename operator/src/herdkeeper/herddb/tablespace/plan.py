@@ -45,7 +45,8 @@ EXPECTED_REPLICAS = 1
 
 
 def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
-    """What to do now for a tablespace that shall live. `spark_image` is the Job's that fills one which is made from a checkpoint."""
+    """What to do now for a Tablespace that is not being deleted. `spark_image` is the Job's that fills one which is made from a
+    checkpoint."""
     plan = _plan(tablespace, seen, spark_image)
     changes = next((action.why for action in plan.actions if isinstance(action, ChangeTablespaceRecord)), None)
     check = full_check_steps(tablespace, seen, changes)
@@ -208,8 +209,8 @@ def _of_another(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None
         return None
     return Plan.waiting(
         Reason.DATA_LOST,
-        f"HerdDB's tablespace {record.name} is another one now ({record.uuid}) than this resource made ({made}): "
-        "delete this resource, and create a new one if the new tablespace shall be kept",
+        f"HerdDB's tablespace {record.name} has another uuid ({record.uuid}) than the one that this resource created ({made}): delete"
+        f" this resource, and create a new one to keep the new tablespace",
         requeue.BLOCKED,
     )
 
@@ -260,7 +261,7 @@ def _fill(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
 def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -> Plan:
     """The plan, and the connection Secret. The replicas go on though a name is taken: the data does not depend on it."""
     if seen.taken:
-        taken = f"somebody else made the {' and the '.join(seen.taken)}: delete what stands there, or take another name for this resource"
+        taken = f"the {' and the '.join(seen.taken)} was not created by the operator: delete it, or give this resource another name"
         return replace(plan, wait=Wait(Reason.NAME_TAKEN, taken))
     if seen.zookeeper_address is None or seen.credentials is None or isinstance(seen.tls, TlsUnusable):
         return plan

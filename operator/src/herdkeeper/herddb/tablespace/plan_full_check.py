@@ -35,19 +35,19 @@ from herdkeeper.shared.conditions import PROGRESSING, condition, is_ready_resour
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 
-NO_FOLLOWER = "there is no follower that could be compared: writes would stop for nothing"
+NO_FOLLOWER = "there is no follower to compare with, so writes would stop for nothing"
 
 
 @dataclass(frozen=True)
 class Begun:
-    """The check of the time `due` was begun: a node tells of it, and the status does not yet."""
+    """The check due at `due` has started: a node reports it, and the status does not have it yet."""
 
     due: datetime.datetime
 
 
 @dataclass(frozen=True)
 class Held:
-    """What is due at the time `due` waits for something."""
+    """The check due at `due` is deferred."""
 
     due: datetime.datetime
     why: str
@@ -95,7 +95,7 @@ def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: 
     longest = tablespace.spec.full_check.max_writes_stopped_milliseconds
     order = StartFullCheck(tablespace.spec.herd_db_ref.name, allowed.leader, allowed.name, longest)
     # what is due is an answer, too
-    answer = _answer(tablespace, f"done: {allowed.leader} checks all tables; status.fullCheck tells what it finds")
+    answer = _answer(tablespace, f"done: {allowed.leader} checks all tables; see status.fullCheck for the result")
     return Plan((order, answer) if asked else (order,), look_again_seconds=requeue.NEXT_STEP)
 
 
@@ -168,7 +168,7 @@ def _why_not_calm(tablespace: Tablespace, seen: TablespaceObserved) -> str | Non
         return "a switchover is asked for"
     name = tablespace.spec.herd_db_ref.name
     if seen.herddb is None:
-        return f"there is no HerdDBCluster {name}"
+        return f"the HerdDBCluster {name} does not exist"
     if not is_settled_resource(seen.herddb):
         changing = condition(seen.herddb, PROGRESSING)
         why = changing.message if changing is not None and changing.status != "False" else why_not_ready(seen.herddb)

@@ -40,7 +40,7 @@ class RestoreFiles:
     def path(self) -> str:
         """Of the manifest, or the folder. ValueError when neither is known."""
         if (path := self.manifest or self.folder) is None:
-            raise ValueError("neither a manifest nor a folder is known")
+            raise ValueError("no manifest and no folder is known")
         return path
 
 
@@ -63,7 +63,7 @@ def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles |
     field = f"spec.bootstrap.checkpoint.name is {bootstrap.checkpoint.name if bootstrap.checkpoint else 'absent'}"
     checkpoint = seen.checkpoint
     if checkpoint is None:
-        return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: there is no such Checkpoint yet; create it")
+        return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: the Checkpoint does not exist yet; create it")
     if (waiting := _not_usable(tablespace, checkpoint, field)) is not None:
         return waiting
     status = checkpoint.status
@@ -111,8 +111,8 @@ def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | 
     if tablespace.spec.bootstrap is None or tablespace.restore is not None or tablespace.made_uuid == record.uuid:
         return None
     message = (
-        f"spec.bootstrap is set, and HerdDB has a tablespace {record.name} already ({record.uuid}): a restore never goes over one. Create "
-        "another Tablespace with a spec.tablespaceName that is free, or, to keep that one as it is, one without spec.bootstrap"
+        f"spec.bootstrap is set, and HerdDB has a tablespace {record.name} already ({record.uuid}): a restore never replaces one. "
+        f"Create another Tablespace with a free spec.tablespaceName. To keep the existing one, remove spec.bootstrap"
     )
     return Plan.waiting(Reason.INVALID_SPEC, message, requeue.BLOCKED)
 

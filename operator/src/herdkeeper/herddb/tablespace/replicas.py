@@ -119,9 +119,12 @@ def _rebuild(seen: Copies, suspects: Sequence[str]) -> RemoveReplica | Wait | No
 def _left(seen: Copies) -> Wait | None:
     """Copies that differ and for which nothing can be done now."""
     if off := _off_list(seen):
-        return Wait(Reason.REPLICA_DIFFERS, f"what {' and '.join(off)} still has differs: moved aside once it answers and runs no copy")
+        return Wait(
+            Reason.REPLICA_DIFFERS,
+            f"what {' and '.join(off)} still has differs: it is moved aside once the node answers and runs no replica",
+        )
     again = [node for node in sorted(seen.record.replicas) if node in seen.different]
-    shown = "; ".join(f"{node} {seen.different[node].sentence}, after it was made anew" for node in again)
+    shown = "; ".join(f"{node} {seen.different[node].sentence}, after a rebuild" for node in again)
     return Wait(Reason.REBUILT_IN_VAIN, shown) if again else None
 
 
@@ -166,7 +169,7 @@ def _add(seen: Copies, kept: Sequence[str]) -> AddReplica | Wait:
 def _remove(seen: Copies, removable: Sequence[str], kept: Sequence[str], why: str) -> RemoveReplica | Wait:
     """One that is no good first, then one that shares its zone or its machine with most others, then the highest number."""
     if not removable:
-        return Wait(Reason.WAITING_FOR_OTHERS, f"{seen.record.leader} leaves: its leadership goes to another node first")
+        return Wait(Reason.WAITING_FOR_OTHERS, f"{seen.record.leader} is removed: its leadership moves to another node first")
 
     def order(node: str) -> tuple[bool, bool, tuple[int, int], int, str]:
         return node != seen.preferred, why_not_as_good(seen, node) is not None, _crowd(seen, node, kept), len(node), node
@@ -175,7 +178,7 @@ def _remove(seen: Copies, removable: Sequence[str], kept: Sequence[str], why: st
     weak = {other: trouble for other in kept if other != node and (trouble := why_not_as_good(seen, other))}
     if weak:
         shown = "; ".join(f"{other}: {trouble}" for other, trouble in sorted(weak.items()))
-        return Wait(Reason.WAITING_FOR_FOLLOWER, f"the copy on {node} is taken away once the others are as good ({shown})")
+        return Wait(Reason.WAITING_FOR_FOLLOWER, f"the replica on {node} is removed once the others have caught up ({shown})")
     return RemoveReplica(node, why)
 
 

@@ -122,7 +122,7 @@ def _health(tablespace: Tablespace, record: TablespaceRecord, copies: list[dict[
     leads = any(copy["node"] == record.leader and copy["role"] == "leader" and copy["ready"] for copy in copies)
     if not leads:
         trouble = next((copy["trouble"] for copy in copies if copy["node"] == record.leader), "it is no replica")
-        return Health("False", Reason.NO_LEADER, f"{record.leader} shall lead, and does not yet ({trouble})")
+        return Health("False", Reason.NO_LEADER, f"{record.leader} is assigned leader but does not lead yet ({trouble})")
     wanted = tablespace.spec.replicas
     if settled < wanted:
         shown = "; ".join(f"{copy['node']}: {copy['trouble']}" for copy in copies if not copy["ready"])

@@ -16,8 +16,8 @@ from herdkeeper.shared import names
 from herdkeeper.shared.time import text_of
 
 NOTE = (
-    "a follower that failed can't lead, and is not removed, since the leader may be the wrong one: "
-    "a Checkpoint with verify: Follower tells whether it has the rows of the log"
+    "a follower that failed can't lead. It is not removed, because the leader may be wrong: a Checkpoint with verify: Follower shows "
+    "whether it matches the log"
 )
 
 
@@ -63,7 +63,7 @@ def newly_missed(before: dict[str, Any] | None, after: dict[str, Any] | None) ->
     was, times = (before or {}).get("schedule", {}), (after or {}).get("schedule", {})
     if (missed := times.get("lastMissedTime")) is None or missed == was.get("lastMissedTime"):
         return None
-    return f"no full check was begun for {missed}, since {times['lastMissedWhy']}"
+    return f"no full check was started for {missed}, since {times['lastMissedWhy']}"
 
 
 def newly_failed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> tuple[str, ...]:
@@ -86,5 +86,5 @@ def _sentence(replica: dict[str, Any], check: dict[str, Any]) -> str:
     others = f"{', '.join(passed)} passed" if passed else "no other follower has passed"
     return (
         f"{node} had other rows than the leader {check['leader']} in {tables} at the full check of {check['startedAt']}; {others}. "
-        f"Note that {NOTE}. Make one: a copy that differs from the log is made anew; where it does not, the leader's rows are in doubt"
+        f"Note that {NOTE}. Create one: a replica that differs from the log is rebuilt; if it does not, the leader's rows are in doubt"
     )

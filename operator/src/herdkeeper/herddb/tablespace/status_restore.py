@@ -1,4 +1,4 @@
-"""What became of a restore: the Job's state, its driver's last words, and how far the load is."""
+"""The status of a restore: the Job's state, its driver's termination message, and the progress of the load."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def restore_health(tablespace: Tablespace, seen: TablespaceObserved) -> Health |
     run, said = _run(tablespace, seen)
     match run.phase:
         case "Pending":
-            return Health("False", Reason.RESTORING, f"the restore has not begun: {run.message}")
+            return Health("False", Reason.RESTORING, f"the restore has not started: {run.message}")
         case "Running":
             return Health("False", Reason.RESTORING, _sentence(tablespace, seen))
         case "Failed":
@@ -83,8 +83,8 @@ def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
     """What a person can do. Deleting is named only where nothing but this restore wrote."""
     job = _job(tablespace)
     if said is not None and said.outcome is JobOutcome.INVARIANT_VIOLATED:
-        return "delete this Tablespace with deletionPolicy Delete, which drops what was loaded, and create it again once that is mended"
-    again = f"once that is mended, delete the Job {job}: the next one goes on where it stopped"
+        return "delete this Tablespace with deletionPolicy Delete, which drops what was loaded, and create it again once the cause is fixed"
+    again = f"once the cause is fixed, delete the Job {job}: the next one continues where it stopped"
     refused = said is not None and said.outcome is JobOutcome.CONFIGURATION_REFUSED
     if refused and tablespace.spec.bootstrap is not None and tablespace.spec.bootstrap.target is not None:
         return f"for another moment delete this Tablespace and create it with that; {again}"

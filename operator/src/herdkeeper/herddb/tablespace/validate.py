@@ -40,7 +40,7 @@ def _sql_name_refusals(tablespace: Tablespace) -> Iterator[Refusal]:
     name = tablespace.sql_name
     path = "spec.tablespaceName" if tablespace.spec.tablespace_name else "metadata.name"
     if not _SQL_NAME.fullmatch(name):
-        yield Refusal(path, name, "it is no name in SQL", "take small letters, digits and `_`, beginning with a letter, 63 at most")
+        yield Refusal(path, name, "it is not a name in SQL", "take small letters, digits and `_`, beginning with a letter, 63 at most")
 
 
 def _taken_sql_name(tablespace: Tablespace, others: Iterable[Tablespace]) -> Iterator[Refusal]:
@@ -85,6 +85,6 @@ def _preferred_leader_refusals(tablespace: Tablespace, herddb: HerdDBCluster | N
         yield Refusal(
             "spec.preferredLeader",
             preferred,
-            f"it is no SQL node of the HerdDBCluster {herddb.metadata.name}",
+            f"it is not a SQL node of the HerdDBCluster {herddb.metadata.name}",
             f"name one of {', '.join(nodes)}",
         )

@@ -1,4 +1,4 @@
-"""What is known of an audit whose Job has ended well: nothing, where its driver's last words are lost or can't be read."""
+"""What is known of an audit whose Job has ended well: nothing, where its driver's termination message is lost or can't be read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def words_may_come(audit: ReplicationAudit, seen: JobObserved) -> bool:
 
 
 def unknown_result(audit: ReplicationAudit, seen: JobObserved) -> str | None:
-    """Why nobody can tell what an audit has found whose Job ended well: what is the matter with its driver's last words. None where they
+    """Why an audit's result is unknown though its Job succeeded: what is wrong with its driver's termination message. None where they
     can be read, or are those of a run with a window: one that may have paused is started again, and tells then. Whoever asks has seen that
     none may come any more (`words_may_come`)."""
     job = job_of(audit)
@@ -29,7 +29,7 @@ def unknown_result(audit: ReplicationAudit, seen: JobObserved) -> str | None:
         return None
     said = driver_said(seen.objects, job)
     if said is None:
-        return None if audit.spec.window is not None else "are lost"
+        return None if audit.spec.window is not None else "is lost"
     try:
         AuditSummary.from_json(said)
     except SummaryError as error:

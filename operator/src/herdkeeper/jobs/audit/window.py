@@ -53,9 +53,9 @@ def read_until(job: Json) -> datetime.datetime | None:
 
 
 def present(seen: JobObserved) -> datetime.datetime:
-    """When it was looked. ValueError where nobody noted that."""
+    """The time of the observation. ValueError without one."""
     if seen.now is None:
-        raise ValueError("an audit was looked at, and not when")
+        raise ValueError("an audit was observed without a time")
     return seen.now
 
 

@@ -83,7 +83,7 @@ def due_of(drill: DrillStatus) -> datetime.datetime:
     """The time that a drill is for. ValueError for a status that tells none."""
     due = moment_of(drill.scheduled_time)
     if due is None:
-        raise ValueError(f"status.lastDrill.scheduledTime is {drill.scheduled_time!r}: it is no time")
+        raise ValueError(f"status.lastDrill.scheduledTime is {drill.scheduled_time!r}: it is not a time")
     return due
 
 
@@ -116,7 +116,7 @@ def draw(schedule: ScheduledCheckpoint, seen: ScheduleObserved, due: datetime.da
         return NothingToDraw(seen.runs.why)
     name = drawn_name((run.name for run in seen.runs if _restorable(run, seen)), seed)
     if name is None:
-        return NothingToDraw("there is no verified Checkpoint of this schedule yet")
+        return NothingToDraw("this schedule has no verified Checkpoint yet")
     found = seen.drill.checkpoint(name)
     return DrawnCheckpoint(name, found.status.lsn_timestamp if found is not None and found.status is not None else None)
 

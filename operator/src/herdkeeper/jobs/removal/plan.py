@@ -25,7 +25,7 @@ from herdkeeper.spark.build_job import build_removal
 
 
 def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: float = 0.0) -> Plan:
-    """The next step of a deletion that has waited for so many seconds. ValueError when it was not looked at who may need the files."""
+    """The next step of a deletion that has waited for so many seconds. ValueError when it was not read who may need the files."""
     removal = seen.removal
     if removal is None:
         raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")
@@ -40,7 +40,7 @@ def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, wa
 def _kept_by_somebody(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved) -> Plan | None:
     """Why no Job is made; None when its run has ended, left something, and nobody needs that."""
     if checkpoint.status is None or checkpoint.status.job is None:
-        return _let_go(Reason.DATA_DELETED, "there is nothing to remove: no job of it was ever started")
+        return _let_go(Reason.DATA_DELETED, "there is nothing to remove: its job never started")
     if removal.claim is not None and removal.claim["metadata"].get("deletionTimestamp"):
         return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.place} is being deleted, and everything on it")
     # Without a manifest only files of this very run go, which nobody else knows.
@@ -65,11 +65,11 @@ def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
     said = driver_said(seen.objects, name)
     match job_ended(job):
         case "Complete":
-            return _let_go(Reason.DATA_DELETED, said or "its files are removed, as deletionPolicy Delete says")
+            return _let_go(Reason.DATA_DELETED, said or "its files are being removed (deletionPolicy: Delete)")
         case "Failed":
             why = said or next((entry.get("message") for entry in job["status"]["conditions"] if entry["type"] == "Failed"), None)
-            message = f"its files could not be removed: {why}. Mend that and delete the Job {name}, which makes another one, or set "
-            return Plan.waiting(Reason.REMOVAL_FAILED, f"{message}spec.deletionPolicy to Retain, which leaves what is left of them")
+            message = f"its files could not be removed: {why}. Fix the cause and delete the Job {name}, so that another one starts; or set "
+            return Plan.waiting(Reason.REMOVAL_FAILED, f"{message}spec.deletionPolicy to Retain, which keeps the remaining files")
         case _:
             return Plan.waiting(Reason.DELETING, f"the Job {name} removes its files")
 
@@ -79,7 +79,7 @@ def _ending(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
     job = seen.objects.get("Job", names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT))
     if job is not None and job_ended(job) is not None:
         # Its manifest must be known before those that share it are looked for.
-        noted = Plan.waiting(Reason.DELETING, "its job has ended: what became of it is noted first", requeue.NOTED)
+        noted = Plan.waiting(Reason.DELETING, "its job has ended: its result is recorded first", requeue.NOTED)
         return None if checkpoint.is_over else noted
     waiting = Plan.waiting(Reason.DELETING, "its job is being stopped", requeue.SOON)
     if job is not None and not job["metadata"].get("deletionTimestamp"):
@@ -136,7 +136,7 @@ def _needed_by_drills(checkpoint: Checkpoint, schedules: tuple[ScheduledCheckpoi
 
 
 def _unreadable(unknown: Unknown) -> Plan:
-    return Plan.waiting(Reason.UNREADABLE, f"{unknown.why}, so whether it needs these files is not known; mend or delete it")
+    return Plan.waiting(Reason.UNREADABLE, f"{unknown.why}, so it is unknown whether it needs these files; correct or delete it")
 
 
 def _may_share(other: Checkpoint, checkpoint: Checkpoint) -> bool:

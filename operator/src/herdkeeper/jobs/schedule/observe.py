@@ -64,7 +64,7 @@ def _instance(tablespace: Tablespace, world: World) -> str | Unknown:
     namespace, name = tablespace.metadata.namespace, tablespace.spec.herd_db_ref.name
     herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, name))
     if herddb is None:
-        return Unknown(f"the HerdDBCluster {name} is not there, or can't be read, so whose log it is is not known")
+        return Unknown(f"the HerdDBCluster {name} does not exist or can't be read, so the log's owner is unknown")
     bookkeeper = herddb.spec.book_keeper_ref.name
     return instance_of(world.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, bookkeeper)), bookkeeper)
 

@@ -38,7 +38,7 @@ def decide(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tupl
 def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, seen: ScheduleObserved) -> Plan:
     """What to do now, and when to look again. Nothing is started or deleted while a run can't be read: it may be any of them."""
     if isinstance(seen.runs, Unknown):
-        return Plan.waiting(Reason.UNREADABLE, f"{seen.runs.why}; nothing is started or deleted meanwhile", requeue.UNREAD)
+        return Plan.waiting(Reason.UNREADABLE, f"{seen.runs.why}; nothing is started or deleted until then", requeue.UNREAD)
     kind, _ = kind_of_runs(schedule)
     needed = needed_runs(seen)
     expired = () if isinstance(needed, Unknown) else expired_runs(schedule, seen.runs, seen.now, needed | _drilled(schedule))
@@ -49,7 +49,7 @@ def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, see
     wait = Wait(Reason.SUSPENDED, "spec.suspend is true: nothing is started by the schedule") if schedule.spec.suspend else None
     again = look_again(None, seconds_to_next(schedule.spec, seen.now), acts=bool(actions))
     if isinstance(needed, Unknown):
-        wait = Wait(Reason.UNREADABLE, f"{needed.why}; nothing is deleted meanwhile")
+        wait = Wait(Reason.UNREADABLE, f"{needed.why}; nothing is deleted until then")
         again = soonest(again, requeue.UNREAD)
     return Plan(actions, wait, again)
 
