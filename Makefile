@@ -35,7 +35,7 @@ types: ## mypy, strict; the scenarios and benchmarks too, which nothing else run
 imports: ## the walls between the rooms
 	@$(run) lint-imports
 
-generate: ## CRDs, their copy in the chart, RBAC, the field reference, the tables of ports and of metrics, from the models; the chart's table of settings and alerts
+generate: ## CRDs, their copy in the chart, RBAC, the field reference, the tables of ports and of metrics, from the models; the chart's table of settings, alerts and dashboards
 	@$(call generated,)
 
 verify-generated: ## fails when something generated is stale

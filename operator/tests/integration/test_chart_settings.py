@@ -158,6 +158,18 @@ def test_runbooks_are_where_the_team_reads_them() -> None:
     assert all(url.startswith(f"{wiki}#") for url in urls)
 
 
+def test_grafanas_sidecar_finds_the_dashboards_where_it_is_asked_for() -> None:
+    assert "ConfigMap" not in {kind for kind, _ in chart()}
+    objects = chart(metrics={"dashboards": {"create": True, "annotations": {"grafana_folder": "Herdkeeper"}}})
+    found = {name: document for (kind, name), document in objects.items() if kind == "ConfigMap"}
+    assert found.keys() == {f"herdkeeper-dashboard-{name}" for name in ("stack", "bookkeeper", "sql")}
+    for document in found.values():
+        assert document["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert document["metadata"]["annotations"] == {"grafana_folder": "Herdkeeper"}
+        ((name, text),) = document["data"].items()
+        assert json.loads(text) == json.loads((CHART / "files/dashboards" / name).read_text())
+
+
 def test_a_service_monitor_without_the_service_is_refused() -> None:
     with pytest.raises(subprocess.CalledProcessError) as caught:
         chart(metrics={"service": False, "serviceMonitor": {"create": True}})
