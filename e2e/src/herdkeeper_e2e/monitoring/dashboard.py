@@ -106,7 +106,7 @@ def _panel(panel: Panel, place: dict[str, int]) -> dict[str, Any]:
         "datasource": _SOURCE,
         "gridPos": place,
         "targets": targets,
-        "fieldConfig": {"defaults": {"unit": panel.unit, **({"min": 0} if panel.kind == "timeseries" else {})}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
         "options": {"legend": {"displayMode": "list", "placement": "bottom"}} if panel.kind == "timeseries" else {},
         **({"transformations": [{"id": "organize", "options": hidden}]} if panel.kind == "table" else {}),
     }

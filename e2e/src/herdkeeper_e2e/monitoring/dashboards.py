@@ -81,7 +81,7 @@ STACK = Dashboard(
                 ),
                 Panel(
                     "What the archive lacks",
-                    "Seconds since which nothing of the log is archived: what a loss of all bookies would cost.",
+                    "How old the newest archived moment is: what a loss of all bookies would cost.",
                     (
                         Query(
                             f"time() - max by (namespace, tablespace) (herdkeeper_archive_current_timestamp_seconds{{{_RESOURCE}}})",
@@ -365,7 +365,7 @@ SQL = Dashboard(
                 ),
                 Panel(
                     "What the archive lacks",
-                    "Seconds since which nothing of the log is archived.",
+                    "How old the newest archived moment is.",
                     (
                         Query(
                             f"time() - max by (tablespace) (herdkeeper_archive_current_timestamp_seconds{{{_OF_TABLESPACE}}})",
