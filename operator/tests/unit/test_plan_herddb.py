@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 from dataclasses import replace
 
 from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec, with_status
@@ -137,6 +138,12 @@ def test_the_database_is_encrypted_once_no_pod_is_left_that_was_made_without_tls
         assert summarize_herddb(encrypted, seen).fields["encrypted"] is wanted
     assert summarize_herddb(CLUSTER, SETTLED).fields["encrypted"] is None
     assert summarize_herddb(CLUSTER, SEEN).fields["encrypted"] is None
+
+
+def test_the_status_tells_when_the_certificate_expires_as_long_as_it_can_be_served_with():
+    tls = TlsUsable("certificates", datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC))
+    assert summarize_herddb(CLUSTER, replace(SETTLED, tls=tls)).fields["certificateExpires"] == "2026-05-10T12:00:00Z"
+    assert summarize_herddb(CLUSTER, SETTLED).fields["certificateExpires"] is None
 
 
 def test_a_named_secret_is_not_changed_and_the_nodes_get_a_users_file_made_of_it():

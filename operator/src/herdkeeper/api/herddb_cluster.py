@@ -142,6 +142,11 @@ class HerdDBClusterStatus(Status):
     users: tuple[str, ...] = Field((), description="Users who may log in on all SQL nodes, the administrator first.")
     users_revision: str | None = Field(None, description="Revision of the users file in use, as the nodes report it.")
     encrypted: bool | None = Field(None, description="`true` when every SQL node has been started with TLS.")
+    certificate_expires: str | None = Field(
+        None,
+        description="When the certificate of `spec.tls` expires (RFC 3339); absent without one, and while it can't be served with.",
+        json_schema_extra={"format": "date-time"},
+    )
     tablespaces: tuple[str, ...] = Field((), description="Tablespaces that the nodes report.")
 
 

@@ -55,6 +55,7 @@ class ZooKeeperClusterSpec(Model):
         "SQL clients that find leaders through ZooKeeper, readers of the log, bookies of another namespace. A pod that can write to"
         " ZooKeeper can take over the database: name only pods that you trust.",
     )
+    scrapers: NetworkPeers = Field((), description="Pods that may connect to the port with `/metrics` (7070).")
     config: ConfigLines = Field({}, description="More lines of zoo.cfg, e.g. `snapCount`. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field("Retain", description="What happens to the volumes when this resource is deleted.")
 

@@ -43,7 +43,9 @@ from herdkeeper.clients.world import World
 from herdkeeper.engine.execute import Hands, LiveReadsNeededError, execute
 from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.engine.gauges.audits import LAST_AUDITS
+from herdkeeper.engine.gauges.conditions import CONDITIONS
 from herdkeeper.engine.gauges.drills import forget_drill, show_drill
+from herdkeeper.engine.gauges.figures import show_figures
 from herdkeeper.engine.gauges.logs import forget_log, show_log
 from herdkeeper.herddb.deletion import plan_herddb_deletion
 from herdkeeper.herddb.log.in_time import log_standings
@@ -355,6 +357,8 @@ def _gone(key: Key) -> Result:
     """A resource that is no more is not one that is not Ready."""
     with contextlib.suppress(KeyError):
         READY_GAUGE.remove(key.kind, key.namespace, key.name)
+    CONDITIONS.show(key.kind, key.namespace, key.name, ())
+    show_figures(key.kind, key.namespace, key.name, {})
     if key.kind == ScheduledCheckpoint.KIND:
         forget_drill(ObjectKey(key.namespace, key.name))
     if key.kind == Tablespace.KIND:
@@ -381,6 +385,8 @@ def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> N
     ready = next(entry for entry in status["conditions"] if entry["type"] == READY)
     key = _key(resource)
     READY_GAUGE.labels(key.kind, key.namespace, key.name).set(ready["status"] == "True")
+    CONDITIONS.show(key.kind, key.namespace, key.name, status["conditions"])
+    show_figures(key.kind, key.namespace, key.name, status)
     if _comparable(before) == _comparable(status) or not hands.may_act():
         return
     hands.require_live_reads()

@@ -156,6 +156,7 @@ def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) 
         "image": image_of(cluster),
         "args": ["--config", "/config/server.properties", "--node-id", "$(POD_NAME)", "--advertised-host", host],
         "env": [pod.field("POD_NAME", "metadata.name")],
+        "ports": pod.metrics_port(names.HERDDB_HTTP_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": pod.http_probe("/readyz", names.HERDDB_HTTP_PORT),
         "livenessProbe": {**pod.http_probe("/healthz", names.HERDDB_HTTP_PORT, 6), "initialDelaySeconds": 120},

@@ -65,7 +65,7 @@ def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Js
     spec, key = cluster.spec, cluster.key
     if spec.network_policy == "Disabled":
         return ()
-    declared: dict[Declared, Peers] = {Declared.CLIENTS: spec.clients}
+    declared: dict[Declared, Peers] = {Declared.CLIENTS: spec.clients, Declared.SCRAPERS: spec.scrapers}
     match cluster:
         case ZooKeeperCluster():
             named = {names.ZOOKEEPER_COMPONENT: ZooKeeperNames(key).network_policy}
@@ -74,10 +74,8 @@ def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Js
             named = {names.BOOKIE_COMPONENT: bookkeeper.network_policy}
             if cluster.spec.auto_recovery.enabled:
                 named[names.AUTORECOVERY_COMPONENT] = bookkeeper.autorecovery
-            declared[Declared.SCRAPERS] = cluster.spec.scrapers
         case HerdDBCluster():
             named = {names.HERDDB_COMPONENT: HerdDBNames(key).network_policy}
-            declared[Declared.SCRAPERS] = cluster.spec.scrapers
         case _:
             assert_never(cluster)
     guarded = _Guarded(cluster, operator_namespace, declared)

@@ -104,10 +104,14 @@ ZOOKEEPER_CLIENT_PORT = 2181
 ZOOKEEPER_QUORUM_PORT = 2888
 ZOOKEEPER_ELECTION_PORT = 3888
 ZOOKEEPER_ADMIN_PORT = 8080
+ZOOKEEPER_METRICS_PORT = 7070
+"""ZooKeeper's own default is 7000, which is the SQL nodes' port here."""
 BOOKIE_PORT = 3181
 BOOKIE_ADMIN_PORT = 8080
 HERDDB_SQL_PORT = 7000
 HERDDB_HTTP_PORT = 9845
+METRICS_PORT_NAME = "metrics"
+"""Of the container port with `/metrics`, in the pods of all servers."""
 
 USERNAME_KEY = "username"
 PASSWORD_KEY = "password"  # noqa: S105 - the key in the Secret, not a password

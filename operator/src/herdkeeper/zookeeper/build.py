@@ -138,6 +138,8 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Jso
     container = {
         "name": "zookeeper",
         "image": image_of(cluster),
+        "env": [{"name": "METRICS_PORT", "value": str(names.ZOOKEEPER_METRICS_PORT)}],
+        "ports": pod.metrics_port(names.ZOOKEEPER_METRICS_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": serving,
         "livenessProbe": {**pod.http_probe("/commands/ruok", names.ZOOKEEPER_ADMIN_PORT, 6), "initialDelaySeconds": 60},

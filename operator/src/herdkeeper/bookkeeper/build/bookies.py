@@ -89,6 +89,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
             # the entry point knows of one; a variable more would restart bookies that have one
             *([{"name": "LEDGER_VOLUMES", "value": " ".join(folders)}] if len(folders) > 1 else ()),
         ],
+        "ports": pod.metrics_port(names.BOOKIE_ADMIN_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": pod.http_probe("/api/v1/bookie/is_ready", names.BOOKIE_ADMIN_PORT),
         "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
@@ -158,6 +159,7 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         "args": ["autorecovery"],
         # Without an id of its own every daemon is the auditor "<host>:3181". The pod's address always resolves.
         "env": [pod.field("BOOKIE_ID", "metadata.name"), pod.field("ADVERTISED_ADDRESS", "status.podIP")],
+        "ports": pod.metrics_port(names.BOOKIE_ADMIN_PORT),
         "resources": pod.compute(auto.resources),
         # is_ready answers 500 here: there is no bookie in this process.
         "readinessProbe": pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT),

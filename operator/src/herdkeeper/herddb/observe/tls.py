@@ -5,6 +5,7 @@ Nothing is sent anywhere: both ends of the handshake are in memory, and so is th
 
 from __future__ import annotations
 
+import datetime
 import os
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,15 +53,16 @@ def judged(secret: str, values: Mapping[str, str], hosts: Iterable[str]) -> TlsU
     except ssl.SSLError as error:
         what = f"{names.CERTIFICATE_KEY} and {names.PRIVATE_KEY_KEY}"
         return _refused(secret, what, f"are no certificate in PEM and its key without a password ({_told(error)})")
+    expires = None
     for host in hosts:
         try:
-            _shake_hands(client, server, host)
+            expires = _shake_hands(client, server, host)
         except ssl.SSLCertVerificationError as error:
             what = f"can't be verified by {names.AUTHORITIES_KEY} as the certificate of {host}: {error.verify_message}"
             return _refused(secret, names.CERTIFICATE_KEY, what)
         except ssl.SSLError as error:
             return _refused(secret, names.CERTIFICATE_KEY, f"can't be served with: {_told(error)}")
-    return TlsUsable(authorities)
+    return TlsUsable(authorities, expires)
 
 
 def _refused(secret: str, key: str, what: str) -> TlsUnusable:
@@ -90,8 +92,8 @@ def _in_memory(text: str) -> Iterator[str]:
         os.close(descriptor)
 
 
-def _shake_hands(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host: str) -> None:
-    """Raises what the client makes of the server's certificate."""
+def _shake_hands(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host: str) -> datetime.datetime:
+    """When the server's certificate expires. Raises what the client makes of it."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_side.wrap_bio(to_client, to_server, server_hostname=host)
     server = server_side.wrap_bio(to_server, to_client, server_side=True)
@@ -101,7 +103,8 @@ def _shake_hands(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host:
         except ssl.SSLWantReadError:
             pass
         else:
-            return
+            (until,) = [value for name, value in (client.getpeercert() or {}).items() if name == "notAfter"]
+            return datetime.datetime.fromtimestamp(ssl.cert_time_to_seconds(str(until)), datetime.UTC)
         try:
             server.do_handshake()
         except ssl.SSLWantReadError:

@@ -8,6 +8,7 @@ from herdkeeper.herddb.plan.scale_down import scale_down
 from herdkeeper.herddb.state.cluster import HerdDBObserved
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.state.nodes import present_nodes, staying_nodes
+from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.herddb.status.users import users_in_force
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
@@ -16,6 +17,7 @@ from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.objects import Json, Objects
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 
 MEANWHILE = "Its leaderships go to followers on other nodes. Restarts wait."
@@ -39,6 +41,7 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
         "credentialsSecret": reference.name if reference else named.generated_secret,
         **users,
         "encrypted": _encrypted(cluster, seen.objects),
+        "certificateExpires": text_of(seen.tls.expires) if isinstance(seen.tls, TlsUsable) and seen.tls.expires else None,
         "tablespaces": sorted(tablespaces) or None,
     }
     hanging = nodes_reachable(seen.objects, present_nodes(cluster, seen.objects), seen.machines, MEANWHILE)

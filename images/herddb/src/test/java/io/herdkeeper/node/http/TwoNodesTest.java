@@ -258,6 +258,22 @@ class TwoNodesTest {
     }
 
     @Test
+    void metricsTellWhoLeadsAndHowFarEachNodeHasApplied() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLE app.measured (k int primary key)");
+        LogSequenceNumber written = leader.manager("app").getLog().getLastSequenceNumber();
+        String of = "{tablespace=\"app\"} ";
+        assertTrue(leader.ask("GET", "/metrics").body().contains("herdkeeper_node_leads" + of + "1\n"));
+        Await.until("the follower has applied it", LIMIT, () -> {
+            String page = follower.ask("GET", "/metrics").body();
+            return page.contains("herdkeeper_node_log_ledger" + of + written.ledgerId + "\n")
+                    && page.contains("herdkeeper_node_log_entry" + of + written.offset + "\n");
+        });
+        String page = follower.ask("GET", "/metrics").body();
+        assertTrue(page.contains("herdkeeper_node_leads" + of + "0\n"), page);
+        assertTrue(page.contains("# TYPE herdkeeper_node_volume_free_bytes gauge\n"), page);
+    }
+
+    @Test
     void theLeaderClosesItsLedgerOnRequestOnceAndLosesNothing() throws Exception {
         Node.execute(leader.server(), 0, "CREATE TABLE app.rolled (k int primary key)");
         long transaction = Node.begin(leader.server(), "app");
