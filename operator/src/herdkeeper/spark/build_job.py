@@ -466,7 +466,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
         "volumeMounts": mounts,
     }
     spec: Json = {
-        **pod.pod_spec(container, volumes, 30),
+        **pod.pod_spec(container, volumes, 30, pod.UNLIMITED_TEMPORARY_VOLUME),
         **pod.admitted(run.spec.pods),
         **_beside_the_archiver(run.files.archive),
         "restartPolicy": "Never",
