@@ -236,7 +236,8 @@ def test_a_checkpoint_in_a_file_system_waits_for_the_secret_with_its_options_wha
     plan = plan_checkpoint(IN_HDFS, replace(SEEN, store_unusable=missing), "spark:1")
     assert (plan.actions, plan.wait.reason) == ((), Reason.WAITING_FOR_SECRET)
     assert plan.wait.message == f"{field}.optionsSecretRef.name is hdfs-options: there is no such Secret; create it with the options"
-    assert store_secrets(place.store, {"hdfs-options": {"user": "me"}}, field) == StoreSecrets({"hdfs-options/user": "me"})
+    found = store_secrets(place.store, {"hdfs-options": {"user": "me"}}, {"hdfs-options": "a-uid"}, field)
+    assert found == StoreSecrets({"hdfs-options": "a-uid", "hdfs-options/user": "me"})
     plan = plan_checkpoint(IN_HDFS, SEEN, "spark:1")
     assert arguments(plan)[arguments(plan).index("--destination") + 1] == "webhdfs://namenode:9870/backups"
     without = Destination.model_validate({"fileSystem": {"url": HDFS["url"]}})
