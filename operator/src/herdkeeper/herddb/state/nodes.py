@@ -6,6 +6,9 @@ from herdkeeper.api import HerdDBCluster
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.objects import Objects
 
+_MOST_DIGITS = 2
+"""Of a node's number: `spec.replicas` is 99 at most."""
+
 
 def names_of(cluster: HerdDBCluster) -> HerdDBNames:
     """The names of the cluster's objects."""
@@ -38,7 +41,8 @@ def running_nodes(cluster: HerdDBCluster, objects: Objects) -> int | None:
 
 
 def number_of(named: HerdDBNames, node: str) -> int | None:
-    """The number in a node's name; None when it is no node of this cluster."""
+    """The number in a node's name; None when it is no node of this cluster. A name with a larger number than any node may have is somebody
+    else's: nodes are counted up to the highest number, and anybody can name a pod."""
     prefix = f"{named.stateful_set}-"
     number = node.removeprefix(prefix)
-    return int(number) if node.startswith(prefix) and number.isdigit() else None
+    return int(number) if node.startswith(prefix) and number.isdigit() and len(number) <= _MOST_DIGITS else None
