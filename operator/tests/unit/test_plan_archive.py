@@ -199,7 +199,7 @@ def test_progress_that_is_none_is_refused(data: bytes) -> None:
 )
 def test_a_checkpoint_reads_the_archive_of_its_tablespace(claim: str, mounted: dict[str, bool | None]) -> None:
     place = Destination.model_validate({"persistentVolumeClaim": {"claimName": claim}})
-    source = CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", ArchiveSource("flights", place))
+    source = CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", "s", ArchiveSource("flights", place))
     asks = Checkpoint(
         metadata={"name": "c", "namespace": "demo"},
         spec={
@@ -362,7 +362,7 @@ def driver(destination: dict[str, Any], archive: dict[str, Any]) -> tuple[list[s
         metadata={"name": "c", "namespace": "demo"},
         spec={"tablespaceRef": {"name": "flights"}, "destination": destination, "job": {"executors": {"instances": 2}}},
     )
-    made = build_checkpoint(asks, CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", source), "spark:1")
+    made = build_checkpoint(asks, CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", "s", source), "spark:1")
     pod = made[-1]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     executor = json.loads(container["args"][container["args"].index("--executor-pod") + 1])

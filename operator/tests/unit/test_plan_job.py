@@ -119,11 +119,17 @@ def test_a_checkpoint_may_begin_with_a_follower_that_another_one_or_an_earlier_c
 @pytest.mark.parametrize(
     "change", [{"mode": "Full"}, {"target": Target(lsn=Lsn(ledger_id=3, entry_id=4))}], ids=["the whole log", "not now"]
 )
-def test_a_checkpoint_that_can_not_begin_with_a_follower_gets_neither_its_name_nor_the_token(change):
-    checkpoint = with_spec(CHECKPOINT, **change)
+def test_a_checkpoint_that_asks_no_follower_gets_neither_its_name_nor_the_token(change):
+    checkpoint = with_spec(CHECKPOINT, verify="Reread", **change)
     assert begun_with(checkpoint, (follower("n1"), follower("n2"))) == (None, None)
     seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], follower("n1"), follower("n2"))))
     assert "HERDDB_TOKEN" not in str(plan_checkpoint(checkpoint, seen, "spark:1").actions)
+
+
+def test_a_checkpoint_that_is_compared_with_a_follower_shows_it_the_token():
+    compared = with_spec(CHECKPOINT, verify="Follower", mode="Full")
+    seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], follower("n1"))))
+    assert "HERDDB_TOKEN" in str(plan_checkpoint(compared, seen, "spark:1").actions)
 
 
 @pytest.mark.parametrize(

@@ -57,17 +57,17 @@ class ArchiveSource:
 @dataclass(frozen=True)
 class FollowerSource:
     """Whose tables a Checkpoint may begin with, where nothing else is there: host:port of the follower's HTTP endpoint, and of another
-    follower's that proves them, None where the first one was found equal before; and the Secret with the token that they ask for."""
+    follower's that proves them, None where the first one was found equal before."""
 
     follower: str
     witness: str | None
-    secret: str
 
 
 @dataclass(frozen=True)
 class CheckpointSource:
     """What a Checkpoint's references resolve to. `leader` and `follower` are host:port of their HTTP endpoints, None where unknown;
-    `archive` is where the log is archived, None where it is not; `begins_with` is None where no follower is fit for it."""
+    `secret` is the Secret with the token that they ask for; `archive` is where the log is archived, None where it is not; `begins_with` is
+    None where no follower is fit for it."""
 
     zookeeper_address: str
     ledgers_root: str
@@ -75,6 +75,7 @@ class CheckpointSource:
     tablespace: str
     leader: str | None
     follower: str | None
+    secret: str
     archive: ArchiveSource | None = None
     begins_with: FollowerSource | None = None
 
@@ -225,7 +226,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
             (*command, *archived),
             spec.job,
             _Files.at(spec.destination, source.archive),
-            node_token=None if begins_with is None else begins_with.secret,
+            node_token=source.secret if verify or begins_with is not None else None,
         )
     )
 
@@ -534,7 +535,8 @@ def _login(login: Login) -> tuple[Json, ...]:
 
 
 def _node_token(secret: str) -> Json:
-    """What herdkeeper_jobs.checkpoint.cli shows a node. It is hardly ever needed, so a Secret from before the tokens holds up nothing."""
+    """What herdkeeper_jobs.checkpoint.cli shows a node. Nodes that are older than tokens ask for none, so a Secret without holds up
+    nothing."""
     reference = {"name": secret, "key": names.TOKEN_KEY, "optional": True}
     return {"name": "HERDDB_TOKEN", "valueFrom": {"secretKeyRef": reference}}
 
