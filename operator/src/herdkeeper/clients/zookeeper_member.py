@@ -50,6 +50,8 @@ class _BoundedConnection(ConnectionHandler):  # type: ignore[misc]
 class BoundedClient(KazooClient):  # type: ignore[misc]
     """kazoo's client with such a connection."""
 
+    _connection: Any
+
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         made = self._connection
