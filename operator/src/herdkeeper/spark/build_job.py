@@ -18,7 +18,7 @@ from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, Ta
 from herdkeeper.api.checkpoint import FULL_EVERY, Target
 from herdkeeper.api.job import Destination, Executors, FileSystem, ObjectStore, SparkJob
 from herdkeeper.api.replication_audit import LedgerFilter, RepairMode
-from herdkeeper.api.resource import Compute
+from herdkeeper.api.resource import GROUP, Compute
 from herdkeeper.api.tablespace import Bootstrap
 from herdkeeper.planning import pods as pod
 from herdkeeper.planning.network_policies import build_job_policy
@@ -575,11 +575,13 @@ def _access(run: _Run) -> tuple[Json, Json, Json]:
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"]},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "delete", "deletecollection"]},
-        {"apiGroups": [""], "resources": ["services", "persistentvolumeclaims"], "verbs": ["list", "deletecollection"]},
+        # by this mark the chart's admission policy knows who may make and delete nothing but executors
+        {"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["drive"]},
     ]
     group = "rbac.authorization.k8s.io"
     return (
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        # the driver's pod asks for the token, and no other one that runs as this account has it
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False},
         {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": rules},
         {
             "apiVersion": f"{group}/v1",
