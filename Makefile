@@ -1,7 +1,7 @@
 # Everything that a person runs here. Each target makes ready what it needs; nothing has to be installed first.
 run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
-	&& $(run) python -m herdkeeper.cli network --out docs/network.md $(1) \
+	&& $(run) python -m herdkeeper.cli network --out docs/network.md $(1) && $(run) python -m herdkeeper.cli rights --out docs/rights.md $(1) \
 	&& $(run) python -m herdkeeper.cli plugin --docs docs $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1) && $(run) python -m herdkeeper_e2e.release.chart_files $(1) \
 	&& $(run) python -m herdkeeper_e2e.monitoring.generate $(1)

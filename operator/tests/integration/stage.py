@@ -187,9 +187,14 @@ class Stage:
             containers = [{"name": "server", "image": template["spec"]["containers"][0]["image"]}]
             spec = {"containers": containers, **({"nodeName": node} if node else {})}
             labels = {**template["metadata"]["labels"], names.REVISION_LABEL: revision}
-            pod = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+            pod = {"metadata": {"name": name, "labels": labels, "ownerReferences": [self.made_by(stateful_set)]}, "spec": spec}
             self.of("Pod").create(body={"apiVersion": "v1", "kind": "Pod", **pod}, namespace=self.namespace)
         self._ready(name, "True")
+
+    def made_by(self, stateful_set: str) -> Json:
+        """How a pod says which StatefulSet made it."""
+        uid = self.found("StatefulSet", stateful_set)["metadata"]["uid"]
+        return {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": stateful_set, "uid": uid, "controller": True}
 
     def see_template(self, stateful_set: str) -> str:
         """The controller of a StatefulSet has seen its present template; answers the template's revision."""

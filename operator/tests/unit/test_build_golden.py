@@ -118,7 +118,9 @@ def built() -> dict[str, tuple[Any, ...]]:
     in_store = read(
         Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": {"objectStore": STORE}}}
     )
-    source = CheckpointSource(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "leader:9845", "follower:9845")
+    source = CheckpointSource(
+        ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "leader:9845", "follower:9845", "quick-herddb-credentials"
+    )
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
     stored = read(
         Checkpoint,

@@ -17,6 +17,7 @@ from herdkeeper.api import KINDS, BookKeeperCluster, HerdDBCluster, ZooKeeperClu
 from herdkeeper.api.resource import Resource, Rule
 from herdkeeper.commands.generated import stale_files
 from herdkeeper.schema.access import ACCESS, EXECUTOR_RULES, Scope, rule_files
+from herdkeeper.schema.admission import policy_files
 from herdkeeper.schema.crd import Schema, chart_manifests, manifests, resource_schema
 from herdkeeper.schema.field_reference import page
 
@@ -169,6 +170,7 @@ def test_the_generated_files_are_up_to_date() -> None:
     assert stale_files(REPOSITORY / "crds", manifests(), whole_folder=True) == ()
     assert stale_files(REPOSITORY / "charts/herdkeeper/files/crds", chart_manifests(), whole_folder=True) == ()
     assert stale_files(REPOSITORY / "charts/herdkeeper/files/rules", rule_files(), whole_folder=True) == ()
+    assert stale_files(REPOSITORY / "charts/herdkeeper/files/admission", policy_files(), whole_folder=True) == ()
     assert stale_files(REPOSITORY / "docs", {"reference.md": page()}, whole_folder=False) == ()
 
 

@@ -208,3 +208,23 @@ def test_a_database_is_in_the_queue_of_leadership_too_where_its_stack_holds_it_u
     assert queues.resources.take() == Key("Tablespace", "demo", "flights")
     queues.close()
     assert queues.leadership.take() is queues.resources.take() is None
+
+
+def test_of_one_namespace_one_worker_less_than_all_is_taken_so_that_the_others_never_wait_for_its_servers():
+    queue = KeyQueue(clock := Clock(), share=lambda key: key[0], most_of_a_share=3)
+    for key in ("a1", "a2", "a3", "a4", "b1"):
+        queue.add(key)
+    clock.seconds = 1
+    assert taken(queue) == ["a1", "a2", "a3", "b1"]
+    queue.done("b1")
+    assert taken(queue) == []
+    queue.done("a2")
+    assert taken(queue) == ["a4"]
+
+
+def test_where_only_one_namespace_is_watched_it_has_all_workers():
+    queue = KeyQueue(clock := Clock(), share=lambda key: key[0])
+    for key in ("a1", "a2", "a3", "a4"):
+        queue.add(key)
+    clock.seconds = 1
+    assert taken(queue) == ["a1", "a2", "a3", "a4"]

@@ -154,7 +154,7 @@ def stack(namespace: str, prefix: str, **network: Any) -> Example:
         drill={"schedule": "0 5 * * SUN"},
     )
     bookie, place = BookieIdentity(0, f"{prefix}bk-bookie-0-abc123"), Destination.model_validate(CLAIM)
-    source = CheckpointSource(ADDRESS, "/ledgers", "/herd", "ts", "leader:9845", "follower:9845")
+    source = CheckpointSource(ADDRESS, "/ledgers", "/herd", "ts", "leader:9845", "follower:9845", "secret")
     manifests = (
         *build_zookeeper(zookeeper, Ensemble(3, first_membership(zookeeper, range(3)), None, False, "given")),
         *build_bookies_shared(bookkeeper, ADDRESS, Founded("an-instance", frozenset(), frozenset())),

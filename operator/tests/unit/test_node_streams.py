@@ -9,14 +9,22 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from http.client import HTTPException, IncompleteRead
 from typing import Any
-from urllib.error import URLError
 
 import pytest
 
+from herdkeeper.clients.bounded_http import TooLargeError
+from herdkeeper.clients.departed import Departed
+from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.clients.signs_of_life import SignsOfLife
+from herdkeeper.engine.queue import KeyQueue
 from herdkeeper.engine.reconcile import Key
 from herdkeeper.process.node_streams import NodeStreams
+from herdkeeper.process.queues import Queues
+from herdkeeper.process.references import References
+from herdkeeper.process.watched_kinds import WATCHED_KINDS
+from herdkeeper.process.watches import Told
 from herdkeeper.protocol.self_report import SelfReport, UsersTold, decode_line
+from herdkeeper.shared import names
 
 CLUSTER = Key("HerdDBCluster", "demo", "db")
 LONG = 10.0
@@ -106,12 +114,12 @@ def test_a_pod_that_is_over_is_left(streams, nodes, lost) -> None:
     ("end", "is_silent"),
     [
         (TimeoutError("no line"), True),
-        (URLError(TimeoutError("no connection")), True),
-        (URLError(OSError(errno.EHOSTUNREACH, "no route")), True),
+        (OSError(errno.EHOSTUNREACH, "no route"), True),
         (None, False),
         (ConnectionResetError(), False),
-        (URLError(ConnectionRefusedError()), False),
+        (ConnectionRefusedError(), False),
         (IncompleteRead(b""), False),
+        (TooLargeError(), False),
     ],
     ids=lambda value: repr(value)[:40],
 )
@@ -190,6 +198,53 @@ def test_silence_is_told_in_seconds_since_the_last_sign_and_not_of_who_was_never
     assert signs.silent_seconds("a-uid") == 3.5
     signs.forget("a-uid")
     assert signs.silent_seconds("a-uid") is None
+
+
+STATEFUL_SET = {
+    "kind": "StatefulSet",
+    "metadata": {
+        "name": "db-herddb",
+        "namespace": "demo",
+        "uid": "ours",
+        "resourceVersion": "1",
+        "labels": names.labels("herddb", CLUSTER.kind, CLUSTER.name),
+    },
+}
+
+
+def told_pod(owner_uid: str | None, version: int, address: str = "10.0.0.1") -> dict[str, Any]:
+    """A pod with the right name and the right labels."""
+    owner = [{"kind": "StatefulSet", "name": "db-herddb", "uid": owner_uid, "controller": True}] if owner_uid else []
+    metadata = {"name": "db-herddb-0", "namespace": "demo", "uid": "a-uid", "resourceVersion": str(version), "ownerReferences": owner}
+    return {
+        "kind": "Pod",
+        "metadata": {**metadata, "labels": STATEFUL_SET["metadata"]["labels"]},
+        "status": {"podIP": address, "phase": "Running"},
+    }
+
+
+@pytest.fixture
+def watches(streams: NodeStreams) -> Callable[[dict[str, Any]], None]:
+    queues = Queues(KeyQueue(), KeyQueue())
+    told = Told(queues, ObjectCache(), streams, References(), Departed())
+    kinds = {kind.kind: kind for kind in WATCHED_KINDS}
+    return lambda body: told.event(kinds[body["kind"]], {"type": "MODIFIED", "object": body})
+
+
+@pytest.mark.parametrize("owner", [None, "somebody-else-s"])
+def test_nothing_is_read_from_a_pod_with_the_right_labels_that_our_stateful_set_did_not_make(watches, nodes, owner) -> None:
+    watches(STATEFUL_SET)
+    watches(told_pod(owner, 2))
+    watches(told_pod("ours", 3, "10.0.0.2"))
+    assert nodes.opened.get(timeout=LONG) == "10.0.0.2"
+    assert nodes.opened.empty()
+
+
+def test_a_pod_that_was_told_of_before_its_stateful_set_is_listened_to_as_soon_as_that_is_known(watches, nodes) -> None:
+    watches(told_pod("ours", 2))
+    assert nodes.opened.empty()
+    watches(STATEFUL_SET)
+    assert nodes.opened.get(timeout=LONG) == "10.0.0.1"
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:

@@ -6,7 +6,7 @@ import datetime
 from dataclasses import replace
 
 import pytest
-from situations import claim, live, objects, pods, quickstart, with_metadata, with_spec, with_status
+from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
 from test_plan_herddb import LOG
 from test_plan_herddb import SEEN as DATABASE
 from test_plan_tablespace import RECORD, SETTLED
@@ -19,12 +19,14 @@ from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.deletion import plan_herddb_deletion
 from herdkeeper.herddb.state.cluster import HerdDBObserved
+from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.planning.actions import Delete, DeleteLogs, DeleteZnodes, DropTablespace, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS, plan_unreadable_deletion, waited_seconds, waiting_for_users
 from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NOBODY, Dependents
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership
@@ -297,3 +299,10 @@ def test_of_a_deleted_resource_that_can_t_be_read_nothing_is_deleted_but_its_fin
     plan = plan_unreadable_deletion("spec.replicas is 'x'", age)
     assert [action.reason for action in plan.actions if isinstance(action, SetFinalizer)] == reason
     assert all(isinstance(action, SetFinalizer) and not action.present for action in plan.actions)
+
+
+def test_a_status_that_somebody_wrote_leads_no_deletion_to_ledgers_elsewhere():
+    forged = {"zoo_keeper_address": "elsewhere:2181", "ledgers_root": "/another/bk/ledgers"}
+    found = log_store(ready(with_spec(quickstart("BookKeeperCluster"), zoo_keeper_ref=None, zoo_keeper_address="zk:2181"), **forged))
+    assert found is not None
+    assert (found.zookeeper_address, found.ledgers_root) == ("zk:2181", names.ledgers_root(ObjectKey("demo", "bk")))

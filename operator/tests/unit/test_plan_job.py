@@ -119,11 +119,17 @@ def test_a_checkpoint_may_begin_with_a_follower_that_another_one_or_an_earlier_c
 @pytest.mark.parametrize(
     "change", [{"mode": "Full"}, {"target": Target(lsn=Lsn(ledger_id=3, entry_id=4))}], ids=["the whole log", "not now"]
 )
-def test_a_checkpoint_that_can_not_begin_with_a_follower_gets_neither_its_name_nor_the_token(change):
-    checkpoint = with_spec(CHECKPOINT, **change)
+def test_a_checkpoint_that_asks_no_follower_gets_neither_its_name_nor_the_token(change):
+    checkpoint = with_spec(CHECKPOINT, verify="Reread", **change)
     assert begun_with(checkpoint, (follower("n1"), follower("n2"))) == (None, None)
     seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], follower("n1"), follower("n2"))))
     assert "HERDDB_TOKEN" not in str(plan_checkpoint(checkpoint, seen, "spark:1").actions)
+
+
+def test_a_checkpoint_that_is_compared_with_a_follower_shows_it_the_token():
+    compared = with_spec(CHECKPOINT, verify="Follower", mode="Full")
+    seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], follower("n1"))))
+    assert "HERDDB_TOKEN" in str(plan_checkpoint(compared, seen, "spark:1").actions)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +242,8 @@ def test_a_checkpoint_in_a_file_system_waits_for_the_secret_with_its_options_wha
     plan = plan_checkpoint(IN_HDFS, replace(SEEN, store_unusable=missing), "spark:1")
     assert (plan.actions, plan.wait.reason) == ((), Reason.WAITING_FOR_SECRET)
     assert plan.wait.message == f"{field}.optionsSecretRef.name is hdfs-options: the Secret does not exist; create it with the options"
-    assert store_secrets(place.store, {"hdfs-options": {"user": "me"}}, field) == StoreSecrets({"hdfs-options/user": "me"})
+    found = store_secrets(place.store, {"hdfs-options": {"user": "me"}}, {"hdfs-options": "a-uid"}, field)
+    assert found == StoreSecrets({"hdfs-options": "a-uid", "hdfs-options/user": "me"})
     plan = plan_checkpoint(IN_HDFS, SEEN, "spark:1")
     assert arguments(plan)[arguments(plan).index("--destination") + 1] == "webhdfs://namenode:9870/backups"
     without = Destination.model_validate({"fileSystem": {"url": HDFS["url"]}})

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
+from herdkeeper.api.tablespace import ManifestPath, TablespaceFolder
 from herdkeeper.bookkeeper.build.bookies import Founded, build_autorecovery, build_bookies_shared
 from herdkeeper.bookkeeper.state.known_config import BOOKKEEPER, unknown_keys
 from herdkeeper.bookkeeper.validate import bookkeeper_refusals
@@ -18,6 +19,7 @@ from herdkeeper.planning.refusal import Refusal, unreadable_refusals
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import owned_config
 from herdkeeper.shared.quantity import bytes_of
+from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership
 from herdkeeper.zookeeper.validate import zookeeper_refusals
 
 
@@ -122,11 +124,18 @@ def test_a_static_member_line_is_refused() -> None:
 @pytest.mark.parametrize(
     ("refusals", "cluster", "keys"),
     [
-        (zookeeper_refusals, zookeeper, ("db.autocreate", "forceSync", "snapshot.trust.empty", "skipACL", "dataDir")),
+        (
+            zookeeper_refusals,
+            zookeeper,
+            ("db.autocreate", "forceSync", "snapshot.trust.empty", "skipACL", "dataDir", "admin.restore.enabled"),
+        ),
         (
             bookkeeper_refusals,
             bookkeeper,
-            ("journalSyncData", "journalWriteData", "dataIntegrityStampMissingCookies", "allowStorageExpansion", "include"),
+            (
+                *("journalSyncData", "journalWriteData", "dataIntegrityStampMissingCookies", "allowStorageExpansion"),
+                *("include", "Include", "INCLUDEOPTIONAL"),  # commons-configuration2 takes any case
+            ),
         ),
         (
             lambda cluster: herddb_refusals(cluster, None),
@@ -146,6 +155,30 @@ def test_no_line_of_configuration_can_give_up_what_was_acknowledged(refusals: An
 )
 def test_neither_a_line_break_nor_a_joined_line_can_change_an_owned_key_in_the_file(config: dict[str, str]) -> None:
     assert len(bookkeeper_refusals(bookkeeper(config=config))) == 1
+
+
+@pytest.mark.parametrize("command", ["restore", "snapshot"])
+def test_nobody_can_replace_or_read_all_data_through_the_admin_port_of_zookeeper(command: str) -> None:
+    assert paths(zookeeper_refusals(zookeeper(config={f"admin.{command}.enabled": "true"}))) == [f"spec.config[admin.{command}.enabled]"]
+    ensemble = Ensemble(pods=3, membership=first_membership(zookeeper(), range(3)), follower=None, founding=False, password="p")
+    config_map = build_zookeeper(zookeeper(), ensemble)[0]
+    assert f"admin.{command}.enabled=false" in config_map["data"]["zoo.cfg"].splitlines()
+
+
+OLD_MANIFEST = "id/uuid/manifests/00000000000000000001-00000000000000000002.json"
+
+
+@pytest.mark.parametrize("path", [OLD_MANIFEST, f"a/b.c/..d/_e/{OLD_MANIFEST}"])
+def test_a_manifest_is_named_by_a_path_below_its_place(path: str) -> None:
+    assert TypeAdapter(ManifestPath).validate_python(path) == path
+    assert TypeAdapter(TablespaceFolder).validate_python(path.partition("/manifests")[0])
+
+
+@pytest.mark.parametrize("way", ["../", "a/../../", "./", "a/.../", "/"])
+def test_no_path_of_a_manifest_or_folder_leads_out_of_its_place(way: str) -> None:
+    for kind, path in ((ManifestPath, f"{way}{OLD_MANIFEST}"), (TablespaceFolder, f"{way}id/uuid"), (TablespaceFolder, "id/..")):
+        with pytest.raises(ValidationError):
+            TypeAdapter(kind).validate_python(path)
 
 
 def test_a_key_that_nobody_owns_is_accepted() -> None:

@@ -143,7 +143,7 @@ def test_a_log_without_its_beginning_is_checkpointed_from_a_real_follower(spark:
             assert counted(loaded) == counted(sql_rows(definition, database.connection.query(f"SELECT * FROM {name}"))), name
 
         database.connection.execute("INSERT INTO pair(k,j,n) VALUES(1000,1,'behind it')")
-        again = CheckpointRequest(HERD_ROOT, "story", TargetRequest(None, database.http[0], database.http[1]), tmp_path, "run-2")
+        again = CheckpointRequest(HERD_ROOT, "story", TargetRequest(None, database.http[0], database.http[1], TOKEN), tmp_path, "run-2")
         second = run_checkpoint(lambda: spark, catalog, again)
         assert (second.base_ledger_id, second.base_entry_id) == (summary.ledger_id, summary.entry_id)
         assert second.comparison is not None

@@ -119,7 +119,7 @@ def follower_has(monkeypatch: pytest.MonkeyPatch, rows: dict[int, str]) -> None:
     """A follower that can be held where it is asked for, and has these rows of `t`."""
     digest = digest_of_rows([stored(key, value) for key, value in rows.items()])
     held: dict[str, RowDigest] = {"t": digest}
-    monkeypatch.setattr(target, "follower_digest", lambda address, tablespace, lsn, timeout: FollowerDigest(lsn, held, address))
+    monkeypatch.setattr(target, "follower_digest", lambda address, tablespace, lsn, token, timeout: FollowerDigest(lsn, held, address))
 
 
 def test_a_past_lsn_holds_what_was_committed_there_and_the_same_log_is_compared_with_a_follower_of_today(

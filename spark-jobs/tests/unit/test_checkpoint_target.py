@@ -38,7 +38,7 @@ class PlayedFollower:
     answers: list[FollowerDigest | NotHeld]
     asked: list[Lsn] = field(default_factory=list)
 
-    def digest(self, address: str, tablespace: str, lsn: Lsn, timeout_seconds: int) -> FollowerDigest | NotHeld:
+    def digest(self, address: str, tablespace: str, lsn: Lsn, token: str, timeout_seconds: int) -> FollowerDigest | NotHeld:
         self.asked.append(lsn)
         answer = self.answers.pop(0)
         return FollowerDigest(lsn, {}, address) if isinstance(answer, FollowerDigest) else answer

@@ -120,8 +120,9 @@ class BookKeeperClusterSpec(Model):
     zoo_keeper_address: str | None = Field(
         None,
         max_length=1024,
-        pattern=r"^[^,:\s]+:[0-9]+(,[^,:\s]+:[0-9]+)*$",
-        description="An external ZooKeeper ensemble, `host:port,host:port`. Immutable. Exactly one of zooKeeperRef and zooKeeperAddress.",
+        pattern=r"^[^,:\s]+:[0-9]+(,[^,:\s]+:[0-9]+){0,14}$",
+        description="An external ZooKeeper ensemble, `host:port,host:port`, 15 members at most. Immutable. Exactly one of zooKeeperRef and "
+        "zooKeeperAddress.",
     )
     bookies: int = Field(
         4,

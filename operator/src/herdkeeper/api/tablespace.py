@@ -77,9 +77,10 @@ class Failover(Model):
     )
 
 
-ManifestPath = Annotated[
-    str, Field(max_length=512, pattern=r"^([A-Za-z0-9._-]+/)*[A-Za-z0-9._-]+/[A-Za-z0-9._-]+/manifests/[0-9]{20}-[0-9]{20}\.json$")
-]
+_STEP = r"\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*"
+"""A folder's name in a path. Neither `.` nor `..`: a path leads below its place, never out of it."""
+
+ManifestPath = Annotated[str, Field(max_length=512, pattern=rf"^({_STEP}/)*{_STEP}/{_STEP}/manifests/[0-9]{{20}}-[0-9]{{20}}\.json$")]
 """A manifest's path on its volume; the last four parts are the cluster's and the tablespace's identity, `manifests` and the LSN."""
 
 
@@ -92,7 +93,7 @@ class CheckpointFiles(Destination):
     )
 
 
-TablespaceFolder = Annotated[str, Field(max_length=400, pattern=r"^([A-Za-z0-9._-]+/)*[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")]
+TablespaceFolder = Annotated[str, Field(max_length=400, pattern=rf"^({_STEP}/)*{_STEP}/{_STEP}$")]
 """A tablespace's folder at a place; the last two parts are the cluster's and the tablespace's identity."""
 
 

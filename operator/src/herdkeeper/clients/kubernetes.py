@@ -244,9 +244,12 @@ class KubernetesReader:
     def secret(self, key: ObjectKey) -> dict[str, str] | None:
         """The decoded values of a Secret, None when there is none."""
         document = self.document("v1", "Secret", key)
-        if document is None:
-            return None
-        return {name: base64.b64decode(value).decode(errors="replace") for name, value in (document.get("data") or {}).items()}
+        return None if document is None else values_of_secret(document)
+
+
+def values_of_secret(document: Json) -> dict[str, str]:
+    """The decoded values of a Secret."""
+    return {name: base64.b64decode(value).decode(errors="replace") for name, value in (document.get("data") or {}).items()}
 
 
 def parsed(kind: type[ResourceType], document: Json) -> ResourceType | Unreadable[ResourceType]:

@@ -25,6 +25,7 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 
+from herdkeeper.clients.look import require_time
 from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, MemberSession, Wake
 
 CONNECT_SECONDS = 5.0
@@ -260,6 +261,7 @@ class KazooEnsemble:
         return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid))
 
     def _answer(self, request: Any) -> Any:
+        require_time()
         return self._session.answer(request)
 
     def _ask(self, path: str, question: Callable[[], Answer]) -> Answer:

@@ -23,11 +23,14 @@ class KeyQueue(Generic[KeyType]):
     """A queue of keys. A key that is added again before its time keeps the earlier time; one that is being worked on waits until that
     ended, and so does one that touches what it `touches`: of keys with something in common only one is worked on at a time. What a key
     touches may change; what counts of one that is worked on is what it did when it was taken, and what it does now.
-    Whoever came later than a key that waits for others does not take from it what it touches.
+    Whoever came later than a key that waits for others does not take from it what it touches. Of keys that `share` puts together at most
+    `most_of_a_share` are worked on at a time: so the others never wait for all workers of one share.
     """
 
     now: Callable[[], float] = time.monotonic
     touches: Callable[[KeyType], frozenset[Hashable]] = lambda key: frozenset({key})
+    share: Callable[[KeyType], Hashable] = lambda key: key
+    most_of_a_share: int | None = None
     _due: dict[KeyType, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, KeyType]] = field(default_factory=list)
     _working: dict[KeyType, frozenset[Hashable]] = field(default_factory=dict)
@@ -120,5 +123,9 @@ class KeyQueue(Generic[KeyType]):
         return found, wait_seconds
 
     def _free(self, key: KeyType) -> bool:
+        if self.most_of_a_share is not None:
+            mine = self.share(key)
+            if sum(self.share(other) == mine for other in self._working) >= self.most_of_a_share:
+                return False
         wanted = self.touches(key)
         return all(wanted.isdisjoint(taken | self.touches(other)) for other, taken in self._working.items())

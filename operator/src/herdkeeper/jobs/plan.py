@@ -60,6 +60,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         tablespace=seen.tablespace.sql_name,
         leader=_address(_leader(seen.tablespace), seen.herddb),
         follower=follower,
+        secret=mounted_secret(seen.herddb),
         archive=_archive(seen.tablespace),
         begins_with=_begins_with(seen.tablespace, seen.herddb),
     )
@@ -168,9 +169,8 @@ def _begins_with(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSourc
     if not ordered or (len(ordered) == 1 and ordered[0].verdict != "Equal"):
         return None
     addresses = [_address(replica.node, herddb) for replica in ordered[:2]]
-    secret = mounted_secret(herddb)
     follower, witness = addresses[0], addresses[1] if len(addresses) > 1 else None
-    return None if follower is None else FollowerSource(follower, witness, secret)
+    return None if follower is None else FollowerSource(follower, witness)
 
 
 def _address(node: str | None, herddb: HerdDBCluster) -> str | None:

@@ -28,7 +28,10 @@ POD_SECURITY: Json = {
     "fsGroupChangePolicy": "OnRootMismatch",
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-TEMPORARY_VOLUME: Json = {"name": "tmp", "emptyDir": {}}
+TEMPORARY_VOLUME: Json = {"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}
+"""A server keeps its configuration and native libraries there. One that fills it is evicted before the machine's disk is full."""
+UNLIMITED_TEMPORARY_VOLUME: Json = {"name": "tmp", "emptyDir": {}}
+"""Of Spark, which spills there what its memory does not hold."""
 TEMPORARY_MOUNT: Json = {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108 - inside the container, a volume of its own
 CONFIG_MOUNT: Json = {"name": "config", "mountPath": "/config", "readOnly": True}
 
@@ -123,7 +126,7 @@ def admitted(pods: PodTraits) -> Json:
     return {name: value for name, value in spec.items() if value}
 
 
-def pod_spec(container: Json, volumes: list[Json], grace_seconds: int) -> Json:
+def pod_spec(container: Json, volumes: list[Json], grace_seconds: int, temporary: Json = TEMPORARY_VOLUME) -> Json:
     """A pod of one container, without rights and without a token."""
     return {
         "automountServiceAccountToken": False,
@@ -131,7 +134,7 @@ def pod_spec(container: Json, volumes: list[Json], grace_seconds: int) -> Json:
         "terminationGracePeriodSeconds": grace_seconds,
         "securityContext": POD_SECURITY,
         "containers": [secured(container)],
-        "volumes": [*volumes, TEMPORARY_VOLUME],
+        "volumes": [*volumes, temporary],
     }
 
 

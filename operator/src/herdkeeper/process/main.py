@@ -28,7 +28,7 @@ from herdkeeper.clients.zookeeper import Ensembles
 from herdkeeper.engine.execute import Hands
 from herdkeeper.engine.leadership import reconcile_leadership
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import reconcile, steps_by_kind, touched_by
+from herdkeeper.engine.reconcile import Key, reconcile, steps_by_kind, touched_by
 from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
 from herdkeeper.process.cache_check import CacheCheck
 from herdkeeper.process.health import HealthServer
@@ -56,7 +56,12 @@ def run(settings: Settings) -> None:
     cache, live = ObjectCache(), LiveSource(dynamic)
     world = World(KubernetesReader(live, settings.images), ensembles, HttpJsonReader())
     references = References()
-    queues = Queues(KeyQueue(touches=partial(touched_by, references.stacks_of)), KeyQueue())
+    # Servers of a namespace may answer as slowly as they can: the last worker is for the other namespaces.
+    most = None if len(settings.watch_namespaces) == 1 else THREADS - 1
+    queues = Queues(
+        KeyQueue(touches=partial(touched_by, references.stacks_of), share=_namespace, most_of_a_share=most),
+        KeyQueue(share=_namespace, most_of_a_share=most),
+    )
     hands = Hands(KubernetesWriter(dynamic, cache), world, HttpBookieAdmin(), lease.held, HttpNodeOrders())
     steps = steps_by_kind(settings)
     controllers = (
@@ -90,6 +95,10 @@ def run(settings: Settings) -> None:
     ensembles.stop()
     health.stop()
     logger.info("stopped")
+
+
+def _namespace(key: Key) -> str:
+    return key.namespace
 
 
 def _start(controllers: Iterable[Workers]) -> None:

@@ -22,7 +22,9 @@ from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References, owner_of
 from herdkeeper.process.watched_kinds import WATCHED_KINDS, WatchedKind
 from herdkeeper.settings import Settings
-from herdkeeper.shared.objects import Json, why_gone, why_leaving
+from herdkeeper.shared import names
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.objects import Json, is_controlled_by, why_gone, why_leaving
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Told:
         owner = owner_of(body)
         if kind.is_ours:
             self._resource(body, gone=gone)
+        if owner is not None and (kind.kind, owner.kind) == ("StatefulSet", HerdDBCluster.KIND):
+            self._nodes_of(owner, body)
         if owner is not None:  # a run of a schedule has one, too
             urgent = kind.kind == "Pod" and self._pod(owner, body, over=gone)
             self.queues.add(owner, 0.0 if urgent else DEBOUNCE_SECONDS)
@@ -63,8 +67,21 @@ class Told:
     def _pod(self, owner: Key, body: Json, *, over: bool) -> bool:
         """Whether its owner is looked at now: what ends a leader's life makes clients stand still."""
         if owner.kind == HerdDBCluster.KIND:
-            self.streams.pod(owner, body, over=over)
+            self._node(owner, body, over=over)
         return over or why_gone(body) is not None or why_leaving(body) is not None
+
+    def _nodes_of(self, owner: Key, stateful_set: Json) -> None:
+        """Watches are not ordered: pods may have been told of before what made them."""
+        namespace, labels = stateful_set["metadata"]["namespace"], stateful_set["metadata"]["labels"]
+        chosen = {name: labels[name] for name in (names.OWNER_KIND_LABEL, names.OWNER_NAME_LABEL)}
+        for pod in self.cache.select("Pod", namespace, chosen):
+            self._node(owner, pod, over=False)
+
+    def _node(self, owner: Key, pod: Json, *, over: bool) -> None:
+        """Nothing is read from a pod that our StatefulSet did not make: anybody can give it the labels of one."""
+        key = ObjectKey(owner.namespace, owner.name)
+        made_by = self.cache.get("StatefulSet", ObjectKey(owner.namespace, HerdDBNames(key).stateful_set))
+        self.streams.pod(owner, pod, over=over or not is_controlled_by(pod, made_by))
 
 
 def registry_of(told: Told) -> kopf.OperatorRegistry:

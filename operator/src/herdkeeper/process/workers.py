@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from herdkeeper.clients.counters import QUEUED, RECONCILE_SECONDS, RECONCILES
+from herdkeeper.clients.look import look
 from herdkeeper.engine.execute import Hands
 from herdkeeper.engine.queue import KeyQueue
 from herdkeeper.engine.reconcile import Key, Outcome, Result
@@ -88,7 +89,7 @@ class Workers:
         while (key := self.queue.take()) is not None:
             QUEUED.set(len(self.queue))
             self._begun[name] = time.monotonic()
-            with structlog.contextvars.bound_contextvars(key=str(key)):
+            with structlog.contextvars.bound_contextvars(key=str(key)), look():
                 self._reconcile(key)
             RECONCILE_SECONDS.labels(self.controller or key.kind).observe(time.monotonic() - self._begun.pop(name))
 

@@ -29,6 +29,11 @@ class Objects:
         """All objects of a kind, sorted by name."""
         return tuple(item for (found, _), item in sorted(self.items.items(), key=lambda pair: pair[0]) if found == kind)
 
+    def pod_of(self, stateful_set: str, name: str) -> Json | None:
+        """A pod that the StatefulSet made; None where there is none, or another one of that name and with its labels."""
+        pod = self.get("Pod", name)
+        return pod if pod is not None and is_controlled_by(pod, self.get("StatefulSet", stateful_set)) else None
+
     def pod_ready(self, name: str) -> bool:
         """Whether a pod is there, Ready, and not about to go."""
         pod = self.get("Pod", name)
@@ -58,6 +63,19 @@ class Objects:
         revision nothing is known."""
         made_from = ((self.get("Pod", pod) or {"metadata": {}})["metadata"].get("labels") or {}).get(names.REVISION_LABEL)
         return made_from not in (None, revision)
+
+
+def is_controlled_by(item: Json, controller: Json | None) -> bool:
+    """Whether an object is the controller's by its uid: labels and names, anybody can give to a pod."""
+    uid = None if controller is None else controller["metadata"].get("uid")
+    owners = item["metadata"].get("ownerReferences") or []
+    return uid is not None and any(owner.get("controller") and owner["uid"] == uid for owner in owners)
+
+
+def ip_address(pod: Json) -> str | None:
+    """The address of a pod as it stands in a URL; None before it has one."""
+    address = (pod.get("status") or {}).get("podIP")
+    return f"[{address}]" if address and ":" in address else address or None
 
 
 def is_ready(item: Json) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from herdkeeper.api.job import Destination, Encryption
+from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.clients.world import World
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.spark.encryption_keys import why_keys_unusable
@@ -20,9 +21,11 @@ def observe_store_secrets(store: Store | None, namespace: str, field: str, world
     """The same, and else what the store is opened with."""
     if store is None:
         return None
-    named = {secret for _, secret, _ in needed_of_secrets(store)}
-    secrets = {secret: world.kubernetes.secret(ObjectKey(namespace, secret)) for secret in sorted(named)}
-    return store_secrets(store, secrets, f"{field}{store.FIELD}")
+    named = sorted({secret for _, secret, _ in needed_of_secrets(store)})
+    found = {secret: world.kubernetes.document("v1", "Secret", ObjectKey(namespace, secret)) for secret in named}
+    secrets = {secret: None if document is None else values_of_secret(document) for secret, document in found.items()}
+    uids = {secret: str(document["metadata"]["uid"]) for secret, document in found.items() if document is not None}
+    return store_secrets(store, secrets, uids, f"{field}{store.FIELD}")
 
 
 def observe_keys(encryption: Encryption | None, field: str, world: World, *, namespace: str, writes: bool) -> StoreUnusable | None:

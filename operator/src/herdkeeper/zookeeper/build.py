@@ -121,6 +121,9 @@ def _config(cluster: ZooKeeperCluster) -> str:
         "electionPortBindRetry": 0,
         "4lw.commands.whitelist": "srvr",
         "admin.serverPort": names.ZOOKEEPER_ADMIN_PORT,
+        # Both are on by default. Whoever reaches the port could replace all data, or read it: the root's ACL lets everybody do everything.
+        "admin.restore.enabled": "false",
+        "admin.snapshot.enabled": "false",
         "autopurge.snapRetainCount": 5,
         "autopurge.purgeInterval": 1,
         "maxClientCnxns": 0,

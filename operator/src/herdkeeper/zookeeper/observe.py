@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -18,7 +18,7 @@ from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
-from herdkeeper.shared.objects import Objects, why_gone
+from herdkeeper.shared.objects import Objects, ip_address, why_gone
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.state import NOT_READ, ZooKeeperObserved
 
@@ -34,8 +34,11 @@ def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObser
     objects = _objects(cluster, world)
     ready = [number for number in range(names.ZOOKEEPER_MOST_MEMBERS) if objects.pod_ready(named.pod(number))]
     known_leader = cluster.status.leader if cluster.status is not None else None
-    running = [number for number in range(names.ZOOKEEPER_MOST_MEMBERS) if why_gone(objects.get("Pod", named.pod(number))) is None]
-    asked = _ask_members(world, named, running, known_leader)
+    members = {number: objects.pod_of(named.stateful_set, named.pod(number)) for number in range(names.ZOOKEEPER_MOST_MEMBERS)}
+    there = {number: pod for number, pod in members.items() if pod is not None}
+    running = {number: ip_address(pod) or named.host(number) for number, pod in there.items() if why_gone(pod) is None}
+    strangers = {number: Unknown(f"the StatefulSet did not make the pod {named.pod(number)}") for number in ready if number not in there}
+    asked = {**_ask_members(world, named, running, known_leader), **strangers}
     stats = {number: found for number, found in asked.items() if number in ready or not isinstance(found, Unknown)}
     address = _address(cluster, objects)
     secret = world.kubernetes.secret(ObjectKey(key.namespace, named.reconfig_secret)) or {}
@@ -61,8 +64,9 @@ def _objects(cluster: ZooKeeperCluster, world: World) -> Objects:
     return Objects({**claims.items, **made.items})
 
 
-def _ask_members(world: World, named: ZooKeeperNames, ready: Sequence[int], leader: str | None) -> dict[int, tuple[str, int] | Unknown]:
-    """All at the same time: those that are on a machine that is gone are waited for once, and the clusters on this ensemble wait meanwhile.
+def _ask_members(world: World, named: ZooKeeperNames, ready: Mapping[int, str], leader: str | None) -> dict[int, tuple[str, int] | Unknown]:
+    """The members by number, at their hosts, all at the same time: those that are on a machine that is gone are waited for once, and the
+    clusters on this ensemble wait meanwhile.
 
     The leader alone is asked a moment before, so that no other member seems to be behind for what happened while they were asked.
     """
@@ -71,7 +75,7 @@ def _ask_members(world: World, named: ZooKeeperNames, ready: Sequence[int], lead
     with ThreadPoolExecutor(max_workers=len(ready)) as askers:
 
         def ask(number: int) -> Future[tuple[str, int] | Unknown]:
-            return askers.submit(_server_stats, world, f"http://{named.host(number)}:{names.ZOOKEEPER_ADMIN_PORT}/commands/srvr")
+            return askers.submit(_server_stats, world, f"http://{ready[number]}:{names.ZOOKEEPER_ADMIN_PORT}/commands/srvr")
 
         first = [number for number in ready if named.pod(number) == leader]
         asked = {number: ask(number) for number in first}

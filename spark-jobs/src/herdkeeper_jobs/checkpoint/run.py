@@ -225,7 +225,7 @@ def _make_from_follower(
     where = (_written_to(whole, order), order.run_id)
     base = take_tables(parts, source.address, whole.identity.tablespace_uuid, where)
     try:
-        behind = replace(request.target, verify_against=source.witness or source.address, not_before=base.start.at)
+        behind = replace(request.target, verify_against=source.witness or source.address, token=source.token, not_before=base.start.at)
         target = choose_target(whole, behind)
         spark = start()
         rows = load_tables(spark, base)

@@ -113,8 +113,10 @@ def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:
 
 def _inexpressible(definition: TableDefinition, indexes: tuple[ManifestIndex, ...]) -> list[str]:
     columns = [f"column {column.name!r} has the type null" for column in definition.columns if column.type is ColumnType.NULL]
-    names = [definition.name, *(column.name for column in definition.columns), *(index.name for index in indexes)]
-    quoted = [f"the name {name!r} has a back-tick" for name in names if "`" in name]
+    names = [definition.name, *(column.name for column in definition.columns)]
+    names += [name for index in indexes for name in (index.name, *index.columns)]
+    names += [name for key in definition.foreign_keys for name in (key.name, *key.columns, *key.parent_columns)]
+    quoted = [f"the name {name!r} has a back-tick" for name in dict.fromkeys(names) if "`" in name]
     hashed = [f"index {index.name!r} is unique and of type {index.type}" for index in indexes if index.unique and index.type != "brin"]
     updates = [f"foreign key {key.name!r} has an action on update" for key in definition.foreign_keys if key.on_update != 0]
     return columns + quoted + hashed + updates + [reason for column in definition.columns if (reason := _default(column))]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import structlog
 
 from herdkeeper.api import HerdDBCluster
+from herdkeeper.clients.bounded_http import Question, ask
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.clients.world import World
@@ -46,13 +45,12 @@ class HttpNodeOrders:
 
     def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
         """See NodeOrders."""
-        request = urllib.request.Request(url, method="POST", headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - all http
         try:
-            with urllib.request.urlopen(request, timeout=timeout_seconds) as answer:  # noqa: S310 - as above
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            return Unknown(f"{url} answered {error.code}: {error.read(500).decode(errors='replace')}")
-        except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+            answer = ask(Question("POST", url, timeout_seconds, {"Authorization": f"Bearer {token}"}))
+            if answer.status != http.client.OK:
+                return Unknown(f"{url} answered {answer.status}: {answer.body[:500].decode(errors='replace')}")
+            return json.loads(answer.body)
+        except (http.client.HTTPException, OSError, ValueError, RecursionError) as error:
             return Unknown(f"{url} did not answer: {error}")
 
 
@@ -62,7 +60,8 @@ def order(database: ObjectKey, node: str, path: str, world: World, orders: NodeO
     token = read_token(cluster, world) if cluster is not None else Unknown(f"the HerdDBCluster {database.name} does not exist")
     if isinstance(token, Unknown):
         return token
-    return orders.post(f"http://{address_of(database, node, world)}:{HERDDB_HTTP_PORT}{path}", token, seconds)
+    address = address_of(database, node, world)
+    return address if isinstance(address, Unknown) else orders.post(f"http://{address}:{HERDDB_HTTP_PORT}{path}", token, seconds)
 
 
 def wake_nodes(namespace: str, action: WakeNodes, world: World, orders: NodeOrders) -> None:

@@ -43,7 +43,7 @@ from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ObjectKey, TablespaceNames
-from herdkeeper.shared.objects import Objects, why_gone
+from herdkeeper.shared.objects import Objects, ip_address, why_gone
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -190,28 +190,34 @@ def read_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[s
     return _read_all({node: host_of(cluster.names, objects, node) for node in ready}, world)
 
 
-def host_of(named: HerdDBNames, objects: Objects, node: str) -> str:
+def host_of(named: HerdDBNames, objects: Objects, node: str) -> str | Unknown:
     """Where a node is found: at its pod's IP address, by its name only before that is known. After a restart DNS may still give the address
-    that the pod had before, or none yet, and where DNS does not answer nobody shall wait for it."""
-    address = ((objects.get("Pod", node) or {}).get("status") or {}).get("podIP")
-    if not address:
-        return named.host_of(node)
-    return f"[{address}]" if ":" in address else str(address)
+    that the pod had before, or none yet, and where DNS does not answer nobody shall wait for it. Unknown where the pod is not one that the
+    StatefulSet made: it may be anybody's, and an order carries the token."""
+    pod = objects.pod_of(named.stateful_set, node)
+    if pod is None:
+        return Unknown(f"there is no pod {node} that the StatefulSet {named.stateful_set} made")
+    return ip_address(pod) or named.host_of(node)
 
 
-def address_of(database: ObjectKey, node: str, world: World) -> str:
+def address_of(database: ObjectKey, node: str, world: World) -> str | Unknown:
     """The same, of a node of the HerdDBCluster `database`, with its pod read for it."""
-    pod = world.kubernetes.document("v1", "Pod", ObjectKey(database.namespace, node))
-    return host_of(HerdDBNames(database), Objects({} if pod is None else {("Pod", node): pod}), node)
+    named = HerdDBNames(database)
+    asked = (("v1", "Pod", node), ("apps/v1", "StatefulSet", named.stateful_set))
+    found = {(kind, name): world.kubernetes.document(version, kind, ObjectKey(database.namespace, name)) for version, kind, name in asked}
+    return host_of(named, Objects({of: item for of, item in found.items() if item is not None}), node)
 
 
-def _read_all(hosts: Mapping[str, str], world: World) -> dict[str, NodeView | Unknown]:
+def _read_all(hosts: Mapping[str, str | Unknown], world: World) -> dict[str, NodeView | Unknown]:
     """All at the same time: one that is silent does not keep the others waiting."""
     if not hosts:
         return {}
-    urls = [f"http://{host}:{names.HERDDB_HTTP_PORT}/tablespaces" for host in hosts.values()]
-    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(urls))) as readers:
-        return dict(zip(hosts, readers.map(lambda url: read_node(world, url), urls), strict=True))
+
+    def read(host: str | Unknown) -> NodeView | Unknown:
+        return host if isinstance(host, Unknown) else read_node(world, f"http://{host}:{names.HERDDB_HTTP_PORT}/tablespaces")
+
+    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(hosts))) as readers:
+        return dict(zip(hosts, readers.map(read, hosts.values()), strict=True))
 
 
 def _read_running_nodes(

@@ -6,6 +6,9 @@ from herdkeeper.api import HerdDBCluster
 from herdkeeper.shared.names import HerdDBNames
 from herdkeeper.shared.objects import Objects
 
+_MOST_DIGITS = 2
+"""Of a node's number: `spec.replicas` is 99 at most."""
+
 
 def mounted_secret(cluster: HerdDBCluster) -> str:
     """The Secret that the nodes mount: the generated one, or what is made of the one that the resource names."""
@@ -33,7 +36,8 @@ def running_nodes(cluster: HerdDBCluster, objects: Objects) -> int | None:
 
 
 def number_of(named: HerdDBNames, node: str) -> int | None:
-    """The number in a node's name; None when it is not a node of this cluster."""
+    """The number in a node's name; None when it is not a node of this cluster. A name with a larger number than any node may have is
+    somebody else's: nodes are counted up to the highest number, and anybody can name a pod."""
     prefix = f"{named.stateful_set}-"
     number = node.removeprefix(prefix)
-    return int(number) if node.startswith(prefix) and number.isdigit() else None
+    return int(number) if node.startswith(prefix) and number.isdigit() and len(number) <= _MOST_DIGITS else None

@@ -53,6 +53,8 @@ from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreSecrets, StoreUnus
 from herdkeeper.spark.observe_object_store import observe_keys, observe_store_secrets
 
 PODS = (("v1", "Pod"),)
+NODES = (*PODS, WORKLOADS[0])
+"""A pod is one of a cluster's only if the StatefulSet made it."""
 
 
 def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserved:
@@ -71,7 +73,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
     key = ObjectKey(namespace, herddb.metadata.name)
     objects, taken = _for_clients(tablespace, world)
     credentials = read_credentials(herddb, world)
-    pods = world.kubernetes.owned(herddb.KIND, key, PODS)
+    pods = world.kubernetes.owned(herddb.KIND, key, NODES)
     checkpoints, unread = checkpoints_of(tablespace, world)
     nodes = read_nodes(herddb, pods, world)
     if isinstance(metadata.record, VersionedRecord):

@@ -17,7 +17,8 @@ import java.util.concurrent.TimeoutException;
 
 /**
  * {@code POST /tablespaces/<name>/digest?ledger=L&entry=E&timeoutSeconds=T&scanSeconds=S}: rows and digest of each table of a
- * follower, exactly after entry (L, E), which it has to reach within T; the scan then takes S at most.
+ * follower, exactly after entry (L, E), which it has to reach within T; the scan then takes S at most. It needs the token: it holds the
+ * follower, and with it the release of the log.
  */
 final class DigestEndpoint extends CopyOrder {
 
@@ -26,12 +27,6 @@ final class DigestEndpoint extends CopyOrder {
 
     DigestEndpoint(NodeStatus node) {
         super("digest", node);
-    }
-
-    /** Jobs ask for it, and have no token. */
-    @Override
-    public boolean needsToken() {
-        return false;
     }
 
     @Override
