@@ -17,11 +17,12 @@ demo-clean: cluster-clean ## removes what the demo made
 test: ## all checks and tests, side by side (RESUME=1 leaves out what passed in the run before, if no file has changed since; SCENARIO=sql_4 chooses the long scenario)
 	@SCENARIO='$(SCENARIO)' e2e/bootstrap/stages.sh $(if $(RESUME),--resume)
 
-quick: ## after each edit: style, types, walls, and the unit tests that the change since main can reach
-	@$(MAKE) --no-print-directory -j2 lint imports types unit-reached
+quick: ## after each edit, within a minute: style, types, walls, and the unit tests that the change since main can reach, nearest first
+	@$(MAKE) --no-print-directory -j2 lint imports types unit-reached TEST_SECONDS=35
 
 unit-reached: ## the unit tests that the change since main can reach
-	@tests=$$($(run) python -m herdkeeper_e2e.reached_tests) && { [ -n "$$tests" ] || { echo "no unit test is reached"; exit; }; $(run) pytest -q -n auto --dist worksteal $$tests; }
+	@tests=$$($(run) python -m herdkeeper_e2e.reached_tests) && { [ -n "$$tests" ] || { echo "no unit test is reached"; exit; }; \
+		$(run) pytest -q -n auto --dist load --maxschedchunk 20 $(if $(TEST_SECONDS),-p herdkeeper_e2e.bounded_tests --begin-within $(TEST_SECONDS)) $$tests; }
 
 lint: ## style
 	@$(run) ruff check && $(run) ruff format --check
