@@ -107,8 +107,11 @@ bench-full-check: ## for how long a full check stops writes, per million rows, o
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh
 
-release: ## the files of a release in dist/, from the commit that is checked out (VERSION=0.2.0 REGISTRY=registry.example.com/team)
-	@$(run) python -m herdkeeper_e2e.release.build '$(VERSION)' --registry '$(REGISTRY)'
+release: ## the files of a release in dist/, from the commit that is checked out (VERSION=0.2.0 REGISTRY=registry.example.com/team; SOURCE, the repository's address, is a label of the images)
+	@$(run) python -m herdkeeper_e2e.release.build '$(VERSION)' --registry '$(REGISTRY)' --source '$(SOURCE)'
+
+sbom: ## in dist/, what each image of a version holds, as CycloneDX; a release has it (VERSION=0.1.0, whose images are built)
+	@$(run) python -m herdkeeper_e2e.release.sbom '$(or $(VERSION),0.1.0)'
 
 push: ## images and chart of a release to a registry (VERSION=0.2.0 REGISTRY=registry.example.com/team; REGISTRY_USER and REGISTRY_PASSWORD log in)
 	@e2e/images/push.sh '$(VERSION)' '$(REGISTRY)'
