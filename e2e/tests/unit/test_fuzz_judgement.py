@@ -62,6 +62,19 @@ def test_rows_of_a_transaction_that_was_undone_must_not_be_there() -> None:
     assert _kinds(promises, _there(1)) == [Kind.UNDEAD]
 
 
+def test_rows_of_a_transaction_are_promised_by_an_alter_in_it_and_doubtful_after_one_that_failed() -> None:
+    alter = Sql(1, "ALTER TABLE c ADD COLUMN e int", table="c")
+    for ends, promised in ((Promises.accepted, [Kind.LOST]), (lambda promises, sent: promises.refused(sent, "no such column"), [])):
+        promises = Promises()
+        promises.begin(1)
+        promises.accepted(_insert(1, slot=1))
+        promises.sent(alter)
+        ends(promises, alter)
+        promises.undone(1, "it was rolled back")
+        assert _kinds(promises, _there(1)) == []
+        assert _kinds(promises, _there()) == promised
+
+
 def test_rows_of_a_commit_without_an_answer_may_be_there_or_not() -> None:
     promises = Promises()
     promises.begin(1)

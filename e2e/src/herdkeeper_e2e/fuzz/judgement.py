@@ -91,6 +91,8 @@ class Promises:
     broken: dict[int, str] = field(default_factory=dict)
     pending: dict[int, dict[int, str]] = field(default_factory=dict)
     """By slot: tags of the statements that its open transaction accepted."""
+    half_committed: dict[int, str] = field(default_factory=dict)
+    """Tags of the transaction in which an ALTER was sent last: HerdDB commits it first, whatever becomes of the ALTER."""
     keys: set[int] = field(default_factory=set)
     """That were given to acknowledged rows of the table `a`."""
     late: bool = False
@@ -113,12 +115,16 @@ class Promises:
         """From now on its tables may be other than they were."""
         if statement.slot != OUTSIDE:
             self.touched[statement.slot].update(statement.spoils)
+            if statement.commits:
+                self.half_committed, self.pending[statement.slot] = self.pending[statement.slot], {}
         for known in (self.kept, *self.pending.values()):
             for tag in [tag for tag, table in known.items() if table in statement.spoils]:
                 del known[tag]
 
     def accepted(self, statement: Sql) -> None:
         """The server has answered with a number of rows."""
+        if statement.slot != OUTSIDE and statement.commits:
+            self._keep(self.half_committed)
         if not statement.adds or statement.table in self.doubtful:
             return
         where = self.kept if statement.slot == OUTSIDE else self.pending[statement.slot]
@@ -136,7 +142,10 @@ class Promises:
 
     def committed(self, slot: int) -> None:
         """The COMMIT was acknowledged."""
-        self.kept.update({tag: table for tag, table in self.pending.pop(slot, {}).items() if table not in self.doubtful})
+        self._keep(self.pending.pop(slot, {}))
+
+    def _keep(self, tags: Mapping[int, str]) -> None:
+        self.kept.update({tag: table for tag, table in tags.items() if table not in self.doubtful})
 
     def undone(self, slot: int, why: str) -> None:
         """The transaction was rolled back, or its leader is gone before a COMMIT was sent."""

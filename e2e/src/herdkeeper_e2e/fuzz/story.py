@@ -70,6 +70,11 @@ class Sql:
         """Whether HerdDB carries it out row by row, so that the rows before a bad one stay when it is refused."""
         return self.adds and len(self.tags) > 1
 
+    @property
+    def commits(self) -> bool:
+        """Whether HerdDB commits the transaction that it is in before it looks at it (docs/limits.md)."""
+        return self.sql.startswith("ALTER TABLE")
+
 
 @dataclass(frozen=True)
 class Begin:
