@@ -261,7 +261,7 @@ def test_only_the_ledgers_of_the_filter_are_audited() -> None:
 
 def test_copies_that_get_lost_between_plan_and_result_are_a_violated_invariant() -> None:
     bookies = [PlayedBookie(full((1, 9))) for _ in NAMES]
-    with served(*bookies) as addresses, pytest.raises(InvariantViolatedError, match="30 copies were to be looked at, 20 came back"):
+    with served(*bookies) as addresses, pytest.raises(InvariantViolatedError, match="30 copies were to be read, 20 came back"):
         audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES))), run=lambda tasks: run_here(tasks[1:]))
 
 

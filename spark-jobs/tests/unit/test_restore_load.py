@@ -144,7 +144,7 @@ def test_every_chunk_is_there_exactly_once_whatever_is_lost_in_a_run_and_in_the_
 def test_rows_that_somebody_else_wrote_are_not_taken_for_loaded_ones() -> None:
     tablespace = PlayedTablespace()
     tablespace.rows.append(1)
-    with pytest.raises(InvariantViolated, match=r"file#0\+0 is not loaded, yet its rows are there"):
+    with pytest.raises(InvariantViolated, match=r"file#0\+0 is not loaded, but its rows exist"):
         ChunkLoader(tablespace.session()).load(CHUNKS[0], batches_of(CHUNKS[0]))
     assert tablespace.marks == {}
 
