@@ -93,9 +93,12 @@ def test_no_user_is_named_so_that_a_platform_can_give_one() -> None:
 
 def test_another_name_is_that_of_every_object_and_of_what_refers_to_them() -> None:
     objects = chart(fullnameOverride="keeper")
-    names = {name for kind, name in objects if kind != "CustomResourceDefinition"}
+    names = {name for kind, name in objects if kind != "CustomResourceDefinition" and not kind.startswith("ValidatingAdmissionPolicy")}
     assert names == {"keeper", "keeper-leadership", "keeper-metrics", *(f"{HOME}-keeper{end}" for end in ("", "-view", "-edit"))}
     for (kind, _), document in objects.items():
+        if kind == "ValidatingAdmissionPolicyBinding":
+            assert ("ValidatingAdmissionPolicy", document["spec"]["policyName"]) in objects
+            assert document["metadata"]["name"].startswith(f"{HOME}-keeper-")
         if kind in ("RoleBinding", "ClusterRoleBinding"):
             assert ("Role" if kind == "RoleBinding" else "ClusterRole", document["roleRef"]["name"]) in objects
             assert ("ServiceAccount", document["subjects"][0]["name"]) in objects

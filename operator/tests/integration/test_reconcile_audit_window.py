@@ -120,7 +120,11 @@ def test_the_hours_of_a_paused_run_can_be_changed_and_it_goes_on_at_once_and_not
         with pytest.raises(DynamicApiError) as refused:
             stage.patch(KIND, "by-night", {"spec": change})
         (field,) = change
-        words = "come or go: a run begins" if field == "window" else "the job may have read it already; create a new ReplicationAudit"
+        words = (
+            "be added or removed: a run can pause"
+            if field == "window"
+            else "the job may have read it already; create a new ReplicationAudit"
+        )
         assert f"spec.{field} " in str(refused.value.body)
         assert words in str(refused.value.body)
 

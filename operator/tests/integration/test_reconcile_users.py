@@ -143,7 +143,7 @@ def test_a_secret_that_is_missing_or_wrong_is_told_and_takes_nobodys_login_away(
     assert "the Secret report-login has a password that HerdDB's users file can't hold" in in_force(stage)["message"]
     stage.delete("Secret", "app-login")
     stage.settle(HERDDB, "db")
-    assert "spec.users[0].secretName is app-login: there is no such Secret" in in_force(stage)["message"]
+    assert "spec.users[0].secretName is app-login: the Secret does not exist" in in_force(stage)["message"]
     assert "(app stays as it was)" in in_force(stage)["message"]
     assert let_in(stage) == before
     assert stage.condition(HERDDB, "db")[0] == "True", "it serves as it did"

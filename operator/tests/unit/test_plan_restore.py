@@ -393,7 +393,9 @@ def test_which_moment_was_restored_is_told_with_the_checkpoint_that_was_made_of_
 def test_a_moment_that_can_not_be_had_is_told_with_what_can_be_done():
     said = RestoreSummary("r", JobOutcome.CONFIGURATION_REFUSED, "spec.bootstrap.target.lsn (--to) is 9,9: the archive ends with 3,8")
     message = summarize_tablespace(NOTED, with_job("Failed", said)).health.message
-    assert "the archive ends with 3,8; for another moment delete this Tablespace and create it with that; once the cause is fixed" in message
+    assert (
+        "the archive ends with 3,8; for another moment delete this Tablespace and create it with that; once the cause is fixed" in message
+    )
 
 
 def test_progress_is_what_the_bookkeeping_says():
