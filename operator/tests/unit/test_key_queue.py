@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from dataclasses import replace
 from functools import partial
 
-from herdkeeper.engine.queue import DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
+from herdkeeper.engine.queue import BURST, CHANGE_SECONDS, DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
 from herdkeeper.engine.reconcile import Key, touched_by
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
@@ -31,10 +32,10 @@ def taken(queue: KeyQueue[str]) -> list[str]:
     return found
 
 
-def test_a_burst_of_events_is_one_reconcile():
+def test_a_burst_of_changes_is_one_reconcile():
     queue = KeyQueue(clock := Clock())
     for _ in range(5):
-        queue.add("a")
+        queue.changed("a")
     assert taken(queue) == []
     clock.seconds = DEBOUNCE_SECONDS
     assert taken(queue) == ["a"]
@@ -43,12 +44,57 @@ def test_a_burst_of_events_is_one_reconcile():
 def test_an_event_brings_a_key_forward_that_waits_for_its_resync():
     queue = KeyQueue(clock := Clock())
     queue.add("a", 60)
-    queue.add("a")
+    queue.changed("a")
     clock.seconds = 1
     assert taken(queue) == ["a"]
     queue.done("a")
     clock.seconds = 100
     assert taken(queue) == []
+
+
+def looks_at_a_noisy_key(seconds: float, queue: KeyQueue[str], clock: Clock) -> list[float]:
+    """When a key is taken that changes fifty times a second, and takes no time."""
+    times, begun = [], clock.seconds
+    while clock.seconds < begun + seconds:
+        queue.changed("noisy")
+        for key in taken(queue):
+            queue.done(key)
+            times.append(round(clock.seconds - begun, 2))
+        clock.seconds = round(clock.seconds + 0.02, 2)
+    return times
+
+
+def test_a_key_that_changes_all_the_time_is_looked_at_each_second_after_a_burst():
+    times = looks_at_a_noisy_key(60, KeyQueue(clock := Clock()), clock)
+    assert len(times) <= 60 + BURST
+    gaps = [after - before for before, after in itertools.pairwise(times)]
+    assert max(gaps[:5]) < 0.3, "a burst is answered as ever"
+    assert max(gaps) <= CHANGE_SECONDS + 0.05, "and a noisy one is looked at, too"
+
+
+def test_a_noisy_key_that_fell_silent_is_looked_at_soon_again():
+    queue = KeyQueue(clock := Clock())
+    looks_at_a_noisy_key(60, queue, clock)
+    clock.seconds += 1 + BURST * CHANGE_SECONDS
+    taken(queue)
+    queue.done("noisy")
+    queue.changed("noisy")
+    clock.seconds += DEBOUNCE_SECONDS
+    assert taken(queue) == ["noisy"]
+
+
+def test_a_noisy_key_is_looked_at_at_once_where_a_server_is_lost():
+    queue = KeyQueue(clock := Clock())
+    looks_at_a_noisy_key(60, queue, clock)
+    queue.add("noisy", 0)
+    assert taken(queue) == ["noisy"]
+
+
+def test_a_key_that_is_forgotten_and_made_anew_has_a_burst_again():
+    queue = KeyQueue(clock := Clock())
+    looks_at_a_noisy_key(60, queue, clock)
+    queue.forget("noisy")
+    assert len(looks_at_a_noisy_key(1, queue, clock)) >= 3
 
 
 def test_a_later_time_does_not_put_a_key_off():
@@ -201,8 +247,8 @@ def test_who_waits_in_one_namespace_holds_up_nobody_in_another():
 
 def test_a_database_is_in_the_queue_of_leadership_too_where_its_stack_holds_it_up_no_more():
     queues = Queues(busy_stack(), KeyQueue(Clock()))
-    queues.add(DATABASE, 0)
-    queues.add(Key("Tablespace", "demo", "flights"), 0)
+    queues.hurry(DATABASE)
+    queues.hurry(Key("Tablespace", "demo", "flights"))
     assert queues.leadership.take() == DATABASE
     assert len(queues.leadership) == 0
     assert queues.resources.take() == Key("Tablespace", "demo", "flights")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -14,6 +15,10 @@ KeyType = TypeVar("KeyType", bound=Hashable)
 
 DEBOUNCE_SECONDS = 0.2
 """Events come in bursts (a pod's start is half a dozen): they are reconciled once."""
+BURST = 10
+"""So many changes of one resource are each answered after DEBOUNCE_SECONDS."""
+CHANGE_SECONDS = 1.0
+"""Beyond a burst, changes of one resource bring one look in this time: a noisy one leaves the others room."""
 FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 60.0
 
@@ -35,6 +40,8 @@ class KeyQueue(Generic[KeyType]):
     _heap: list[tuple[float, int, KeyType]] = field(default_factory=list)
     _working: dict[KeyType, frozenset[Hashable]] = field(default_factory=dict)
     _failures: dict[KeyType, int] = field(default_factory=dict)
+    _spent: dict[KeyType, float] = field(default_factory=dict)
+    """Until when the looks that changes brought would take at one per CHANGE_SECONDS (the generic cell rate algorithm)."""
     _closed: bool = False
 
     def __post_init__(self) -> None:
@@ -60,6 +67,21 @@ class KeyQueue(Generic[KeyType]):
             self._due[key] = moment
             heapq.heappush(self._heap, (moment, next(self._order), key))
             self._condition.notify()
+
+    def changed(self, key: KeyType) -> None:
+        """Something of a key changed: have it reconciled after the debounce, later when it changes all the time."""
+        with self._condition:
+            now = self.now()
+            spent = max(now, self._spent.get(key, now))
+            moment = max(now + DEBOUNCE_SECONDS, spent - (BURST - 1) * CHANGE_SECONDS)
+            if self._due.get(key, math.inf) > moment:
+                self._spent[key] = spent + CHANGE_SECONDS
+            self.add(key, moment - now)
+
+    def forget(self, key: KeyType) -> None:
+        """A key is no more."""
+        with self._condition:
+            self._spent.pop(key, None)
 
     def take(self) -> KeyType | None:
         """The next key whose time has come, which nobody else works on; waits for it. None once the queue is closed."""

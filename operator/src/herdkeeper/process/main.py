@@ -65,17 +65,17 @@ def run(settings: Settings) -> None:
     hands = Hands(KubernetesWriter(dynamic, cache), world, HttpBookieAdmin(), lease.held, HttpNodeOrders())
     steps = steps_by_kind(settings)
     controllers = (
-        Workers(settings, hands, queues.resources, lambda key, mine: reconcile(key, steps[key.kind], mine, cache), queues.add),
+        Workers(settings, hands, queues.resources, lambda key, mine: reconcile(key, steps[key.kind], mine, cache), queues.changed),
         Workers(
             settings,
             hands,
             queues.leadership,
             lambda key, mine: reconcile_leadership(key, mine, cache),
-            queues.add,
+            queues.changed,
             controller="leadership",
         ),
     )
-    streams = NodeStreams(lambda key: queues.add(key, 0.0), world.signs_of_life)
+    streams = NodeStreams(queues.hurry, world.signs_of_life)
     told = Told(queues, cache, streams, references, world.departed)
     check = CacheCheck(settings, live, cache, told.event)
     health = HealthServer(settings.http_port, lambda: next(filter(None, (each.trouble() for each in (*controllers, check))), None))

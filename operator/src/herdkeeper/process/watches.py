@@ -15,7 +15,6 @@ import kopf
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.departed import Departed
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.engine.queue import DEBOUNCE_SECONDS
 from herdkeeper.engine.reconcile import Key, is_departed
 from herdkeeper.process.node_streams import NodeStreams
 from herdkeeper.process.queues import Queues
@@ -25,6 +24,21 @@ from herdkeeper.settings import Settings
 from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.objects import Json, is_controlled_by, why_gone, why_leaving
+
+
+class NothingKept(kopf.DiffBaseStorage):
+    """Nothing of an object's last state: `on.event` needs no difference, and kopf would copy each object twice for it."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        """See kopf."""
+        return kopf.BodyEssence()
+
+    def fetch(self, **_: Any) -> kopf.BodyEssence | None:
+        """See kopf."""
+        return None
+
+    def store(self, **_: Any) -> None:
+        """See kopf."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,7 @@ class Told:
             self._nodes_of(owner, body)
         if owner is not None:  # a run of a schedule has one, too
             urgent = kind.kind == "Pod" and self._pod(owner, body, over=gone)
-            self.queues.add(owner, 0.0 if urgent else DEBOUNCE_SECONDS)
+            (self.queues.hurry if urgent else self.queues.changed)(owner)
 
     def _resource(self, body: Json, *, gone: bool) -> None:
         key = Key(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"])
@@ -60,7 +74,7 @@ class Told:
         elif is_departed(key, body):
             self.departed.add(key, body)
         for touched in self.references.touched_by(key):
-            self.queues.add(touched)
+            self.queues.changed(touched)
         if gone:
             self.references.gone(key)
 
@@ -105,6 +119,7 @@ def watch(settings: Settings, told: Told) -> None:
     kopf_settings = kopf.OperatorSettings()
     kopf_settings.posting.enabled = False
     kopf_settings.watching.chunk_size = 50  # of all kinds at once: what a process once took it keeps
+    kopf_settings.persistence.diffbase_storage = NothingKept()
     kopf_settings.queueing.idle_timeout = 0.05  # a worker of kopf keeps the last event of its object for as long
     for kind in WATCHED_KINDS:
         if kind.selector:

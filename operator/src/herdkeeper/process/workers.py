@@ -112,7 +112,9 @@ class Workers:
             logger.info("action to be tried again", again_in_seconds=delay)
             return
         self.queue.done(key)
-        if result.outcome is not Outcome.GONE:
+        if result.outcome is Outcome.GONE:
+            self.queue.forget(key)
+        else:
             self.queue.add(key, self._delay(result, begun))
 
     def _delay(self, result: Result, begun: float) -> float:
