@@ -25,8 +25,8 @@ from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, servers
+from herdkeeper_jobs.audit.copy_reader import TaskRunner
 from herdkeeper_jobs.audit.job import audit
-from herdkeeper_jobs.audit.look import TaskRunner
 from herdkeeper_jobs.audit.on_spark import run_on_spark
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.schema import holdings_to_batch

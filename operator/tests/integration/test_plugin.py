@@ -30,7 +30,7 @@ def stage(dynamic: DynamicClient, namespace: str) -> Stage:
 
 @pytest.fixture
 def plugin(control_plane: ControlPlane, namespace: str) -> Run:
-    """Runs a command line in the test's namespace; exit code and output. `pause` is what happens while the command waits."""
+    """Runs a command line in the test's namespace; exit code and output. `rescan_after_seconds` is what happens while the command waits."""
 
     def run(*words: str, pause: Callable[[float], None] = lambda _: None) -> tuple[int, str]:
         output = io.StringIO()

@@ -85,7 +85,7 @@ def test_it_is_begun_once_answered_and_its_stall_and_verdicts_are_shown(stage: S
     assert set(annotations(stage)) & set(ASKED) == set()
     assert annotations(stage)[ANSWER] == f"done: {NODES[0]} checks all tables; see status.fullCheck for the result"
     leader_checks(stage, ended=False)
-    assert stage.reconcile(TABLESPACE, "flights").look_again_seconds == 2.0
+    assert stage.reconcile(TABLESPACE, "flights").requeue_after_seconds == 2.0
     assert "completedAt" not in checked(stage)
     assert checked(stage)["lastRequest"] == annotations(stage)[ANSWER]
 
@@ -184,7 +184,7 @@ def times(stage: Stage) -> dict[str, Any]:
 
 def test_by_schedule_it_is_begun_in_time_once_and_the_time_is_remembered(stage: Stage) -> None:
     schedule(stage)
-    assert stage.reconcile_at(TWO - 90 * SECOND, TABLESPACE, "flights").look_again_seconds == 90
+    assert stage.reconcile_at(TWO - 90 * SECOND, TABLESPACE, "flights").requeue_after_seconds == 90
     assert orders(stage) == [], "no time of the past is made up for"
     assert times(stage) == {
         "declared": "0 3 * * * (Europe/Vienna)",

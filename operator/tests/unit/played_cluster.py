@@ -96,7 +96,8 @@ def called(
     colours: bool = False,
     written: list[str] | None = None,
 ) -> tuple[Answer, list[str]]:
-    """Runs a command line; its answer, and the texts that it wrote before (also into `written`). Nothing waits: `pause` is the test's."""
+    """Runs a command line; its answer, and the texts that it wrote before (also into `written`). Nothing waits: `rescan_after_seconds` is
+    the test's."""
     given = parser_of(COMMANDS).parse_args(list(words))
     screen = NotedScreen(io.StringIO(), colours, written if written is not None else [])
     command = next(each for each in COMMANDS if each.name == given.command)

@@ -13,7 +13,7 @@ from test_replica_verdicts import CHECKPOINT
 from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.tablespace import FullCheckTiming, TablespaceStatus
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.observe.cluster import read_node
 from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, TableVerdict
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
@@ -185,7 +185,7 @@ def test_a_check_that_is_over_and_known_is_followed_by_another_one():
     ],
 )
 def test_it_is_looked_at_again_until_the_leader_is_done_and_each_follower_has_come_by(situation, soon):
-    assert plan(TABLESPACE, situation).look_again_seconds == soon
+    assert plan(TABLESPACE, situation).requeue_after_seconds == soon
 
 
 def test_the_status_tells_for_how_long_writes_could_have_been_stopped_and_by_which_table():
@@ -279,7 +279,7 @@ def test_a_check_of_a_leader_that_was_replaced_and_can_not_be_asked_is_not_waite
     fields = full_check_fields(before, replaced)
     assert fields is not None
     assert fields["error"] == f"{LEADER} can't be asked, and does not lead any more"
-    assert full_check_steps(before, replaced, None).look_again_seconds is None
+    assert full_check_steps(before, replaced, None).requeue_after_seconds is None
     back = replace(replaced, nodes={**replaced.nodes, LEADER: (follower(full_check=DONE),)})
     told = full_check_fields(known(replaced, before), back)
     assert told is not None
@@ -425,8 +425,8 @@ TOLD = {
 def read(**fields) -> NodeTablespace:
     """What is read of a node that tells this of its copy."""
     copy = {"name": "flights", "uuid": "a-uuid", "role": "leader", "ready": True, **fields}
-    world = World(None, None, SimpleNamespace(get=lambda _: [copy]))
-    view = read_node(world, "http://node/tablespaces")
+    reader = ClusterReader(None, None, SimpleNamespace(get=lambda _: [copy]))
+    view = read_node(reader, "http://node/tablespaces")
     assert not isinstance(view, Unknown)
     return view[0]
 

@@ -17,7 +17,7 @@ from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.tablespace import StreamStatus, TablespaceLog
 from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.engine.gauges.logs import forget_log, show_log
-from herdkeeper.herddb.log.in_time import log_standings, seconds_to_stand, seconds_to_turn
+from herdkeeper.herddb.log.in_time import log_standings, seconds_to_stalled_stream, seconds_to_turn
 from herdkeeper.herddb.log.seen_archive import ArchiveObserved
 from herdkeeper.herddb.log.seen_pins import SeenStream
 from herdkeeper.herddb.log.status_in_time import log_used_in_time
@@ -178,8 +178,8 @@ def test_it_is_looked_at_again_when_the_answer_turns(situation: str, ledgers: Le
 def test_a_settled_tablespace_is_looked_at_again_at_that_time() -> None:
     turns = replace(SEEN, ledgers=opened(90, 80, 6), checkpoints=(IN_4,), now=NOW)
     settled = with_spec(FORGETFUL, replicas=1)
-    assert plan_tablespace(settled, weighed(settled, replace(turns, checkpoints=())), "spark").look_again_seconds is None
-    assert plan_tablespace(settled, weighed(settled, turns), "spark").look_again_seconds == 30 * 3600 + 1
+    assert plan_tablespace(settled, weighed(settled, replace(turns, checkpoints=())), "spark").requeue_after_seconds is None
+    assert plan_tablespace(settled, weighed(settled, turns), "spark").requeue_after_seconds == 30 * 3600 + 1
 
 
 def test_the_status_has_the_condition_beside_the_others() -> None:
@@ -295,7 +295,7 @@ def test_what_was_known_of_streams_stays_while_nobody_can_look() -> None:
     ],
 )
 def test_a_stream_that_moves_no_more_is_told_of_without_an_event(situation: str, hours_ago: float, seconds: float | None) -> None:
-    assert seconds_to_stand(replace(SEEN, streams=(stream("audit", (5, 0), hours_ago),), now=NOW)) == seconds, situation
+    assert seconds_to_stalled_stream(replace(SEEN, streams=(stream("audit", (5, 0), hours_ago),), now=NOW)) == seconds, situation
 
 
 def test_a_log_that_is_held_back_for_a_stream_says_so() -> None:

@@ -11,16 +11,16 @@ from herdkeeper.bookkeeper.drain.procedure import (
     MOST_LEDGERS,
     Claim,
     CloseLedgers,
+    ClusterState,
     DeleteClaims,
+    DrainingBookie,
     JobState,
-    Leaving,
     MakeReadOnly,
-    Mark,
+    MarkDraining,
     Mode,
     Move,
     Record,
     RemoveTraces,
-    Rest,
     Restart,
     RetireIdentity,
     Round,
@@ -40,8 +40,8 @@ WRITTEN = Share(42, PLACES, closed=False, written=True, tablespace="flights")
 CLAIMS = (Claim("bk-bookie-1-journal", "uid-1"), Claim("bk-bookie-1-ledgers", "uid-2"))
 MOVED = (Round(1, JobState.DONE),)
 
-HEALTHY = Rest(writable=4, largest_ensemble=3, under_replicated=False, autorecovery=None)
-SERVING = Leaving(
+HEALTHY = ClusterState(writable=4, largest_ensemble=3, under_replicated=False, autorecovery=None)
+SERVING = DrainingBookie(
     number=1,
     bookie_id="bk-1",
     mode=Mode.WRITABLE,
@@ -65,14 +65,14 @@ AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
 @pytest.mark.parametrize(
     ("situation", "bookie", "expected"),
     [
-        ("that we make it read-only is written down first", SERVING, Mark()),
+        ("that we make it read-only is written down first", SERVING, MarkDraining()),
         ("it stops taking new entries", MARKED, MakeReadOnly()),
         ("what it holds is written down", READ_ONLY, Record(1, (CLOSED, WRITTEN))),
         ("and moves while it can still be read", replace(READ_ONLY, rounds=(Round(1, JobState.ABSENT),)), Move(1)),
         ("an open ledger moves when its writer has turned away", replace(READ_ONLY, shares=(TURNED,), rounds=MOVED), Record(2, (TURNED,))),
         (
             "the writer of an idle database is asked to close its ledger",
-            replace(READ_ONLY, shares=(replace(WRITTEN, writer="db-0"),), rounds=MOVED, askable=frozenset({"db-0"})),
+            replace(READ_ONLY, shares=(replace(WRITTEN, writer="db-0"),), rounds=MOVED, own_writers=frozenset({"db-0"})),
             CloseLedgers((replace(WRITTEN, writer="db-0"),)),
         ),
         ("one that nothing names stops", EMPTY, Stop()),
@@ -162,7 +162,7 @@ def situations():
         Unknown("unread"),
     )
     for mode, held, begun, cookie, ours, pod, retirement, rest in product(Mode, shares, rounds, flags, flags, flags, JobState, rests):
-        yield Leaving(1, "bk-1", mode, True, pod, pod, ours, held, begun, cookie, retirement, CLAIMS), rest
+        yield DrainingBookie(1, "bk-1", mode, True, pod, pod, ours, held, begun, cookie, retirement, CLAIMS), rest
 
 
 def test_no_situation_takes_what_a_ledger_may_still_need():

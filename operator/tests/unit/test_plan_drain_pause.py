@@ -55,12 +55,12 @@ def test_a_drain_that_is_held_up_by_the_same_thing_is_looked_at_less_often(situa
     observed = seen(scan=scan)
     made = plan_bookkeeper(told(observed, before), observed, JOBS_IMAGE)
     assert made.wait is not None
-    assert made.look_again_seconds == pytest.approx(seconds), situation
+    assert made.requeue_after_seconds == pytest.approx(seconds), situation
 
 
 def test_a_drain_that_gets_on_is_looked_at_soon():
     observed = seen(metadata=HEALTHY, scan=replace(SCAN, seconds=20.0))
-    assert plan_bookkeeper(told(seen()), observed, JOBS_IMAGE).look_again_seconds == 5.0
+    assert plan_bookkeeper(told(seen()), observed, JOBS_IMAGE).requeue_after_seconds == 5.0
 
 
 ZONES = {0: "a", 1: "a", 2: "a", 3: "b"}

@@ -169,7 +169,7 @@ def test_a_settled_database_gets_nothing():
 
 def test_serving_nodes_are_not_changed_while_a_bookie_or_a_member_of_the_ensemble_is_disturbed():
     changed = with_spec(CLUSTER, image="herdkeeper/herddb:0.2.0")
-    held = plan_herddb(changed, replace(SETTLED, disturbance="zk-zookeeper-1 is not Ready (starting)"))
+    held = plan_herddb(changed, replace(SETTLED, disruption="zk-zookeeper-1 is not Ready (starting)"))
     assert applied(held) == []
     assert held.wait is not None
     assert "zk-zookeeper-1 is not Ready" in held.wait.message

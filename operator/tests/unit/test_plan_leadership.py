@@ -156,7 +156,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "its log has failed, and nobody could write",
-        situation(a=FAILED, no_writing="2 writable bookies of 3"),
+        situation(a=FAILED, why_no_writing="2 writable bookies of 3"),
         Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and no other replica could: 2 writable bookies of 3"),
     ),
     (
@@ -305,7 +305,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "the leader differs and nobody could write",
-        situation(a=WRONG, no_writing="2 bookies of 3"),
+        situation(a=WRONG, why_no_writing="2 bookies of 3"),
         Keep(f"{A} leads on, though it {OTHER_ROWS}: 2 bookies of 3"),
     ),
     # the same, remembered by the node alone
@@ -368,7 +368,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "nobody could write",
-        situation(a=DEAD, no_writing="2 writable bookies of 3"),
+        situation(a=DEAD, why_no_writing="2 writable bookies of 3"),
         Blocked(f"{A} can't lead any more (its pod is gone), and no other replica could: 2 writable bookies of 3"),
     ),
     (
@@ -429,32 +429,32 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "it is gone, and nobody knows whether another one could write",
-        situation(a=DEAD, no_writing=NOT_KNOWN),
+        situation(a=DEAD, why_no_writing=NOT_KNOWN),
         Move(B, GONE, leader_lost=True),
     ),
     (
         "it hangs, and nobody knows whether another one could write",
-        situation(a=HUNG, b=BEATING, no_writing=NOT_KNOWN),
+        situation(a=HUNG, b=BEATING, why_no_writing=NOT_KNOWN),
         Move(B, f"{A} can't lead any more ({UNHEARD})", leader_lost=True),
     ),
     (
         "its log has failed, and nobody knows whether another one could write",
-        situation(a=FAILED, no_writing=NOT_KNOWN),
+        situation(a=FAILED, why_no_writing=NOT_KNOWN),
         Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and no other replica could: {NOT_KNOWN.why}"),
     ),
     (
         "the leader differs, and nobody knows whether another one could write",
-        situation(a=WRONG, no_writing=NOT_KNOWN),
+        situation(a=WRONG, why_no_writing=NOT_KNOWN),
         Keep(f"{A} leads on, though it {OTHER_ROWS}: {NOT_KNOWN.why}"),
     ),
     (
         "one is asked for, and nobody knows whether it could write",
-        replace(CALM, requested=B, no_writing=NOT_KNOWN),
+        replace(CALM, requested=B, why_no_writing=NOT_KNOWN),
         Refused(f"{B} can't lead now: {NOT_KNOWN.why}"),
     ),
     (
         "the preferred one is healthy, and nobody knows whether it could write",
-        replace(CALM, preferred=C, no_writing=NOT_KNOWN),
+        replace(CALM, preferred=C, why_no_writing=NOT_KNOWN),
         Keep(f"{A} leads; the preferred {C} can't: {NOT_KNOWN.why}"),
     ),
     # the leader is about to stop
@@ -486,10 +486,10 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "nobody could write after it",
-        situation(a=LEAVING, no_writing="no bookies"),
+        situation(a=LEAVING, why_no_writing="no bookies"),
         Blocked(f"{A} must not lead any more (its pod is being deleted), but it stays: no bookies"),
     ),
-    ("it ends, and nobody knows whether another one could write", situation(a=LEAVING, no_writing=NOT_KNOWN), LEFT),
+    ("it ends, and nobody knows whether another one could write", situation(a=LEAVING, why_no_writing=NOT_KNOWN), LEFT),
     (
         "it is to be relieved",
         situation(a=RELIEVED),
@@ -497,7 +497,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "it is to be relieved, and nobody knows whether another one could write",
-        situation(a=RELIEVED, no_writing=NOT_KNOWN),
+        situation(a=RELIEVED, why_no_writing=NOT_KNOWN),
         Blocked(f"{A} must not lead any more (its node is restarted), but it stays: {NOT_KNOWN.why}"),
     ),
     (
@@ -572,7 +572,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "nobody could write after a switchover",
-        replace(CALM, requested=B, no_writing="no bookies"),
+        replace(CALM, requested=B, why_no_writing="no bookies"),
         Refused(f"{B} can't lead now: no bookies"),
     ),
     (

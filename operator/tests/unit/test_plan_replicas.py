@@ -11,7 +11,7 @@ from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.decision import FAR_BEHIND
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.tablespace.place import Place
-from herdkeeper.herddb.tablespace.replicas import AddReplica, Copies, RemoveReplica, SetAside, next_replica
+from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, SetAside, next_replica
 from herdkeeper.herddb.tablespace.verdicts import Verdict
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.reason import Reason
@@ -23,10 +23,10 @@ BOOTING = replace(FOLLOWER, role="booting", ready=False)
 SILENT = Unknown("silence")
 
 
-def copies(leader: str, wanted: int = 2, leaving: tuple[str, ...] = (), free: tuple[str, ...] = (), **views) -> Copies:
+def copies(leader: str, wanted: int = 2, leaving: tuple[str, ...] = (), free: tuple[str, ...] = (), **views) -> ReplicaState:
     """A tablespace that `leader` leads; `views` are what the nodes of its list say of it."""
     record = TablespaceRecord("a-uuid", "flights", leader, tuple(views), 1, 10_000)
-    return Copies(record, wanted, frozenset(leaving), views, free)
+    return ReplicaState(record, wanted, frozenset(leaving), views, free)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ SAYS = "it had other rows than the log at LSN 7,10 (Checkpoint c) in t"
 DIFFERS = replace(FOLLOWER, differs=BAD["n1"].sentence)
 
 
-def differing(seen: Copies, *nodes: str, verdicts=BAD) -> Copies:
+def differing(seen: ReplicaState, *nodes: str, verdicts=BAD) -> ReplicaState:
     return replace(seen, different={node: verdicts[node] for node in nodes})
 
 

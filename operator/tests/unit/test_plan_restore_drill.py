@@ -169,7 +169,7 @@ def test_without_anything_to_restore_the_drill_waits(situation, why):
     assert isinstance(found, NothingToDraw)
     assert found.why.startswith(why)
     plan = plan_drill(SCHEDULE, situation, SPARK)
-    assert (plan.actions, plan.look_again_seconds) == ((), 30)
+    assert (plan.actions, plan.requeue_after_seconds) == ((), 30)
 
 
 def test_nothing_is_made_before_the_draw_is_noted_and_then_one_job_whatever_is_seen_meanwhile():
@@ -230,6 +230,6 @@ def test_neither_the_log_nor_the_archive_rests_on_a_checkpoint_that_was_made_for
 
 
 def test_a_drill_is_looked_for_at_its_time_and_while_runs_can_not_be_read_nothing_is_begun():
-    assert plan_drill(SCHEDULE, seen(at("10T04:59")), SPARK).look_again_seconds == 60
+    assert plan_drill(SCHEDULE, seen(at("10T04:59")), SPARK).requeue_after_seconds == 60
     unknown = replace(seen(), runs=Unknown("the Checkpoint x can't be read"))
     assert plan_scheduled_checkpoint(noted(), unknown, SPARK).actions == ()

@@ -161,7 +161,7 @@ def test_a_suspended_schedule_says_so_and_still_lets_runs_expire():
 
 @pytest.mark.parametrize(("now", "seconds"), [("10T02:00", 3600), ("10T02:59:59.5", 0.5), ("10T02:59:59.99", 0.2)])
 def test_a_schedule_is_looked_at_again_at_its_next_time(now, seconds):
-    assert plan_schedule(CHECKPOINTS, ScheduleObserved((LAST,), at(now))).look_again_seconds == pytest.approx(seconds)
+    assert plan_schedule(CHECKPOINTS, ScheduleObserved((LAST,), at(now))).requeue_after_seconds == pytest.approx(seconds)
 
 
 def test_a_run_whose_spec_is_refused_does_not_hold_up_its_schedule():

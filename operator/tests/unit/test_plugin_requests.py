@@ -1,4 +1,4 @@
-"""`run-now`, `full-check`, `pause`, `resume` and `restart`: what they ask the operator for, and when that is done."""
+"""`run-now`, `full-check`, `rescan_after_seconds`, `resume` and `restart`: what they ask the operator for, and when that is done."""
 
 from __future__ import annotations
 

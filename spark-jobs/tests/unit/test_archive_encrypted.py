@@ -16,7 +16,7 @@ from test_log_archive import IDENTITY, Archive
 
 from herdkeeper_jobs.archive import cli
 from herdkeeper_jobs.archive.copying import Copied, copy_log
-from herdkeeper_jobs.archive.expiry import take_away
+from herdkeeper_jobs.archive.expiry import delete_segments
 from herdkeeper_jobs.archive.segment import Place, oldest_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.encryption.keys import FOLDERS, Key
@@ -96,7 +96,7 @@ def test_segments_are_taken_away_though_their_key_is_lost(archive: Archive, keys
     copied(archive, old)
     keys.remove("2026-11")
     chain = segments(archive.folder, IDENTITY)
-    take_away(archive.folder, chain[:2])
+    delete_segments(archive.folder, chain[:2])
     assert oldest_segment(archive.folder, IDENTITY) == chain[2]
     assert len(data_files(archive)) == len(chain) - 2
 

@@ -22,7 +22,7 @@ from test_log_archive import IDENTITY, Archive, Killed, Looks, in_a_folder, mani
 
 from herdkeeper.protocol.log_archive import ArchiveProgress, ExpiryOrder, decode_archive_progress, encode_expiry_order
 from herdkeeper_jobs.archive import cli, expiry
-from herdkeeper_jobs.archive.expiry import due, expired, sweep, take_away
+from herdkeeper_jobs.archive.expiry import delete_segments, due, expired, sweep
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, segments
 from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.manifests.manifest import ManifestFile, Position, commit_manifest
@@ -81,7 +81,7 @@ def test_segments_that_end_before_what_is_needed_may_go(archive: Archive, keep_f
     assert (firsts(found.going) if found else []) == expected
     if found:
         assert firsts((found.oldest_left,)) == [left]
-        take_away(archive.folder, found.going)
+        delete_segments(archive.folder, found.going)
     assert firsts(segments(archive.folder, IDENTITY))[0] == left
     assert len([name for name in files(archive) if name.startswith("log/data/")]) == len(everything) - len(expected)
     assert [lsn for lsn, _ in archive.archived()] == sorted(lsn for lsn in archive.written if lsn >= Lsn(*left))
@@ -124,7 +124,7 @@ def test_much_goes_in_parts(archive: Archive) -> None:
     taken = []
     while (found := due(place_of(archive), order(5, 1), most=4)) is not None:
         taken.append(len(found.going))
-        take_away(archive.folder, found.going)
+        delete_segments(archive.folder, found.going)
     assert taken == [4, 4, 2]
 
 
@@ -207,7 +207,7 @@ def _expire(archive: Archive, wanted: ExpiryOrder) -> None:
     if found is None:
         sweep(archive.folder)
     else:
-        take_away(archive.folder, found.going)
+        delete_segments(archive.folder, found.going)
 
 
 def _killing(call: Any, steps: Iterator[int]) -> Any:
@@ -224,8 +224,8 @@ def test_of_two_that_expire_the_same_neither_takes_more(archive: Archive, monkey
     second = due(place_of(archive), order(3, 7))
     assert first
     assert second
-    take_away(archive.folder, second.going)
-    take_away(archive.folder, first.going)
+    delete_segments(archive.folder, second.going)
+    delete_segments(archive.folder, first.going)
     assert firsts(segments(archive.folder, IDENTITY))[0] == (3, 7)
 
 
@@ -402,7 +402,7 @@ def test_what_a_killed_run_left_goes_with_the_next_look_though_nothing_more_may_
     found = due(place_of(archive), order(3, 4))
     assert found is not None
     monkeypatch.setattr(expiry, "sweep", lambda folder: None)
-    take_away(archive.folder, found.going)
+    delete_segments(archive.folder, found.going)
     assert len(files(archive)) == 24
     monkeypatch.undo()
     archiver(archive, monkeypatch)

@@ -24,7 +24,16 @@ from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs import durable_file
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.job import AuditResult, audit
-from herdkeeper_jobs.audit.portion import LEDGERS_AT_ONCE, Counted, Course, Portion, Work, bytes_of_portion, take, what_is_left
+from herdkeeper_jobs.audit.portion import (
+    LEDGERS_AT_ONCE,
+    Counted,
+    Portion,
+    RunProgress,
+    Work,
+    bytes_of_portion,
+    next_portion,
+    remaining_work,
+)
 from herdkeeper_jobs.audit.progress import Progress, ProgressRefusedError, RunIdentity
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.scope import Scope
@@ -91,7 +100,7 @@ def attempt(catalog: PlayedCatalog, destination: Path, deadline: Deadline) -> Au
         deadline.step()
         return kept
 
-    return audit(cast("LedgerCatalog", catalog), AuditRequest(seed="run-1"), BUDGET, run, Course(own.read().portions, keep))
+    return audit(cast("LedgerCatalog", catalog), AuditRequest(seed="run-1"), BUDGET, run, RunProgress(own.read().portions, keep))
 
 
 def test_a_run_that_is_killed_at_any_step_finds_what_an_undisturbed_one_finds(tmp_path: Path) -> None:
@@ -215,7 +224,7 @@ def portion(through: int, unreadable: tuple[int, ...] = (), last_try: bool = Fal
     ],
 )
 def test_what_is_left_follows_from_what_is_durable(ledger_ids: list[int], done: list[Portion], left: Work | None) -> None:
-    assert what_is_left(ledger_ids, done) == left
+    assert remaining_work(ledger_ids, done) == left
 
 
 def of(*ledgers: LedgerMetadata) -> list[VersionedMetadata]:
@@ -225,10 +234,10 @@ def of(*ledgers: LedgerMetadata) -> list[VersionedMetadata]:
 def test_a_portion_ends_with_the_ledger_that_fills_it_and_reads_no_further() -> None:
     reads = iter(of(*(ledger(number, 99, NAMES) for number in (2, 4, 6, 8))))
     one = estimated_ledger_bytes(ledger(2, 99, NAMES), AuditDepth.DEEP)
-    taken = take(Work([2, 4, 6, 8], 8), reads, (Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one))
+    taken = next_portion(Work([2, 4, 6, 8], 8), reads, (Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one))
     assert (len(taken.reads), taken.through) == (2, 4)
     assert len(list(reads)) == 2
-    rest = take(Work([6, 8], 8), of(ledger(6, 99, NAMES)), (Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one))
+    rest = next_portion(Work([6, 8], 8), of(ledger(6, 99, NAMES)), (Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one))
     assert (len(rest.reads), rest.through) == (1, 8), "ledger 8 is gone"
 
 

@@ -26,7 +26,7 @@ from herdkeeper_jobs.checkpoint.history import (
     Start,
     TableSize,
     Unreadable,
-    Weight,
+    WarningLevel,
     WindowUnknown,
     checkpoint_history,
 )
@@ -125,7 +125,7 @@ def test_each_checkpoint_is_told_with_what_became_of_its_base_and_the_time_since
 def test_a_base_that_is_older_than_what_is_read_is_there_by_its_name() -> None:
     history = history_of(B, C, older=("00000000000000000001-00000000000000000001.json", A.name))
     assert (history.older, history.links[0].start, history.links[0].gap) == (2, Start.THERE, None)
-    assert history.oddities == ()
+    assert history.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -133,27 +133,27 @@ def test_a_base_that_is_older_than_what_is_read_is_there_by_its_name() -> None:
     [
         ((A, B, C), []),
         ((B, C), []),  # what the oldest one was made from has expired
-        ((A, C), [(Weight.NOTE, "goes on from the one at 5,7, which is gone, though older ones are there")]),
-        ((A, BROKEN), [(Weight.LOST, f"The manifest {BROKEN.name} can't be read: is not a manifest: Expecting value")]),
+        ((A, C), [(WarningLevel.NOTE, "goes on from the one at 5,7, which is gone, though older ones are there")]),
+        ((A, BROKEN), [(WarningLevel.LOST, f"The manifest {BROKEN.name} can't be read: is not a manifest: Expecting value")]),
         (
             (A, replace(B, missing=("data/run-5/t/0.parquet", "data/run-5/t/1.parquet"))),
-            [(Weight.LOST, "The checkpoint at 5,7 lacks 2 of its 4 files, data/run-5/t/0.parquet first: it can't be restored")],
+            [(WarningLevel.LOST, "The checkpoint at 5,7 lacks 2 of its 4 files, data/run-5/t/0.parquet first: it can't be restored")],
         ),
         (
             (A, replace(B, run_id="again"), C),
-            [(Weight.NOTE, "The checkpoint at 9,7 goes on from the one at 5,7 of run run-5, which was replaced")],
+            [(WarningLevel.NOTE, "The checkpoint at 9,7 goes on from the one at 5,7 of run run-5, which was replaced")],
         ),
         (
             (A, replace(B, moment_millis=at(-2))),
-            [(Weight.NOTE, "has an earlier moment than the one before it, at 3,7: leaders' clocks differ")],
+            [(WarningLevel.NOTE, "has an earlier moment than the one before it, at 3,7: leaders' clocks differ")],
         ),
-        ((replace(A, moment_millis=None),), [(Weight.NOTE, "The checkpoint at 3,7 has no moment")]),
+        ((replace(A, moment_millis=None),), [(WarningLevel.NOTE, "The checkpoint at 3,7 has no moment")]),
     ],
 )
-def test_what_is_odd_is_named_in_words(read: tuple[Recorded | Unreadable, ...], odd: list[tuple[Weight, str]]) -> None:
-    found = history_of(*read).oddities
-    assert [oddity.weight for oddity in found] == [weight for weight, _ in odd]
-    assert all(words in oddity.words for oddity, (_, words) in zip(found, odd, strict=True))
+def test_what_is_odd_is_named_in_words(read: tuple[Recorded | Unreadable, ...], odd: list[tuple[WarningLevel, str]]) -> None:
+    found = history_of(*read).warnings
+    assert [warning.level for warning in found] == [weight for weight, _ in odd]
+    assert all(words in warning.words for warning, (_, words) in zip(found, odd, strict=True))
 
 
 def test_the_longest_gap_is_what_could_have_been_lost() -> None:

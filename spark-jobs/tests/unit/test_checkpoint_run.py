@@ -33,7 +33,7 @@ from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper.shared.timetable import duration_of
 from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.archive.copying import copy_log
-from herdkeeper_jobs.archive.expiry import due, take_away
+from herdkeeper_jobs.archive.expiry import delete_segments, due
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
@@ -637,7 +637,7 @@ def test_every_moment_of_the_window_is_as_it_was_after_the_rest_has_expired_and_
     expiring = due(there, ExpiryOrder("archives", (3, 1), base.manifest))
     assert expiring is not None
     assert [segment.first.lsn for segment in expiring.going] == [Lsn(3, 0)]
-    take_away(there.folder, expiring.going)
+    delete_segments(there.folder, expiring.going)
     job.log.drop(3)
     later = replace(job, folder=left)
     for moment, expected in with_all.items():

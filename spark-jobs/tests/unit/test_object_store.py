@@ -99,7 +99,10 @@ def test_of_a_store_s_answer_its_code_and_message_are_told_and_not_the_keys_that
         "\n\nDebug source:\nan id"
     )
     told = "Server returned non-2xx status code: 403 Forbidden: SignatureDoesNotMatch: The signature differs"
-    with pytest.raises(PermissionError, match=f"the object store refuses these credentials: {told}$"), object_path._told(ObjectPath("b")):
+    with (
+        pytest.raises(PermissionError, match=f"the object store refuses these credentials: {told}$"),
+        object_path._as_os_errors(ObjectPath("b")),
+    ):
         raise obstore.exceptions.PermissionDeniedError(answer)
 
 

@@ -32,6 +32,6 @@ def _delete_metadata(root: str, seen: BookKeeperObserved, waited: float) -> Plan
             shown = ", ".join(sorted(writable | read_only))
             return patiently(waited, what, f"no bookie of this cluster runs any more, and these are registered: {shown}")
         case LedgersMetadata() if isinstance(seen.store, MetadataStore):
-            return Plan((DeleteZnodes(seen.store.address, root),), look_again_seconds=requeue.NEXT_STEP)
+            return Plan((DeleteZnodes(seen.store.address, root),), requeue_after_seconds=requeue.NEXT_STEP)
         case _:
             return patiently(waited, what, "ZooKeeper no longer exists")

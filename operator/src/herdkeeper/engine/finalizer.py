@@ -14,7 +14,7 @@ from herdkeeper.shared.reason import Reason
 def finalizer_step(resource: Resource, users: Dependents) -> SetFinalizer | None:
     """The finalizer follows deletionPolicy and those who use the resource; None when it is as it should be."""
     deletes = getattr(resource.spec, "deletion_policy", "Retain") == "Delete"
-    used_by = (*users.living, *users.deleting)
+    used_by = (*users.not_deleted, *users.deleting)
     pins = isinstance(resource, Tablespace) and keeps_log(resource)
     wanted = deletes or pins or bool(used_by)
     present = names.FINALIZER in resource.metadata.finalizers

@@ -26,7 +26,7 @@ def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, waited: f
             return Plan((DONE,))
         case True if log is not None:
             logs = DeleteLogs(log.zookeeper_address, log.ledgers_root, root, None)
-            return Plan((logs, DeleteZnodes(log.zookeeper_address, root)), look_again_seconds=requeue.NEXT_STEP)
+            return Plan((logs, DeleteZnodes(log.zookeeper_address, root)), requeue_after_seconds=requeue.NEXT_STEP)
         case Unknown(why):
             return patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", why)
         case _:

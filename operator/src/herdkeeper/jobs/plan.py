@@ -10,7 +10,7 @@ from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.tablespace.verdicts import replicas_of
-from herdkeeper.jobs.audit.window import described, goes_on_at, present, window_of
+from herdkeeper.jobs.audit.window import described, present, resumes_at, window_of
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, deletions
@@ -119,12 +119,12 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
 
 def _going_on(audit: ReplicationAudit, seen: JobObserved, job: str) -> Plan:
     """The Job of a paused run goes when the window opens: the next one, of the same name and run id, goes on where it ended."""
-    opens = goes_on_at(audit, seen)
+    opens = resumes_at(audit, seen)
     if opens is None:
         return Plan()
     if (left := (opens - present(seen)).total_seconds()) > 0:
-        return Plan(look_again_seconds=max(requeue.NEXT_STEP, left))
-    return Plan(deletions([seen.objects.get("Job", job)], Reason.RUN_GOES_ON), look_again_seconds=requeue.NEXT_STEP)
+        return Plan(requeue_after_seconds=max(requeue.NEXT_STEP, left))
+    return Plan(deletions([seen.objects.get("Job", job)], Reason.RUN_GOES_ON), requeue_after_seconds=requeue.NEXT_STEP)
 
 
 def _until(opens: datetime.datetime, window: Window, now: datetime.datetime) -> Plan:

@@ -10,8 +10,8 @@ from typing import Any, assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.replication_audit import RepairMode
-from herdkeeper.jobs.audit.end import unknown_result, words_may_come
-from herdkeeper.jobs.audit.window import goes_on_at
+from herdkeeper.jobs.audit.end import message_may_come, unknown_result
+from herdkeeper.jobs.audit.window import resumes_at
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.protocol.audit_depth import AuditDepth
@@ -33,7 +33,7 @@ def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
     if checkpoint.is_over or gone:
         summary = _kept(checkpoint)
     else:
-        summary = _told(observe_run(seen.objects, job), lambda said: checkpoint_fields(CheckpointSummary.from_json(said)))
+        summary = _from_message(observe_run(seen.objects, job), lambda said: checkpoint_fields(CheckpointSummary.from_json(said)))
     return replace(summary, health=Health("False", Reason.DELETING, "its files are being removed")) if deleting else summary
 
 
@@ -42,13 +42,13 @@ def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
     if audit.is_over:
         return _kept(audit)
     run = observe_run(seen.objects, names.job_name(audit.key, names.AUDIT_COMPONENT))
-    if (opens := goes_on_at(audit, seen)) is not None:
+    if (opens := resumes_at(audit, seen)) is not None:
         return _paused(audit, run, opens)
-    if words_may_come(audit, seen):
+    if message_may_come(audit, seen):
         return _awaited(run)
     if (fault := unknown_result(audit, seen)) is not None:
         return _unknown(audit, run, fault)
-    return _told(run, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
+    return _from_message(run, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
 
 
 def _awaited(run: Run) -> Summary:
@@ -73,19 +73,19 @@ def _paused(audit: ReplicationAudit, run: Run, opens: datetime.datetime) -> Summ
     """What the driver said when it paused, if it could be read."""
     fields: dict[str, Any] = {"message": "paused"}
     with contextlib.suppress(SummaryError):
-        fields = audit_fields(AuditSummary.from_json(run.said or ""), audit.spec.repair)
+        fields = audit_fields(AuditSummary.from_json(run.termination_message or ""), audit.spec.repair)
     message = f"{fields.pop('message')}; it goes on at {text_of(opens)}"
     done = {name: value for name, value in run.fields.items() if name != "completedAt"}
     everything = {**done, "phase": "Paused", "resumesAt": text_of(opens), **fields}
     return Summary(Health("False", Reason.WAITING_FOR_WINDOW, message), everything)
 
 
-def _told(run: Run, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
+def _from_message(run: Run, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
     """Of a run that has ended the driver's words are read, which may not be a summary."""
-    if run.said is None or run.phase not in ("Succeeded", "Failed"):
+    if run.termination_message is None or run.phase not in ("Succeeded", "Failed"):
         return _summary(run, {})
     try:
-        return _summary(run, fields_of(run.said))
+        return _summary(run, fields_of(run.termination_message))
     except SummaryError:
         return _summary(run, {})
 

@@ -435,7 +435,7 @@ def soonest(*seconds: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Plan:
-    """Actions in order, then perhaps a reason to wait. `look_again_seconds`: when to look again though no event tells of a change.
+    """Actions in order, then perhaps a reason to wait. `requeue_after_seconds`: when to look again though no event tells of a change.
     `later` and `blockers` are words for a plan that is shown instead of executed: what follows where a procedure has several steps, and
     what it would wait for.
     `needs_ledgers`: a step can't be decided without the metadata of all ledgers; plan again with it.
@@ -444,7 +444,7 @@ class Plan:
 
     actions: tuple[Action, ...] = ()
     wait: Wait | None = None
-    look_again_seconds: float | None = field(default=None)
+    requeue_after_seconds: float | None = field(default=None)
     later: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     needs_ledgers: bool = False

@@ -25,8 +25,8 @@ namespace could be deleted whose ZooKeeper went first."""
 
 def waiting_for_users(users: Dependents) -> Plan | None:
     """Why a deleted resource stays as it is for now; None when nobody uses it any more."""
-    if users.living:
-        message = f"it is deleted once nothing refers to it: delete {', '.join(users.living)} first, or change the reference there"
+    if users.not_deleted:
+        message = f"it is deleted once nothing refers to it: delete {', '.join(users.not_deleted)} first, or change the reference there"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
     if users.deleting:
         return Plan.waiting(
@@ -68,7 +68,7 @@ def take_down(objects: Objects, data_kinds: tuple[str, ...]) -> Plan | None:
 
 def _plan_deletes(items: list[dict[str, Any]], message: str) -> Plan:
     waiting = Plan.waiting(Reason.DELETING, message, requeue.SOON)
-    return Plan(deletions(items, Reason.DELETING), waiting.wait, waiting.look_again_seconds)
+    return Plan(deletions(items, Reason.DELETING), waiting.wait, waiting.requeue_after_seconds)
 
 
 def patiently(waited: float, what: str, why: str) -> Plan:

@@ -63,6 +63,6 @@ def seconds_to_next(times: Times, now: datetime.datetime) -> float | None:
     return None if following is None else max(requeue.NOTED, (following - now).total_seconds())
 
 
-def look_again(again: float | None, to_next: float | None, *, acts: bool) -> float | None:
+def requeue_after_seconds(again: float | None, to_next: float | None, *, acts: bool) -> float | None:
     """Seconds until the next reconcile: at the next time of a schedule, or sooner if `again` or `acts` asks for it."""
     return soonest(requeue.SOON if acts and again is None else again, to_next)

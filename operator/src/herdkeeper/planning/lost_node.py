@@ -18,10 +18,10 @@ def nodes_reachable(objects: Objects, pods: Iterable[str], nodes: Nodes, meanwhi
     if not lost:
         return {}
     reason = Reason.NODE_LOST if any(node.given_up for node in lost) else Reason.NODE_SILENT
-    return {NODES_REACHABLE: Health("False", reason, f"{' '.join(map(_told, lost))} {meanwhile}")}
+    return {NODES_REACHABLE: Health("False", reason, f"{' '.join(map(_sentence, lost))} {meanwhile}")}
 
 
-def _told(lost: LostNode) -> str:
+def _sentence(lost: LostNode) -> str:
     what = f"{' and '.join(lost.pods)}: the node {lost.name} {lost.down.why} since {lost.down.since}."
     if lost.down.out_of_service:
         return f"{what} It is marked as out of service, so Kubernetes removes its pods."

@@ -17,7 +17,7 @@ from herdkeeper.shared.reason import Reason
 
 @dataclass(frozen=True)
 class Gate:
-    """`closed_by` is why nothing of the stack may be disturbed now, None when it may. `unreachable` are pods that hang on a node that is
+    """`closed_by` is why nothing of the stack may be disrupted now, None when it may. `unreachable` are pods that hang on a node that is
     down, with the reason to leave each alone: such a pod may serve, whatever Kubernetes thinks, and can't be mended anyway.
     `serving` are pods that serve, by what the servers say. `moving` is why not even a pod that does not serve may be restarted now.
     """
@@ -31,7 +31,7 @@ class Gate:
 def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> Apply | Wait | None:
     """The StatefulSet's next step: apply it, wait for the rest of the stack, or nothing when it is as intended.
 
-    `pods` are the pods that it makes. One that is not Ready already can't be disturbed, so its StatefulSet is applied whatever the rest
+    `pods` are the pods that it makes. One that is not Ready already can't be disrupted, so its StatefulSet is applied whatever the rest
     does: a broken configuration could not be mended otherwise. A pod with a claim that somebody deleted is left alone: Kubernetes keeps
     such a volume only as long as the pod is there.
     """

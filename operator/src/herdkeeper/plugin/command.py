@@ -69,7 +69,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a command. `given` has the arguments' values by their fields; `pause` waits so many seconds."""
+    """One call of a command. `given` has the arguments' values by their fields; `rescan_after_seconds` waits so many seconds."""
 
     given: argparse.Namespace
     cluster: Cluster

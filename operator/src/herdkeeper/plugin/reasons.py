@@ -117,7 +117,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
         "A follower has to be settled first.", "Wait; if it does not settle, look at the SQL nodes: `status`."
     ),
     Reason.WAITING_FOR_OTHERS: Explained(
-        "Something else of the stack is disturbed or changed. One thing happens at a time.", "Look at what the message names."
+        "Something else of the stack is disrupted or changed. One thing happens at a time.", "Look at what the message names."
     ),
     Reason.WAITING_FOR_WINDOW: Explained("The audit is paused until its window opens.", "Wait, or change the hours of `spec.window`."),
     Reason.WAITING_FOR_PODS: Explained(

@@ -62,7 +62,7 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
         step = _when_settled(cluster, seen, claims)
     serving = all(seen.objects.pod_ready(named.pod(number)) for number in members)
     again = None if serving and step == () else requeue.PENDING
-    return Plan(tuple(actions), step, again) if isinstance(step, Wait) else Plan((*actions, *step), look_again_seconds=again)
+    return Plan(tuple(actions), step, again) if isinstance(step, Wait) else Plan((*actions, *step), requeue_after_seconds=again)
 
 
 def founded_before(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:
@@ -121,7 +121,7 @@ def _restarts(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, stateful_set: 
     hanging = unreachable(seen.objects, members, seen.machines)
     serving = frozenset(named.pod(number) for number, mode in seen.modes.items() if not isinstance(mode, Unknown))
     on_the_way = moving(seen.objects, dict.fromkeys(members, named.stateful_set), hanging)
-    gate = Gate(why_not_in_step(cluster, seen, voters) or seen.disturbance, hanging, serving, on_the_way)
+    gate = Gate(why_not_in_step(cluster, seen, voters) or seen.disruption, hanging, serving, on_the_way)
     return restart(stateful_set, seen.objects, members, gate)
 
 

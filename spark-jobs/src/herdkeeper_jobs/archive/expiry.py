@@ -73,7 +73,7 @@ def expired(chain: Sequence[SegmentManifest], keep_from: Lsn) -> tuple[SegmentMa
     return tuple(takewhile(lambda segment: segment.last.lsn < keep_from, chain))
 
 
-def take_away(folder: StoredPath, going: Sequence[SegmentManifest]) -> None:
+def delete_segments(folder: StoredPath, going: Sequence[SegmentManifest]) -> None:
     """Takes segments away, which must be the oldest ones, in log order. What somebody else has taken meanwhile is no fault."""
     for segment in going:
         path = manifest_path(folder, segment.first.lsn)

@@ -19,7 +19,7 @@ from herdkeeper_jobs.wal.lsn import Lsn
 
 
 class Log(Protocol):
-    """What there is of a log besides its archive: `LogSource` in a living cluster, `ArchiveAlone` where there is nothing else."""
+    """What there is of a log besides its archive: `LogSource` in a living cluster, `ArchiveOnlyLog` where there is nothing else."""
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 HerdDB's metadata is known where the operator's layout is: of a cluster whose ledgers are below `/<namespace>/<name>/ledgers` the databases
 have `/<namespace>/<name>/herd`, also those whose resources are gone. Elsewhere, and where something can't be decoded, nothing is known, and
-what is not known is no finding. A leader creates a ledger before it lists it: hence the least age, and a second look at list and ledger.
+what is not known is no finding. A leader creates a ledger before it lists it: hence the least age, and a second pass at list and ledger.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple
     for holding in holdings:
         if not holding.state.is_intact:
             behind = (holding.ledger_id, holding.segment, holding.position) in followed
-            trouble.append(_said(holding) + (f", {_WAS_ACKNOWLEDGED}" if behind else ""))
+            trouble.append(_problem_of(holding) + (f", {_WAS_ACKNOWLEDGED}" if behind else ""))
     verified = [holding for holding in holdings if holding.state.is_intact]
     missing = sum(check.copies for check in checks) - sum(holding.copies for holding in holdings)
     if missing:
@@ -112,6 +112,6 @@ def _run(tasks: Sequence[AuditTask], threads: int) -> list[Holding]:
         return [holding for found in pool.map(lambda task: list(check_copies(task)), tasks) for holding in found]
 
 
-def _said(holding: Holding) -> str:
+def _problem_of(holding: Holding) -> str:
     where = f"entries {holding.first}-{holding.last} of ledger {holding.ledger_id}"
     return f"{where} on {holding.bookie_id}: {holding.state.value} ({holding.detail})"

@@ -2,7 +2,7 @@
 
 A share is what one position of one segment should hold: a ledger of five replicas has five, so that a cluster has tens of millions. Nothing
 here makes an object for a share: it is arithmetic over whole columns (docs/measurements.md). Only of ledgers with a copy that is not good
-the holdings come out one by one, for the second look.
+the holdings come out one by one, for the second pass.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CopiesLostError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """What a first look gave."""
+    """What a first pass gave."""
 
     tallies: dict[str, BookieTally]
     """By bookie: all copies of ledgers without a suspect, and the bytes that were read of any."""

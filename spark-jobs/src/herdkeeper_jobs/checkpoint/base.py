@@ -48,7 +48,7 @@ class BaseUnusable(ValueError):  # noqa: N818 - an answer, not a fault of the pr
     """A checkpoint can't be gone on from; the message names it and says why."""
 
 
-class BaseToMend(BaseUnusable):
+class BaseToRepair(BaseUnusable):
     """There is a base, for which somebody has to do first what the message says: its key is not here."""
 
 
@@ -161,7 +161,7 @@ def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterat
             if _is_within(manifest, at):
                 yield CheckpointBase(manifest, path, _starting_point(manifest, identity))
         except CheckpointRefused as error:
-            yield BaseToMend(f"{path.stem}: {error}")
+            yield BaseToRepair(f"{path.stem}: {error}")
         except (InvariantViolated, ValueError, FileNotFoundError) as error:
             yield BaseUnusable(f"{path.stem}: {error}")
         except OSError as error:

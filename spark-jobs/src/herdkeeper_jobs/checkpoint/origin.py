@@ -20,7 +20,7 @@ from herdkeeper_jobs.bookkeeper.reader import PartitionSpec
 from herdkeeper_jobs.checkpoint.base import (
     Base,
     BaseRows,
-    BaseToMend,
+    BaseToRepair,
     BaseUnread,
     BaseUnusable,
     CheckpointBase,
@@ -162,7 +162,7 @@ def _nothing(missing: str, reasons: list[BaseUnusable], window: Callable[[], Win
     unread = [reason for reason in reasons if isinstance(reason, BaseUnread)]
     if unread:
         return CheckpointRetryable(f"{missing}, and whether a checkpoint at the destination is a base is not known ({described(unread)})")
-    to_mend = [reason for reason in reasons if isinstance(reason, BaseToMend)]
+    to_mend = [reason for reason in reasons if isinstance(reason, BaseToRepair)]
     no_base = described([*to_mend, *(reason for reason in reasons if reason not in to_mend)])
     kind = BaseLockedAway if to_mend else NothingToBeginWith
     return kind(_refusal(missing, no_base, window()), missing, no_base)

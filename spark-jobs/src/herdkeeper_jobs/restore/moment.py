@@ -18,7 +18,7 @@ from typing import Never, assert_never
 import structlog
 from pyspark.sql import SparkSession
 
-from herdkeeper_jobs.archive.alone import archive_alone, identity_of_archive
+from herdkeeper_jobs.archive.archive_only_log import archive_only_log, identity_of_archive
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import (
     ArchiveBroken,
@@ -110,7 +110,7 @@ def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource
     if (noted := _noted(source)) is not None:
         _log.info("continuing with the choice of an earlier attempt", manifest=str(noted))
         return noted
-    whole = archive_alone(*_archive(source))
+    whole = archive_only_log(*_archive(source))
     try:
         chosen = _chosen(whole, source)
         path = chosen if not isinstance(chosen, Lsn) else _made(start, whole, source, chosen)

@@ -85,7 +85,7 @@ def _why_not_in_a_race(name: FileSystemPath, way: Way) -> str | None:
     """Each of the two has an instance of its own, as in two pods: what one instance keeps in order is no promise of the file system."""
     from herdkeeper_jobs.storage.file_system import opened_apart, using
 
-    with name._told():
+    with name._as_os_errors():
         instances = [opened_apart(name.root, name.variables) for _ in range(_RACERS)]
 
     def create(instance: AbstractFileSystem, content: bytes) -> bool:

@@ -15,9 +15,9 @@ from herdkeeper.bookkeeper.build.bookies import (
 )
 from herdkeeper.bookkeeper.build.racks import build_racks
 from herdkeeper.bookkeeper.drain.build import DrainSource
-from herdkeeper.bookkeeper.drain.plan import Drain, actions_of, drains, pause, taken_back
-from herdkeeper.bookkeeper.drain.procedure import Leaving, Restart, Stop, later_steps
-from herdkeeper.bookkeeper.plan.gate import Stack, others_trouble, restart_order, why_not_restart
+from herdkeeper.bookkeeper.drain.plan import Drain, actions_of, cancelled, drains, rescan_after_seconds
+from herdkeeper.bookkeeper.drain.procedure import DrainingBookie, Restart, Stop, later_steps
+from herdkeeper.bookkeeper.plan.gate import Stack, restart_order, why_not_restart, why_others_unhealthy
 from herdkeeper.bookkeeper.plan.lost_bookie import NeedsLedgers, Step, retire_all
 from herdkeeper.bookkeeper.plan.missing_cookie import restored_cookie
 from herdkeeper.bookkeeper.plan.placement_check import placement_check_due
@@ -71,7 +71,7 @@ def _without_metadata(cluster: BookKeeperCluster, objects: Objects, store: Metad
         )
     if not store.serving:
         return Plan.waiting(Reason.WAITING_FOR_ZOOKEEPER, "not all members of the ensemble serve yet")
-    return Plan((FormatLedgersRoot(store.address, root),), look_again_seconds=requeue.NEXT_STEP)
+    return Plan((FormatLedgersRoot(store.address, root),), requeue_after_seconds=requeue.NEXT_STEP)
 
 
 def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, source: DrainSource) -> Plan:
@@ -92,7 +92,7 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     stack = Stack(cluster, seen, metadata, (*numbers.wanted, *(identity.number for identity in running)))
     rolled = _rolled(restart_order([*identities, *running], racks, stack.named, metadata), stack, source)
     autorecovery = build_autorecovery(cluster, source.zookeeper_address, racks)
-    steps += [*_autorecovery(autorecovery, stack, rolled), *rolled, *taken_back(cluster, seen, metadata)]
+    steps += [*_autorecovery(autorecovery, stack, rolled), *rolled, *cancelled(cluster, seen, metadata)]
     for drain in leaving:
         steps += actions_of(cluster, seen, drain, source)
         steps += [drain.step] if isinstance(drain.step, Wait) else []
@@ -103,14 +103,16 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     return Plan(
         actions,
         waits[0] if waits else None,
-        _look_again(cluster, seen, leaving, acting=bool(actions)) if busy else None,
-        later=tuple(step for drain in leaving if isinstance(drain.bookie, Leaving) for step in later_steps(drain.bookie)),
+        _requeue_after_seconds(cluster, seen, leaving, acting=bool(actions)) if busy else None,
+        later=tuple(step for drain in leaving if isinstance(drain.bookie, DrainingBookie) for step in later_steps(drain.bookie)),
         blockers=tuple(wait.sentence for wait in waits),
-        needs_ledgers=NeedsLedgers() in steps or _on_old_news(seen, actions) or (seen.scan is None and placement_check_due(cluster, seen)),
+        needs_ledgers=NeedsLedgers() in steps
+        or _from_cached_scan(seen, actions)
+        or (seen.scan is None and placement_check_due(cluster, seen)),
     )
 
 
-def _on_old_news(seen: BookKeeperObserved, actions: tuple[Action, ...]) -> bool:
+def _from_cached_scan(seen: BookKeeperObserved, actions: tuple[Action, ...]) -> bool:
     """What was kept of an earlier look at the ledgers is enough to wait by, and not to act on."""
     return bool(actions) and isinstance(seen.scan, LedgerScan) and seen.scan.age_seconds > 0
 
@@ -128,10 +130,10 @@ def _other_volumes(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     )
 
 
-def _look_again(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...], *, acting: bool) -> float:
+def _requeue_after_seconds(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...], *, acting: bool) -> float:
     """Reading all ledgers is nothing to do each few seconds; events bring the key back sooner."""
     if leaving:
-        return requeue.PENDING if acting else max(requeue.PENDING, pause(cluster, seen, leaving))
+        return requeue.PENDING if acting else max(requeue.PENDING, rescan_after_seconds(cluster, seen, leaving))
     return requeue.PENDING if seen.scan is None or acting else requeue.UNREAD
 
 
@@ -155,7 +157,7 @@ def _still_running(leaving: tuple[Drain, ...]) -> list[BookieIdentity]:
     return [
         BookieIdentity(drain.number, drain.bookie.bookie_id)
         for drain in leaving
-        if isinstance(drain.bookie, Leaving)
+        if isinstance(drain.bookie, DrainingBookie)
         and drain.bookie.claims
         and (isinstance(drain.step, Restart) or not (isinstance(drain.step, Stop) or drain.bookie.scaled_to_zero))
     ]
@@ -200,7 +202,7 @@ def _autorecovery(manifests: tuple[Json, ...], stack: Stack, rolled: Iterable[St
         return steps
     live = objects.get("Deployment", deployment["metadata"]["name"]) or {}
     runs = (live.get("status", {}).get("readyReplicas") or 0) >= deployment["spec"]["replicas"]
-    closed_by = "a bookie is being restarted" if _restarts(rolled) else others_trouble(stack, None)
+    closed_by = "a bookie is being restarted" if _restarts(rolled) else why_others_unhealthy(stack, None)
     if change.new or not runs or closed_by is None:
         return (*steps, change)
     name = deployment["metadata"]["name"]

@@ -32,7 +32,7 @@ def restart_order(
 
 @dataclass(frozen=True)
 class Stack:
-    """What must be undisturbed before a serving bookie is restarted. `numbers` are the bookies that run, or shall."""
+    """What must be free of disruptions before a serving bookie is restarted. `numbers` are the bookies that run, or shall."""
 
     cluster: BookKeeperCluster
     seen: BookKeeperObserved
@@ -58,11 +58,11 @@ def why_not_restart(identity: BookieIdentity, stack: Stack) -> str | None:
     """The reason, None when this bookie may be restarted: the rest of the stack serves, and every entry has its replicas."""
     if isinstance(stack.seen.store, MetadataStore) and not stack.seen.store.serving:
         return "not all ZooKeeper members serve"
-    own = _autorecovery(stack) or others_trouble(stack, identity.number) or _ledgers(stack) or _too_few(identity, stack)
-    return own or _disturbed(stack)
+    own = _autorecovery(stack) or why_others_unhealthy(stack, identity.number) or _ledgers(stack) or _too_few(identity, stack)
+    return own or _disruption(stack)
 
 
-def others_trouble(stack: Stack, but: int | None) -> str | None:
+def why_others_unhealthy(stack: Stack, but: int | None) -> str | None:
     """Which of the bookies, except number `but`, does not serve.
 
     One that is registered and not Ready serves, and yet something is wrong with it: it holds up whatever is Ready. It does not block a
@@ -119,6 +119,6 @@ def _too_few(identity: BookieIdentity, stack: Stack) -> str | None:
     )
 
 
-def _disturbed(stack: Stack) -> str | None:
+def _disruption(stack: Stack) -> str | None:
     """The rest of the stack. What lacks bookies waits for these, and can't be waited for by them."""
-    return stack.seen.disturbance if len(stack.metadata.writable) >= stack.largest_ensemble else None
+    return stack.seen.disruption if len(stack.metadata.writable) >= stack.largest_ensemble else None

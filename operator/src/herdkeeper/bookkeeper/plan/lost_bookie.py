@@ -43,10 +43,10 @@ def retire_all(
     steps = [retire(each, cluster, seen, metadata) for each in lost]
     waits = sorted((step for step in steps if isinstance(step, Wait)), key=lambda wait: not wait.reason.needs_person)
     told = (Wait(waits[0].reason, ". ".join(wait.message for wait in waits)),) if waits else ()
-    return (*(step for step in steps if not isinstance(step, Wait)), *told, *_copied_sooner(lost, cluster, seen, metadata))
+    return (*(step for step in steps if not isinstance(step, Wait)), *told, *_hasten_replication(lost, cluster, seen, metadata))
 
 
-def _copied_sooner(
+def _hasten_replication(
     lost: Sequence[LostBookie], cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata
 ) -> tuple[CloseLedger | StartBookieAudit, ...]:
     """Open ledgers are closed by their writers, then the auditor looks. Neither helps before there are bookies to write to, nor while one
@@ -83,14 +83,14 @@ def _audit_now(
 
 def retire(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
     """The one thing to do now for a lost bookie, or what it waits for."""
-    if waits := _why_not_yet(lost, cluster, metadata):
+    if waits := _why_not_retire(lost, cluster, metadata):
         return waits
     scan = seen.scan
     if scan is None:
         return NeedsLedgers()
     if isinstance(scan, Unknown):
         return Wait(Reason.UNREADABLE, f"whether a ledger still needs bookie {lost.number} is not known: {scan.why}")
-    if needed := _needed(lost, cluster, scan, metadata):
+    if needed := _why_needed(lost, cluster, scan, metadata):
         return needed
     if lost.kept:
         return Wait(
@@ -98,10 +98,10 @@ def retire(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserve
             f"bookie {lost.number} lost a disk ({lost.why}) and no ledger needs it: `kubectl delete pvc {' '.join(lost.kept)} "
             f"-n {cluster.metadata.namespace}` deletes the rest of it",
         )
-    return _take_away(lost, cluster, seen, metadata)
+    return _remove(lost, cluster, seen, metadata)
 
 
-def _why_not_yet(lost: LostBookie, cluster: BookKeeperCluster, metadata: LedgersMetadata) -> Wait | None:
+def _why_not_retire(lost: LostBookie, cluster: BookKeeperCluster, metadata: LedgersMetadata) -> Wait | None:
     """What can be told without looking at ledgers."""
     what = f"bookie {lost.number} lost a disk ({lost.why})"
     if lost.registered:
@@ -116,7 +116,7 @@ def _why_not_yet(lost: LostBookie, cluster: BookKeeperCluster, metadata: Ledgers
     return None
 
 
-def _needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, metadata: LedgersMetadata) -> Wait | None:
+def _why_needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, metadata: LedgersMetadata) -> Wait | None:
     """Why the identity can't go: ledgers name it."""
     named = [scan.naming[bookie_id] for bookie_id in lost.ids if bookie_id in scan.naming]
     closed, still_open = sum(found.closed for found in named), sum(found.not_closed for found in named)
@@ -144,7 +144,7 @@ def _delay(metadata: LedgersMetadata) -> str:
     return "unknown" if delay is None or delay.seconds is None else f"{delay.seconds} s"
 
 
-def _take_away(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
+def _remove(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
     """Pod, then cookies."""
     key = cluster.key
     named = BookKeeperNames(key)

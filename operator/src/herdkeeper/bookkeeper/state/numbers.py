@@ -28,7 +28,7 @@ class BookieNumbers:
     lost: tuple[LostBookie, ...] = ()
 
     @property
-    def living(self) -> tuple[int, ...]:
+    def existing(self) -> tuple[int, ...]:
         """All that exist."""
         return tuple(sorted((*self.staying, *self.leaving, *(lost.number for lost in self.lost))))
 
@@ -46,24 +46,24 @@ def bookie_numbers(cluster: BookKeeperCluster, objects: Objects, metadata: Ledge
     """
     named = cluster.names
     cookies = metadata.cookies if metadata is not None else frozenset()
-    living = _living(named, objects, cookies)
-    retired = {number for number in living if is_retired(named, objects, cookies, number)}
-    lost = _lost(cluster, [number for number in living if number not in retired], objects, metadata)
+    existing = _existing(named, objects, cookies)
+    retired = {number for number in existing if is_retired(named, objects, cookies, number)}
+    lost = _lost(cluster, [number for number in existing if number not in retired], objects, metadata)
     refused = retired | set(cluster.spec.drain) | {each.number for each in lost}
-    staying = [number for number in living if number not in refused][: cluster.spec.bookies]
-    leaving = (number for number in living if number not in staying and number not in {each.number for each in lost})
+    staying = [number for number in existing if number not in refused][: cluster.spec.bookies]
+    leaving = (number for number in existing if number not in staying and number not in {each.number for each in lost})
     # one that is still registered may still serve: it is replaced once its session has ended
     missing = cluster.spec.bookies - len(staying) - sum(bool(each.registered) for each in lost)
-    first = next_number(cluster, living)
+    first = next_number(cluster, existing)
     free = (number for number in range(first, first + cluster.spec.bookies + len(cluster.spec.drain)) if number not in cluster.spec.drain)
     new = [number for number, _ in zip(free, range(missing), strict=False)]
     return BookieNumbers(tuple(staying), tuple(leaving), tuple(new), lost)
 
 
-def next_number(cluster: BookKeeperCluster, living: tuple[int, ...]) -> int:
+def next_number(cluster: BookKeeperCluster, existing: tuple[int, ...]) -> int:
     """The next unused number."""
     remembered = cluster.status.next_bookie if cluster.status is not None else None
-    return max(remembered or 0, max(living, default=-1) + 1)
+    return max(remembered or 0, max(existing, default=-1) + 1)
 
 
 def scaled_to_zero(named: BookKeeperNames, objects: Objects, number: int) -> bool:
@@ -93,7 +93,7 @@ def _lost(cluster: BookKeeperCluster, numbers: Iterable[int], objects: Objects, 
     return tuple(lost for number in numbers if (lost := lost_bookie(cluster, number, objects, metadata)) is not None)
 
 
-def _living(named: BookKeeperNames, objects: Objects, cookies: frozenset[str]) -> tuple[int, ...]:
+def _existing(named: BookKeeperNames, objects: Objects, cookies: frozenset[str]) -> tuple[int, ...]:
     seen = [item["metadata"]["name"] for kind in ("StatefulSet", "PersistentVolumeClaim") for item in objects.of_kind(kind)]
     found = {named.number_of(name) for name in (*seen, *cookies)}
     return tuple(sorted(number for number in found if number is not None))

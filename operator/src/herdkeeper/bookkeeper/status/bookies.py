@@ -12,10 +12,10 @@ from herdkeeper.bookkeeper.drain.plan import Drain, drains
 from herdkeeper.bookkeeper.drain.procedure import (
     CloseLedgers,
     DeleteClaims,
+    DrainingBookie,
     JobState,
-    Leaving,
     MakeReadOnly,
-    Mark,
+    MarkDraining,
     Move,
     Record,
     RemoveTraces,
@@ -76,15 +76,15 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "placementCheck": placement_check(cluster, seen),
         "placementPolicy": policy_for(racks_of(cluster, seen.objects, seen.nodes)).value,
         # remembered as well: of the bookies with the highest numbers nothing is left to tell of them
-        "nextBookie": next_number(cluster, numbers.living) if metadata else (before.next_bookie if before else None),
+        "nextBookie": next_number(cluster, numbers.existing) if metadata else (before.next_bookie if before else None),
         "bookies": bookies or None,
     }
     states = {bookie["number"]: bookie["state"] for bookie in bookies}
-    hanging = nodes_reachable(seen.objects, map(named.pod, numbers.living), seen.nodes, _copied_meanwhile(cluster, metadata))
+    hanging = nodes_reachable(seen.objects, map(named.pod, numbers.existing), seen.nodes, _replication_of_lost(cluster, metadata))
     return Summary(_health(cluster, seen, numbers, serving, states), fields, {**_conditions(cluster), **hanging})
 
 
-def _copied_meanwhile(cluster: BookKeeperCluster, metadata: LedgersMetadata | None) -> str:
+def _replication_of_lost(cluster: BookKeeperCluster, metadata: LedgersMetadata | None) -> str:
     """What happens to the ledgers of bookies that are away."""
     delay = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds
     if metadata is None:
@@ -115,7 +115,7 @@ def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: Book
     leaving = {drain.number: drain for drain in drains(cluster, seen, metadata)} if metadata else {}
     racks = racks_of(cluster, seen.objects, seen.nodes)
     found = []
-    for number in numbers.living:
+    for number in numbers.existing:
         ids = sorted(bookie_ids(named, seen.objects, metadata.cookies if metadata else frozenset(), number))
         if ids:
             lost = next((each for each in numbers.lost if each.number == number), None)
@@ -140,7 +140,7 @@ def _lost(lost: LostBookie | None, seen: BookKeeperObserved) -> dict[str, Any]:
 def drain_fields(drain: Drain, seen: BookKeeperObserved, named: BookKeeperNames) -> dict[str, Any]:
     """Status of a bookie that leaves."""
     fields: dict[str, Any] = {"message": step_sentence(drain.step)}
-    if isinstance(drain.bookie, Leaving):
+    if isinstance(drain.bookie, DrainingBookie):
         shares = drain.bookie.shares
         left = sum(share.payload_bytes for share in shares)
         fields |= {"ledgers": len(shares), "openLedgers": sum(share.written for share in shares), "bytes": left}
@@ -154,7 +154,7 @@ def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
     match step:
         case Wait():
             return step.sentence
-        case Mark() | MakeReadOnly():
+        case MarkDraining() | MakeReadOnly():
             return "it becomes read-only"
         case Record(_, shares):
             return f"{len(shares)} ledgers are to be moved"
@@ -176,7 +176,7 @@ def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
             assert_never(step)
 
 
-def _seconds_left(bookie: Leaving, left: int, seen: BookKeeperObserved, named: BookKeeperNames) -> int | None:
+def _seconds_left(bookie: DrainingBookie, left: int, seen: BookKeeperObserved, named: BookKeeperNames) -> int | None:
     """From the running round: what it has moved since it began. None while nothing can be told."""
     running = next((begun for begun in bookie.rounds if begun.job is JobState.RUNNING), None)
     record = seen.objects.get("ConfigMap", named.drain_round(bookie.number, running.number)) if running else None

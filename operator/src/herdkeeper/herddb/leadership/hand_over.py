@@ -56,7 +56,7 @@ class HandOver:
 
 
 @dataclass(frozen=True)
-class Arrival:
+class PendingTakeOver:
     """A tablespace that `node` was given `seconds` ago and does not lead yet. Negative when ZooKeeper's clock is ahead."""
 
     tablespace: str
@@ -70,20 +70,20 @@ def serves_seconds(cluster: HerdDBCluster) -> float:
     return min(float(told), SERVES_SECONDS) if told.isdecimal() else SERVES_SECONDS
 
 
-def turn_of(tablespace: str) -> tuple[bool, str]:
+def turn_key(tablespace: str) -> tuple[bool, str]:
     """Sorts tablespaces into the order in which they are moved."""
     return tablespace == DEFAULT_TABLESPACE, tablespace
 
 
-def why_not_yet(leaving: Sequence[HandOver], arriving: Sequence[Arrival]) -> Mapping[str, str]:
+def why_waiting(leaving: Sequence[HandOver], pending: Sequence[PendingTakeOver]) -> Mapping[str, str]:
     """Tablespaces that wait for their turn, with the reason; all others are moved now.
 
     Each node gets one at a time, so several nodes may get one at the same time. The default tablespace waits for all nodes: what has
     users' rows goes first wherever it goes.
     """
-    awaited = {each.node: each.tablespace for each in arriving if abs(each.seconds) < PATIENCE_SECONDS}
+    awaited = {each.node: each.tablespace for each in pending if abs(each.seconds) < PATIENCE_SECONDS}
     waiting = {}
-    for each in sorted(leaving, key=lambda one: turn_of(one.tablespace)):
+    for each in sorted(leaving, key=lambda one: turn_key(one.tablespace)):
         first = next(iter(awaited), each.to) if each.tablespace == DEFAULT_TABLESPACE else each.to
         if first in awaited and not each.deadline.at_once:
             waiting[each.tablespace] = f"{first} does not lead {awaited[first]} yet"

@@ -97,7 +97,7 @@ def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) ->
         case KeptWhole(why):
             return withdraw(seen, uuid, why)
         case KeptFrom(base) if archive is not None and _published(tablespace, base):
-            return _tell(archive, seen, base, uuid)
+            return _order_expiry(archive, seen, base, uuid)
         case KeptFrom():
             return ()
 
@@ -152,7 +152,7 @@ def _published(tablespace: Tablespace, base: Base) -> bool:
     return window is not None and window.from_lsn is not None and (window.from_lsn.ledger_id, window.from_lsn.entry_id) == base.lsn
 
 
-def _tell(archive: LogArchive, seen: TablespaceObserved, base: Base, uuid: str) -> tuple[SetArchiveExpiry, ...]:
+def _order_expiry(archive: LogArchive, seen: TablespaceObserved, base: Base, uuid: str) -> tuple[SetArchiveExpiry, ...]:
     place, before = archive.destination.place, seen.archive.order
     manifest = base.manifest if base.place == place else ""
     order = ExpiryOrder(place, base.restart, manifest)

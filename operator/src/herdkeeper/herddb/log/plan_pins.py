@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from herdkeeper.api import Tablespace
-from herdkeeper.herddb.leadership.decision import why_not_passed
+from herdkeeper.herddb.leadership.decision import why_not_verified
 from herdkeeper.herddb.log.checkpoint_base import bases
 from herdkeeper.herddb.log.seen_archive import archived_at
 from herdkeeper.herddb.log.seen_pins import LogPin
@@ -87,7 +87,7 @@ def _held_twice(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> 
     """Up to where something else than the bookies and one disk holds the rows, and what. What is not known holds nothing."""
     record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
     views = [seen.nodes.get(node) for node in (record.replicas if record is not None else ())]
-    copies = [copy for view in views if isinstance(view, tuple) for copy in view if copy.uuid == uuid and why_not_passed(copy) is None]
+    copies = [copy for view in views if isinstance(view, tuple) for copy in view if copy.uuid == uuid and why_not_verified(copy) is None]
     disks = sorted((copy.checkpoint for copy in copies if copy.checkpoint is not None), reverse=True)
     if len(disks) > 1:
         yield disks[1], "two SQL nodes' disks hold everything before"

@@ -7,12 +7,12 @@ from typing import assert_never
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.herddb.build import build_herddb, build_herddb_secret, token_data, users_data
-from herdkeeper.herddb.leadership.next_look import SOON_SECONDS
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership, why_no_ledger_can_open
+from herdkeeper.herddb.leadership.requeue import SOON_SECONDS
 from herdkeeper.herddb.leadership.services import leader_services
-from herdkeeper.herddb.plan.restart import Relieve, leading, next_restart
+from herdkeeper.herddb.plan.restart import DemoteFirst, leading, next_restart
 from herdkeeper.herddb.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
-from herdkeeper.herddb.plan.users import bring_users
+from herdkeeper.herddb.plan.users import refresh_users
 from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token, users_file
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.nodes import mounted_secret
@@ -45,7 +45,7 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     else:
         plan = _plan_objects(cluster, seen, log, leaders, shrink)
     relieved = [{"node": node, "reason": why} for node, why in sorted({**plan.notes, **shrink.leave}.items())]
-    return replace(shrink.told(plan), shown=leaders.actions, notes={"relievedNodes": relieved} if relieved else {})
+    return replace(shrink.extended(plan), shown=leaders.actions, notes={"relievedNodes": relieved} if relieved else {})
 
 
 def _unmet(seen: HerdDBObserved) -> Plan | None:
@@ -72,11 +72,11 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     secret, secret_actions = _secret(cluster, seen, seen.credentials or _fresh(seen))
     actions += secret_actions
     # Behind all that is needed, and nothing waits for them: they make nothing possible, and may be forbidden.
-    hints = () if secret_actions else bring_users(cluster, seen)
+    hints = () if secret_actions else refresh_users(cluster, seen)
     *others, stateful_set = build_herddb(cluster, log, secret, shrink.nodes)
     actions += settle(others, seen.objects)
     pods = [named.pod(number) for number in range(shrink.nodes)]
-    gate = Gate(_why_not_disturb(seen))
+    gate = Gate(_why_not_disrupt(seen))
     step = roll(stateful_set, seen.objects, pods, gate)
     if isinstance(step, Wait):
         return Plan((*actions, *hints), step, requeue.PENDING)
@@ -93,12 +93,12 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
     named = cluster.names
     pods = [named.pod(number) for number in range(shrink.nodes)]
     hanging = unreachable(seen.objects, pods, seen.machines)
-    gate = Gate(_why_not_disturb(seen), hanging, leading(seen), moving(seen.objects, dict.fromkeys(pods, named.stateful_set), hanging))
+    gate = Gate(_why_not_disrupt(seen), hanging, leading(seen), moving(seen.objects, dict.fromkeys(pods, named.stateful_set), hanging))
     restart = next_restart(named.stateful_set, seen, pods, gate)
     match restart:
         case tuple():
-            return Plan(restart, look_again_seconds=requeue.SOON)
-        case Relieve(node):
+            return Plan(restart, requeue_after_seconds=requeue.SOON)
+        case DemoteFirst(node):
             wait = leaders.wait or Wait(Reason.RELIEVING, f"{node} is restarted with its new template once it leads nothing")
             return Plan((), wait, 1.0, notes={node: "it is restarted with its new template"})
         case Wait():
@@ -124,8 +124,8 @@ def _soon(seen: HerdDBObserved, pods: list[str]) -> float | None:
     return None if all(map(seen.objects.pod_ready, pods)) else requeue.PENDING
 
 
-def _why_not_disturb(seen: HerdDBObserved) -> str | None:
-    return seen.disturbance if is_ready_resource(seen.bookkeeper) else "its BookKeeperCluster is not Ready"
+def _why_not_disrupt(seen: HerdDBObserved) -> str | None:
+    return seen.disruption if is_ready_resource(seen.bookkeeper) else "its BookKeeperCluster is not Ready"
 
 
 def _secret(cluster: HerdDBCluster, seen: HerdDBObserved, administrator: UserCredentials) -> tuple[str, tuple[Action, ...]]:

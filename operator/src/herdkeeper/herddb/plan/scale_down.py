@@ -19,13 +19,13 @@ from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, TablespaceRe
 from herdkeeper.herddb.leadership.services import declaring
 from herdkeeper.herddb.state.cluster import HerdDBObserved
 from herdkeeper.herddb.state.nodes import number_of, present_nodes, running_nodes, staying_nodes
-from herdkeeper.herddb.tablespace.default import copy_on
+from herdkeeper.herddb.tablespace.default import replica_on
 from herdkeeper.herddb.tablespace.record import VersionedRecord
-from herdkeeper.herddb.tablespace.replicas import Copies, why_not_as_good
+from herdkeeper.herddb.tablespace.replicas import ReplicaState, why_not_caught_up
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, ForgetNode, Plan, Wait, deletions
 from herdkeeper.shared import names
-from herdkeeper.shared.left_alone import left_alone_by
+from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -43,14 +43,14 @@ class ScaleDown:
     wait: Wait | None = None
     later: tuple[str, ...] = ()
 
-    def told(self, plan: Plan) -> Plan:
+    def extended(self, plan: Plan) -> Plan:
         """The plan, with what it waits for and what is to come."""
         soon = requeue.SOON if self.wait is not None else None
         blockers = (self.wait.sentence,) if self.wait is not None else ()
         return replace(
             plan,
             wait=plan.wait or self.wait,
-            look_again_seconds=plan.look_again_seconds or soon,
+            requeue_after_seconds=plan.requeue_after_seconds or soon,
             later=(*plan.later, *self.later),
             blockers=(*plan.blockers, *blockers),
         )
@@ -74,7 +74,7 @@ def scale_down(cluster: HerdDBCluster, seen: HerdDBObserved) -> ScaleDown:
     stopping = [node for node in going if (number_of(cluster.names, node) or 0) >= running and seen.objects.get("Pod", node)]
     wait = Wait(Reason.POD_STOPPING, f"{' and '.join(stopping)} is stopping") if stopping else None
     step = ScaleDown(max(running if stopping else running - 1, needed), going, wait=wait, later=later)
-    return _vacate(cluster, seen, records, step) if needed > cluster.spec.replicas else step
+    return _move_off(cluster, seen, records, step) if needed > cluster.spec.replicas else step
 
 
 def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_address: str) -> tuple[Action, ...]:
@@ -161,12 +161,12 @@ def _unmovable(seen: HerdDBObserved, record: TablespaceRecord, going: tuple[str,
     tablespace, has = declaring(seen, record.name), f"{' and '.join(held)} has a copy"
     if tablespace is None:
         return f"no Tablespace declares {record.name}, of which {has}: declare it, or drop it"
-    if stops := left_alone_by(tablespace.metadata):
+    if stops := paused_by(tablespace.metadata):
         return f"the Tablespace {tablespace.metadata.name}, of which {has}, is paused: remove its annotation {stops}"
     return None
 
 
-def _vacate(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, VersionedRecord], step: ScaleDown) -> ScaleDown:
+def _move_off(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, VersionedRecord], step: ScaleDown) -> ScaleDown:
     """Copies are still on nodes that leave. Leaderships go when all of them can, so that none goes from one leaving node to another."""
     held = {name: found.record for name, found in sorted(records.items()) if any(node in step.leaving for node in _nodes(found.record))}
     shown = "; ".join(
@@ -180,8 +180,8 @@ def _vacate(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, 
 
 def _can_be_left(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord) -> bool:
     staying = staying_nodes(cluster)
-    copies = Copies(record, 1, frozenset(), {node: copy_on(seen, node, record.name) for node in _nodes(record)}, ())
-    return any(node in staying and why_not_as_good(copies, node) is None for node in record.replicas)
+    copies = ReplicaState(record, 1, frozenset(), {node: replica_on(seen, node, record.name) for node in _nodes(record)}, ())
+    return any(node in staying and why_not_caught_up(copies, node) is None for node in record.replicas)
 
 
 def _nodes(record: TablespaceRecord) -> set[str]:

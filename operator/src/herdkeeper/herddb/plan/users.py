@@ -16,7 +16,7 @@ from herdkeeper.shared.objects import Json, annotation
 from herdkeeper.shared.reason import Reason
 
 
-def bring_users(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[Annotate, ...]:
+def refresh_users(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[Annotate, ...]:
     """The pods of nodes that report other users than the Secret's, each once for each users file."""
     revision = revision_of(users_file(seen.objects, mounted_secret(cluster)))
     if revision is None:

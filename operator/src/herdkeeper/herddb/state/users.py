@@ -49,7 +49,7 @@ def users_of(
         (secret, _problem(f"spec.users[{position}].secretName is {secret}", secret, found.get(secret), accepted))
         for position, secret in enumerate(declared)
     )
-    told = tuple(_told(problem, staying.get(secret)) for secret, problem in problems if problem is not None)
+    told = tuple(_with_kept_user(problem, staying.get(secret)) for secret, problem in problems if problem is not None)
     return SqlUsers(_ordered(declared, accepted), told)
 
 
@@ -92,7 +92,7 @@ def _ordered(declared: list[str], accepted: Mapping[str, SqlUser]) -> tuple[SqlU
     return tuple(sorted(accepted.values(), key=lambda user: -1 if user.secret is None else declared.index(user.secret)))
 
 
-def _told(problem: Problem, staying: str | None) -> Problem:
+def _with_kept_user(problem: Problem, staying: str | None) -> Problem:
     if staying is None:
         return problem
     return Problem(problem.reason, f"{problem.why} ({staying} stays as it was)")

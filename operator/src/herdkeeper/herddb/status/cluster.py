@@ -13,9 +13,9 @@ from herdkeeper.herddb.status.users import users_in_force
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
-from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.objects import Json, Objects
+from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
@@ -33,7 +33,7 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
     conditions, users = users_in_force(cluster, seen)
     fields = {
         "nodes": len(present_nodes(cluster, seen.objects)),
-        "leavingNodes": [] if left_alone_by(cluster.metadata) else list(scale_down(cluster, seen).leaving),
+        "leavingNodes": [] if paused_by(cluster.metadata) else list(scale_down(cluster, seen).leaving),
         "readyNodes": len(ready),
         "herdRoot": named.herd_root,
         "sqlAddress": named.sql_address,

@@ -44,7 +44,7 @@ def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: f
             node = seen.system_leader
             if node is None or isinstance(seen.nodes.get(node, Unknown("")), Unknown):
                 return patiently(waited, what, "no SQL node answers")
-            return Plan((DropTablespace(seen.herddb.metadata.name, node, record.name),), look_again_seconds=requeue.NEXT_STEP)
+            return Plan((DropTablespace(seen.herddb.metadata.name, node, record.name),), requeue_after_seconds=requeue.NEXT_STEP)
         case Unknown(why):
             return patiently(waited, what, why)
         case VersionedRecord() | RecordAbsent():
@@ -60,7 +60,7 @@ def _let_go(tablespace: Tablespace, seen: TablespaceObserved, uuid: str | None, 
     why = "the Tablespace is deleted"
     steps: tuple[Action, ...] = () if uuid is None else (*unpin(seen, uuid, why), *withdraw(seen, uuid, why))
     if steps:
-        return Plan(steps, look_again_seconds=requeue.NEXT_STEP)
+        return Plan(steps, requeue_after_seconds=requeue.NEXT_STEP)
     return Plan((SetFinalizer(False, Reason.DATA_KEPT, "deletionPolicy is Retain: the tablespace stays, its log is released by age"),))
 
 
@@ -70,7 +70,7 @@ def _delete_log(seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
             return Plan((SetFinalizer(False, Reason.DATA_DELETED, "the tablespace is dropped and its log deleted"),))
         case True if seen.herddb is not None and seen.zookeeper_address is not None and seen.ledgers_root is not None:
             root = seen.herddb.names.herd_root
-            return Plan((DeleteLogs(seen.zookeeper_address, seen.ledgers_root, root, (uuid,)),), look_again_seconds=requeue.NEXT_STEP)
+            return Plan((DeleteLogs(seen.zookeeper_address, seen.ledgers_root, root, (uuid,)),), requeue_after_seconds=requeue.NEXT_STEP)
         case Unknown(why):
             return patiently(waited, "the log of the dropped tablespace", why)
         case _:

@@ -55,7 +55,7 @@ class KnownCheck:
         return self.after, self.started_at, self.node
 
 
-def copy_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTablespace | Unknown | None:
+def replica_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTablespace | Unknown | None:
     """What a node says of the tablespace; None when it says nothing of it."""
     view = nodes.get(node, Unknown(f"{node} is not Ready"))
     if isinstance(view, Unknown):
@@ -116,17 +116,17 @@ def remembered_times(tablespace: Tablespace) -> FullCheckTimes | None:
     return times if times is not None and timing is not None and times.declared == declared_times(timing) else None
 
 
-def untold_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
+def unrecorded_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
     """A check that a node reports and the status does not have yet."""
-    told, before = told_check(nodes, record), remembered_check(tablespace)
+    told, before = reported_check(nodes, record), remembered_check(tablespace)
     return told if told is not None and (before is None or told.identity > before.identity) else None
 
 
-def told_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
+def reported_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
     """The newest check that a replica's node reports; it may not lead any more."""
-    copies = {node: copy_of(nodes, node, record) for node in (record.leader, *record.replicas)}
+    copies = {node: replica_of(nodes, node, record) for node in (record.leader, *record.replicas)}
     told = [
-        _told(node, copy.full_check)
+        _reported(node, copy.full_check)
         for node, copy in copies.items()
         if isinstance(copy, NodeTablespace) and isinstance(copy.full_check, FullCheck)
     ]
@@ -140,7 +140,7 @@ def runs(check: KnownCheck | None) -> bool:
 
 def newest_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
     """What is known of the last check, out of the status and what nodes tell, with each follower's verdict as far as it is known."""
-    before, told = remembered_check(tablespace), told_check(nodes, record)
+    before, told = remembered_check(tablespace), reported_check(nodes, record)
     if told is not None and (before is None or told.identity > before.identity):
         check = told
     elif told is not None and before is not None and told.identity == before.identity:
@@ -151,18 +151,18 @@ def newest_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRec
         return None
     followers = [CheckedReplica(node=node, verdict="NotAnswered") for node in sorted(record.replicas) if node != check.node]
     replicas = check.replicas if check.replicas is not None else tuple(followers)
-    return replace(check, replicas=tuple(_answered(check, known, copy_of(nodes, known.node, record)) for known in replicas))
+    return replace(check, replicas=tuple(_answered(check, known, replica_of(nodes, known.node, record)) for known in replicas))
 
 
 def waits_for_follower(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord) -> bool:
     """Whether a follower that answers has yet to come to where the check ended."""
-    copies = [copy_of(nodes, replica.node, record) for replica in check.replicas or () if replica.verdict == "NotAnswered"]
+    copies = [replica_of(nodes, replica.node, record) for replica in check.replicas or () if replica.verdict == "NotAnswered"]
     return any(
         isinstance(copy, NodeTablespace) and copy.lsn is not None and check.until is not None and copy.lsn < check.until for copy in copies
     )
 
 
-def _told(node: str, check: FullCheck) -> KnownCheck:
+def _reported(node: str, check: FullCheck) -> KnownCheck:
     return KnownCheck(
         node,
         _moment(check.started_millis),
@@ -182,7 +182,7 @@ def _perhaps_lost(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord)
     that was replaced tells how far it came when it is back, if ever."""
     if not runs(check):
         return check
-    if isinstance(copy_of(nodes, check.node, record), Unknown):
+    if isinstance(replica_of(nodes, check.node, record), Unknown):
         return check if check.node == record.leader else replace(check, error=f"{check.node} can't be asked, and does not lead any more")
     return replace(check, error=f"{check.node} no longer knows the check: its process ended before the check did")
 

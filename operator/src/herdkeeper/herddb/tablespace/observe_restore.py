@@ -8,8 +8,8 @@ from typing import Any
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.job import Destination
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import JOBS
-from herdkeeper.clients.world import World
 from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
@@ -30,23 +30,23 @@ _ROWS = f"SELECT `step`, `loaded`, `detail` FROM `{RESTORE_TABLE}` WHERE `step` 
 _LOADED = f"SELECT SUM(`loaded`) AS `total` FROM `{RESTORE_TABLE}`"  # noqa: S608
 
 
-def see_restore(tablespace: Tablespace, seen: TablespaceObserved, world: World) -> TablespaceObserved:
+def observe_restore(tablespace: Tablespace, seen: TablespaceObserved, reader: ClusterReader) -> TablespaceObserved:
     """What was seen of a tablespace, and of its restore besides."""
     if not tablespace.is_restoring:
         return seen
     key = tablespace.key
     reference = tablespace.spec.bootstrap.checkpoint if tablespace.spec.bootstrap is not None else None
-    checkpoint = world.kubernetes.readable(Checkpoint, ObjectKey(key.namespace, reference.name)) if reference is not None else None
-    objects = Objects({**seen.objects.items, **world.kubernetes.owned(tablespace.KIND, key, JOBS).items})
+    checkpoint = reader.kubernetes.readable(Checkpoint, ObjectKey(key.namespace, reference.name)) if reference is not None else None
+    objects = Objects({**seen.objects.items, **reader.kubernetes.owned(tablespace.KIND, key, JOBS).items})
     runs = objects.get("Job", names.job_name(key, names.RESTORE_COMPONENT)) is not None
     progress = _progress(seen) if runs else None
     bootstrap = tablespace.spec.bootstrap
     makes_one = bootstrap is not None and bootstrap.target is not None
     field, source = _source(tablespace, checkpoint)
-    unusable = observe_destination(source, field, world, namespace=key.namespace, writes=makes_one)
+    unusable = observe_destination(source, field, reader, namespace=key.namespace, writes=makes_one)
     if bootstrap is not None and unusable is None:
-        unusable = observe_destination(bootstrap.archive, "spec.bootstrap.archive.", world, namespace=key.namespace, writes=False)
-    work = observe_work(key.namespace, world) if makes_one and not runs else ()
+        unusable = observe_destination(bootstrap.archive, "spec.bootstrap.archive.", reader, namespace=key.namespace, writes=False)
+    work = observe_work(key.namespace, reader) if makes_one and not runs else ()
     return replace(seen, objects=objects, checkpoint=checkpoint, progress=progress, store_unusable=unusable, work=work)
 
 

@@ -103,7 +103,7 @@ def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | 
         return Plan((), files, requeue.PENDING)
     if seen.store_unusable is not None:
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
-    return None if tablespace.restore is not None else Plan(look_again_seconds=requeue.NOTED)  # the status comes first, see above
+    return None if tablespace.restore is not None else Plan(requeue_after_seconds=requeue.NOTED)  # the status comes first, see above
 
 
 def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None:
@@ -121,7 +121,7 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
     """Make the Job, unless it is there. Asked for once the tablespace's leader leads."""
     key = tablespace.key
     if seen.objects.get("Job", names.job_name(key, names.RESTORE_COMPONENT)) is not None:
-        return Plan(look_again_seconds=PROGRESS_SECONDS)
+        return Plan(requeue_after_seconds=PROGRESS_SECONDS)
     files = files_of(tablespace, seen)
     if isinstance(files, Wait):
         return Plan((), files, requeue.PENDING)
@@ -145,7 +145,7 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
         Login(secret, tls.secret_name if tls else None),
         _archive(tablespace, seen),
     )
-    return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), look_again_seconds=PROGRESS_SECONDS)
+    return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), requeue_after_seconds=PROGRESS_SECONDS)
 
 
 def _archive(tablespace: Tablespace, seen: TablespaceObserved) -> ArchiveSource | None:

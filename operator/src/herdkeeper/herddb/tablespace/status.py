@@ -13,7 +13,7 @@ from herdkeeper.herddb.log.status_released import log_released
 from herdkeeper.herddb.log.status_streams import stream_fields
 from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.tablespace.full_check import newest_check
-from herdkeeper.herddb.tablespace.plan import own_copy
+from herdkeeper.herddb.tablespace.plan import own_replica
 from herdkeeper.herddb.tablespace.plan_restore import refuse_existing
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
@@ -63,7 +63,7 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
     health = _health(tablespace, record, copies, len(settled))
     check = newest_check(tablespace, seen.nodes, record)
     verified = replicas_verified(tablespace, record, _about_present_nodes(verdicts, record, seen), check)
-    released = log_released(own_copy(seen, record.leader, record.name))
+    released = log_released(own_replica(seen, record.leader, record.name))
     in_time = log_used_in_time(seen.standings)
     conditions = {REPLICAS_VERIFIED: verified, **released, **in_time, **log_archived(tablespace, seen)}
     conditions |= log_replayable(record.name, record.uuid, seen.nodes)
@@ -109,7 +109,7 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, 
 
 
 def _copy(seen: TablespaceObserved, node: str, name: str) -> dict[str, Any]:
-    found = own_copy(seen, node, name)
+    found = own_replica(seen, node, name)
     if found is None:
         return {"node": node, "role": "unknown", "ready": False, "trouble": "the node does not hold it yet"}
     if isinstance(found, Unknown):

@@ -8,7 +8,7 @@ from typing import Any
 from herdkeeper.api import Tablespace
 from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes
 from herdkeeper.herddb.tablespace.full_check import declared_times, full_check_status, newest_check, remembered_times, timing_of
-from herdkeeper.herddb.tablespace.plan_full_check import Begun, Held, decide_check
+from herdkeeper.herddb.tablespace.plan_full_check import DeferredCheck, StartedCheck, decide_check
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.due import Missed, timetable_of
@@ -49,9 +49,9 @@ def _times(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] |
     times = FullCheckTimes(
         declared=before.declared,
         since=before.since,
-        last_schedule_time=text_of(decision.due) if isinstance(decision, Begun) else before.last_schedule_time,
+        last_schedule_time=text_of(decision.due) if isinstance(decision, StartedCheck) else before.last_schedule_time,
         next_schedule_time=text_of(following) if following is not None else None,
-        waits_for=decision.why if isinstance(decision, Held) else None,
+        waits_for=decision.why if isinstance(decision, DeferredCheck) else None,
         last_missed_time=text_of(decision.due) if isinstance(decision, Missed) else before.last_missed_time,
         last_missed_why=decision.why if isinstance(decision, Missed) else before.last_missed_why,
     )

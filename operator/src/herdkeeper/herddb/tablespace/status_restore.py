@@ -11,7 +11,7 @@ from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserv
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary, SummaryError
 from herdkeeper.shared import names
-from herdkeeper.shared.left_alone import left_alone_by
+from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import root_of
 from herdkeeper.spark.run import Run, observe_run
@@ -93,17 +93,17 @@ def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
 
 def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, RestoreSummary | None]:
     run = observe_run(seen.objects, _job(tablespace))
-    if run.said is None:
+    if run.termination_message is None:
         return run, None
     try:
-        return run, RestoreSummary.from_json(run.said)
+        return run, RestoreSummary.from_json(run.termination_message)
     except SummaryError:
         return run, None
 
 
 def _is_due(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
     """Whether the tablespace is created next: not while nothing is changed, there is another one, or the checkpoint is not known."""
-    if left_alone_by(tablespace.metadata):
+    if paused_by(tablespace.metadata):
         return False
     begun = isinstance(seen.record, RecordAbsent) or tablespace.mark is not None
     return begun and isinstance(files_of(tablespace, seen), RestoreFiles)

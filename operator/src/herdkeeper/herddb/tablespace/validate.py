@@ -16,7 +16,7 @@ from herdkeeper.planning.refusal import (
     timetable_refusals,
 )
 from herdkeeper.shared import names
-from herdkeeper.shared.told_nodes import told_nodes
+from herdkeeper.shared.known_nodes import known_nodes
 
 _SQL_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -65,7 +65,7 @@ def _older(one: ObjectMeta, other: ObjectMeta) -> bool:
 
 def _replicas_beyond_nodes(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:
     """Nodes that leave count: it is the HerdDBCluster that waits then, and a tablespace that serves is not refused."""
-    if herddb is not None and tablespace.spec.replicas > (nodes := len(told_nodes(herddb))):
+    if herddb is not None and tablespace.spec.replicas > (nodes := len(known_nodes(herddb))):
         yield Refusal(
             "spec.replicas",
             str(tablespace.spec.replicas),
@@ -80,7 +80,7 @@ def _preferred_leader_refusals(tablespace: Tablespace, herddb: HerdDBCluster | N
         yield Refusal("spec.failback", failback, "no leader is preferred", "set spec.preferredLeader, or failback: Never")
     if preferred is None or herddb is None:
         return
-    nodes = told_nodes(herddb)
+    nodes = known_nodes(herddb)
     if preferred not in nodes:
         yield Refusal(
             "spec.preferredLeader",

@@ -21,8 +21,8 @@ from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Create, Delete, Plan, soonest
 from herdkeeper.planning.due import newest_time, seconds_to_next
 from herdkeeper.shared import names
-from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.objects import job_ended
+from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
@@ -61,7 +61,7 @@ def plan_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: ScheduleObser
     if isinstance(seen.runs, Unknown):
         return runs
     drills = plan_drill(schedule, seen, spark_image)
-    return Plan((*runs.actions, *drills.actions), runs.wait, soonest(runs.look_again_seconds, drills.look_again_seconds))
+    return Plan((*runs.actions, *drills.actions), runs.wait, soonest(runs.requeue_after_seconds, drills.requeue_after_seconds))
 
 
 def plan_drill(schedule: ScheduledCheckpoint, seen: ScheduleObserved, spark_image: str) -> Plan:
@@ -69,8 +69,8 @@ def plan_drill(schedule: ScheduledCheckpoint, seen: ScheduleObserved, spark_imag
     drill = running_drill(schedule)
     left = _left_over(schedule, seen, drill)
     if drill is None:
-        return Plan(left, look_again_seconds=_until_the_next(schedule, seen))
-    return Plan((*left, *_go_on(schedule, seen, drill, spark_image)), look_again_seconds=requeue.UNREAD)
+        return Plan(left, requeue_after_seconds=_until_the_next(schedule, seen))
+    return Plan((*left, *_go_on(schedule, seen, drill, spark_image)), requeue_after_seconds=requeue.UNREAD)
 
 
 def running_drill(schedule: ScheduledCheckpoint) -> DrillStatus | None:
@@ -91,7 +91,7 @@ def due_drill(schedule: ScheduledCheckpoint, now: datetime.datetime) -> datetime
     """The newest time for which no drill was begun yet; None when there is none, or nothing shall be begun."""
     status, drill = schedule.status, schedule.spec.drill
     since = moment_of(status.drills_since) if status is not None else None
-    if drill is None or since is None or schedule.spec.suspend or left_alone_by(schedule.metadata) is not None:
+    if drill is None or since is None or schedule.spec.suspend or paused_by(schedule.metadata) is not None:
         return None
     last = status.last_drill if status is not None else None
     if last is not None and last.outcome == "Running":

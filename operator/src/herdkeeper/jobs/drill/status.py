@@ -183,7 +183,7 @@ def _of_the_moment(before: Fields, seen: ScheduleObserved, checkpoint: Checkpoin
 def _of_the_job(before: Fields, seen: ScheduleObserved, run: Run, checkpoint: Checkpoint | None) -> Fields:
     lsn = checkpoint.status.lsn if checkpoint is not None and checkpoint.status is not None else None
     known = {**before, "lsn": lsn.model_dump(by_alias=True) if lsn is not None else before.get("lsn")}
-    said = _said(run)
+    said = _result_of(run)
     match run.phase:
         case "Pending" | "Running":
             return {**known, "message": run.message}
@@ -208,9 +208,9 @@ def _failed(before: Fields, why: str, seen: ScheduleObserved) -> Fields:
     return {**before, "outcome": "Failed", "message": why[:1000], "completedAt": text_of(seen.now)}
 
 
-def _said(run: Run) -> RestoreSummary | None:
+def _result_of(run: Run) -> RestoreSummary | None:
     try:
-        return RestoreSummary.from_json(run.said) if run.said is not None else None
+        return RestoreSummary.from_json(run.termination_message) if run.termination_message is not None else None
     except SummaryError:
         return None
 

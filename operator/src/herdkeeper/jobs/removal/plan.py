@@ -18,7 +18,7 @@ from herdkeeper.planning.actions import Delete, Plan, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Json, driver_said, job_ended
+from herdkeeper.shared.objects import Json, job_ended, termination_message_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import build_removal
@@ -62,7 +62,7 @@ def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
     name = job["metadata"]["name"]
     if not any(reference["uid"] == checkpoint.metadata.uid for reference in job["metadata"].get("ownerReferences") or []):
         return Plan.waiting(Reason.DELETING, f"the Job {name} is of an earlier Checkpoint of this name, and about to go", requeue.SOON)
-    said = driver_said(seen.objects, name)
+    said = termination_message_of(seen.objects, name)
     match job_ended(job):
         case "Complete":
             return _let_go(Reason.DATA_DELETED, said or "its files are being removed (deletionPolicy: Delete)")

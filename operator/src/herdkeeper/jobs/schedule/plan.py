@@ -17,7 +17,7 @@ from herdkeeper.jobs.schedule.retention import expired_runs
 from herdkeeper.jobs.schedule.state import Run, ScheduleObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, AnswerRequest, Create, Delete, Plan, Request, Wait, soonest
-from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, look_again, pending_time, seconds_to_next
+from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_time, requeue_after_seconds, seconds_to_next
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of
@@ -47,7 +47,7 @@ def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, see
         *(Delete(API_VERSION, kind.KIND, run.name, run.uid, Reason.RUN_EXPIRED) for run in expired),
     )
     wait = Wait(Reason.SUSPENDED, "spec.suspend is true: nothing is started by the schedule") if schedule.spec.suspend else None
-    again = look_again(None, seconds_to_next(schedule.spec, seen.now), acts=bool(actions))
+    again = requeue_after_seconds(None, seconds_to_next(schedule.spec, seen.now), acts=bool(actions))
     if isinstance(needed, Unknown):
         wait = Wait(Reason.UNREADABLE, f"{needed.why}; nothing is deleted until then")
         again = soonest(again, requeue.UNREAD)

@@ -1,8 +1,8 @@
 """Reads what was not good once more, against fresh metadata, and says what counts in the end.
 
-A ledger that is gone is no finding; one that changed is judged by its new metadata. What the first look saw good on the bookie that still
+A ledger that is gone is no finding; one that changed is judged by its new metadata. What the first pass saw good on the bookie that still
 holds it stays good, and each copy counts once, whoever of the two looks read it. Copies that are good by themselves and don't agree are
-compared by a third look (audit/third_look.py).
+compared by a third pass (audit/third_pass.py).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from herdkeeper.codecs.bookkeeper.striping import EntryRange
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added, copies_by_state
+from herdkeeper_jobs.audit.copy_reader import CopyReader
 from herdkeeper_jobs.audit.evaluate import findings_of_ledger
-from herdkeeper_jobs.audit.look import Look
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.audit.schema import holdings_by_ledger
 from herdkeeper_jobs.audit.shares import CopiesLostError
-from herdkeeper_jobs.audit.third_look import third_look
+from herdkeeper_jobs.audit.third_pass import third_pass
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 from herdkeeper_jobs.copies.holding import CopyState, Holding
 from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted, sampled
@@ -34,7 +34,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class SecondLook:
+class SecondPass:
     """What became of the ledgers with suspects."""
 
     ledgers: Mapping[int, AuditedLedger | None] = field(default_factory=dict)
@@ -44,16 +44,16 @@ class SecondLook:
     """By bookie: their copies, and the bytes that were read again."""
 
 
-def second_look(
-    catalog: LedgerCatalog, before: Mapping[int, AuditedLedger], suspects: pa.Table, how: tuple[AuditRequest, Look]
-) -> SecondLook:
-    """`suspects`: all holdings of the ledgers in which the first look saw a copy that is not good. Raises CopiesLostError."""
+def second_pass(
+    catalog: LedgerCatalog, before: Mapping[int, AuditedLedger], suspects: pa.Table, how: tuple[AuditRequest, CopyReader]
+) -> SecondPass:
+    """`suspects`: all holdings of the ledgers in which the first pass saw a copy that is not good. Raises CopiesLostError."""
     request, look = how
     first = holdings_by_ledger(suspects)
     if not first:
-        return SecondLook()
+        return SecondPass()
     suspected = {holding.bookie_id for own in first.values() for holding in own if holding.state.is_suspect}
-    _log.info("second look", ledgers=len(first), bookies=sorted(suspected))
+    _log.info("second pass", ledgers=len(first), bookies=sorted(suspected))
     now = read_again(catalog, {ledger_id: before[ledger_id] for ledger_id in first})
     there = {ledger_id: ledger for ledger_id, ledger in now.items() if ledger is not None}
     checks = [check for ledger_id, ledger in there.items() for check in _checks_again(ledger, first[ledger_id], request)]
@@ -61,7 +61,7 @@ def second_look(
     again = holdings_by_ledger(look.at(checks, addresses))
     _refuse_losses(checks, again)
     seen = {ledger_id: (ledger, [*_good(first[ledger_id]), *again.get(ledger_id, [])]) for ledger_id, ledger in there.items()}
-    third = third_look(seen, request.depth, look, addresses)
+    third = third_pass(seen, request.depth, look, addresses)
     findings = list(third.findings)
     tallies = dict(third.tallies)
     for ledger_id, ledger in there.items():
@@ -69,7 +69,7 @@ def second_look(
         untrusted = _not_bad_already(third.untrusted.get(ledger_id, ()), own)
         findings.extend(findings_of_ledger(ledger.metadata, [*own, *untrusted]))
         tallies = added(tallies, _tallies(ledger, (first[ledger_id], own, untrusted), request))
-    return SecondLook(now, tuple(findings), tallies)
+    return SecondPass(now, tuple(findings), tallies)
 
 
 def read_again(catalog: LedgerCatalog, before: Mapping[int, AuditedLedger]) -> dict[int, AuditedLedger | None]:
@@ -122,7 +122,7 @@ def _good(holdings: Iterable[Holding]) -> list[Holding]:
 
 
 def _not_bad_already(untrusted: Sequence[Holding], again: Iterable[Holding]) -> list[Holding]:
-    """Without copies that the second look has seen as bad, so that each counts once."""
+    """Without copies that the second pass has seen as bad, so that each counts once."""
     bad = _by_place(holding for holding in again if holding.state.is_suspect and not holding.state.is_intact)
     places = (bad.get((each.segment, each.position, each.bookie_id), ()) for each in untrusted)
     return [

@@ -16,7 +16,7 @@ TaskRunner = Callable[[Sequence[AuditTask]], pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CopyReader:
     """How copies are looked at."""
 
     budget: AuditBudget

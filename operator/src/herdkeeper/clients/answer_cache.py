@@ -10,15 +10,15 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedAnswer:
     """A question, its answer, and how many seconds ago it was found."""
 
-    question: Any
+    request: Any
     answer: Any
     age_seconds: float
 
 
-class KeptAnswers:
+class AnswerCache:
     """The last answer of each place. Any thread may use it."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -26,18 +26,18 @@ class KeptAnswers:
         self._kept: dict[str, tuple[float, Any, Any]] = {}
         self._lock = threading.Lock()
 
-    def keep(self, place: str, question: Any, answer: Any) -> None:
+    def keep(self, place: str, request: Any, answer: Any) -> None:
         """Replaces the cached answer of this place."""
         with self._lock:
-            self._kept[place] = (self._now(), question, answer)
+            self._kept[place] = (self._now(), request, answer)
 
     def forget(self, place: str) -> None:
         """Removes the answer of this place."""
         with self._lock:
             self._kept.pop(place, None)
 
-    def of(self, place: str) -> Kept | None:
+    def of(self, place: str) -> CachedAnswer | None:
         """The cached answer of a place."""
         with self._lock:
             found = self._kept.get(place)
-        return None if found is None else Kept(found[1], found[2], self._now() - found[0])
+        return None if found is None else CachedAnswer(found[1], found[2], self._now() - found[0])

@@ -17,7 +17,7 @@ from herdkeeper_jobs.wal.lsn import Lsn
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveAlone:
+class ArchiveOnlyLog:
     """In place of the log itself, which has nothing: all there is of it is in `folder`, the tablespace's folder where it is archived."""
 
     folder: StoredPath
@@ -52,9 +52,9 @@ class ArchiveAlone:
         return f"the log of tablespace {self.name!r} no longer exists, only its archive: nothing can be read from it {what}"
 
 
-def archive_alone(folder: StoredPath, identity: Identity) -> WholeLog:
+def archive_only_log(folder: StoredPath, identity: Identity) -> WholeLog:
     """The log as its archive has it."""
-    return WholeLog(ArchiveAlone(folder, identity), folder, identity)
+    return WholeLog(ArchiveOnlyLog(folder, identity), folder, identity)
 
 
 def identity_of_archive(folder: StoredPath) -> Identity | None:

@@ -8,7 +8,7 @@ ON_DELETE = "OnDelete"
 """The update strategy under which nothing happens to a pod before the operator deletes it."""
 
 
-def why_disturbed(objects: Objects) -> str | None:
+def why_disrupted(objects: Objects) -> str | None:
     """Which server of one resource does not serve, or is about to be restarted; None when all serve and stay. Pods that nobody wants any
     more don't count."""
     for item in objects.of_kind("StatefulSet"):

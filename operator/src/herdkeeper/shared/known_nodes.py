@@ -5,7 +5,7 @@ from __future__ import annotations
 from herdkeeper.api import HerdDBCluster
 
 
-def told_nodes(cluster: HerdDBCluster) -> tuple[str, ...]:
+def known_nodes(cluster: HerdDBCluster) -> tuple[str, ...]:
     """The nodes that are declared, and those above that are still there, by number."""
     named = cluster.names
     there = (cluster.status.nodes or 0) if cluster.status is not None else 0

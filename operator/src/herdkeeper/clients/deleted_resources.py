@@ -15,14 +15,14 @@ from herdkeeper.shared.objects import Json
 
 
 @dataclass(frozen=True)
-class Departure:
+class DeletedResource:
     """The resource as it was last, and for how many seconds it has been gone."""
 
     document: Json
     seconds: float
 
 
-class Departed:
+class DeletedResources:
     """By the key of the resource. Any thread may use it."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -35,11 +35,11 @@ class Departed:
         with self._lock:
             self._found[key] = (self._now(), document)
 
-    def get(self, key: Hashable) -> Departure | None:
+    def get(self, key: Hashable) -> DeletedResource | None:
         """The deleted resource; None when there is none."""
         with self._lock:
             found = self._found.get(key)
-        return None if found is None else Departure(found[1], self._now() - found[0])
+        return None if found is None else DeletedResource(found[1], self._now() - found[0])
 
     def forget(self, key: Hashable) -> None:
         """Its data is deleted, or another resource has the name now and owns the data."""

@@ -22,14 +22,14 @@ from herdkeeper.shared.unknown import Unknown
 
 SOON_SECONDS = 1.0
 LEAST_SECONDS = 0.05
-TOLD_SECONDS = 0.25
+REPORT_SECONDS = 0.25
 """What a node tells of itself gets older between two of its lines, a second apart: to look more often would find the same."""
 OFTEN_SECONDS, CONFIRMED_SECONDS = 0.5, 2.0
 """How often, and for how long, it is looked whether ZooKeeper confirms a silence that has lasted long enough: heartbeats come once a
 second, and those of a busy node later than that."""
 
 
-def next_look(seen: Situation, decision: Decision) -> float | None:
+def requeue_after_seconds(seen: Situation, decision: Decision) -> float | None:
     """Seconds until the next decision without an event; None when there is nothing to wait for."""
     match decision:
         case Keep(settled=True) | Refused():
@@ -37,11 +37,11 @@ def next_look(seen: Situation, decision: Decision) -> float | None:
         case Move():
             return SOON_SECONDS
         case Keep() | Blocked():
-            moments = (*_measured(seen), *(max(TOLD_SECONDS, each) for each in _told(seen) if each > 0))
+            moments = (*_by_own_clock(seen), *(max(REPORT_SECONDS, each) for each in _by_leaders_report(seen) if each > 0))
             return _paced(min((each for each in moments if each > 0), default=SOON_SECONDS))
 
 
-def _measured(seen: Situation) -> Iterator[float]:
+def _by_own_clock(seen: Situation) -> Iterator[float]:
     """The seconds until a silence, and a pause, is over."""
     leader = seen.nodes.get(seen.record.leader)
     if leader is not None and leader.silent_seconds is not None and isinstance(leader.copy, Unknown):
@@ -51,7 +51,7 @@ def _measured(seen: Situation) -> Iterator[float]:
         yield from (pause - (seen.now - seen.changed_at) for pause in (PAUSE_SECONDS, STORAGE_PAUSE_SECONDS))
 
 
-def _told(seen: Situation) -> Iterator[float]:
+def _by_leaders_report(seen: Situation) -> Iterator[float]:
     """The same of what the leader says of its own connections."""
     leader = seen.nodes.get(seen.record.leader)
     if leader is None or leader.report is None:

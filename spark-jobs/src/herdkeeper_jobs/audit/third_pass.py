@@ -1,6 +1,6 @@
 """Where copies that are good, each by itself, don't agree: reads these segments once more, and the entries of blocks in doubt one by one.
 
-It is hardly ever needed. So the first look keeps little, a sum for each share, and the price is paid here: all copies of a segment in doubt
+It is hardly ever needed. So the first pass keeps little, a sum for each share, and the price is paid here: all copies of a segment in doubt
 are read again, and those of single blocks once more.
 """
 
@@ -17,7 +17,7 @@ from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added
 from herdkeeper_jobs.audit.comparison import blocks_in_doubt, contradicted, findings_of_lengths, segments_in_doubt
-from herdkeeper_jobs.audit.look import Look
+from herdkeeper_jobs.audit.copy_reader import CopyReader
 from herdkeeper_jobs.audit.schema import holdings_by_ledger
 from herdkeeper_jobs.audit.shares import CopiesLostError
 from herdkeeper_jobs.copies.holding import Holding
@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class ThirdLook:
+class ThirdPass:
     """What became of the ledgers whose copies did not agree, or could not be compared."""
 
     untrusted: Mapping[int, Sequence[Holding]] = field(default_factory=dict)
@@ -43,9 +43,9 @@ class ThirdLook:
     """By bookie: the bytes that were read again, and nothing else."""
 
 
-def third_look(
-    seen: Mapping[int, tuple[AuditedLedger, Sequence[Holding]]], depth: AuditDepth, look: Look, addresses: Mapping[str, BookieAddress]
-) -> ThirdLook:
+def third_pass(
+    seen: Mapping[int, tuple[AuditedLedger, Sequence[Holding]]], depth: AuditDepth, look: CopyReader, addresses: Mapping[str, BookieAddress]
+) -> ThirdPass:
     """`seen`: ledgers as they are now, with all holdings of both looks before. Raises CopiesLostError."""
     partly_read = depth is AuditDepth.DEEP
     doubted = {ledger_id: segments_in_doubt(ledger, holdings, partly_read) for ledger_id, (ledger, holdings) in seen.items()}
@@ -57,12 +57,12 @@ def third_look(
         if check.segment in segments
     ]
     if not checks:
-        return ThirdLook()
-    _log.info("third look", ledgers=sum(1 for segments in doubted.values() if segments), copies=sum(check.copies for check in checks))
-    in_blocks = _looked(checks, look, addresses)
+        return ThirdPass()
+    _log.info("third pass", ledgers=sum(1 for segments in doubted.values() if segments), copies=sum(check.copies for check in checks))
+    in_blocks = _read_copies(checks, look, addresses)
     blocks = {ledger_id: blocks_in_doubt(seen[ledger_id][0], own, BLOCK) for ledger_id, own in in_blocks.items()}
     narrowed = _first_of(blocks, _MOST_BLOCKS)
-    single = _looked([part for check in checks for part in _parts(check, narrowed.get(check.ledger_id, ()))], look, addresses)
+    single = _read_copies([part for check in checks for part in _parts(check, narrowed.get(check.ledger_id, ()))], look, addresses)
     untrusted: dict[int, list[Holding]] = {}
     findings: list[Finding] = []
     for ledger_id, own in in_blocks.items():
@@ -70,7 +70,7 @@ def third_look(
         others = [each for each in own if not _lies_in(each, narrowed.get(ledger_id, ()))]
         untrusted[ledger_id] = [*contradicted(ledger, entries, 1), *contradicted(ledger, others, BLOCK)]
         findings.extend(findings_of_lengths(ledger, [*own, *entries], untrusted[ledger_id]))
-    return ThirdLook(untrusted, tuple(findings), _bytes_read([*in_blocks.values(), *single.values()]))
+    return ThirdPass(untrusted, tuple(findings), _bytes_read([*in_blocks.values(), *single.values()]))
 
 
 def _with_content(ledger: AuditedLedger, holdings: Sequence[Holding]) -> list[HoldingCheck]:
@@ -79,7 +79,7 @@ def _with_content(ledger: AuditedLedger, holdings: Sequence[Holding]) -> list[Ho
     return [check for check in holding_checks(ledger) if (check.segment, check.position, check.bookie_id) in gave]
 
 
-def _looked(checks: Sequence[HoldingCheck], look: Look, addresses: Mapping[str, BookieAddress]) -> dict[int, list[Holding]]:
+def _read_copies(checks: Sequence[HoldingCheck], look: CopyReader, addresses: Mapping[str, BookieAddress]) -> dict[int, list[Holding]]:
     found = holdings_by_ledger(look.at(checks, addresses))
     expected, seen = sum(check.copies for check in checks), sum(holding.copies for own in found.values() for holding in own)
     if seen != expected:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from herdkeeper.clients.departed import Departed
+from herdkeeper.clients.answer_cache import AnswerCache
+from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.http import JsonReader
-from herdkeeper.clients.kept_answers import KeptAnswers
 from herdkeeper.clients.kubernetes import KubernetesReader
-from herdkeeper.clients.signs_of_life import SignsOfLife
+from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.clients.zookeeper import EnsembleDirectory
 from herdkeeper.clients.zookeeper_member import Wake
 
 
 @dataclass(frozen=True)
-class World:
+class ClusterReader:
     """Kubernetes, ZooKeeper by address, the servers' admin ports, the SQL nodes' last reports, cached ledger scans, and deleted resources
     whose data is still there. `wake` requeues the resource that is being reconciled."""
 
     kubernetes: KubernetesReader
     ensembles: EnsembleDirectory
     http: JsonReader
-    signs_of_life: SignsOfLife = field(default_factory=SignsOfLife)
-    scans: KeptAnswers = field(default_factory=KeptAnswers)
-    departed: Departed = field(default_factory=Departed)
+    liveness: NodeLiveness = field(default_factory=NodeLiveness)
+    scans: AnswerCache = field(default_factory=AnswerCache)
+    deleted: DeletedResources = field(default_factory=DeletedResources)
     wake: Wake | None = None
