@@ -38,8 +38,8 @@ public final class Main {
     private static final int EXIT_REFUSED = 64;
     private static final int EXIT_FAILED = 1;
     private static final int EXIT_DISPLACED = 75;
-    /** How long a tablespace may take to stop once another node leads it. */
-    private static final Duration STOPPING = Duration.ofSeconds(15);
+    /** A checkpoint of a large tablespace, which delays the activator, takes a minute or two. */
+    private static final DisplacedLeader.Patience DISPLACED = new DisplacedLeader.Patience(Duration.ofMinutes(5), Duration.ofSeconds(15));
     private static final Duration REHEARSAL_PAUSE = Duration.ofSeconds(10);
     private static final Logger LOGGER = Logger.getLogger(Main.class.getName());
 
@@ -90,7 +90,7 @@ public final class Main {
         rehearse(new LedgerRehearsal(NodeCommitLogManager.of(server.getManager()), server.getNodeId(), copies.dataFolder()),
                 new BootRehearsal(Path.of(System.getProperty("java.io.tmpdir"))));
         new LogRelease(server, Clock.systemUTC()).start(LogRelease.PERIOD);
-        new DisplacedLeader(status, STOPPING, why -> {
+        new DisplacedLeader(status, DISPLACED, why -> {
             LOGGER.log(Level.SEVERE, "the process ends, and starts again: {0}", why);
             exit(EXIT_DISPLACED);
         }).start();

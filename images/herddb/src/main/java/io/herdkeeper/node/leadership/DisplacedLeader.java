@@ -3,6 +3,7 @@ package io.herdkeeper.node.leadership;
 import herddb.metadata.MetadataStorageManagerException;
 import io.herdkeeper.node.background.Repeated;
 import io.herdkeeper.node.status.NodeStatus;
+import io.herdkeeper.node.status.NodeStatus.DisplacedLeadership;
 import io.herdkeeper.node.status.NodeStatus.Phase;
 import java.time.Duration;
 import java.util.HashMap;
@@ -17,8 +18,8 @@ import java.util.logging.Logger;
  *
  * <p>HerdDB's one activator thread stops such a tablespace within a second, unless it waits for ever: an UPDATE or a DELETE whose
  * log entry failed keeps the lock of its row (TableManager.executeUpdateAsync), the next one waits for that lock with the
- * tablespace's read lock in its hand, and the activator waits for the tablespace. The node then acts on no change of any
- * tablespace any more, and answers reads with what it had. Nothing is lost with the process: its log is fenced, and it follows
+ * tablespace's read lock in its hand, and the activator waits for the tablespace: to stop it, or for the checkpoint that was due
+ * before it looked. The node then acts on no change of any tablespace any more, and answers reads with what it had. Nothing is lost with the process: its log is fenced, and it follows
  * once it is started again.
  */
 public final class DisplacedLeader {
@@ -27,16 +28,22 @@ public final class DisplacedLeader {
     private static final Duration PAUSE = Duration.ofMillis(500);
 
     private final NodeStatus status;
-    private final Duration patience;
+    private final Patience patience;
     private final Consumer<String> end;
-    /** Since when each tablespace is led elsewhere, by {@link System#nanoTime}. */
-    private final Map<String, Long> since = new HashMap<>();
+    /** Since when each leadership is in its state, by {@link System#nanoTime}. */
+    private final Map<DisplacedLeadership, Long> since = new HashMap<>();
 
     /**
-     * @param patience how long a tablespace may take to stop once that has begun
-     * @param end      ends the process, and is told why
+     * How long a displaced leader may take.
+     *
+     * @param begin until it begins to stop; a checkpoint of another tablespace, for which the activator waits, fits in
+     * @param stop  from then on until it has stopped
      */
-    public DisplacedLeader(NodeStatus status, Duration patience, Consumer<String> end) {
+    public record Patience(Duration begin, Duration stop) {
+    }
+
+    /** @param end ends the process, and receives the reason */
+    public DisplacedLeader(NodeStatus status, Patience patience, Consumer<String> end) {
         this.status = status;
         this.patience = patience;
         this.end = end;
@@ -52,14 +59,15 @@ public final class DisplacedLeader {
             return;
         }
         try {
-            List<String> displaced = status.stoppingLeaderships();
+            List<DisplacedLeadership> displaced = status.displacedLeaderships();
             since.keySet().retainAll(displaced);
             long now = System.nanoTime();
-            for (String tablespace : displaced) {
-                long began = since.computeIfAbsent(tablespace, first -> now);
-                if (now - began > patience.toNanos()) {
-                    end.accept("another node leads tablespace " + tablespace + ", and this one has not stopped leading it within "
-                            + patience.toSeconds() + " s");
+            for (DisplacedLeadership leadership : displaced) {
+                long began = since.computeIfAbsent(leadership, first -> now);
+                Duration limit = leadership.stopping() ? patience.stop() : patience.begin();
+                if (now - began > limit.toNanos()) {
+                    end.accept("another node leads tablespace " + leadership.tablespace() + ", and this one has not "
+                            + (leadership.stopping() ? "stopped" : "begun to stop") + " leading it within " + limit.toSeconds() + " s");
                 }
             }
         } catch (MetadataStorageManagerException | RuntimeException error) {

@@ -131,14 +131,17 @@ public final class NodeStatus {
     }
 
     /**
-     * The tablespaces that the activator is stopping, since the metadata names another leader, and that this node still leads by itself.
-     * One whose turn has not come, while the activator boots or checkpoints another, is not among them.
+     * A tablespace that this node leads by itself, while the metadata names another leader.
      *
-     * @throws MetadataStorageManagerException when ZooKeeper can't be asked
+     * @param stopping whether the activator has begun to stop it; it does not while it boots or checkpoints another tablespace
      */
-    public List<String> stoppingLeaderships() throws MetadataStorageManagerException {
-        return List.copyOf(each((tablespace, manager) ->
-                leads(manager) && manager.isClosed() && wanted(tablespace) != Role.LEADER ? tablespace : null).keySet());
+    public record DisplacedLeadership(String tablespace, boolean stopping) {
+    }
+
+    /** @throws MetadataStorageManagerException when ZooKeeper can't be asked */
+    public List<DisplacedLeadership> displacedLeaderships() throws MetadataStorageManagerException {
+        return List.copyOf(each((tablespace, manager) -> leads(manager) && wanted(tablespace) != Role.LEADER
+                ? new DisplacedLeadership(tablespace.name, manager.isClosed()) : null).values());
     }
 
     /** The tablespaces that run on this node, by what the node itself knows: ZooKeeper is not asked. */

@@ -7,6 +7,8 @@ import herddb.core.ActivatorRunRequest;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.TableSpace;
 import io.herdkeeper.node.internals.HerdInternals;
+import io.herdkeeper.node.leadership.DisplacedLeader.Patience;
+import io.herdkeeper.node.status.NodeStatus.DisplacedLeadership;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
@@ -24,7 +26,8 @@ import org.junit.jupiter.api.Test;
 class DisplacedLeaderTest {
 
     private static final Duration LIMIT = Duration.ofSeconds(30);
-    private static final Duration PATIENCE = Duration.ofSeconds(2);
+    private static final Duration LONG = Duration.ofMinutes(5);
+    private static final Duration SHORT = Duration.ofSeconds(2);
 
     private final Queue<String> ended = new ConcurrentLinkedQueue<>();
 
@@ -34,7 +37,7 @@ class DisplacedLeaderTest {
         RunningNode first = RunningNode.start("n0", root, null);
         first.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
         RunningNode second = RunningNode.start("n1", root, null);
-        new DisplacedLeader(first.status(), PATIENCE, ended::add).start();
+        new DisplacedLeader(first.status(), new Patience(LONG, SHORT), ended::add).start();
         Node.execute(first.server(), 0, "CREATE TABLESPACE 'app','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
         Node.execute(first.server(), 0, "CREATE TABLE app.t (k int primary key, n int)");
         Node.execute(first.server(), 0, "INSERT INTO app.t(k,n) VALUES(1,1)");
@@ -55,7 +58,7 @@ class DisplacedLeaderTest {
         lead(first, "n1");
         Await.until("it gives itself up", LIMIT, () -> !ended.isEmpty());
         assertTrue(ended.peek().contains("another node leads tablespace app"), ended.peek());
-        assertEquals(List.of("app"), first.status().stoppingLeaderships());
+        assertEquals(List.of(new DisplacedLeadership("app", true)), first.status().displacedLeaderships());
         assertTrue(!waiting.isDone());
         // Both stay: a server with a statement that waits for ever can't be closed. The JVM of the tests ends with them.
     }
@@ -72,14 +75,9 @@ class DisplacedLeaderTest {
         }
         StampedLock lock = HerdInternals.statementLock(first.manager("busy"));
         long stamp = lock.readLock();
-        // As at each checkpoint period: the activator waits for a statement on the other tablespace, before it looks at this one.
-        Thread activator = HerdInternals.activator(first.server().getManager());
-        first.server().getManager().setCheckpointPeriod(1);
-        first.server().getManager().triggerActivator(ActivatorRunRequest.FULL);
-        Await.until("the activator checkpoints", LIMIT, () -> List.of(activator.getStackTrace()).stream()
-                .anyMatch(frame -> frame.getMethodName().equals("checkpoint")));
+        awaitCheckpointOfTheActivator(first);
         List<String> looks = new CopyOnWriteArrayList<>();
-        new DisplacedLeader(first.status(), Duration.ZERO, ended::add).start();
+        new DisplacedLeader(first.status(), new Patience(LONG, Duration.ZERO), ended::add).start();
         lead(first, "n1");
         Await.until("it was looked at often enough", LIMIT, () -> looks.add("") && looks.size() > 100);
         assertEquals(List.of(), List.copyOf(ended));
@@ -88,6 +86,32 @@ class DisplacedLeaderTest {
         Await.until("the other one leads", LIMIT, () -> second.tablespace("app").path("role").asText().equals("leader"));
         second.stop();
         first.stop();
+    }
+
+    @Test
+    void aNodeWhoseActivatorNeverComesToStopLeadingEndsItsProcess() throws Exception {
+        String root = BookKeeperForTests.running().newRoot();
+        RunningNode first = RunningNode.start("n0", root, null);
+        first.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        RunningNode.start("n1", root, null);
+        Node.execute(first.server(), 0, "CREATE TABLESPACE 'app','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
+        HerdInternals.statementLock(first.manager("app")).readLock(); // a statement that never ends
+        awaitCheckpointOfTheActivator(first);
+        new DisplacedLeader(first.status(), new Patience(SHORT, LONG), ended::add).start();
+        lead(first, "n1");
+        Await.until("it gives itself up", LIMIT, () -> !ended.isEmpty());
+        assertTrue(ended.peek().contains("has not begun to stop"), ended.peek());
+        assertEquals(List.of(new DisplacedLeadership("app", false)), first.status().displacedLeaderships());
+        // Both stay: a server with a statement that waits for ever can't be closed. The JVM of the tests ends with them.
+    }
+
+    /** As at each checkpoint period: the activator waits for a statement on a tablespace, before it looks who leads. */
+    private static void awaitCheckpointOfTheActivator(RunningNode node) throws Exception {
+        Thread activator = HerdInternals.activator(node.server().getManager());
+        node.server().getManager().setCheckpointPeriod(1);
+        node.server().getManager().triggerActivator(ActivatorRunRequest.FULL);
+        Await.until("the activator checkpoints", LIMIT, () -> List.of(activator.getStackTrace()).stream()
+                .anyMatch(frame -> frame.getMethodName().equals("checkpoint")));
     }
 
     private static boolean waitsForARow() {
