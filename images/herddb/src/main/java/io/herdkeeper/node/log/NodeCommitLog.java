@@ -338,7 +338,14 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         if (TransactionEnds.isDefinition(edit)) {
             definitions.incrementAndGet();
         }
-        CommitLogResult written = super.log(edit, true);
+        CommitLogResult written;
+        try {
+            written = super.log(edit, true);
+        } catch (RuntimeException | Error error) {
+            // BookKeeper may have queued the entry, and sent it to some bookies. Nothing behind it would ever be acknowledged.
+            end(error);
+            return refused("whether an entry of tablespace " + tableSpaceName + " was written is not known: " + error);
+        }
         unanswered.incrementAndGet();
         written.logSequenceNumber.whenComplete((position, error) -> unanswered.decrementAndGet());
         return sync ? written : new CommitLogResult((LogSequenceNumber) null, true, false);
@@ -647,6 +654,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             if (writer.getOut().getLastAddPushed() == 0) {
                 writer.writeEntry(LogEntryFactory.noop());
             }
+        } catch (RuntimeException | Error error) {
+            end(error); // as in writeInOrder
+            throw error;
         } finally {
             rolls.readLock().unlock();
         }

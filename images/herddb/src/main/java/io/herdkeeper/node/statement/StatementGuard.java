@@ -98,7 +98,7 @@ public final class StatementGuard extends DBManager {
         }
         try {
             return alone(tablespace, statement, context, transaction);
-        } catch (RuntimeException error) {
+        } catch (RuntimeException | Error error) {
             return CompletableFuture.failedFuture(error);
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
@@ -121,8 +121,11 @@ public final class StatementGuard extends DBManager {
                     log.end(error);
                 }
             });
-        } catch (RuntimeException error) {
+        } catch (RuntimeException | Error error) {
             // HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading.
+            if (tablespace != null && NodeCommitLog.rowsOfThisThread() != before && tablespace.getLog() instanceof NodeCommitLog log) {
+                log.end(error);
+            }
             if (held == 0 && context.getTableSpaceLock() != 0) {
                 HerdInternals.statementLock(tablespace).unlockRead(context.getTableSpaceLock());
                 context.setTableSpaceLock(0);
@@ -143,7 +146,7 @@ public final class StatementGuard extends DBManager {
         }
         try {
             return super.executeStatementAsync(statement, context, transaction).whenComplete((done, error) -> ending.remove(key));
-        } catch (RuntimeException error) {
+        } catch (RuntimeException | Error error) {
             ending.remove(key);
             throw error;
         }
@@ -229,7 +232,7 @@ public final class StatementGuard extends DBManager {
         try {
             refuse(tablespace, statement, transaction);
             result = super.executeStatementAsync(statement, context, transaction);
-        } catch (RuntimeException error) {
+        } catch (RuntimeException | Error error) {
             result = CompletableFuture.failedFuture(error);
         }
         return result.whenComplete((done, error) -> {

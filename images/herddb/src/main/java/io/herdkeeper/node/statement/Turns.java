@@ -49,7 +49,7 @@ final class Turns {
         CompletableFuture<T> result;
         try {
             result = statement.get();
-        } catch (RuntimeException error) {
+        } catch (RuntimeException | Error error) {
             result = CompletableFuture.failedFuture(error);
         }
         result.whenComplete((done, error) -> {

@@ -120,6 +120,19 @@ class FailedLogTest {
     }
 
     @Test
+    void anErrorWithinBookKeeperEndsTheLogAndLeavesOpenWhetherTheEntryWasWritten() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));
+            bench.runOutOfMemoryAtTheNextEntry();
+            LogNotAvailableException unknown = assertThrows(LogNotAvailableException.class, () -> LogBench.write(leader, "row"));
+            assertTrue(unknown.getMessage().contains("is not known"), unknown.getMessage());
+            assertTrue(leader.isFailed());
+            assertThrows(LogNotAvailableException.class, () -> LogBench.write(leader, "after"));
+            assertEquals(List.of("row"), LogBench.fenceAndReplay(bench.open("next")));
+        }
+    }
+
+    @Test
     void aLeaderWhoseLogHasFailedListsNoNewLedger() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
             BookkeeperCommitLog old = LogBench.lead(bench.open("old"));

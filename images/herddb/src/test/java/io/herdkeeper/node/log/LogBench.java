@@ -13,10 +13,15 @@ import herddb.server.ServerConfiguration;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.BookKeeperForTests;
+import java.lang.reflect.Field;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.proto.BookieClient;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 import org.apache.bookkeeper.util.StringUtils;
 
@@ -97,6 +102,22 @@ final class LogBench implements AutoCloseable {
     void spoilMetadata(long ledger) throws Exception {
         String path = BookKeeperForTests.LEDGERS_PATH + StringUtils.getHybridHierarchicalLedgerPath(ledger);
         metadata.getZooKeeper().setData(path, "spoilt".getBytes(StandardCharsets.UTF_8), -1);
+    }
+
+    /** Has the client throw at the next entry once a bookie has it, as when Netty has no direct memory for the next bookie's request. */
+    void runOutOfMemoryAtTheNextEntry() throws Exception {
+        BookKeeper client = manager.getBookKeeper();
+        Field field = BookKeeper.class.getDeclaredField("bookieClient");
+        field.setAccessible(true);
+        Object real = field.get(client);
+        AtomicBoolean failed = new AtomicBoolean();
+        field.set(client, Proxy.newProxyInstance(LogBench.class.getClassLoader(), new Class<?>[]{BookieClient.class}, (proxy, method, arguments) -> {
+            Object result = method.invoke(real, arguments);
+            if (method.getName().equals("addEntry") && failed.compareAndSet(false, true)) {
+                throw new OutOfMemoryError("Cannot reserve direct buffer memory");
+            }
+            return result;
+        }));
     }
 
     static BookkeeperCommitLog lead(BookkeeperCommitLog log) {
