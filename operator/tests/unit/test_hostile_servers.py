@@ -144,6 +144,14 @@ def test_no_redirect_is_followed_so_no_token_is_carried_to_somebody_else(servers
     assert got == []
 
 
+def test_an_order_that_a_node_accepts_and_has_not_done_yet_is_no_refusal(servers: Servers) -> None:
+    def accept(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(b'HTTP/1.1 202 Accepted\r\nContent-Length: 14\r\n\r\n{"woken":true}')
+
+    assert HttpNodeOrders().post(f"http://{servers.serve(accept)}/activator/wake", "a-token", LONG) == {"woken": True}
+
+
 def test_a_bookie_that_drips_its_answer_is_a_refusal(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     address = servers.serve(lambda connection: dripping(connection, OK + b"\r\n"))
     monkeypatch.setattr("herdkeeper.bookkeeper.execute.ANSWER_SECONDS", SHORT)

@@ -35,6 +35,11 @@ class Answer:
     status: int
     body: bytes
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether the server says that it did, or accepted, what was asked."""
+        return 200 <= self.status < 300
+
 
 @dataclass(frozen=True)
 class Question:

@@ -47,7 +47,7 @@ class HttpNodeOrders:
         """See NodeOrders."""
         try:
             answer = ask(Question("POST", url, timeout_seconds, {"Authorization": f"Bearer {token}"}))
-            if answer.status != http.client.OK:
+            if not answer.succeeded:
                 return Unknown(f"{url} answered {answer.status}: {answer.body[:500].decode(errors='replace')}")
             return json.loads(answer.body)
         except (http.client.HTTPException, OSError, ValueError, RecursionError) as error:
