@@ -32,7 +32,9 @@ fi
 direct=$((limit / 100 * 25))
 
 # Few arenas: each one keeps chunks of its own, which small pods can't afford. TieredStopAtLevel stays at its default: the
-# SQL planner is hot code. ExitOnOutOfMemoryError: a node without memory must not keep its leadership.
+# SQL planner is hot code. ExitOnOutOfMemoryError: a node without memory must not keep its leadership; direct memory does not count there.
+# maxCachedBufferSize: HerdDB reads and writes its files in pieces of 4 MiB, and the JVM would keep a direct buffer of that size for each
+# thread that ever did. 64 threads answer clients: more than all the direct memory of a small pod.
 exec java \
     -XX:MaxRAMPercentage=45 -XX:InitialRAMPercentage=15 \
     -XX:MaxDirectMemorySize="$direct" \
@@ -40,6 +42,7 @@ exec java \
     -XX:+ExitOnOutOfMemoryError \
     -Dio.netty.allocator.numHeapArenas=1 -Dio.netty.allocator.numDirectArenas=1 \
     -Dio.netty.tryReflectionSetAccessible=true \
+    -Djdk.nio.maxCachedBufferSize=262144 \
     -Djava.io.tmpdir=/tmp \
     -Djava.util.logging.manager=io.herdkeeper.node.logging.LastingLogManager \
     -Djava.util.logging.config.file="${HERDDB_LOGGING:-$HERDDB_HOME/logging.properties}" \

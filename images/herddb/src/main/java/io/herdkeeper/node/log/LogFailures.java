@@ -45,7 +45,8 @@ public final class LogFailures {
         return failures.values().stream().map(Failure::tablespace).distinct().sorted().toList();
     }
 
-    static Throwable rootOf(Throwable error) {
+    /** The cause that has no cause. */
+    public static Throwable rootOf(Throwable error) {
         Throwable root = error;
         while (root.getCause() != null) {
             root = root.getCause();

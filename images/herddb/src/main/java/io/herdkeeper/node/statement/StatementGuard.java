@@ -33,6 +33,7 @@ import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.disk.CheckpointFiles;
 import io.herdkeeper.node.internals.HerdInternals;
+import io.herdkeeper.node.log.LogFailures;
 import io.herdkeeper.node.log.NodeCommitLog;
 import java.nio.file.Path;
 import java.util.List;
@@ -123,7 +124,8 @@ public final class StatementGuard extends DBManager {
             });
         } catch (RuntimeException | Error error) {
             // HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading.
-            if (tablespace != null && NodeCommitLog.rowsOfThisThread() != before && tablespace.getLog() instanceof NodeCommitLog log) {
+            if (tablespace != null && (error instanceof Error || NodeCommitLog.rowsOfThisThread() != before)
+                    && tablespace.getLog() instanceof NodeCommitLog log) {
                 log.end(error);
             }
             if (held == 0 && context.getTableSpaceLock() != 0) {
@@ -236,7 +238,8 @@ public final class StatementGuard extends DBManager {
             result = CompletableFuture.failedFuture(error);
         }
         return result.whenComplete((done, error) -> {
-            if (error != null && log != null && log.definitions() != before) {
+            // An Error, as without memory, comes from anywhere: HerdDB may have begun a transaction for the statement, and left it open.
+            if (error != null && log != null && (log.definitions() != before || LogFailures.rootOf(error) instanceof Error)) {
                 log.end(error);
             }
             context.setTableSpaceLock(0);

@@ -2,6 +2,7 @@ package io.herdkeeper.node.statement;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -9,8 +10,10 @@ import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
 import herddb.model.NotLeaderException;
+import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
 import herddb.model.TransactionContext;
+import herddb.model.commands.DropTableStatement;
 import herddb.server.ServerConfiguration;
 import herddb.sql.TranslatedQuery;
 import io.herdkeeper.node.testing.Await;
@@ -25,6 +28,7 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
@@ -129,6 +133,28 @@ class RefusedStatementsTest {
         execute(open, "INSERT INTO " + app + "." + table + "(k,n) VALUES(200,200)");
         execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
         execute(0, index);
+        assertSameRows(table);
+    }
+
+    @Test
+    void aStatementThatMeetsAnErrorHoldsUpNothingBehindIt() throws Exception {
+        String table = tableOfTen();
+        DropTableStatement statement = new DropTableStatement(app, table, false) {
+            @Override
+            public String getTable() {
+                throw new OutOfMemoryError("Cannot reserve direct buffer memory");
+            }
+        };
+        CompletableFuture<?> dropped = leader.server().getManager().executeStatementAsync(
+                statement, StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT(), TransactionContext.AUTOTRANSACTION_TRANSACTION);
+        ExecutionException failed = assertThrows(ExecutionException.class, () -> dropped.get(LIMIT.toSeconds(), TimeUnit.SECONDS));
+        assertInstanceOf(OutOfMemoryError.class, failed.getCause());
+        Await.until("the tablespace leads again", LIMIT, () -> {
+            TableSpaceManager again = leader.manager(app);
+            return again != null && again.isLeader() && !again.isFailed() && !again.isClosed() && again.getTransactions().isEmpty();
+        });
+        CompletableFuture<Void> next = CompletableFuture.runAsync(() -> execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(200,200)"));
+        next.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
         assertSameRows(table);
     }
 
