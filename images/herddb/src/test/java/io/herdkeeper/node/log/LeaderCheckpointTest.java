@@ -2,9 +2,11 @@ package io.herdkeeper.node.log;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.TableManager;
 import herddb.log.LogNotAvailableException;
+import herddb.log.LogSequenceNumber;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
@@ -17,6 +19,7 @@ import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A leader's local checkpoint beside a transaction. The leader has an entry of it in its tables before the bookies have the entry. */
 class LeaderCheckpointTest {
@@ -57,6 +60,27 @@ class LeaderCheckpointTest {
         start();
         Await.until("it leads again", LIMIT, () -> node.tablespace("app").path("role").asText().equals("leader"));
         assertEquals(rows, rows());
+        node.stop();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"app", "other"})
+    void thatFailsKeepsNoOtherTablespaceFromItsOwn(String failing) throws Exception {
+        lead();
+        sql(0, "CREATE TABLESPACE 'other','leader:n0','replica:n0','expectedreplicacount:1','wait:60000'");
+        sql(0, "CREATE TABLE other.t (k int primary key, n int)");
+        String written = failing.equals("app") ? "other" : "app";
+        long open = Node.begin(node.server(), failing);
+        sql(0, "INSERT INTO " + written + ".t(k,n) VALUES(300,300)");
+        LogSequenceNumber before = node.status().checkpoint(node.manager(written));
+        BookKeeperForTests.running().suspendBookie();
+        try {
+            sql(open, "INSERT INTO " + failing + ".t(k,n) VALUES(400,400)");
+            assertThrows(LogNotAvailableException.class, () -> node.server().getManager().checkpoint());
+        } finally {
+            BookKeeperForTests.running().resumeBookie();
+        }
+        assertTrue(node.status().checkpoint(node.manager(written)).after(before));
         node.stop();
     }
 
