@@ -43,6 +43,8 @@ def test_deleting_a_bookie_the_zookeeper_leader_and_the_sql_leader_loses_nothing
     kubectl = stack.kubectl
     writer = WriterProcess(stack.tools, "ledger_of_writes")
     writer.acknowledges(ROWS_AFTER_A_FAULT)
+    beside = writer.read_meanwhile()
+    beside.acknowledges(1)
     for fault, choose in FAULTS:
         pod = choose(kubectl)
         before = kubectl.get("pod", pod)
@@ -53,7 +55,10 @@ def test_deleting_a_bookie_the_zookeeper_leader_and_the_sql_leader_loses_nothing
         writer.acknowledges(ROWS_AFTER_A_FAULT)
         meanwhile = writer.read("--while-writing")
         assert meanwhile["violation"] is None, f"after {fault}"
+        beside.acknowledges(1)
         stack.wait_until_ready()
+    assert beside.violation() is None
+    say(f"{beside.acknowledged} reads of all rows beside the writer")
     writer.stop()
 
     found = writer.read()

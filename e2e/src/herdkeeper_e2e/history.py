@@ -68,6 +68,8 @@ class Verdict:
     """Acknowledged, and not in the table: must be empty."""
     strangers: tuple[int, ...]
     """In the table, and neither acknowledged nor unknown: must be empty."""
+    altered: tuple[int, ...] = ()
+    """In the table with another payload than was written: must be empty."""
 
     @property
     def violation(self) -> str | None:
@@ -76,6 +78,8 @@ class Verdict:
             return f"{len(self.lost)} of {self.acknowledged} acknowledged rows are lost: {_shortened(self.lost)}"
         if self.strangers:
             return f"{len(self.strangers)} rows are in the table that nobody wrote: {_shortened(self.strangers)}"
+        if self.altered:
+            return f"{len(self.altered)} rows have another payload than was written: {_shortened(self.altered)}"
         return None
 
 
@@ -95,8 +99,18 @@ def parse_history(lines: Iterable[str]) -> list[Event]:
     return events
 
 
-def judge(events: Sequence[Event], rows_in_table: Iterable[int]) -> Verdict:
-    """Compares a history with the ids that a complete scan of the table returned."""
+def payload_of(row: int) -> str:
+    """What a writer of rows writes beside an id."""
+    return f"row {row}"
+
+
+def altered_in(rows: Iterable[tuple[int, object]]) -> list[int]:
+    """The ids, of (id, payload), that have another payload than was written."""
+    return [row for row, payload in rows if payload != payload_of(row)]
+
+
+def judge(events: Sequence[Event], rows_in_table: Iterable[int], altered: Iterable[int] = ()) -> Verdict:
+    """Compares a history with the ids that a complete scan of the table returned. `altered`: those whose payload is another one."""
     present = set(rows_in_table)
     acknowledged = {event.row for event in events if event.kind is EventKind.ACKNOWLEDGED}
     unknown = {event.row for event in events if event.kind is EventKind.UNKNOWN} - acknowledged
@@ -106,16 +120,17 @@ def judge(events: Sequence[Event], rows_in_table: Iterable[int]) -> Verdict:
         unknown_durable=len(unknown & present),
         lost=tuple(sorted(acknowledged - present)),
         strangers=tuple(sorted(present - acknowledged - unknown)),
+        altered=tuple(sorted(altered)),
     )
 
 
-def comparison(events: Sequence[Event], rows: Iterable[int]) -> str:
+def comparison(events: Sequence[Event], rows: Iterable[int], altered: Iterable[int] = ()) -> str:
     """What a reader says of a history and the rows that are there: one line of JSON with the verdict, its violation or None, and the gaps.
 
     Raises:
         HistoryError: there is a mark whose gap can't be measured.
     """
-    verdict = judge(events, rows)
+    verdict = judge(events, rows, altered)
     found = {"verdict": asdict(verdict), "violation": verdict.violation, "gaps": [asdict(gap) for gap in gaps(events)]}
     return json.dumps(found)
 

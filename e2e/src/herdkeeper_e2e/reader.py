@@ -2,21 +2,61 @@
 
 Reads the whole table from its present leader and prints one JSON object: the verdict and the write gaps. With `--while-writing` the writer
 may go on meanwhile: what it wrote after its history was read is left out.
+
+With `--repeat` it reads until a line `stop` or the end of standard input, through leader changes. After each read it prints how
+many there were (`acknowledged`), and at the end the first `violation`, null when there was none. What is missing is read again over
+another connection: a leader that does not know yet that it was replaced may answer what it knows.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
-from herdkeeper.sql.errors import SqlError
+from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, SqlError
 from herdkeeper.sql.leader import Patience
-from herdkeeper_e2e.history import HistoryError, comparison, parse_history, recorded
-from herdkeeper_e2e.session import SettingError, open_session
+from herdkeeper_e2e.checker.stop_order import stop_when_told
+from herdkeeper_e2e.history import Event, HistoryError, altered_in, comparison, judge, parse_history, recorded
+from herdkeeper_e2e.session import Session, SettingError, open_session
 from herdkeeper_e2e.statements import quoted
 
 PATIENCE = Patience(deadline_seconds=120.0, call_seconds=60.0)
+PAUSE_SECONDS = 0.5
+
+
+def _events(history: Path) -> list[Event]:
+    # the piece after the last line's end is an event that is being written
+    return parse_history(history.read_text(encoding="utf-8").split("\n")[:-1])
+
+
+def _rows(session: Session, table: str) -> list[tuple[int, object]]:
+    with session.connect(PATIENCE) as connection:
+        found = connection.stream(f"SELECT `id`, `payload` FROM {quoted(table)}")
+        return [(row["id"], row["payload"]) for row in found if isinstance(row["id"], int)]
+
+
+def _violation(events: Sequence[Event], rows: Sequence[tuple[int, object]]) -> str | None:
+    return judge(events, recorded(events, [row for row, _ in rows]), altered_in(rows)).violation
+
+
+def read_repeatedly(session: Session, table: str, history: Path, stop: threading.Event) -> str | None:
+    """Until told to stop; the first violation, which ends it, too."""
+    reads = 0
+    while not stop.wait(PAUSE_SECONDS):
+        try:
+            events = _events(history)
+            violation = _violation(events, _rows(session, table)) and _violation(events, _rows(session, table))
+        except (ConnectionLost, NotLeader, LeaderNotFound):
+            continue
+        reads += 1
+        print(json.dumps({"acknowledged": reads}), flush=True)
+        if violation is not None:
+            return violation
+    return None
 
 
 def main() -> int:
@@ -25,18 +65,22 @@ def main() -> int:
     parser.add_argument("--table", required=True)
     parser.add_argument("--history", type=Path, required=True)
     parser.add_argument("--while-writing", action="store_true", help="leave out rows that the history does not know yet")
+    parser.add_argument("--repeat", action="store_true", help="while the writer goes on, until told to stop")
     arguments = parser.parse_args()
+    stop = threading.Event()
     try:
-        # the piece after the last line's end is an event that is being written
-        events = parse_history(arguments.history.read_text(encoding="utf-8").split("\n")[:-1])
-        with open_session() as session, session.connect(PATIENCE) as connection:
-            ids = (row["id"] for row in connection.stream(f"SELECT `id` FROM {quoted(arguments.table)}"))
-            rows = [row for row in ids if isinstance(row, int)]
-        found = comparison(events, recorded(events, rows) if arguments.while_writing else rows)
+        with open_session() as session:
+            if arguments.repeat:
+                threading.Thread(target=stop_when_told, args=(stop,), daemon=True).start()
+                print(json.dumps({"violation": read_repeatedly(session, arguments.table, arguments.history, stop)}))
+                return 0
+            events = _events(arguments.history)
+            rows = _rows(session, arguments.table)
+        ids = [row for row, _ in rows]
+        print(comparison(events, recorded(events, ids) if arguments.while_writing else ids, altered_in(rows)))
     except (SqlError, SettingError, HistoryError, OSError) as error:
         print(f"reader failed: {error}", file=sys.stderr)
         return 1
-    print(found)
     return 0
 
 

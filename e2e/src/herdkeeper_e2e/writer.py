@@ -21,7 +21,7 @@ from typing import TextIO
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown, SqlError
 from herdkeeper.sql.leader import Patience
-from herdkeeper_e2e.history import Event, EventKind
+from herdkeeper_e2e.history import Event, EventKind, payload_of
 from herdkeeper_e2e.session import Session, SettingError, open_session
 from herdkeeper_e2e.statements import quoted
 
@@ -80,7 +80,7 @@ class Writer:
         try:
             if self._connection is None or self._connection.closed:
                 self._connection = self._session.connect(self._patience)
-            self._connection.execute(self._insert, (row, f"row {row}"))
+            self._connection.execute(self._insert, (row, payload_of(row)))
         except OutcomeUnknown:
             self._recorder.record(EventKind.UNKNOWN, row)
             self._drop_connection()

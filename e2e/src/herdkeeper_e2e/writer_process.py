@@ -10,6 +10,19 @@ from herdkeeper_e2e.steered_process import PATIENCE, SteeredProcess
 from herdkeeper_e2e.tools_pod import ToolsPod
 from herdkeeper_e2e.waiting import Pending, wait_for
 
+READ_SECONDS = 300.0
+"""For a last read that waits for a leader."""
+
+
+class ReaderProcess(SteeredProcess):
+    """Reads a writer's table until it is stopped. `acknowledged` counts its reads."""
+
+    def violation(self) -> str | None:
+        """Ends it; what it has found first, None when nothing is wrong."""
+        self.stop(READ_SECONDS)
+        found: str | None = json.loads(self.last_line)["violation"]
+        return found
+
 
 class WriterProcess(SteeredProcess):
     """Writes rows into a table until it is stopped; a line `mark NAME` tells it of a fault. `more` are further arguments of the program."""
@@ -24,6 +37,11 @@ class WriterProcess(SteeredProcess):
         """What the reader finds: the verdict, its violation or None, and the gaps."""
         found: dict[str, Any] = json.loads(self._tools.run("reader", *self._arguments, *arguments))
         return found
+
+    def read_meanwhile(self) -> ReaderProcess:
+        """Starts a reader that compares again and again while this writes."""
+        program = self._tools.program("reader", *self._arguments, "--repeat")
+        return ReaderProcess(self._tools.kubectl, self._tools.name, program)
 
     def events(self) -> list[Event]:
         """What it has recorded so far, also once it is stopped."""

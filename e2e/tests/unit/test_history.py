@@ -6,7 +6,19 @@ import json
 
 import pytest
 
-from herdkeeper_e2e.history import Event, EventKind, HistoryError, comparison, gaps, judge, parse_history, recorded, wrong_between
+from herdkeeper_e2e.history import (
+    Event,
+    EventKind,
+    HistoryError,
+    altered_in,
+    comparison,
+    gaps,
+    judge,
+    parse_history,
+    payload_of,
+    recorded,
+    wrong_between,
+)
 
 ACKNOWLEDGED, UNKNOWN, MARK = EventKind.ACKNOWLEDGED, EventKind.UNKNOWN, EventKind.MARK
 
@@ -29,6 +41,13 @@ def test_a_row_whose_answer_was_lost_may_be_there_or_not():
 
 def test_a_row_that_nobody_wrote_is_a_violation():
     assert "rows are in the table that nobody wrote" in str(judge([acknowledged(1, 0)], [0, 7]).violation)
+
+
+def test_a_row_with_another_payload_than_was_written_is_a_violation():
+    events, rows = [acknowledged(1, 0), acknowledged(2, 1)], [(0, payload_of(0)), (1, payload_of(0))]
+    verdict = judge(events, [0, 1], altered_in(rows))
+    assert verdict.violation == "1 rows have another payload than was written: 1"
+    assert json.loads(comparison(events, [0, 1], altered_in(rows)))["violation"] == verdict.violation
 
 
 def test_while_the_writer_goes_on_its_later_rows_are_left_out_and_a_lost_one_is_still_found():
