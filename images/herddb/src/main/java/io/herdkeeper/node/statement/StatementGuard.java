@@ -17,6 +17,7 @@ import herddb.model.TableDoesNotExistException;
 import herddb.model.Transaction;
 import herddb.model.TransactionContext;
 import herddb.model.commands.AlterTableStatement;
+import herddb.model.commands.BeginTransactionStatement;
 import herddb.model.commands.CommitTransactionStatement;
 import herddb.model.commands.CreateIndexStatement;
 import herddb.model.commands.CreateTableStatement;
@@ -134,30 +135,65 @@ public final class StatementGuard extends DBManager {
     private CompletableFuture<StatementExecutionResult> beside(
             TableSpaceManager tablespace, Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
         int before = NodeCommitLog.rowsOfThisThread();
-        long held = context.getTableSpaceLock();
+        NodeCommitLog log = tablespace != null && tablespace.getLog() instanceof NodeCommitLog own ? own : null;
         try {
-            CompletableFuture<StatementExecutionResult> result = super.executeStatementAsync(statement, context, transaction);
-            if (NodeCommitLog.rowsOfThisThread() == before || !(tablespace.getLog() instanceof NodeCommitLog log)) {
-                return result;
-            }
-            return result.whenComplete((done, error) -> {
-                if (error != null) {
+            CompletableFuture<StatementExecutionResult> result = execute(statement, context, transaction);
+            boolean rows = NodeCommitLog.rowsOfThisThread() != before;
+            return log == null ? result : result.whenComplete((done, error) -> {
+                if (error != null && (rows || isUnexpected(error))) {
                     log.end(error);
                 }
             });
-        } catch (RuntimeException | Error error) {
-            // HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading.
-            if (tablespace != null && (error instanceof Error || NodeCommitLog.rowsOfThisThread() != before)
-                    && tablespace.getLog() instanceof NodeCommitLog log) {
-                log.end(error);
-            }
-            if (held == 0 && context.getTableSpaceLock() != 0) {
-                HerdInternals.statementLock(tablespace).unlockRead(context.getTableSpaceLock());
-                context.setTableSpaceLock(0);
-            }
-            throw error;
         } finally {
             NodeCommitLog.rowsOfThisThread(before);
+        }
+    }
+
+    /** An Error, as without memory, comes from anywhere: nobody knows what HerdDB has done by then, and what it still holds. */
+    private static boolean isUnexpected(Throwable error) {
+        return LogFailures.rootOf(error) instanceof Error;
+    }
+
+    /**
+     * Executes a statement, in a transaction that is begun for it where that is asked for.
+     *
+     * <p>HerdDB would roll such a transaction back after an Error, too, and wait for ever for the statement that met it: nothing tells the
+     * transaction that it has ended (TableSpaceManager.executeStatementAsyncInternal). The log that ends then rolls it back.
+     */
+    private CompletableFuture<StatementExecutionResult> execute(
+            Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
+        if (transaction.transactionId != TransactionContext.AUTOTRANSACTION_ID || !statement.supportsTransactionAutoCreate()) {
+            return answered(statement, context, transaction);
+        }
+        String tablespace = statement.getTableSpace();
+        long held = context.getTableSpaceLock();
+        return answered(new BeginTransactionStatement(tablespace), context, TransactionContext.NO_TRANSACTION).thenCompose(begun -> {
+            context.setTableSpaceLock(held); // HerdDB releases its own, and leaves it noted here
+            return answered(statement, context, new TransactionContext(begun.transactionId))
+                    .exceptionallyCompose(error -> isUnexpected(error) ? CompletableFuture.failedFuture(error)
+                            : rolledBack(new RollbackTransactionStatement(tablespace, begun.transactionId), context, held)
+                                    .handle((done, failed) -> error).thenCompose(CompletableFuture::failedFuture));
+        });
+    }
+
+    private CompletableFuture<StatementExecutionResult> rolledBack(
+            RollbackTransactionStatement rollback, StatementEvaluationContext context, long held) {
+        context.setTableSpaceLock(held);
+        return answered(rollback, context, TransactionContext.NO_TRANSACTION);
+    }
+
+    /** HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading. */
+    private CompletableFuture<StatementExecutionResult> answered(
+            Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
+        long held = context.getTableSpaceLock();
+        try {
+            return super.executeStatementAsync(statement, context, transaction);
+        } catch (RuntimeException | Error error) {
+            if (held == 0 && context.getTableSpaceLock() != 0) {
+                HerdInternals.statementLock(getTableSpaceManager(statement.getTableSpace())).unlockRead(context.getTableSpaceLock());
+                context.setTableSpaceLock(0);
+            }
+            return CompletableFuture.failedFuture(error);
         }
     }
 
@@ -256,13 +292,12 @@ public final class StatementGuard extends DBManager {
         CompletableFuture<StatementExecutionResult> result;
         try {
             refuse(tablespace, statement, transaction);
-            result = super.executeStatementAsync(statement, context, transaction);
+            result = execute(statement, context, transaction);
         } catch (RuntimeException | Error error) {
             result = CompletableFuture.failedFuture(error);
         }
         return result.whenComplete((done, error) -> {
-            // An Error, as without memory, comes from anywhere: HerdDB may have begun a transaction for the statement, and left it open.
-            if (error != null && log != null && (log.definitions() != before || LogFailures.rootOf(error) instanceof Error)) {
+            if (error != null && log != null && (log.definitions() != before || isUnexpected(error))) {
                 log.end(error);
             }
             context.setTableSpaceLock(0);
