@@ -1,8 +1,10 @@
 # Everything that a person runs here. Each target makes ready what it needs; nothing has to be installed first.
 run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
-	&& $(run) python -m herdkeeper.cli network --out docs/network.md $(1) \
-	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1) && $(run) python -m herdkeeper_e2e.release.chart_files $(1)
+	&& $(run) python -m herdkeeper.cli network --out docs/network.md $(1) && $(run) python -m herdkeeper.cli rights --out docs/rights.md $(1) \
+	&& $(run) python -m herdkeeper.cli plugin --docs docs $(1) \
+	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1) && $(run) python -m herdkeeper_e2e.release.chart_files $(1) \
+	&& $(run) python -m herdkeeper_e2e.monitoring.generate $(1)
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' Makefile)
 
@@ -35,7 +37,7 @@ types: ## mypy, strict; the scenarios and benchmarks too, which nothing else run
 imports: ## the walls between the rooms
 	@$(run) lint-imports
 
-generate: ## CRDs, their copy in the chart, RBAC, the field reference and the table of ports, from the models; the chart's table of settings and alerts
+generate: ## CRDs, their copy in the chart, RBAC, the field reference, the tables of ports and of metrics, from the models; the page of the plugin; the chart's table of settings, alerts and dashboards
 	@$(call generated,)
 
 verify-generated: ## fails when something generated is stale
