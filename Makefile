@@ -85,6 +85,9 @@ e2e-scenario: ## one long scenario: the one whose turn it is with this commit, o
 	@scenario=$$($(run) python -m herdkeeper_e2e.scenario_by_turn $(SCENARIO)) && echo "scenario: $$scenario" && \
 		LONGEST_SECONDS=1200 MINUTES=$${MINUTES:-3} $(run) pytest "$$scenario" -x -s --durations=10
 
+e2e-attacks: ## NetworkPolicies are enforced on the test cluster, and strangers try every port of every server
+	@$(run) pytest e2e/tests/attacks -x -s
+
 e2e-storage: ## the long scenarios: bookies and ZooKeeper members come and leave under load
 	@$(run) pytest e2e/tests/storage -x -s
 

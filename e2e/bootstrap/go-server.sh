@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints the path of a server of tests and scenarios, built from its pinned Go module: minutes once, nothing when it was built before.
-# Usage: go-server.sh object-store|registry [SYSTEM]   (linux for a pod or container; this machine's own without it)
+# Usage: go-server.sh object-store|registry|network-policies [SYSTEM]   (linux for a pod or container; this machine's own without it)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/paths.sh"
@@ -10,7 +10,8 @@ name=${1:-}
 case $name in
   object-store) package=github.com/versity/versitygw/cmd/versitygw what="the S3 server of the tests" ;;
   registry) package=. what="the image registry of the tests" ;;
-  *) fail "usage: go-server.sh object-store|registry [SYSTEM]" ;;
+  network-policies) package=. what="the firewall of the tests" ;;
+  *) fail "usage: go-server.sh object-store|registry|network-policies [SYSTEM]" ;;
 esac
 system=${2:-$(uname | tr '[:upper:]' '[:lower:]')}
 module=$repo/e2e/$name
