@@ -32,7 +32,7 @@ lint: ## style
 types: ## mypy, strict; the scenarios and benchmarks too, which nothing else runs here
 	@$(run) mypy
 	@MYPYPATH=spark-jobs/bench:spark-jobs/tests/contract $(run) mypy spark-jobs/bench/*.py
-	@MYPYPATH=e2e/tests:e2e/tests/schedules:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/schedules/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py
+	@MYPYPATH=e2e/tests:e2e/tests/registry:e2e/tests/schedules:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/registry/*.py e2e/tests/schedules/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py
 
 imports: ## the walls between the rooms
 	@$(run) lint-imports
@@ -85,6 +85,9 @@ e2e-scenario: ## one long scenario: the one whose turn it is with this commit, o
 	@scenario=$$($(run) python -m herdkeeper_e2e.scenario_by_turn $(SCENARIO)) && echo "scenario: $$scenario" && \
 		LONGEST_SECONDS=1200 MINUTES=$${MINUTES:-3} $(run) pytest "$$scenario" -x -s --durations=10
 
+e2e-attacks: ## NetworkPolicies are enforced on the test cluster, and strangers try every port of every server
+	@$(run) pytest e2e/tests/attacks -x -s
+
 e2e-storage: ## the long scenarios: bookies and ZooKeeper members come and leave under load
 	@$(run) pytest e2e/tests/storage -x -s
 
@@ -96,6 +99,9 @@ e2e-sql: ## 20 minutes of faults at random under SQL clients, and whether a prom
 
 e2e-sql-scenarios: ## SQL nodes come and go, are encrypted, hang without an operator, hold a false row; preferred leaders; users and passwords
 	@$(run) pytest e2e/tests/sql --ignore-glob='*/test_sql_1_*' -x -s
+
+e2e-registry: ## a release is pushed to a registry on this machine, and installed from it alone into a cluster of its own, whose nodes are pulled too
+	@$(run) pytest e2e/tests/registry -x -s
 
 bench-leadership: ## how long no write is acknowledged while the leader changes, over 20 rounds, on the test cluster
 	@$(run) python -m herdkeeper_e2e.bench_leadership

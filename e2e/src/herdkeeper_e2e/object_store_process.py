@@ -11,13 +11,14 @@ from pathlib import Path
 
 from herdkeeper_e2e.object_store import SERVING, Keys
 
-_SCRIPT = Path(__file__).parents[2] / "bootstrap/object-store.sh"
+_SCRIPT = Path(__file__).parents[2] / "bootstrap/go-server.sh"
 
 
 @cache
 def server_program(system: str = "") -> Path:
     """The server's file, for this machine's system or another one. It is built when it is missing, which takes minutes."""
-    printed = subprocess.run([str(_SCRIPT), *([system] if system else [])], check=True, stdout=subprocess.PIPE, text=True).stdout
+    command = [str(_SCRIPT), "object-store", *([system] if system else [])]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return Path(printed.strip())
 
 

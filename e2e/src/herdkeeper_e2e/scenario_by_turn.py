@@ -14,6 +14,8 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 TESTS = Path("e2e/tests")
 LEFT_OUT = ("test_storage_9_",)
 """These build the images of earlier versions first, which takes longer than a run has for a scenario: `make e2e-storage`."""
+OWN_CLUSTER = "registry"
+"""The folder of those that make a cluster of their own: `make e2e-registry`."""
 BY_FUNCTION = ("test_storage_1_", "test_storage_2_", "test_storage_3_", "test_storage_10_")
 """Files whose functions need nothing of one another, and take too long together."""
 
@@ -24,7 +26,7 @@ class ChoiceError(ValueError):
 
 def turns(repository: Path) -> list[str]:
     """What takes a turn, as pytest is told of it: a file, or a function of a file."""
-    return [turn for folder in ("schedules", "sql", "storage") for turn in _of_folder(repository, TESTS / folder)]
+    return [turn for folder in ("attacks", "schedules", "sql", "storage") for turn in _of_folder(repository, TESTS / folder)]
 
 
 def _of_folder(repository: Path, folder: Path) -> Iterator[str]:

@@ -1,0 +1,72 @@
+"""A pod that has no business with the database, and which ports of which pods it can open."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from herdkeeper.planning.network_access import ENTRANCES
+from herdkeeper_e2e.client_pod import CLIENT_LABELS, client_pod
+from herdkeeper_e2e.conditions import pod_problem
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+PORTS = sorted({port for entrance in ENTRANCES for port in entrance.ports})
+START = Limit(300)
+_OPEN = """
+import concurrent.futures, json, socket, sys
+def opens(target):
+    try:
+        socket.create_connection(target, 3).close()
+        return True
+    except OSError:
+        return False
+targets = [tuple(each) for each in json.load(sys.stdin)]
+with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool:
+    print(json.dumps([target for target, opened in zip(targets, pool.map(opens, targets)) if opened]))
+"""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port of a pod of the database. `component` is that of the pod."""
+
+    component: str
+    pod: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """A pod with labels of its own choice, in a namespace that may be another one."""
+
+    kubectl: Kubectl
+    name: str
+    labels: dict[str, str]
+
+    def start(self) -> None:
+        """Makes it, and waits until it runs."""
+        manifest = client_pod(
+            self.name, {"name": "stranger", "image": "herdkeeper/operator:0.1.0", "command": ["sleep", "infinity"]}, volumes=[]
+        )
+        for label in CLIENT_LABELS:
+            del manifest["metadata"]["labels"][label]
+        manifest["metadata"]["labels"] = manifest["metadata"]["labels"] | self.labels
+        self.kubectl.apply(json.dumps(manifest))
+
+        def running() -> bool | Pending:
+            pod = self.kubectl.get("pod", self.name)
+            problem = "there is no pod" if pod is None else pod_problem(pod)
+            return Pending(problem) if problem else True
+
+        wait_for(f"the start of {self.name}", running, START)
+
+    def opens(self, pods: list[Object]) -> set[Port]:
+        """Which ports of these pods, of all that any server of ours has, it can connect to."""
+        ports = {
+            (pod["status"]["podIP"], port): Port(pod["metadata"]["labels"]["app.kubernetes.io/name"], pod["metadata"]["name"], port)
+            for pod in pods
+            for port in PORTS
+        }
+        answer = self.kubectl.exec(self.name, "python3", "-c", _OPEN, stdin=json.dumps(list(ports)).encode())
+        return {ports[(address, port)] for address, port in json.loads(answer)}
