@@ -23,8 +23,8 @@ from herdkeeper.plugin.database import ForwardedLeader, open_database
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.sql_shell import completer, statements
 from herdkeeper.plugin.sql_table import csv_table, text_table
-from herdkeeper.plugin.statements import all_statements, has_rows, split
 from herdkeeper.sql.errors import ServerError
+from herdkeeper.sql.statements import all_statements, has_rows, split
 
 
 @pytest.mark.parametrize(

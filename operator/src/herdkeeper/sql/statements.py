@@ -1,4 +1,4 @@
-"""The statements of a text. Pure."""
+"""The statements of a text, and which of them answer with rows. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 
 _PIECE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|;|[^'\";\-/]+|.", re.DOTALL)
+_BEGINNING = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|$)|/\*.*?\*/)*(?P<word>\w*)", re.DOTALL)
+_WITH_ROWS = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW")
 
 
 @dataclass(frozen=True)
@@ -38,4 +40,15 @@ def all_statements(text: str) -> tuple[str, ...]:
 
 def has_rows(statement: str) -> bool:
     """Whether a statement answers with rows: HerdDB executes all others."""
-    return statement.lstrip("( \n\t").split(None, 1)[0].upper() == "SELECT" if statement.strip("( \n\t") else False
+    return first_word(statement) in _WITH_ROWS
+
+
+def locks_rows(statement: str) -> bool:
+    """Whether a query locks the rows that it reads."""
+    return statement.upper().endswith(" FOR UPDATE")
+
+
+def first_word(statement: str) -> str:
+    """What kind of statement it is, in capitals; empty where there is none."""
+    found = _BEGINNING.match(statement)
+    return found["word"].upper() if found else ""
