@@ -55,9 +55,20 @@ def test_what_is_not_ended_yet_waits_for_the_next_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "rows"), [("select 1", True), ("(SELECT 1)", True), ("INSERT INTO t SELECT 1", False), ("SELECTED", False), ("", False)]
+    ("statement", "rows"),
+    [
+        ("select 1", True),
+        ("(SELECT 1)", True),
+        ("-- all of them\nSELECT 1", True),
+        ("/* SELECT */ UPDATE t SET v=1", False),
+        ("WITH a AS (SELECT 1) SELECT * FROM a", True),
+        ("EXPLAIN SELECT 1", True),
+        ("INSERT INTO t SELECT 1", False),
+        ("SELECTED", False),
+        ("", False),
+    ],
 )
-def test_only_a_select_answers_with_rows(statement: str, rows: bool) -> None:
+def test_only_a_query_answers_with_rows(statement: str, rows: bool) -> None:
     assert has_rows(statement) is rows
 
 
