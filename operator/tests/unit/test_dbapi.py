@@ -395,6 +395,21 @@ def test_a_value_that_herddb_does_not_have_is_refused_before_it_is_sent(node: No
     assert "EXECUTE_STATEMENT" not in node.kinds()
 
 
+@pytest.mark.parametrize(
+    ("statement", "parameters"),
+    [("INSERT INTO t(k) VALUES(?)", []), ("INSERT INTO t(k) VALUES(?)", [1, 2]), ("INSERT INTO t VALUES('?', `?`) -- ?", [1])],
+)
+def test_each_placeholder_has_its_parameter(node: Node, statement: str, parameters: list[Any]) -> None:
+    with connect(node) as connection:
+        for execute in (
+            lambda: connection.cursor().execute(statement, parameters),
+            lambda: connection.cursor().executemany(statement, [parameters]),
+        ):
+            with pytest.raises(dbapi.ProgrammingError, match="pass one for each"):
+                execute()
+    assert node.kinds() == []
+
+
 @pytest.mark.parametrize("parameters", ["text", {"k": 1}, 7])
 def test_parameters_are_a_sequence(node: Node, parameters: Any) -> None:
     with connect(node) as connection, pytest.raises(dbapi.ProgrammingError, match="pass a list or a tuple"):

@@ -90,7 +90,7 @@ def leader_connection(finder: Finder, tablespace: str, credentials: Credentials,
         except (ConnectionLost, NotLeader, LeaderNotFound) as error:
             if time.monotonic() + pause >= deadline:
                 reason = str(error) or type(error).__name__
-                message = f"no leader of the tablespace {tablespace!r} within {patience.deadline_seconds:g} s; last attempt: {reason}"
+                message = f"no leader of the tablespace {tablespace!r} within {patience.deadline_seconds:.3g} s; last attempt: {reason}"
                 raise LeaderNotFound(message) from error
         time.sleep(pause)
     raise AssertionError("pauses have no end")

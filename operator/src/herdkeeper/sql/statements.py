@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_PIECE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|;|[^'\";\-/]+|.", re.DOTALL)
+_PIECE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|;|[^'\"`;\-/]+|.", re.DOTALL)
+_NO_PLACEHOLDERS = ("'", '"', "`", "--", "/*")
 _BEGINNING = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|$)|/\*.*?\*/)*(?P<word>\w*)", re.DOTALL)
 _WITH_ROWS = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW")
 
@@ -43,9 +44,21 @@ def has_rows(statement: str) -> bool:
     return first_word(statement) in _WITH_ROWS
 
 
+def placeholders(statement: str) -> int:
+    """How many parameters it takes: each `?` that is in no text, name or comment."""
+    if "?" not in statement:
+        return 0
+    return sum(piece.count("?") for piece in _PIECE.findall(statement) if not piece.startswith(_NO_PLACEHOLDERS))
+
+
 def locks_rows(statement: str) -> bool:
     """Whether a query locks the rows that it reads."""
     return statement.upper().endswith(" FOR UPDATE")
+
+
+def changes_rows(statement: str) -> bool:
+    """Whether it changes rows, and the server counts them; of a definition it says 1."""
+    return first_word(statement) in ("INSERT", "UPSERT", "UPDATE", "DELETE", "MERGE")
 
 
 def first_word(statement: str) -> str:

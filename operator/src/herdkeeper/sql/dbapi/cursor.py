@@ -14,7 +14,7 @@ from herdkeeper.sql.connection import BATCH_LISTS, FETCH_ROWS, Transaction
 from herdkeeper.sql.dbapi import errors
 from herdkeeper.sql.dbapi.types import Column, adapted, description
 from herdkeeper.sql.frames import Chunk, Executed, Value
-from herdkeeper.sql.statements import has_rows, locks_rows
+from herdkeeper.sql.statements import changes_rows, has_rows, locks_rows, placeholders
 
 if TYPE_CHECKING:
     from herdkeeper.sql.dbapi.connection import Connection
@@ -25,8 +25,8 @@ Row = tuple[Value, ...]
 class Cursor:
     """Made by `Connection.cursor`. Rows come in pieces, while they are fetched; those of a large result are never all in memory.
 
-    `rowcount` is how many rows a change has changed; it is -1 for a query, whose rows are not counted before they are fetched.
-    `lastrowid` is the primary key of the last row that was inserted by `execute`, where `returns_key` was set before: the key that the
+    `rowcount` is how many rows a change has changed. It is -1 for a definition, and for a query, whose rows are not counted before they
+    are fetched. `lastrowid` is the primary key of the row that `execute` inserted, where `returns_key` was set before: the key that the
     server made for an `auto_increment` column.
     """
 
@@ -67,12 +67,12 @@ class Cursor:
             DatabaseError: the server's refusal, as one of its kinds.
         """
         with self._new_statement():
-            values = adapted(parameters)
+            values = adapted(parameters, placeholders(operation))
             if has_rows(operation):
                 self._open(operation, values)
             else:
                 done = self._change(operation, values)
-                self.rowcount, self.lastrowid = done.changed, done.key
+                self.rowcount, self.lastrowid = done.changed if changes_rows(operation) else -1, done.key
                 self.connection.still_open(done.transaction_id)
         return self
 
@@ -82,9 +82,9 @@ class Cursor:
         with self._new_statement():
             if has_rows(operation):
                 raise errors.NotSupportedError("executemany with a query: call execute for each list of parameters")
-            lists = iter(seq_of_parameters)
+            lists, expected = iter(seq_of_parameters), placeholders(operation)
             self.rowcount = 0
-            while part := [adapted(parameters) for parameters in islice(lists, BATCH_LISTS)]:
+            while part := [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]:
                 # a message at a time: what follows a lost one must not be taken for the rest of it
                 self.rowcount += sum(self._change_many(operation, part))
         return self
@@ -118,10 +118,10 @@ class Cursor:
         """Drops the rows that are left. May be called twice."""
         self._closed = True
         if self.connection.closed:
-            self._forget()
+            self._drop_rows()
         else:
             with self.connection.alone():
-                self._forget()
+                self._drop_rows()
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
         """Part of PEP 249; does nothing: values say what they are."""
@@ -141,9 +141,13 @@ class Cursor:
             raise errors.InterfaceError("the cursor is closed")
 
     def _forget(self) -> None:
+        self._drop_rows()
+        self.description, self.rowcount, self.lastrowid = None, -1, None
+
+    def _drop_rows(self) -> None:
         if self._pieces is not None:
             self._pieces.close()
-        self._pieces, self.description, self.rowcount, self.lastrowid = None, None, -1, None
+        self._pieces = None
         self._rows.clear()
 
     def _open(self, operation: str, values: Sequence[Value]) -> None:

@@ -61,10 +61,10 @@ class NotSupportedError(DatabaseError):
 
 
 _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
-    (IntegrityError, ("ForeignKeyViolationException", "Cannot have null value", "foreign key", "null value")),
+    (IntegrityError, ("ForeignKeyViolationException", "Cannot have null value", "foreign key", "does not allow NULLs")),
     (DataError, ("RecordTooBigException",)),
     (OperationalError, ("LockAcquireTimeout", "lock timeout", "timed out trying to acquire", "no such transaction")),
-    (NotSupportedError, ("not supported", "UnsupportedOperationException", "not implemented")),
+    (NotSupportedError, ("unsupported", "not supported", "not suppoer", "UnsupportedOperationException", "not impl")),
     (
         ProgrammingError,
         (
@@ -78,7 +78,7 @@ _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
             "unable to parse",
             "no such",
             "bad type",
-            "jdbc parameter",
+            "JDBC parameter",
         ),
     ),
 )

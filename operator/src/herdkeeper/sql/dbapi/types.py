@@ -63,15 +63,18 @@ def TimestampFromTicks(ticks: float) -> datetime:
     return datetime.fromtimestamp(ticks, UTC)
 
 
-def adapted(parameters: Sequence[Any]) -> list[Value]:
+def adapted(parameters: Sequence[Any], expected: int) -> list[Value]:
     """The parameters of one execution as they are sent.
 
     Raises:
-        TypeError: they are no sequence, or one is of a type that HerdDB does not have; the message says what to pass instead.
+        TypeError: they are no sequence, more or fewer than the statement takes (HerdDB ignores what is too much), or one is of a type that
+            HerdDB does not have; the message says what to pass instead.
         ValueError: one has no time zone, or does not fit.
     """
     if isinstance(parameters, (str, bytes)) or not isinstance(parameters, Sequence):
         raise TypeError(f"parameters of type {type(parameters).__name__}: pass a list or a tuple, in the order of the statement's `?`")
+    if len(parameters) != expected:
+        raise TypeError(f"{len(parameters)} parameters for a statement with {expected} `?`: pass one for each")
     return [_adapted(value) for value in parameters]
 
 
@@ -104,4 +107,5 @@ def description(columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> list
                 found.setdefault(index, type(value))
         if len(found) == len(columns):
             break
-    return [(name, found.get(index), None, None, None, None, None) for index, name in enumerate(columns)]
+    # HerdDB gives names in lower case, but those of a query without a table in capitals
+    return [(name.lower(), found.get(index), None, None, None, None, None) for index, name in enumerate(columns)]
