@@ -138,15 +138,15 @@ class HerdDBDialect(default.DefaultDialect):
     def get_columns(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> list[ReflectedColumn]:  # noqa: ARG002
         """In their order."""
         statement = (
-            "SELECT column_name, type_name, is_nullable, auto_increment, default_value FROM syscolumns WHERE table_name = :t "
-            "ORDER BY ordinal_position"
+            "SELECT ordinal_position, column_name, type_name, is_nullable, auto_increment, default_value FROM syscolumns "
+            "WHERE table_name = :t"
         )
-        rows = _rows(connection, statement, t=table_name.lower())
+        rows = sorted(_rows(connection, statement, t=table_name.lower()), key=lambda row: row[0])
         if not rows:
             raise exc.NoSuchTableError(table_name)
         return [
             {"name": name, "type": of_column(kind), "nullable": bool(nullable), "autoincrement": bool(made), "default": default_value}
-            for name, kind, nullable, made, default_value in rows
+            for _, name, kind, nullable, made, default_value in rows
             if not (name == _MADE_KEY and made)
         ]
 
@@ -155,8 +155,8 @@ class HerdDBDialect(default.DefaultDialect):
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> ReflectedPrimaryKeyConstraint:
         """Its columns; HerdDB knows no name of it."""
-        statement = "SELECT column_name FROM sysindexcolumns WHERE table_name = :t AND index_type = 'pk' ORDER BY ordinal_position"
-        columns = [name for (name,) in _rows(connection, statement, t=table_name.lower())]
+        statement = "SELECT ordinal_position, column_name FROM sysindexcolumns WHERE table_name = :t AND index_type = 'pk'"
+        columns = [name for _, name in sorted(map(tuple, _rows(connection, statement, t=table_name.lower())))]
         if not columns:
             self._require_table(connection, table_name, schema, **kw)
         return {"constrained_columns": [name for name in columns if name != _MADE_KEY], "name": None}
@@ -242,4 +242,5 @@ _OPTIONS: dict[str, Any] = {
 
 
 def _rows(connection: Connection, statement: str, **parameters: str) -> list[Any]:
+    """In no order: HerdDB 0.29 sorts by other columns than it was told."""
     return list(connection.execute(text(statement), parameters))
