@@ -24,13 +24,18 @@ from sqlalchemy import (
     Table,
     Time,
     UniqueConstraint,
+    create_engine,
     exc,
+    insert,
     make_url,
     select,
 )
+from sqlalchemy.dialects import registry
 from sqlalchemy.schema import CreateIndex, CreateTable, DropIndex
 from sqlalchemy.types import TypeEngine
+from test_dbapi import follows, leads, played, told
 
+from herdkeeper.sql import dbapi
 from herdkeeper.sql.sqlalchemy_dialect import HerdDBDialect
 from herdkeeper.sql.sqlalchemy_dialect.types import Day, Moment, of_column
 
@@ -153,6 +158,35 @@ def test_isolation_levels_are_the_connections() -> None:
     for level in ("AUTOCOMMIT", "REPEATABLE READ", "READ COMMITTED"):
         DIALECT.set_isolation_level(connection, level)
         assert DIALECT.get_isolation_level(connection) == level
+
+
+def test_an_outcome_that_nobody_knows_is_known_behind_sqlalchemys_exception() -> None:
+    registry.register("herddb.herdkeeper", "herdkeeper.sql.sqlalchemy_dialect", "HerdDBDialect")
+    with played(lambda kind, body: None if told(kind, body) == "COMMIT" else leads(kind, body)) as node:
+        engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=20")
+        connection = engine.connect()
+        connection.execute(insert(PARENT), {"id": 1, "value": "x"})
+        with pytest.raises(exc.OperationalError) as unknown:
+            connection.commit()
+        assert isinstance(unknown.value.orig, dbapi.OutcomeUnknown)
+        assert not unknown.value.connection_invalidated
+        connection.close()
+        engine.dispose()
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"]
+
+
+def test_a_pool_asks_who_leads_and_goes_on_with_the_next_one() -> None:
+    registry.register("herddb.herdkeeper", "herdkeeper.sql.sqlalchemy_dialect", "HerdDBDialect")
+    with played(leads) as old, played(leads) as new:
+        hosts = f"host={old.address}&host={new.address}"
+        engine = create_engine(f"herddb+herdkeeper://alice:wonder@/demo?{hosts}&failover_timeout=20", pool_pre_ping=True, pool_size=1)
+        with engine.begin() as connection:
+            connection.execute(insert(PARENT), {"id": 1, "value": "x"})
+        old.script = follows
+        with engine.begin() as connection:
+            connection.execute(insert(PARENT), {"id": 2, "value": "y"})
+        engine.dispose()
+    assert (old.kinds(), new.kinds()) == (["BEGIN", "EXECUTE_STATEMENT", "COMMIT"], ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"])
 
 
 def test_the_page_lists_what_the_suite_leaves_out() -> None:
