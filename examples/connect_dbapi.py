@@ -21,7 +21,7 @@ def book(connection: dbapi.Connection, booking: str, seats: int, attempts: int =
         try:
             cursor = connection.cursor()
             cursor.execute("INSERT INTO bookings(id, seats) VALUES(?, ?)", [booking, seats])
-            cursor.execute("UPDATE free SET seats = seats - ? WHERE flight = ?", [seats, "UA1"])
+            cursor.execute("UPDATE capacity SET seats = seats - ? WHERE flight = ?", [seats, "UA1"])
             connection.commit()
             return
         except dbapi.IntegrityError:
@@ -38,14 +38,14 @@ def main() -> None:
     """Makes two tables, books twice under one key, and reads what is there."""
     with connect() as connection:
         cursor = connection.cursor()
-        cursor.execute("CREATE TABLE IF NOT EXISTS free (flight string PRIMARY KEY, seats int)")
+        cursor.execute("CREATE TABLE IF NOT EXISTS capacity (flight string PRIMARY KEY, seats int)")
         cursor.execute("CREATE TABLE IF NOT EXISTS bookings (id string PRIMARY KEY, seats int)")
-        cursor.execute("UPSERT INTO free(flight, seats) VALUES(?, ?)", ["UA1", 100])
+        cursor.execute("UPSERT INTO capacity(flight, seats) VALUES(?, ?)", ["UA1", 100])
         connection.commit()
         booking = str(uuid.uuid4())
         book(connection, booking, 2)
         book(connection, booking, 2)
-        for flight, seats in cursor.execute("SELECT flight, seats FROM free"):
+        for flight, seats in cursor.execute("SELECT flight, seats FROM capacity"):
             print(flight, seats)
 
 

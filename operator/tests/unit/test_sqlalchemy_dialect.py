@@ -31,7 +31,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects import registry
-from sqlalchemy.schema import CreateIndex, CreateTable, DropIndex
+from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, DropIndex
 from sqlalchemy.types import TypeEngine
 from test_dbapi import follows, leads, played, told
 
@@ -103,10 +103,19 @@ def test_check_constraints_are_left_out_on_demand() -> None:
     assert " ".join(text.split()) == "CREATE TABLE `t` ( `k` INTEGER auto_increment, PRIMARY KEY (`k`) )"
 
 
-def test_a_foreign_key_of_a_table_to_itself_is_refused_before_it_costs_the_connection() -> None:
-    table = Table("t", MetaData(), Column("k", Integer, primary_key=True), Column("p", ForeignKey("t.k")))
-    with pytest.raises(exc.CompileError, match="the table t to itself"):
-        written(CreateTable(table))
+def test_a_foreign_key_has_a_name_since_herddb_closes_the_connection_without() -> None:
+    table = Table("t", PARENT.metadata, Column("k", Integer, primary_key=True), Column("p", ForeignKey("parent.id")))
+    assert "CONSTRAINT `t_fk_p` FOREIGN KEY(`p`) REFERENCES `parent` (`id`)" in written(CreateTable(table))
+
+
+def test_a_foreign_key_of_a_table_to_itself_is_made_behind_the_table() -> None:
+    refused = Table("t", MetaData(), Column("k", Integer, primary_key=True), Column("p", ForeignKey("t.k")))
+    with pytest.raises(exc.CompileError, match="give it use_alter=True"):
+        written(CreateTable(refused))
+    later = Table("t", MetaData(), Column("k", Integer, primary_key=True), Column("p", ForeignKey("t.k", name="up", use_alter=True)))
+    (constraint,) = later.foreign_key_constraints
+    assert "FOREIGN" not in written(CreateTable(later))
+    assert written(AddConstraint(constraint)) == "ALTER TABLE `t` ADD CONSTRAINT `up` FOREIGN KEY(`p`) REFERENCES `t` (`k`)"
 
 
 def test_a_url_names_one_host_or_all_sql_nodes(tmp_path: Path) -> None:

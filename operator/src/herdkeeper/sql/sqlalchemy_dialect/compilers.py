@@ -53,14 +53,19 @@ class DefinitionCompiler(compiler.DDLCompiler):
         columns = list(constraint.columns)
         if not columns:
             return ""
-        name = constraint.name or "_".join((str(constraint.table.name), "unique", *(column.name for column in columns)))
-        return f"UNIQUE KEY {self.preparer.quote(str(name))} ({', '.join(self.preparer.quote(column.name) for column in columns)})"
+        name = self.preparer.quote(str(constraint.name or _name(constraint, "unique")))
+        return f"UNIQUE KEY {name} ({', '.join(self.preparer.quote(column.name) for column in columns)})"
 
     def visit_foreign_key_constraint(self, constraint: schema.ForeignKeyConstraint, **kw: Any) -> str:
-        """HerdDB closes the connection where a new table refers to itself."""
-        if constraint.referred_table is constraint.table:
-            raise exc.CompileError(f"HerdDB can't make a foreign key of the table {constraint.table.name} to itself: leave it out")
-        return super().visit_foreign_key_constraint(constraint, **kw)
+        """It must have a name: HerdDB closes the connection where it has none."""
+        if constraint.referred_table is constraint.table and not constraint.use_alter:
+            raise exc.CompileError(
+                f"HerdDB can't make a foreign key of the table {constraint.table.name} to itself with the table: give it use_alter=True"
+            )
+        text = super().visit_foreign_key_constraint(constraint, **kw)
+        if constraint.name is not None:
+            return text
+        return f"CONSTRAINT {self.preparer.quote(_name(constraint, 'fk'))} {text}"
 
     def visit_check_constraint(self, constraint: schema.CheckConstraint, **kw: Any) -> str:  # noqa: ARG002
         """There are none. SQLAlchemy leaves a constraint of a table out where its text is None."""
@@ -79,6 +84,10 @@ class DefinitionCompiler(compiler.DDLCompiler):
     def visit_drop_index(self, drop: ddl.DropIndex, **kw: Any) -> str:  # noqa: ARG002
         """Names of indexes are the tablespace's."""
         return f"DROP INDEX {self.preparer.quote(str(drop.element.name))}"
+
+
+def _name(constraint: schema.ColumnCollectionConstraint, kind: str) -> str:
+    return "_".join((str(constraint.table.name), kind, *(column.name for column in constraint.columns)))
 
 
 class ExecutionContext(DefaultExecutionContext):
