@@ -31,7 +31,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects import registry
-from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, DropIndex
+from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, DropIndex, DropTable
 from sqlalchemy.types import TypeEngine
 from test_dbapi import follows, leads, played, told
 
@@ -146,9 +146,11 @@ def test_a_moment_without_a_time_zone_is_stored_as_utc_and_comes_back_without() 
 
 
 def test_a_day_comes_back_as_a_day() -> None:
+    assert processed(Day(), None) == (None, None)
     back = Day().result_processor(DIALECT, None)
     assert back(datetime(2026, 1, 2, tzinfo=UTC)) == date(2026, 1, 2)
-    assert back(None) is None
+    sent = Day().bind_processor(DIALECT)
+    assert sent(datetime(2026, 1, 2, 3)) == date(2026, 1, 2)  # noqa: DTZ001 - as SQLAlchemy's Date takes it
 
 
 @pytest.mark.parametrize(
@@ -196,6 +198,18 @@ def test_a_pool_asks_who_leads_and_goes_on_with_the_next_one() -> None:
             connection.execute(insert(PARENT), {"id": 2, "value": "y"})
         engine.dispose()
     assert (old.kinds(), new.kinds()) == (["BEGIN", "EXECUTE_STATEMENT", "COMMIT"], ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"])
+
+
+def test_each_table_is_dropped_in_a_transaction_of_its_own() -> None:
+    registry.register("herddb.herdkeeper", "herdkeeper.sql.sqlalchemy_dialect", "HerdDBDialect")
+    with played(leads) as node:
+        engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=20")
+        with engine.begin() as connection:
+            connection.execute(insert(PARENT), {"id": 1, "value": "x"})
+            connection.execute(DropTable(PARENT))
+            connection.execute(insert(PARENT), {"id": 1, "value": "x"})
+        engine.dispose()
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"] * 3
 
 
 def test_the_page_lists_what_the_suite_leaves_out() -> None:

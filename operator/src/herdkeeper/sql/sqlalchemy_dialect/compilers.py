@@ -91,10 +91,20 @@ def _name(constraint: schema.ColumnCollectionConstraint, kind: str) -> str:
 
 
 class ExecutionContext(DefaultExecutionContext):
-    """Asks for the key that the server makes, where SQLAlchemy needs it."""
+    """Asks for the key that the server makes, where SQLAlchemy needs it, and drops each table in a transaction of its own."""
 
     def pre_exec(self) -> None:
         """Before each statement."""
         compiled = self.compiled
         if self.isinsert and not self.executemany and isinstance(compiled, compiler.SQLCompiler) and compiled.postfetch_lastrowid:
             self.cursor.returns_key = True  # type: ignore[attr-defined]
+        self._commit_beside_a_drop()
+
+    def post_exec(self) -> None:
+        """Behind each statement."""
+        self._commit_beside_a_drop()
+
+    def _commit_beside_a_drop(self) -> None:
+        """HerdDB refuses to drop a table that another one refers to, also where that one was dropped in the same transaction."""
+        if self.isddl and isinstance(self.compiled, compiler.DDLCompiler) and isinstance(self.compiled.statement, ddl.DropTable):
+            self.cursor.connection.commit()

@@ -123,7 +123,11 @@ class HerdDBDialect(default.DefaultDialect):
 
     def has_index(self, connection: Connection, table_name: str, index_name: str, schema: str | None = None, **kw: Any) -> bool:
         """Whether it is there."""
-        return any(each["name"] == index_name.lower() for each in self.get_indexes(connection, table_name, schema, **kw))
+        try:
+            found = self.get_indexes(connection, table_name, schema, **kw)
+        except exc.NoSuchTableError:
+            return False
+        return any(each["name"] == index_name.lower() for each in found)
 
     @reflection.cache
     def get_table_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:  # noqa: ARG002
@@ -145,7 +149,13 @@ class HerdDBDialect(default.DefaultDialect):
         if not rows:
             raise exc.NoSuchTableError(table_name)
         return [
-            {"name": name, "type": of_column(kind), "nullable": bool(nullable), "autoincrement": bool(made), "default": default_value}
+            {
+                "name": name,
+                "type": of_column(kind),
+                "nullable": bool(nullable),
+                "autoincrement": bool(made),
+                "default": None if default_value == "NULL" else default_value,
+            }
             for _, name, kind, nullable, made, default_value in rows
             if not (name == _MADE_KEY and made)
         ]

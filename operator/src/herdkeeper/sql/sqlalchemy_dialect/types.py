@@ -44,6 +44,10 @@ class Moment(types.DateTime):
 class Day(types.Date):
     """Stored as its midnight in UTC."""
 
+    def bind_processor(self, dialect: Dialect) -> Callable[[date | None], date | None]:  # noqa: ARG002
+        """The day of a moment, too."""
+        return lambda value: value.date() if isinstance(value, datetime) else value
+
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[datetime | None], date | None]:  # noqa: ARG002
         """The day in UTC."""
         return lambda value: None if value is None else value.date()
