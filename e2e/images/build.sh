@@ -54,7 +54,7 @@ image() {
   local inputs=("$folder" "$here/stage-jars.sh") below key base
   [ -f "$folder/Dockerfile" ] || fail "images/$name/Dockerfile: not found"
   case $name in
-    operator | spark) inputs=("$folder" "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock" "$repo/operator/src" "$repo/spark-jobs/src") ;;
+    operator | spark) inputs=("$folder" "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock" "$repo/sql" "$repo/operator/src" "$repo/spark-jobs/src") ;;
   esac
   inputs+=("$repo/LICENSE" "$repo/NOTICE")
   # a repair moves copies with BookKeeper's own client
@@ -70,7 +70,7 @@ image() {
   case $name in
     operator | spark)
       staged "$(content_key "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock")" "$stage/dependencies" /src/e2e/images/stage-python.sh dependencies "$name"
-      staged "$(content_key "$here/stage-python.sh" "$repo/pyproject.toml" "$repo/operator/src" "$repo/spark-jobs/src")" "$cache/stage/project" /src/e2e/images/stage-python.sh project
+      staged "$(content_key "$here/stage-python.sh" "$repo/pyproject.toml" "$repo/sql" "$repo/operator/src" "$repo/spark-jobs/src")" "$cache/stage/project" /src/e2e/images/stage-python.sh project
       link "$stage/dependencies/site" "$context/site"
       if [ "$name" = spark ]; then
         staged "$(content_key "$repo/images/bookkeeper" "$here/stage-jars.sh")" "$cache/stage/bookkeeper" /src/e2e/images/stage-jars.sh bookkeeper

@@ -4,10 +4,10 @@
 #        stage-python.sh project              /out/app: the project's own packages and the console scripts' entry points
 set -euo pipefail
 
-checkout() {   # only what the wheel is made of; the checkout itself is read-only
+checkout() {   # only what the wheels are made of; the checkout itself is read-only
   mkdir /tmp/checkout
   cd /src
-  cp -r --parents pyproject.toml README.md operator/src spark-jobs/src /tmp/checkout/
+  cp -r --parents pyproject.toml README.md LICENSE NOTICE sql operator/src spark-jobs/src /tmp/checkout/
   cd /tmp/checkout
 }
 
@@ -20,7 +20,8 @@ dependencies() {
   python3 - "$1" > /tmp/requirements.txt <<'END'
 import sys, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
-print("\n".join(project["dependencies"] + project["optional-dependencies"][sys.argv[1]]))
+needed = project["dependencies"] + project["optional-dependencies"][sys.argv[1]]
+print("\n".join(line for line in needed if not line.startswith("herdkeeper-")))
 END
   pip3 install -q --no-compile --target "$site" -c /src/requirements.lock -r /tmp/requirements.txt
   if [ "$1" = spark ]; then prune_spark "$site"; fi
@@ -42,7 +43,7 @@ prune_spark() {
 project() {
   checkout
   rm -rf /out/app
-  pip3 install -q --no-compile --no-deps --target /tmp/app .
+  pip3 install -q --no-compile --no-deps --target /tmp/app . ./sql
   compile /tmp/app
   cp -r /tmp/app /out/app
 }

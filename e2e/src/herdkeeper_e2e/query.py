@@ -11,10 +11,10 @@ import json
 import sys
 
 from herdkeeper.plugin.sql_table import as_json, text_table
-from herdkeeper.plugin.statements import has_rows
 from herdkeeper.sql.connection import Address, Connection
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.sql.leader import Patience
+from herdkeeper.sql.statements import has_rows
 from herdkeeper_e2e.session import Session, SettingError, open_session
 
 PATIENCE = Patience(deadline_seconds=60.0, call_seconds=120.0)

@@ -11,7 +11,8 @@ from kazoo.client import KazooClient
 
 from herdkeeper.sql.connection import Connection, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed
-from herdkeeper.sql.leader import LeaderFinder, Patience, leader_connection
+from herdkeeper.sql.leader import Patience, leader_connection
+from herdkeeper.sql.zookeeper_leader import LeaderFinder
 
 ZOOKEEPER = "HERDDB_ZOOKEEPER"
 HERD_ROOT = "HERDDB_ROOT"

@@ -26,7 +26,8 @@ CHANGELOG = """\
 The first.
 """
 FILES = {
-    "pyproject.toml": '[project]\nversion = "0.1.0"\n[tool.x]\nversion = "7"\n',
+    "pyproject.toml": '[project]\nversion = "0.1.0"\ndependencies = ["herdkeeper-sql==0.1.0"]\n[tool.x]\nversion = "7"\n',
+    "sql/pyproject.toml": '[project]\nversion = "0.1.0"\n',
     "charts/herdkeeper/Chart.yaml": "apiVersion: v2\nversion: 0.1.0\nappVersion: 0.1.0\n",
     "charts/herdkeeper/values.yaml": 'images:\n  registry: ""\n  tag: ""\n',
 }
@@ -65,7 +66,9 @@ def test_a_registry_that_no_image_can_have_is_refused(registry):
 
 def test_version_and_registry_are_written_where_they_belong(checkout):
     stamp(checkout, Release("0.2.0", "example.com/team", 0))
-    assert (checkout / "pyproject.toml").read_text() == '[project]\nversion = "0.2.0"\n[tool.x]\nversion = "7"\n'
+    project = '[project]\nversion = "0.2.0"\ndependencies = ["herdkeeper-sql==0.2.0"]\n[tool.x]\nversion = "7"\n'
+    assert (checkout / "pyproject.toml").read_text() == project
+    assert (checkout / "sql/pyproject.toml").read_text() == '[project]\nversion = "0.2.0"\n'
     assert (checkout / "charts/herdkeeper/Chart.yaml").read_text() == "apiVersion: v2\nversion: 0.2.0\nappVersion: 0.2.0\n"
     assert (checkout / "charts/herdkeeper/values.yaml").read_text() == 'images:\n  registry: "example.com/team"\n  tag: ""\n'
 

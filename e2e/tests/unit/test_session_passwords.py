@@ -7,7 +7,8 @@ import pytest
 
 from herdkeeper.sql.connection import Connection, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed
-from herdkeeper.sql.leader import LeaderFinder, Patience
+from herdkeeper.sql.leader import Patience
+from herdkeeper.sql.zookeeper_leader import LeaderFinder
 from herdkeeper_e2e import session
 from herdkeeper_e2e.session import Session
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -30,14 +32,39 @@ def installed(dist: Path) -> list[dict[str, Any]]:
 
 
 def test_it_has_what_people_install_from(dist: Path) -> None:
-    names = {"RELEASE-NOTES.md", CHART, "install.yaml", "quickstart.yaml", "herdkeeper-0.1.0-py3-none-any.whl"}
+    names = {"RELEASE-NOTES.md", CHART, "install.yaml", "quickstart.yaml", *(wheel.name for wheel in wheels(Path()))}
     assert {file.name for file in dist.iterdir()} == names
 
 
-def test_the_wheel_has_the_license(dist: Path) -> None:
-    (wheel,) = dist.glob("*.whl")
-    names = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
-    assert {"LICENSE", "NOTICE"} <= names
+def wheels(dist: Path) -> list[Path]:
+    return [dist / f"{project}-0.1.0-py3-none-any.whl" for project in ("herdkeeper", "herdkeeper_sql")]
+
+
+def modules(wheel: Path) -> list[str]:
+    return [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("herdkeeper/")]
+
+
+def test_each_wheel_has_the_license(dist: Path) -> None:
+    for wheel in wheels(dist):
+        names = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
+        assert {"LICENSE", "NOTICE"} <= names
+
+
+def test_together_the_wheels_have_each_module_once(dist: Path) -> None:
+    sources = REPOSITORY / "operator/src"
+    committed = subprocess.run(["git", "ls-files", "herdkeeper"], cwd=sources, check=True, capture_output=True, text=True).stdout.split()
+    assert sorted(name for wheel in wheels(dist) for name in modules(wheel)) == sorted(committed)
+
+
+@pytest.mark.parametrize("projects", [["herdkeeper_sql"], ["herdkeeper", "herdkeeper_sql"]], ids=["alone", "beside the other wheel"])
+def test_an_application_has_the_dialect_by_the_wheels_entry_point(dist: Path, tmp_path: Path, projects: list[str]) -> None:
+    unpacked = [str(wheel) for wheel in wheels(dist) if wheel.name.partition("-")[0] in projects]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--target", str(tmp_path), *unpacked]
+    subprocess.run(pip, check=True)
+    code = "from sqlalchemy import create_engine; print(create_engine('herddb+herdkeeper://a:b@c/d').dialect.import_dbapi().__file__)"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
+    assert Path(run.stdout.strip()) == tmp_path / "herdkeeper/sql/dbapi/__init__.py"
 
 
 def test_made_again_it_has_the_same_checksums(dist: Path, tmp_path: Path) -> None:

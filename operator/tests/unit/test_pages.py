@@ -14,8 +14,8 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "charts/herdkeeper/README.md"])
 OWN_FILE = re.compile(r"(?<![\w./-])(?:operator|crds|charts|images|spark-jobs|e2e|docs|examples)/[\w./*-]*[\w*]")
 MAKE = re.compile(r"^\s*make ([a-z0-9-]+)")
-NO_METRICS = {"herdkeeper_jobs", "herdkeeper_e2e", "herdkeeper_restore"}
-"""Two packages, and the table of a restore's bookkeeping."""
+NO_METRICS = {"herdkeeper_jobs", "herdkeeper_e2e", "herdkeeper_sql", "herdkeeper_restore"}
+"""Two packages, a wheel, and the table of a restore's bookkeeping."""
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 

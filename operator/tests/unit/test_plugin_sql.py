@@ -23,8 +23,8 @@ from herdkeeper.plugin.database import ForwardedLeader, open_database
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.sql_shell import completer, statements
 from herdkeeper.plugin.sql_table import csv_table, text_table
-from herdkeeper.plugin.statements import all_statements, has_rows, split
 from herdkeeper.sql.errors import ServerError
+from herdkeeper.sql.statements import all_statements, has_rows, split
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,20 @@ def test_what_is_not_ended_yet_waits_for_the_next_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "rows"), [("select 1", True), ("(SELECT 1)", True), ("INSERT INTO t SELECT 1", False), ("SELECTED", False), ("", False)]
+    ("statement", "rows"),
+    [
+        ("select 1", True),
+        ("(SELECT 1)", True),
+        ("-- all of them\nSELECT 1", True),
+        ("/* SELECT */ UPDATE t SET v=1", False),
+        ("WITH a AS (SELECT 1) SELECT * FROM a", True),
+        ("EXPLAIN SELECT 1", True),
+        ("INSERT INTO t SELECT 1", False),
+        ("SELECTED", False),
+        ("", False),
+    ],
 )
-def test_only_a_select_answers_with_rows(statement: str, rows: bool) -> None:
+def test_only_a_query_answers_with_rows(statement: str, rows: bool) -> None:
     assert has_rows(statement) is rows
 
 

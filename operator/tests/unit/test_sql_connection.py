@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 from herdkeeper.sql import frames
 from herdkeeper.sql.connection import BATCH_LISTS, Address, Connection, Credentials
-from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError
+from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, DuplicateKey, NoAnswer, NotLeader, OutcomeUnknown, ServerError
 from herdkeeper.sql.frames import MessageType, Value
 
 CREDENTIALS = Credentials("alice", "wonder")
@@ -376,3 +376,37 @@ def test_a_large_batch_is_cut_into_messages_that_the_servers_stack_survives() ->
     with node(count, log) as address, Connection.connect(address, CREDENTIALS, "demo", timeout_seconds=5) as connection:
         assert connection.execute_batch("INSERT", [[number] for number in range(2 * BATCH_LISTS + 1)]) == [1] * (2 * BATCH_LISTS + 1)
     assert [kind for kind, _ in log] == [MessageType.SASL_REQUEST] + [MessageType.EXECUTE_STATEMENTS] * 3
+
+
+def test_an_interrupt_in_the_middle_of_an_answer_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of that answer must not be taken for the next one."""
+    with node(lambda kind, body: chunk([["a", 1]], last=True)) as address, Connection.connect(address, CREDENTIALS) as connection:
+        read = Connection._read
+
+        def interrupted(self: Connection, size: int, deadline: float) -> bytes:
+            read(self, 1, deadline)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Connection, "_read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            connection.query("SELECT k, v FROM t")
+        monkeypatch.undo()
+        with pytest.raises(ConnectionLost, match="is closed"):
+            connection.query("SELECT k, v FROM t")
+
+
+def test_a_read_that_is_not_answered_in_time_is_told_apart_from_one_whose_connection_broke() -> None:
+    released = threading.Event()
+
+    def silent(kind: int, body: bytes) -> Answer | None:
+        released.wait(20)
+        return None
+
+    with node(silent) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=0.2) as connection:
+        with pytest.raises(NoAnswer):
+            connection.query("SELECT k, v FROM t")
+        released.set()
+    with node(lambda kind, body: None) as address, Connection.connect(address, CREDENTIALS) as connection:
+        with pytest.raises(ConnectionLost) as lost:
+            connection.query("SELECT k, v FROM t")
+        assert not isinstance(lost.value, NoAnswer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 
@@ -11,7 +13,8 @@ from herdkeeper.sql import leader
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, LeaderNotFound, NotLeader
-from herdkeeper.sql.leader import LeaderFinder, OneServer, Patience, leader_connection
+from herdkeeper.sql.leader import Candidates, OneServer, Patience, leader_connection
+from herdkeeper.sql.zookeeper_leader import LeaderFinder
 
 CREDENTIALS = Credentials("alice", "wonder")
 RECORD = TablespaceRecord("0ab", "demo", "db-0", ("db-0", "db-1"), 1, 60000)
@@ -22,10 +25,14 @@ class Tree:
 
     def __init__(self, nodes: dict[str, bytes]) -> None:
         self.nodes = nodes
+        self.lost: list[Exception] = []
+        """What the next requests get instead of an answer."""
 
     def get(self, path: str) -> tuple[bytes, None]:
         if path not in self.nodes:
             raise NoNodeError
+        if self.lost:
+            raise self.lost.pop()
         return self.nodes[path], None
 
 
@@ -107,12 +114,26 @@ class Outcome:
 
 
 def test_a_connection_is_retried_until_the_node_leads(monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome = Outcome(ConnectionLost("no route"), NotLeader("not yet"), ConnectionLoss(), "leads")
+    outcome = Outcome(ConnectionLost("no route"), NotLeader("not yet"), "leads")
+    zookeeper = tree()
+    zookeeper.lost = [ConnectionLoss()]
     monkeypatch.setattr(Connection, "connect", outcome.connect)
     monkeypatch.setattr(leader, "RETRY_PAUSE_SECONDS", 0.001)
-    assert leader_connection(LeaderFinder(tree(), "/ns/db/herd"), "demo", CREDENTIALS, Patience(30, 7)) is outcome
+    assert leader_connection(LeaderFinder(zookeeper, "/ns/db/herd"), "demo", CREDENTIALS, Patience(30, 7)) is outcome
     assert outcome.closed == 1, "the connection to the node that does not lead is closed"
     assert outcome.timeout_seconds == 7
+
+
+def test_of_several_servers_each_attempt_asks_the_next() -> None:
+    addresses = [Address("a", 7000), Address("b", 7000)]
+    candidates = Candidates(addresses)
+    assert [candidates.leader("demo") for _ in range(3)] == [*addresses, addresses[0]]
+
+
+def test_pauses_grow_up_to_the_longest_and_none_is_shorter_than_the_first() -> None:
+    pauses = list(itertools.islice(Patience(longest_pause_seconds=1.0).pauses(), 20))
+    assert pauses[0] == min(pauses) == leader.RETRY_PAUSE_SECONDS
+    assert all(0.5 <= pause <= 1.0 for pause in pauses[5:])
 
 
 def test_a_refused_password_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 """Makes the files of a release in dist/, from a commit of the repository: whoever makes them again gets the same bytes.
 
-chart package, install.yaml (the chart rendered, for those without Helm), quickstart.yaml, the wheel, release notes, and SHA256SUMS over all
-of it. Images are built from the checkout and archived, each with a list of what it holds, where a container engine answers; their bytes
-differ from build to build.
+chart package, install.yaml (the chart rendered, for those without Helm), quickstart.yaml, two wheels, release notes, and SHA256SUMS over
+all of it. Images are built from the checkout and archived, each with a list of what it holds, where a container engine answers; their
+bytes differ from build to build.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from herdkeeper_e2e.release.source import IMAGES, REPOSITORY, ReleaseError, comm
 NAMESPACE = "herdkeeper-system"
 CHECKSUMS = "SHA256SUMS"
 CHART = "charts/herdkeeper"
+SQL_PROJECT = "sql"
+"""The folder of what applications install."""
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?")
 _OLDEST_KUBERNETES = "v1.30.0"
 """Of install.yaml, which has the admission policies; the chart leaves them out on 1.29."""
@@ -61,7 +63,9 @@ def release_notes(changelog: str, version: str) -> str:
 
 def stamp(checkout: Path, release: Release) -> None:
     """Writes version and registry into a copy of the checkout."""
-    _replace(checkout / "pyproject.toml", r'^version = ".*"$', f'version = "{release.version}"')
+    for project in (checkout, checkout / SQL_PROJECT):
+        _replace(project / "pyproject.toml", r'^version = ".*"$', f'version = "{release.version}"')
+    _replace(checkout / "pyproject.toml", r'"herdkeeper-sql==[^"]*"', f'"herdkeeper-sql=={release.version}"')
     _replace(checkout / CHART / "Chart.yaml", r"^version: .*$", f"version: {release.version}")
     _replace(checkout / CHART / "Chart.yaml", r"^appVersion: .*$", f"appVersion: {release.version}")
     _replace(checkout / CHART / "values.yaml", r'^  registry: ""$', f'  registry: "{release.registry}"')
@@ -94,7 +98,8 @@ def write_files(repository: Path, release: Release, dist: Path) -> None:
         _write_chart_of(checkout, release, dist)
         (dist / "install.yaml").write_text(install_manifest(checkout / CHART))
         (dist / "quickstart.yaml").write_bytes((checkout / "examples/quickstart.yaml").read_bytes())
-        _write_wheel(checkout, dist, release.epoch)
+        for project in (checkout, checkout / SQL_PROJECT):
+            _write_wheel(project, dist, release.epoch)
 
 
 def write_release_chart(repository: Path, release: Release, dist: Path) -> None:
@@ -120,8 +125,8 @@ def _write_chart_of(checkout: Path, release: Release, dist: Path) -> None:
     write_chart(checkout / CHART, dist / f"herdkeeper-{release.version}.tgz", release.epoch)
 
 
-def _write_wheel(checkout: Path, dist: Path, epoch: int) -> None:
-    command = (sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "-w", str(dist), str(checkout))
+def _write_wheel(project: Path, dist: Path, epoch: int) -> None:
+    command = (sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "-w", str(dist), str(project))
     output(*command, environment={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)})
 
 

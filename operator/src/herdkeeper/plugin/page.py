@@ -13,7 +13,8 @@ A plugin of kubectl that looks at stacks, and asks the operator for something. I
 the rights that you have.
 
 ```
-pip install 'herdkeeper-0.1.0-py3-none-any.whl[plugin]'     # of a release; kubectl-herdkeeper has to be in PATH
+# with the wheels of a release; kubectl-herdkeeper has to be in PATH
+pip install herdkeeper_sql-0.1.0-py3-none-any.whl 'herdkeeper-0.1.0-py3-none-any.whl[plugin]'
 kubectl herdkeeper status
 kubectl exec -n herdkeeper-system deployment/herdkeeper -- python3 -m herdkeeper.plugin.main status -n demo     # without installing it
 ```

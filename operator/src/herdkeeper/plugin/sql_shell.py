@@ -11,9 +11,9 @@ from pathlib import Path
 from herdkeeper.plugin.command import FINE, Answer, Call
 from herdkeeper.plugin.commands.sql import executed
 from herdkeeper.plugin.database import Database
-from herdkeeper.plugin.statements import split
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import SqlError
+from herdkeeper.sql.statements import split
 
 QUIT = ("exit", "quit")
 WORDS = tuple(

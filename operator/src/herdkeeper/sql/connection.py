@@ -16,7 +16,7 @@ import ssl
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import TracebackType
 from typing import Self, assert_never
@@ -24,8 +24,17 @@ from typing import Self, assert_never
 from herdkeeper.codecs.java_data import JavaDataReader, MalformedDataError
 from herdkeeper.sql import frames
 from herdkeeper.sql.encryption import Encryption, client_context
-from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError, SqlError
-from herdkeeper.sql.frames import Chunk, ErrorFlag, Message, MessageType, Statement, TransactionCommand, Value
+from herdkeeper.sql.errors import (
+    AuthenticationFailed,
+    ConnectionLost,
+    DuplicateKey,
+    NoAnswer,
+    NotLeader,
+    OutcomeUnknown,
+    ServerError,
+    SqlError,
+)
+from herdkeeper.sql.frames import Chunk, ErrorFlag, Executed, Message, MessageType, Statement, TransactionCommand, Value
 
 DEFAULT_TABLESPACE = "herd"
 FETCH_ROWS = 2000
@@ -159,7 +168,11 @@ class Connection:
             DuplicateKey: an INSERT of a key that exists.
             OutcomeUnknown: the answer was lost; the statement may be durable.
         """
-        return self._execute(self._statement(sql), parameters)
+        return self._execute(self._statement(sql), parameters).changed
+
+    def run(self, sql: str, parameters: Sequence[Value] = (), *, returns_key: bool = False) -> Executed:
+        """One statement as `execute`; on demand tells the primary key of the row that it inserts, which the server may have made."""
+        return self._execute(replace(self._statement(sql), returns_key=returns_key), parameters)
 
     def execute_batch(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[int]:
         """One statement with many parameter lists, in few messages, each in autocommit: mostly of use inside a transaction.
@@ -181,7 +194,12 @@ class Connection:
         self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS
     ) -> Generator[dict[str, Value], None, None]:
         """The rows of a SELECT, fetched in pieces of `fetch_rows`. Use the connection for nothing else meanwhile."""
-        return self._stream_rows(self._statement(sql), parameters, fetch_rows)
+        for piece in self.pieces(sql, parameters, fetch_rows=fetch_rows):
+            yield from piece.records()
+
+    def pieces(self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS) -> Generator[Chunk, None, None]:
+        """The same as pieces, one at least, which name their columns. Other calls may be made between two of them."""
+        return self._pieces(self._statement(sql), parameters, fetch_rows)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -190,16 +208,20 @@ class Connection:
         Raises:
             OutcomeUnknown: the answer to the COMMIT was lost; the transaction may be durable as a whole, or not at all.
         """
-        transaction = Transaction(self, self._transaction_command(TransactionCommand.BEGIN, 0))
+        transaction = self.begin()
         try:
             yield transaction
         except BaseException:
             # The block's own error is what the caller must see. A rollback that fails changes nothing: without a COMMIT
             # nothing becomes visible, and the leader ends abandoned transactions.
             with suppress(SqlError):
-                self._transaction_command(TransactionCommand.ROLLBACK, transaction.id)
+                transaction.rollback()
             raise
-        self._transaction_command(TransactionCommand.COMMIT, transaction.id)
+        transaction.commit()
+
+    def begin(self) -> Transaction:
+        """A transaction that the caller commits or rolls back; `transaction` is the block that does it by itself."""
+        return Transaction(self, self._transaction_command(TransactionCommand.BEGIN, 0))
 
     def rollback(self, transaction_id: int) -> None:
         """Ends a transaction that a lost connection left open on this leader, with its locks.
@@ -209,8 +231,8 @@ class Connection:
         """
         self._transaction_command(TransactionCommand.ROLLBACK, transaction_id)
 
-    def _statement(self, sql: str, transaction_id: int = 0) -> Statement:
-        return Statement(self._tablespace, sql, transaction_id)
+    def _statement(self, sql: str) -> Statement:
+        return Statement(self._tablespace, sql)
 
     def _authenticate(self, credentials: Credentials) -> None:
         body = frames.sasl_plain_body(credentials.username, credentials.password)
@@ -219,10 +241,10 @@ class Connection:
         except ServerError as error:
             raise AuthenticationFailed(f"{self._address} refused the user {credentials.username!r}: {error}") from error
 
-    def _execute(self, statement: Statement, parameters: Sequence[Value]) -> int:
+    def _execute(self, statement: Statement, parameters: Sequence[Value]) -> Executed:
         body = frames.execute_body(statement, parameters)
         reader = self._call(MessageType.EXECUTE_STATEMENT, body, MessageType.EXECUTE_STATEMENT_RESULT, _effect(statement))
-        return reader.i64()
+        return frames.decode_executed(reader)
 
     def _execute_batch(self, statement: Statement, rows: Sequence[Sequence[Value]]) -> list[int]:
         slices = (rows[start : start + BATCH_LISTS] for start in range(0, len(rows), BATCH_LISTS))
@@ -234,15 +256,14 @@ class Connection:
         reader.i64()
         return [reader.i64() for _ in range(reader.i32())]
 
-    def _stream_rows(self, statement: Statement, parameters: Sequence[Value], fetch_rows: int) -> Generator[dict[str, Value], None, None]:
+    def _pieces(self, statement: Statement, parameters: Sequence[Value], fetch_rows: int) -> Generator[Chunk, None, None]:
         scanner_id = next(self._ids)
-        body = frames.open_scanner_body(statement, parameters, scanner_id, fetch_rows)
-        chunk = self._chunk(MessageType.OPEN_SCANNER, body)
+        chunk = self._chunk(MessageType.OPEN_SCANNER, frames.open_scanner_body(statement, parameters, scanner_id, fetch_rows))
         try:
-            yield from chunk.records()
+            yield chunk
             while not chunk.last:
                 chunk = self._chunk(MessageType.FETCH_SCANNER_DATA, frames.fetch_body(scanner_id, fetch_rows))
-                yield from chunk.records()
+                yield chunk
         finally:
             if not chunk.last and not self._closed:
                 # a caller that stopped early; the server holds the scanner until it is told
@@ -279,8 +300,11 @@ class Connection:
                 raise MalformedDataError(f"answer of type {message.type} to a request of type {kind.value}: expected {expected.value}")
         except (OSError, MalformedDataError) as error:
             self.close()
-            reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
-            raise _lost(f"{self._address} after a {kind.name} was sent: {reason}", effect) from error
+            raise _lost(f"{self._address} after a {kind.name} was sent", error, effect) from error
+        except BaseException:
+            # an interrupt: what was read of the answer so far is gone
+            self.close()
+            raise
         reader = JavaDataReader(message.body)
         if message.type == MessageType.ERROR:
             raise _server_error(reader, effect)
@@ -319,24 +343,55 @@ class Connection:
 
 
 class Transaction:
-    """The statements of one open transaction. Made by `Connection.transaction`; raises what the connection's methods raise,
-    except `OutcomeUnknown`: nothing is durable before the COMMIT."""
+    """The statements of one open transaction. Made by `Connection.transaction` and `Connection.begin`; raises what the connection's
+    methods raise, except `OutcomeUnknown`, which only `commit` raises: nothing is durable before.
+
+    With `keeps_read_locks` what it has read stays locked until its end.
+    """
 
     def __init__(self, connection: Connection, transaction_id: int) -> None:
         self._connection = connection
         self.id = transaction_id
+        self.keeps_read_locks = True
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """One statement; returns how many rows it changed."""
-        return self._connection._execute(self._connection._statement(sql, self.id), parameters)
+        return self.run(sql, parameters).changed
+
+    def run(self, sql: str, parameters: Sequence[Value] = (), *, returns_key: bool = False) -> Executed:
+        """One statement; tells whether the transaction is still open behind it, and on demand the key of the row that it inserts."""
+        return self._connection._execute(replace(self._statement(sql), returns_key=returns_key), parameters)
 
     def execute_batch(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[int]:
         """One statement with many parameter lists, in few messages; returns the changed rows per list. The fastest way to load."""
-        return self._connection._execute_batch(self._connection._statement(sql, self.id), rows)
+        return self._connection._execute_batch(self._statement(sql), rows)
 
     def query(self, sql: str, parameters: Sequence[Value] = ()) -> list[dict[str, Value]]:
         """All rows of a SELECT, as this transaction sees them."""
-        return list(self._connection._stream_rows(self._connection._statement(sql, self.id), parameters, FETCH_ROWS))
+        return [row for piece in self.pieces(sql, parameters) for row in piece.records()]
+
+    def pieces(self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS) -> Generator[Chunk, None, None]:
+        """The same in pieces, one at least, which name their columns."""
+        return self._connection._pieces(self._statement(sql), parameters, fetch_rows)
+
+    def require_leader(self) -> None:
+        """Asks whether this node still leads, as `Connection.require_leader`."""
+        self._connection.require_leader()
+
+    def commit(self) -> None:
+        """Makes all of it durable.
+
+        Raises:
+            OutcomeUnknown: the answer was lost; the transaction may be durable as a whole, or not at all.
+        """
+        self._connection._transaction_command(TransactionCommand.COMMIT, self.id)
+
+    def rollback(self) -> None:
+        """Ends it without a trace."""
+        self._connection._transaction_command(TransactionCommand.ROLLBACK, self.id)
+
+    def _statement(self, sql: str) -> Statement:
+        return Statement(self._connection.tablespace, sql, self.id, self.keeps_read_locks)
 
 
 def _encrypted(stream: socket.socket, address: Address, encryption: Encryption) -> socket.socket:
@@ -356,12 +411,14 @@ def _effect(statement: Statement) -> Effect:
     return Effect.NONE if statement.transaction_id else Effect.DURABLE
 
 
-def _lost(message: str, effect: Effect) -> SqlError:
+def _lost(what: str, error: OSError | MalformedDataError, effect: Effect) -> SqlError:
+    silent = isinstance(error, TimeoutError)
+    message = f"lost {what}: {'no answer in time' if silent else error}"
     match effect:
         case Effect.NONE:
-            return ConnectionLost(f"lost {message}")
+            return NoAnswer(message) if silent else ConnectionLost(message)
         case Effect.DURABLE:
-            return OutcomeUnknown(f"lost {message}; the write may be durable")
+            return OutcomeUnknown(f"{message}; the write may be durable")
         case _:
             assert_never(effect)
 

@@ -16,6 +16,11 @@ class ConnectionLost(SqlError, ConnectionError):
     """The connection could not be made or broke, and the statement was certainly not applied by it."""
 
 
+class NoAnswer(ConnectionLost):
+    """A read, or a change that only a later COMMIT makes durable, was not answered in time; the connection is closed. Repeating it may
+    take as long again."""
+
+
 class OutcomeUnknown(SqlError):
     """The answer to a write was lost, or the server failed in the middle of logging it: applied or not, nobody can tell yet."""
 

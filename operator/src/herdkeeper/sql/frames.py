@@ -151,7 +151,7 @@ def encode_value(value: Value) -> bytes:
     """One parameter: its type code and its payload. Every int goes as a long; HerdDB converts it to the column's type.
 
     Raises:
-        TypeError: a type that HerdDB has no code for.
+        TypeError: a type that HerdDB has no code for, or a list of such.
         ValueError: an int of more than 64 bits, or a datetime without a time zone.
     """
     encoder = _ENCODERS.get(type(value)) or next((found for kind, found in _ENCODERS.items() if isinstance(value, kind)), None)
@@ -162,7 +162,7 @@ def encode_value(value: Value) -> bytes:
     except struct.error as error:
         if isinstance(value, int):
             raise ValueError(f"the parameter {value} has more than 64 bits: HerdDB's largest integer type is long") from error
-        raise
+        raise TypeError("a list with something else than floats in it: HerdDB has arrays of floats only") from error
 
 
 def encode_values(values: Sequence[Value]) -> bytes:
@@ -247,17 +247,40 @@ def sasl_plain_body(username: str, password: str) -> bytes:
 
 @dataclass(frozen=True)
 class Statement:
-    """One SQL text for a tablespace, in a transaction (0 = none: autocommit)."""
+    """One SQL text for a tablespace, in a transaction (0 = none: autocommit).
+
+    `keeps_read_locks`: what a SELECT of a transaction has read stays locked until its end, so that it reads the same again.
+    `returns_key`: the answer tells the primary key of the row that was inserted.
+    """
 
     tablespace: str
     sql: str
     transaction_id: int = 0
+    keeps_read_locks: bool = True
+    returns_key: bool = False
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What a statement did: how many rows it changed (1 for DDL), the transaction that is open behind it (0: none), and the key of the
+    row that it inserted, where it was to be told."""
+
+    changed: int
+    transaction_id: int
+    key: Value = None
 
 
 def execute_body(statement: Statement, parameters: Sequence[Value]) -> bytes:
-    """`ExecuteStatement`: u8 return values (0), i64 tx, i64 prepared statement (0 = the text follows), tablespace, SQL, parameters."""
-    head = struct.pack(">bqq", 0, statement.transaction_id, 0)
+    """`ExecuteStatement`: u8 return values, i64 tx, i64 prepared statement (0 = the text follows), tablespace, SQL, parameters."""
+    head = struct.pack(">bqq", statement.returns_key, statement.transaction_id, 0)
     return head + _text(statement.tablespace) + _text(statement.sql) + encode_values(parameters)
+
+
+def decode_executed(reader: JavaDataReader) -> Executed:
+    """`ExecuteStatementResult`: i64 changed rows, i64 tx, VInt n, n/2 pairs of a name and a value; the key's name is `_key`."""
+    changed, transaction_id = reader.i64(), reader.i64()
+    values = [decode_value(reader) for _ in range(reader.v_int())] if not reader.at_end() else []
+    return Executed(changed, transaction_id, dict(zip(values[::2], values[1::2], strict=True)).get("_key"))
 
 
 def execute_batch_body(statement: Statement, rows: Sequence[Sequence[Value]]) -> bytes:
@@ -270,11 +293,11 @@ def execute_batch_body(statement: Statement, rows: Sequence[Sequence[Value]]) ->
 def open_scanner_body(statement: Statement, parameters: Sequence[Value], scanner_id: int, fetch_rows: int) -> bytes:
     """`OpenScanner`: i64 tx, i64 prepared statement, i32 fetch size, i32 max rows (0 = all), i64 scanner, tablespace, SQL, parameters.
 
-    Outside a transaction the trailer releases the read locks at once: nobody could release them later.
+    The trailer releases the read locks at once, outside a transaction always: nobody could release them later.
     """
     head = struct.pack(">qqiiq", statement.transaction_id, 0, fetch_rows, 0, scanner_id)
     texts = _text(statement.tablespace) + _text(statement.sql)
-    trailer = b"" if statement.transaction_id else bytes([DONT_KEEP_READ_LOCKS])
+    trailer = b"" if statement.transaction_id and statement.keeps_read_locks else bytes([DONT_KEEP_READ_LOCKS])
     return head + texts + encode_values(parameters) + trailer
 
 

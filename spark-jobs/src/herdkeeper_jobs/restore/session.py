@@ -13,7 +13,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown
-from herdkeeper.sql.leader import Finder, LeaderFinder, OneServer, Patience, leader_connection
+from herdkeeper.sql.leader import Finder, OneServer, Patience, leader_connection
+from herdkeeper.sql.zookeeper_leader import LeaderFinder
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 
 LEADER_IS_ELSEWHERE = (ConnectionLost, NotLeader, OutcomeUnknown)

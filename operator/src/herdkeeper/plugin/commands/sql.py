@@ -9,8 +9,8 @@ from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputErr
 from herdkeeper.plugin.commands.plan import read
 from herdkeeper.plugin.kinds import TABLESPACE
 from herdkeeper.plugin.lookup import listed
-from herdkeeper.plugin.statements import all_statements, has_rows
 from herdkeeper.shared.objects import Json
+from herdkeeper.sql.statements import all_statements, has_rows
 
 if TYPE_CHECKING:
     from herdkeeper.plugin.database import Database

@@ -1,1 +1,0 @@
-"""A Kubernetes operator for a replicated SQL database on Apache BookKeeper."""

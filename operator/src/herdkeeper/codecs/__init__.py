@@ -1,1 +1,0 @@
-"""Other systems' bytes. Pure."""

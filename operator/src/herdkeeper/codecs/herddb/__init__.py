@@ -1,1 +1,0 @@
-"""HerdDB's znodes, log entries, tables and users file."""

@@ -1,0 +1,312 @@
+"""A connection that follows the leader, and its transactions.
+
+A transaction begins by itself, with the first statement that changes something; until then reads are of what is committed. What is outside
+of a transaction is repeated on the next leader where it certainly was not applied. A transaction never is: when its leader is lost, each
+statement fails until `rollback`, so that no half of it can be committed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+from types import TracebackType
+from typing import Self, TypeVar, Unpack
+
+from herdkeeper.sql import connection as wire
+from herdkeeper.sql import errors as sql
+from herdkeeper.sql.connection import Credentials, Transaction
+from herdkeeper.sql.dbapi import errors
+from herdkeeper.sql.dbapi.cursor import Cursor
+from herdkeeper.sql.dbapi.settings import Options, Settings, settings
+from herdkeeper.sql.leader import Candidates, leader_connection
+
+T = TypeVar("T")
+_UNIQUE_IDS_FROM = 1 << 32
+"""HerdDB counts transactions from 1 in each leader, so an id means another one's after a change. The SQL nodes of herdkeeper make ids that
+are used once, all of them from here on."""
+
+
+class Isolation(Enum):
+    """What a transaction sees of others. Either way a row that it has changed is locked until its end."""
+
+    READ_COMMITTED = "READ COMMITTED"
+    REPEATABLE_READ = "REPEATABLE READ"
+    """Rows that it has read are locked, too: others wait, or time out, where they change them."""
+
+
+@dataclass(frozen=True)
+class LostTransaction:
+    """Its leader is gone, and it with it; nothing of it was committed."""
+
+    reason: str
+
+
+def connect(host: str, user: str, password: str, database: str | None = None, **options: Unpack[Options]) -> Connection:
+    """Connects to the leader of a tablespace.
+
+    Args:
+        host: the leader's Service, or the SQL nodes, `NAME:PORT,NAME:PORT`: whichever of them leads is found, and followed.
+        user: of the database.
+        password: his.
+        database: the tablespace; `herd` where it is left out.
+        options: see `Options`.
+
+    Raises:
+        OperationalError: no leader in `failover_timeout`, or the login is refused.
+        InterfaceError: an argument that can't be.
+    """
+    try:
+        chosen = settings(host, Credentials(user, password), database, options)
+    except ValueError as error:
+        raise errors.InterfaceError(str(error)) from error
+    connection = Connection(chosen, autocommit=options.get("autocommit", False))
+    connection.ping()
+    return connection
+
+
+class Connection:
+    """Made by `connect`. One thread at a time: a second one gets an InterfaceError.
+
+    As a context manager it commits, or rolls back when the block raises, and closes.
+    """
+
+    Warning = errors.Warning
+    Error = errors.Error
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    OutcomeUnknown = errors.OutcomeUnknown
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
+
+    def __init__(self, chosen: Settings, *, autocommit: bool) -> None:
+        self._settings = chosen
+        self._autocommit = autocommit
+        self._isolation = Isolation.READ_COMMITTED
+        self._addresses = chosen.addresses
+        self._current: wire.Connection | None = None
+        self._transaction: Transaction | LostTransaction | None = None
+        self._abandoned: list[int] = []
+        """Transactions whose locks may still be held, since their end was not acknowledged."""
+        self._closed = False
+        self._used = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self.commit()
+        finally:
+            self.close()
+
+    @property
+    def autocommit(self) -> bool:
+        """Whether each statement counts by itself. Can't be changed while a transaction is open (ProgrammingError)."""
+        return self._autocommit
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        self._require_no_transaction("autocommit")
+        self._autocommit = value
+
+    @property
+    def isolation(self) -> Isolation:
+        """Of the transactions to come. Can't be changed while one is open (ProgrammingError)."""
+        return self._isolation
+
+    @isolation.setter
+    def isolation(self, value: Isolation) -> None:
+        self._require_no_transaction("isolation")
+        self._isolation = value
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether `commit` or `rollback` has something to end."""
+        return self._transaction is not None
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called. A connection that the server has closed is renewed instead."""
+        return self._closed
+
+    def cursor(self) -> Cursor:
+        """A new cursor. Several share the connection's transaction."""
+        self._require_open()
+        return Cursor(self)
+
+    def ping(self) -> None:
+        """Asks whether the server at the other end still leads, and otherwise connects to who does.
+
+        Raises:
+            OperationalError: nobody does, or a transaction was open.
+        """
+        with self.alone():
+            if isinstance(self._transaction, Transaction):
+                self.in_open_transaction(self._transaction, lambda open_: open_.require_leader())
+            else:
+                self.repeated(lambda leader: leader.require_leader())
+
+    def commit(self) -> None:
+        """Makes the transaction durable. Without one it does nothing.
+
+        Raises:
+            OutcomeUnknown: nobody can tell yet whether it is.
+            OperationalError: it was lost before; call `rollback`, and repeat all of it.
+            DatabaseError: the server refused it; nothing of it is durable.
+        """
+        with self.alone():
+            transaction = self._transaction
+            if isinstance(transaction, LostTransaction):
+                raise self._lost(transaction)
+            self._transaction = None
+            if transaction is None:
+                return
+            try:
+                transaction.commit()
+            except sql.OutcomeUnknown:
+                raise
+            except sql.SqlError:
+                self._end(transaction)
+                raise
+
+    def rollback(self) -> None:
+        """Ends the transaction without a trace. Without one it does nothing."""
+        with self.alone():
+            transaction, self._transaction = self._transaction, None
+            if isinstance(transaction, Transaction):
+                self._end(transaction)
+
+    def close(self) -> None:
+        """Rolls back what is open, and closes. May be called twice."""
+        if self._closed:
+            return
+        with suppress(errors.DatabaseError):
+            self.rollback()
+        self._closed = True
+        if self._current is not None:
+            self._current.close()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One thread talks to the server, and gets errors of PEP 249."""
+        self._require_open()
+        if not self._used.acquire(blocking=False):
+            raise errors.InterfaceError("another thread uses this connection at this moment: take one connection per thread")
+        try:
+            with errors.as_pep_249():
+                yield
+        finally:
+            self._used.release()
+
+    def transaction(self) -> Transaction | None:
+        """The one that is to be used for a change, begun if need be; None with autocommit. Within `alone`.
+
+        Raises:
+            OperationalError: the last one was lost, and is not rolled back yet.
+        """
+        if isinstance(self._transaction, LostTransaction):
+            raise self._lost(self._transaction)
+        if self._transaction is None and not self._autocommit:
+            self._transaction = self.repeated(lambda leader: leader.begin())
+            self._transaction.keeps_read_locks = self._isolation is Isolation.REPEATABLE_READ
+        return self._transaction
+
+    def transaction_of_reads(self) -> Transaction | None:
+        """The same for a read: where nothing has to stay as it was read, it needs none of its own. Within `alone`."""
+        if self._transaction is None and self._isolation is Isolation.READ_COMMITTED:
+            return None
+        return self.transaction()
+
+    def repeated(self, act: Callable[[wire.Connection], T]) -> T:
+        """Does something outside of a transaction on whoever leads, until it was done or refused. Within `alone`.
+
+        It is done again only where it certainly was not applied, and not where a server was silent: who is slow is slow again.
+        """
+        patience = self._settings.patience
+        deadline = time.monotonic() + patience.deadline_seconds
+        for pause in patience.pauses():
+            try:
+                return act(self._leader(deadline - time.monotonic()))
+            except (sql.NotLeader, sql.ConnectionLost) as error:
+                self._drop()
+                if isinstance(error, sql.NoAnswer) or time.monotonic() + pause >= deadline:
+                    raise
+            time.sleep(pause)
+        raise AssertionError("pauses have no end")
+
+    def in_open_transaction(self, transaction: Transaction, act: Callable[[Transaction], T]) -> T:
+        """Does something in a transaction, once. Within `alone`."""
+        try:
+            return act(transaction)
+        except (sql.NotLeader, sql.ConnectionLost) as error:
+            self._lose(transaction, str(error))
+            raise
+
+    def still_open(self, transaction_id: int) -> None:
+        """Takes note of the transaction that the server says is open behind a statement: ALTER TABLE commits the one that it is in."""
+        if isinstance(self._transaction, Transaction) and transaction_id != self._transaction.id:
+            self._transaction = None
+
+    def _leader(self, seconds: float) -> wire.Connection:
+        if self._current is None or self._current.closed:
+            chosen = self._settings
+            patience = replace(chosen.patience, deadline_seconds=seconds)
+            self._current = leader_connection(Candidates(self._addresses), chosen.tablespace, chosen.credentials, patience)
+            self._ask_first(self._current.address)
+            self._end_abandoned(self._current)
+        return self._current
+
+    def _ask_first(self, leader: wire.Address) -> None:
+        self._addresses = (leader, *(each for each in self._addresses if each != leader))
+
+    def _drop(self) -> None:
+        if self._current is not None:
+            self._current.close()
+
+    def _lose(self, transaction: Transaction, reason: str) -> None:
+        self._transaction = LostTransaction(reason)
+        self._abandon(transaction)
+        self._drop()
+
+    def _end(self, transaction: Transaction) -> None:
+        """Without a COMMIT nothing of it becomes visible, whatever the answer is; but its locks may stay."""
+        try:
+            transaction.rollback()
+        except (sql.NotLeader, sql.ConnectionLost):
+            self._abandon(transaction)
+            self._drop()
+        except sql.ServerError:
+            return
+
+    def _abandon(self, transaction: Transaction) -> None:
+        if transaction.id >= _UNIQUE_IDS_FROM:
+            self._abandoned.append(transaction.id)
+
+    def _end_abandoned(self, leader: wire.Connection) -> None:
+        """Frees their locks, which would stay for a quarter of an hour. Most have ended with their leader."""
+        while self._abandoned:
+            with suppress(sql.ServerError):
+                leader.rollback(self._abandoned[-1])
+            self._abandoned.pop()
+
+    def _lost(self, transaction: LostTransaction) -> errors.OperationalError:
+        return errors.OperationalError(
+            f"the transaction was lost ({transaction.reason}) and nothing of it was committed: call rollback(), and repeat all of it"
+        )
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise errors.InterfaceError("the connection is closed")
+
+    def _require_no_transaction(self, setting: str) -> None:
+        if self._transaction is not None:
+            raise errors.ProgrammingError(f"{setting} can't be changed while a transaction is open: commit or roll back first")

@@ -1,0 +1,188 @@
+"""A cursor: one statement after the other, and the rows of the last one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from herdkeeper.sql import connection as wire
+from herdkeeper.sql.connection import BATCH_LISTS, FETCH_ROWS, Transaction
+from herdkeeper.sql.dbapi import errors
+from herdkeeper.sql.dbapi.types import Column, adapted, description
+from herdkeeper.sql.frames import Chunk, Executed, Value
+from herdkeeper.sql.statements import changes_rows, has_rows, locks_rows, placeholders
+
+if TYPE_CHECKING:
+    from herdkeeper.sql.dbapi.connection import Connection
+
+Row = tuple[Value, ...]
+
+
+class Cursor:
+    """Made by `Connection.cursor`. Rows come in pieces, while they are fetched; those of a large result are never all in memory.
+
+    `rowcount` is how many rows a change has changed. It is -1 for a definition, and for a query, whose rows are not counted before they
+    are fetched. `lastrowid` is the primary key of the row that `execute` inserted, where `returns_key` was set before: the key that the
+    server made for an `auto_increment` column.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self.rowcount = -1
+        self.description: list[Column] | None = None
+        self.lastrowid: Value = None
+        self.returns_key = False
+        self.fetch_rows = FETCH_ROWS
+        """Rows in one piece. Both sides hold a piece in memory: fewer for wide rows."""
+        self._rows: deque[Row] = deque()
+        self._pieces: Generator[Chunk, None, None] | None = None
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Self:
+        """One statement, with a value for each `?` in it. Returns the cursor, so that it can be iterated at once.
+
+        Raises:
+            OutcomeUnknown: with autocommit, a change whose answer was lost.
+            OperationalError: nothing was applied; where a transaction was open, it is lost.
+            DatabaseError: the server's refusal, as one of its kinds.
+        """
+        with self._new_statement():
+            values = adapted(parameters, placeholders(operation))
+            if has_rows(operation):
+                self._open(operation, values)
+            else:
+                done = self._change(operation, values)
+                self.rowcount, self.lastrowid = done.changed if changes_rows(operation) else -1, done.key
+                self.connection.still_open(done.transaction_id)
+        return self
+
+    def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Self:
+        """One change with many lists of values, in few messages. With autocommit each list counts by itself: those before a refused one
+        stay. Raises what `execute` raises, and NotSupportedError for a query."""
+        with self._new_statement():
+            if has_rows(operation):
+                raise errors.NotSupportedError("executemany with a query: call execute for each list of parameters")
+            lists, expected = iter(seq_of_parameters), placeholders(operation)
+            self.rowcount = 0
+            while part := [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]:
+                # a message at a time: what follows a lost one must not be taken for the rest of it
+                self.rowcount += sum(self._change_many(operation, part))
+        return self
+
+    def fetchone(self) -> Row | None:
+        """The next row; None behind the last one."""
+        return next(iter(self.fetchmany(1)), None)
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """The next rows, `arraysize` of them or fewer where there are no more."""
+        wanted = self.arraysize if size is None else size
+        with self.connection.alone():
+            self._require_rows()
+            found: list[Row] = []
+            while len(found) < wanted and (self._rows or self._next_piece()):
+                found += [self._rows.popleft() for _ in range(min(wanted - len(found), len(self._rows)))]
+            return found
+
+    def fetchall(self) -> list[Row]:
+        """All rows that are left."""
+        with self.connection.alone():
+            self._require_rows()
+            found = list(self._rows)
+            self._rows.clear()
+            while self._next_piece():
+                found += self._rows
+                self._rows.clear()
+            return found
+
+    def close(self) -> None:
+        """Drops the rows that are left. May be called twice."""
+        self._closed = True
+        if self.connection.closed:
+            self._drop_rows()
+        else:
+            with self.connection.alone():
+                self._drop_rows()
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Part of PEP 249; does nothing: values say what they are."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Part of PEP 249; does nothing: values come whole."""
+
+    @contextmanager
+    def _new_statement(self) -> Iterator[None]:
+        with self.connection.alone():
+            self._require_open()
+            self._forget()
+            yield
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise errors.InterfaceError("the cursor is closed")
+
+    def _forget(self) -> None:
+        self._drop_rows()
+        self.description, self.rowcount, self.lastrowid = None, -1, None
+
+    def _drop_rows(self) -> None:
+        if self._pieces is not None:
+            self._pieces.close()
+        self._pieces = None
+        self._rows.clear()
+
+    def _open(self, operation: str, values: Sequence[Value]) -> None:
+        def begin(on: wire.Connection | Transaction) -> tuple[Generator[Chunk, None, None], Chunk]:
+            pieces = on.pieces(operation, values, fetch_rows=self.fetch_rows)
+            return pieces, next(pieces)
+
+        transaction = self.connection.transaction() if locks_rows(operation) else self.connection.transaction_of_reads()
+        found = self.connection.repeated(begin) if transaction is None else self.connection.in_open_transaction(transaction, begin)
+        self._pieces, first = found
+        self._rows.extend(first.rows)
+        self.description = description(first.columns, first.rows)
+
+    def _change(self, operation: str, values: Sequence[Value]) -> Executed:
+        returns_key = self.returns_key
+        transaction = self.connection.transaction()
+        if transaction is None:
+            return self.connection.repeated(lambda leader: leader.run(operation, values, returns_key=returns_key))
+        return self.connection.in_open_transaction(transaction, lambda open_: open_.run(operation, values, returns_key=returns_key))
+
+    def _change_many(self, operation: str, part: Sequence[Sequence[Value]]) -> list[int]:
+        transaction = self.connection.transaction()
+        if transaction is None:
+            return self.connection.repeated(lambda leader: leader.execute_batch(operation, part))
+        return self.connection.in_open_transaction(transaction, lambda open_: open_.execute_batch(operation, part))
+
+    def _next_piece(self) -> bool:
+        """Whether there are more rows. A piece that is lost is not asked for again: another leader knows nothing of the query."""
+        piece = None if self._pieces is None else next(self._pieces, None)
+        if piece is None:
+            return False
+        self._rows.extend(piece.rows)
+        return True
+
+    def _require_rows(self) -> None:
+        self._require_open()
+        if self.description is None:
+            raise errors.ProgrammingError("there are no rows: execute a query first")

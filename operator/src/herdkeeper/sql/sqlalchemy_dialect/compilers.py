@@ -1,0 +1,110 @@
+"""SQL as HerdDB takes it: Apache Calcite reads queries and changes, JSqlParser definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import exc, schema
+from sqlalchemy.engine.default import DefaultExecutionContext
+from sqlalchemy.sql import compiler, ddl, selectable
+
+
+class IdentifierPreparer(compiler.IdentifierPreparer):
+    """Every name is quoted: Calcite reserves some 300 words, `value`, `result` and `user` among them. Capitals don't count in HerdDB."""
+
+    def __init__(self, dialect: Any) -> None:
+        super().__init__(dialect, initial_quote="`", final_quote="`")
+
+    def _requires_quotes(self, value: str) -> bool:  # noqa: ARG002 - none is left out
+        return True
+
+
+class StatementCompiler(compiler.SQLCompiler):
+    """Queries and changes."""
+
+    def limit_clause(self, select: selectable.GenerativeSelect, **kw: Any) -> str:
+        """OFFSET works behind LIMIT only."""
+        limit, offset = select._limit_clause, select._offset_clause
+        text = ""
+        if limit is not None or offset is not None:
+            text += "\n LIMIT " + (self.process(limit, **kw) if limit is not None else str((1 << 31) - 1))
+        if offset is not None:
+            text += " OFFSET " + self.process(offset, **kw)
+        return text
+
+
+class DefinitionCompiler(compiler.DDLCompiler):
+    """Tables and indexes."""
+
+    def get_column_specification(self, column: schema.Column[Any], **kw: Any) -> str:  # noqa: ARG002
+        """Name, type, NOT NULL, auto_increment and default, in this order."""
+        parts = [self.preparer.format_column(column), self.dialect.type_compiler_instance.process(column.type, type_expression=column)]
+        if not column.nullable and not column.primary_key:
+            parts.append("NOT NULL")
+        if column is column.table._autoincrement_column and column.server_default is None:
+            parts.append("auto_increment")
+        default = self.get_column_default_string(column)
+        if default is not None:
+            parts.append(f"DEFAULT {default}")
+        return " ".join(parts)
+
+    def visit_unique_constraint(self, constraint: schema.UniqueConstraint, **kw: Any) -> str:  # noqa: ARG002
+        """A unique index, which must have a name."""
+        columns = list(constraint.columns)
+        if not columns:
+            return ""
+        name = self.preparer.quote(str(constraint.name or _name(constraint, "unique")))
+        return f"UNIQUE KEY {name} ({', '.join(self.preparer.quote(column.name) for column in columns)})"
+
+    def visit_foreign_key_constraint(self, constraint: schema.ForeignKeyConstraint, **kw: Any) -> str:
+        """It must have a name: HerdDB closes the connection where it has none."""
+        if constraint.referred_table is constraint.table and not constraint.use_alter:
+            raise exc.CompileError(
+                f"HerdDB can't make a foreign key of the table {constraint.table.name} to itself with the table: give it use_alter=True"
+            )
+        text = super().visit_foreign_key_constraint(constraint, **kw)
+        if constraint.name is not None:
+            return text
+        return f"CONSTRAINT {self.preparer.quote(_name(constraint, 'fk'))} {text}"
+
+    def visit_check_constraint(self, constraint: schema.CheckConstraint, **kw: Any) -> str:  # noqa: ARG002
+        """There are none. SQLAlchemy leaves a constraint of a table out where its text is None."""
+        self._refuse_checks()
+        return None  # type: ignore[return-value]
+
+    def visit_column_check_constraint(self, constraint: schema.CheckConstraint, **kw: Any) -> str:  # noqa: ARG002
+        """The same of a column, where an empty text leaves it out."""
+        self._refuse_checks()
+        return ""
+
+    def _refuse_checks(self) -> None:
+        if not getattr(self.dialect, "leave_out_checks", False):
+            raise exc.CompileError("HerdDB has no CHECK constraints: take it away, or create_engine(…, leave_out_checks=True)")
+
+    def visit_drop_index(self, drop: ddl.DropIndex, **kw: Any) -> str:  # noqa: ARG002
+        """Names of indexes are the tablespace's."""
+        return f"DROP INDEX {self.preparer.quote(str(drop.element.name))}"
+
+
+def _name(constraint: schema.ColumnCollectionConstraint, kind: str) -> str:
+    return "_".join((str(constraint.table.name), kind, *(column.name for column in constraint.columns)))
+
+
+class ExecutionContext(DefaultExecutionContext):
+    """Asks for the key that the server makes, where SQLAlchemy needs it, and drops each table in a transaction of its own."""
+
+    def pre_exec(self) -> None:
+        """Before each statement."""
+        compiled = self.compiled
+        if self.isinsert and not self.executemany and isinstance(compiled, compiler.SQLCompiler) and compiled.postfetch_lastrowid:
+            self.cursor.returns_key = True  # type: ignore[attr-defined]
+        self._commit_beside_a_drop()
+
+    def post_exec(self) -> None:
+        """Behind each statement."""
+        self._commit_beside_a_drop()
+
+    def _commit_beside_a_drop(self) -> None:
+        """HerdDB refuses to drop a table that another one refers to, also where that one was dropped in the same transaction."""
+        if self.isddl and isinstance(self.compiled, compiler.DDLCompiler) and isinstance(self.compiled.statement, ddl.DropTable):
+            self.cursor.connection.commit()

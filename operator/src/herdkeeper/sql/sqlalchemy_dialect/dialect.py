@@ -1,0 +1,256 @@
+"""What SQLAlchemy has to know of HerdDB, and how tables are looked up in its system tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from sqlalchemy import exc, pool, text, types
+from sqlalchemy.engine import Connection, default, reflection
+from sqlalchemy.engine.interfaces import (
+    ReflectedCheckConstraint,
+    ReflectedColumn,
+    ReflectedForeignKeyConstraint,
+    ReflectedIndex,
+    ReflectedPrimaryKeyConstraint,
+    ReflectedUniqueConstraint,
+)
+from sqlalchemy.engine.url import URL
+
+from herdkeeper.sql import dbapi
+from herdkeeper.sql.sqlalchemy_dialect import compilers
+from herdkeeper.sql.sqlalchemy_dialect.types import Day, Moment, TypeCompiler, of_column
+
+_MADE_KEY = "_pk"
+"""HerdDB's own key of a table that was made without one."""
+_AUTOCOMMIT = "AUTOCOMMIT"
+_ACTIONS = {"importedKeyCascade": "CASCADE", "importedKeySetNull": "SET NULL"}
+
+
+class HerdDBDialect(default.DefaultDialect):
+    """Connections heal themselves (see herdkeeper.sql.dbapi), so none is thrown out of the pool.
+
+    `create_engine(…, leave_out_checks=True)`: CHECK constraints, which HerdDB does not have, are left out of tables and not refused.
+    """
+
+    name = "herddb"
+    driver = "herdkeeper"
+    default_paramstyle = "qmark"
+    supports_statement_cache = True
+    poolclass = pool.QueuePool
+
+    statement_compiler = compilers.StatementCompiler
+    ddl_compiler = compilers.DefinitionCompiler
+    type_compiler_cls = TypeCompiler
+    preparer = compilers.IdentifierPreparer  # type: ignore[assignment]  # SQLAlchemy's stub names the base class
+    execution_ctx_cls = compilers.ExecutionContext
+    colspecs = {types.DateTime: Moment, types.Date: Day}  # noqa: RUF012 - as SQLAlchemy declares it
+
+    supports_native_boolean = True
+    supports_native_decimal = False
+    supports_default_values = False
+    supports_empty_insert = False
+    supports_multivalues_insert = True
+    supports_sane_multi_rowcount = True
+    div_is_floordiv = False
+    supports_sequences = False
+    supports_schemas = False
+    postfetch_lastrowid = True
+    supports_comments = False
+    max_identifier_length = 255
+
+    def __init__(self, leave_out_checks: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.leave_out_checks = leave_out_checks
+
+    @classmethod
+    def import_dbapi(cls) -> ModuleType:
+        """PEP 249's module."""
+        return dbapi
+
+    def create_connect_args(self, url: URL) -> tuple[Sequence[str], dict[str, Any]]:
+        """What `herdkeeper.sql.dbapi.connect` takes. The options are the URL's query; `ca_file` names a file with `authorities`, and
+        `host`, once or several times, the SQL nodes instead of one host."""
+        query = dict(url.query)
+        hosts = query.pop("host", url.host or "")
+        options: dict[str, Any] = {"port": url.port} if url.port else {}
+        for name, value in query.items():
+            if not isinstance(value, str):
+                raise exc.ArgumentError(f"the URL has {name} several times")
+            options[name] = _OPTIONS.get(name, str)(value)
+        if "ca_file" in options:
+            options["authorities"] = Path(options.pop("ca_file")).read_text(encoding="utf-8")
+        arguments = (hosts if isinstance(hosts, str) else ",".join(hosts), url.username or "", url.password or "", url.database or "")
+        return arguments, options
+
+    def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:  # noqa: ARG002
+        """Never: the connection finds the next leader by itself, after `rollback` where a transaction was lost."""
+        return False
+
+    def do_ping(self, dbapi_connection: Any) -> bool:
+        """For `pool_pre_ping`."""
+        dbapi_connection.ping()
+        return True
+
+    def get_isolation_level_values(self, dbapi_conn: Any) -> Sequence[Any]:  # noqa: ARG002
+        """HerdDB's two, and no transaction at all."""
+        return (_AUTOCOMMIT, *(level.value for level in dbapi.Isolation))
+
+    def get_isolation_level(self, dbapi_connection: Any) -> Any:
+        """Of a connection."""
+        return _AUTOCOMMIT if dbapi_connection.autocommit else dbapi_connection.isolation.value
+
+    def set_isolation_level(self, dbapi_connection: Any, level: Any) -> None:
+        """Of a connection without an open transaction."""
+        dbapi_connection.autocommit = level == _AUTOCOMMIT
+        if level != _AUTOCOMMIT:
+            dbapi_connection.isolation = dbapi.Isolation(level)
+
+    def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
+        """Whether it was turned on."""
+        return bool(dbapi_conn.autocommit)
+
+    def do_savepoint(self, connection: Connection, name: str) -> None:  # noqa: ARG002
+        """There are none."""
+        raise exc.InvalidRequestError("HerdDB has no savepoints: no begin_nested()")
+
+    def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:  # noqa: ARG002
+        """Whether it is there."""
+        return bool(_rows(connection, "SELECT table_name FROM systables WHERE table_name = :t", t=table_name.lower()))
+
+    def has_index(self, connection: Connection, table_name: str, index_name: str, schema: str | None = None, **kw: Any) -> bool:
+        """Whether it is there."""
+        try:
+            found = self.get_indexes(connection, table_name, schema, **kw)
+        except exc.NoSuchTableError:
+            return False
+        return any(each["name"] == index_name.lower() for each in found)
+
+    @reflection.cache
+    def get_table_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:  # noqa: ARG002
+        """All but the system's."""
+        return sorted(name for (name,) in _rows(connection, "SELECT table_name FROM systables WHERE systemtable = 'false'"))
+
+    def get_view_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:  # noqa: ARG002
+        """There are none."""
+        return []
+
+    @reflection.cache
+    def get_columns(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> list[ReflectedColumn]:  # noqa: ARG002
+        """In their order."""
+        statement = (
+            "SELECT ordinal_position, column_name, type_name, is_nullable, auto_increment, default_value FROM syscolumns "
+            "WHERE table_name = :t"
+        )
+        rows = sorted(_rows(connection, statement, t=table_name.lower()), key=lambda row: row[0])
+        if not rows:
+            raise exc.NoSuchTableError(table_name)
+        return [
+            {
+                "name": name,
+                "type": of_column(kind),
+                "nullable": bool(nullable),
+                "autoincrement": bool(made),
+                "default": None if default_value == "NULL" else default_value,
+            }
+            for _, name, kind, nullable, made, default_value in rows
+            if not (name == _MADE_KEY and made)
+        ]
+
+    @reflection.cache
+    def get_pk_constraint(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> ReflectedPrimaryKeyConstraint:
+        """Its columns; HerdDB knows no name of it."""
+        statement = "SELECT ordinal_position, column_name FROM sysindexcolumns WHERE table_name = :t AND index_type = 'pk'"
+        columns = [name for _, name in sorted(map(tuple, _rows(connection, statement, t=table_name.lower())))]
+        if not columns:
+            self._require_table(connection, table_name, schema, **kw)
+        return {"constrained_columns": [name for name in columns if name != _MADE_KEY], "name": None}
+
+    @reflection.cache
+    def get_foreign_keys(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[ReflectedForeignKeyConstraint]:
+        """With what happens on DELETE and UPDATE, where that is not NO ACTION."""
+        statement = (
+            "SELECT child_table_cons_name, child_table_column_name, parent_table_name, parent_table_column_name, on_delete_action, "
+            "on_update_action, ordinal_position FROM sysforeignkeys WHERE child_table_name = :t"
+        )
+        rows = sorted(_rows(connection, statement, t=table_name.lower()), key=lambda row: (row[0], row[6]))
+        if not rows:
+            self._require_table(connection, table_name, schema, **kw)
+        found: list[ReflectedForeignKeyConstraint] = []
+        for name, columns in groupby(rows, key=lambda row: row[0]):
+            parts = list(columns)
+            actions = {"ondelete": _ACTIONS.get(parts[0][4]), "onupdate": _ACTIONS.get(parts[0][5])}
+            found.append(
+                {
+                    "name": name,
+                    "constrained_columns": [part[1] for part in parts],
+                    "referred_schema": None,
+                    "referred_table": parts[0][2],
+                    "referred_columns": [part[3] for part in parts],
+                    "options": {key: action for key, action in actions.items() if action},
+                }
+            )
+        return found
+
+    @reflection.cache
+    def get_indexes(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> list[ReflectedIndex]:
+        """All but the primary key. A unique constraint is a unique index in HerdDB."""
+        statement = (
+            "SELECT index_name, column_name, `unique`, ordinal_position FROM sysindexcolumns WHERE table_name = :t AND index_type <> 'pk'"
+        )
+        rows = sorted(_rows(connection, statement, t=table_name.lower()), key=lambda row: (row[0], row[3]))
+        if not rows:
+            self._require_table(connection, table_name, schema, **kw)
+        found: list[ReflectedIndex] = []
+        for name, columns in groupby(rows, key=lambda row: row[0]):
+            parts = list(columns)
+            found.append({"name": name, "column_names": [part[1] for part in parts], "unique": bool(parts[0][2])})
+        return found
+
+    def get_unique_constraints(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[ReflectedUniqueConstraint]:
+        """The unique indexes."""
+        indexes = self.get_indexes(connection, table_name, schema, **kw)
+        return [
+            {"name": each["name"], "column_names": [str(name) for name in each["column_names"]], "duplicates_index": each["name"]}
+            for each in indexes
+            if each["unique"]
+        ]
+
+    def get_check_constraints(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[ReflectedCheckConstraint]:
+        """There are none."""
+        self._require_table(connection, table_name, schema, **kw)
+        return []
+
+    def _require_table(self, connection: Connection, table_name: str, schema: str | None, **kw: Any) -> None:
+        if not self.has_table(connection, table_name, schema, **kw):
+            raise exc.NoSuchTableError(table_name)
+
+
+def _flag(value: str) -> bool:
+    return value.lower() in ("true", "1", "yes")
+
+
+_OPTIONS: dict[str, Any] = {
+    "autocommit": _flag,
+    "tls": _flag,
+    "timeout": float,
+    "connect_timeout": float,
+    "failover_timeout": float,
+}
+"""How the options of a URL are read; all others are text."""
+
+
+def _rows(connection: Connection, statement: str, **parameters: str) -> list[Any]:
+    """In no order: HerdDB 0.29 sorts by other columns than it was told."""
+    return list(connection.execute(text(statement), parameters))

@@ -1,0 +1,102 @@
+"""HerdDB's types. It has one for times: a moment in milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import Any
+
+from sqlalchemy import exc, types
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.compiler import GenericTypeCompiler
+
+
+class Moment(types.DateTime):
+    """Without a time zone what is stored is taken for UTC; with one it comes back in UTC."""
+
+    def bind_processor(self, dialect: Dialect) -> Callable[[datetime | None], datetime | None]:  # noqa: ARG002
+        """A moment from what the application has."""
+
+        def process(value: datetime | None) -> datetime | None:
+            return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+
+        return process
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[datetime | None], datetime | None]:  # noqa: ARG002
+        """The moment as the application declared it."""
+        keeps = self.timezone
+
+        def process(value: datetime | None) -> datetime | None:
+            return value if keeps or value is None else value.replace(tzinfo=None)
+
+        return process
+
+    def literal_processor(self, dialect: Dialect) -> Callable[[datetime], str]:  # noqa: ARG002
+        """A moment in the text of a statement."""
+
+        def process(value: datetime) -> str:
+            at = value if value.tzinfo is None else value.astimezone(UTC)
+            return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d}'"
+
+        return process
+
+
+class Day(types.Date):
+    """Stored as its midnight in UTC."""
+
+    def bind_processor(self, dialect: Dialect) -> Callable[[date | None], date | None]:  # noqa: ARG002
+        """The day of a moment, too."""
+        return lambda value: value.date() if isinstance(value, datetime) else value
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[datetime | None], date | None]:  # noqa: ARG002
+        """The day in UTC."""
+        return lambda value: None if value is None else value.date()
+
+    def literal_processor(self, dialect: Dialect) -> Callable[[date], str]:  # noqa: ARG002
+        """A day in the text of a statement."""
+        return lambda value: f"TIMESTAMP '{value:%Y-%m-%d} 00:00:00'"
+
+
+def _double(compiler: GenericTypeCompiler, type_: Any, **kw: Any) -> str:  # noqa: ARG001
+    """HerdDB makes an integer of `numeric(10, 0)`, and a double of all others."""
+    return "double"
+
+
+def _timestamp(compiler: GenericTypeCompiler, type_: Any, **kw: Any) -> str:  # noqa: ARG001
+    return "timestamp"
+
+
+def _blob(compiler: GenericTypeCompiler, type_: Any, **kw: Any) -> str:  # noqa: ARG001
+    return "blob"
+
+
+class TypeCompiler(GenericTypeCompiler):
+    """The names that HerdDB knows them by. It ignores lengths and precisions: a text may be longer, a number with decimals is a double."""
+
+    visit_NUMERIC = visit_DECIMAL = visit_FLOAT = visit_REAL = visit_DOUBLE = visit_DOUBLE_PRECISION = _double  # noqa: N815
+    visit_DATE = visit_DATETIME = visit_TIMESTAMP = _timestamp  # noqa: N815
+    visit_BINARY = visit_VARBINARY = _blob  # noqa: N815
+
+    def visit_TIME(self, type_: Any, **kw: Any) -> str:  # noqa: ARG002, N802
+        """There are none."""
+        raise exc.CompileError("HerdDB has no time of a day: use DateTime, or String")
+
+    def visit_JSON(self, type_: Any, **kw: Any) -> str:  # noqa: ARG002, N802
+        """There is none."""
+        raise exc.CompileError("HerdDB has no JSON: use Text, and json.dumps and json.loads")
+
+
+_BY_NAME: dict[str, type[types.TypeEngine[Any]]] = {
+    "string": types.String,
+    "long": types.BigInteger,
+    "integer": types.Integer,
+    "bytearray": types.LargeBinary,
+    "timestamp": types.DateTime,
+    "double": types.Double,
+    "boolean": types.Boolean,
+}
+
+
+def of_column(name: str) -> types.TypeEngine[Any]:
+    """The type that HerdDB's `syscolumns.type_name` says; NullType for an array of floats."""
+    return _BY_NAME.get(name.removesuffix(" not null"), types.NullType)()

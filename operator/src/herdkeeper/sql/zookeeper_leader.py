@@ -1,0 +1,68 @@
+"""Finds a tablespace's leader in ZooKeeper, which names the node that *should* lead; the node itself decides when it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from herdkeeper.codecs.herddb.node import decode_node, node_path
+from herdkeeper.codecs.herddb.tablespace import decode_tablespace, tablespace_path
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.sql.connection import Address
+from herdkeeper.sql.encryption import Encryption
+from herdkeeper.sql.errors import LeaderNotFound
+
+
+def _as_advertised(address: Address) -> Address:
+    return address
+
+
+@dataclass(frozen=True)
+class LeaderFinder:
+    """Where to look leaders up.
+
+    `zookeeper` is a started client; `resolve` turns the address that a node advertises (a pod's DNS name) into one that this
+    process can reach, for example through a forwarded port outside of the cluster.
+
+    With `authorities` (certificates, PEM) only nodes that speak TLS and can be verified by them are taken. Without, TLS is spoken with
+    those whose record says that they do, and nothing is verified.
+    """
+
+    zookeeper: KazooClient
+    herd_root: str
+    resolve: Callable[[Address], Address] = _as_advertised
+    authorities: str | None = None
+
+    def leader(self, tablespace: str) -> Address:
+        """The address of the node that ZooKeeper names as leader.
+
+        Raises:
+            LeaderNotFound: there is no such tablespace, its leader never registered, it speaks no TLS though it must, or ZooKeeper could
+                not tell; the message says which.
+        """
+        try:
+            return self._named_leader(tablespace)
+        except (KazooException, KazooTimeoutError, MalformedDataError) as error:
+            raise LeaderNotFound(f"ZooKeeper does not tell who leads {tablespace!r}: {str(error) or type(error).__name__}") from error
+
+    def _named_leader(self, tablespace: str) -> Address:
+        path = tablespace_path(self.herd_root, tablespace)
+        try:
+            record = decode_tablespace(self.zookeeper.get(path)[0])
+        except NoNodeError as error:
+            raise LeaderNotFound(f"no tablespace {tablespace!r}: ZooKeeper has no node {path}") from error
+        path = node_path(self.herd_root, record.leader)
+        try:
+            node = decode_node(self.zookeeper.get(path)[0])
+        except NoNodeError as error:
+            raise LeaderNotFound(f"the leader {record.leader!r} of {tablespace!r} is not registered: no node {path}") from error
+        if self.authorities is not None and not node.tls:
+            raise LeaderNotFound(
+                f"the leader {record.leader!r} of {tablespace!r} does not serve TLS, but verification is required: its node {path}"
+            )
+        encryption = Encryption(node.host, self.authorities) if node.tls else None
+        return replace(self.resolve(Address(node.host, node.port)), encryption=encryption)

@@ -1,0 +1,518 @@
+"""PEP 249 against SQL nodes that are played by threads: who is asked, what is repeated, and what of a transaction that was lost."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from test_sql_connection import Answer, chunk, error_answer, receive
+
+from herdkeeper.codecs.java_data import JavaDataWriter
+from herdkeeper.sql import dbapi
+from herdkeeper.sql.frames import MessageType, TransactionCommand
+
+HANG_UP = None
+NOT_LEADER = error_answer(1, "herddb.model.NotLeaderException: not leader for tablespace")
+UNIQUE_ID = 7 << 32
+Script = Callable[[MessageType, bytes], Answer | None]
+
+
+def done(changed: int = 1, transaction: int = 0) -> Answer:
+    return MessageType.EXECUTE_STATEMENT_RESULT, struct.pack(">qq", changed, transaction) + b"\x00"
+
+
+def leads(kind: MessageType, body: bytes) -> Answer | None:
+    """A leader that does what it is told."""
+    match kind:
+        case MessageType.PREPARE_STATEMENT:
+            return MessageType.PREPARE_STATEMENT_RESULT, struct.pack(">q", 1)
+        case MessageType.TRANSACTION_COMMAND:
+            return MessageType.TRANSACTION_COMMAND_RESULT, struct.pack(">q", UNIQUE_ID)
+        case MessageType.OPEN_SCANNER:
+            return chunk([["a", 1], ["b", None]], last=True)
+        case MessageType.EXECUTE_STATEMENTS:
+            return MessageType.EXECUTE_STATEMENTS_RESULT, struct.pack(">qiqq", 0, 2, 1, 1)
+        case _:
+            return done(transaction=struct.unpack_from(">bq", body)[1])
+
+
+def follows(kind: MessageType, body: bytes) -> Answer | None:
+    """A node that does not lead."""
+    return NOT_LEADER
+
+
+@dataclass
+class Node:
+    """A played node: `script` may be exchanged while it serves."""
+
+    address: str
+    script: Script
+    requests: list[tuple[MessageType, bytes]] = field(default_factory=list)
+
+    def kinds(self) -> list[str]:
+        """What it was asked, without the logins and the questions who leads."""
+        quiet = (MessageType.SASL_REQUEST, MessageType.PREPARE_STATEMENT)
+        return [told(kind, body) for kind, body in self.requests if kind not in quiet]
+
+
+def told(kind: MessageType, body: bytes) -> str:
+    return TransactionCommand(body[0]).name if kind is MessageType.TRANSACTION_COMMAND else kind.name
+
+
+def once(answer: Answer | None, kind: MessageType, then: Script = leads) -> Script:
+    """Answers the first request of a kind so, and all others as `then`."""
+    left = [answer]
+
+    def script(asked: MessageType, body: bytes) -> Answer | None:
+        return left.pop() if left and asked is kind else then(asked, body)
+
+    return script
+
+
+def serve(stream: socket.socket, node: Node) -> None:
+    with stream:
+        while (request := receive(stream)) is not None:
+            kind, message_id, body = MessageType(request[0]), request[1], request[2]
+            node.requests.append((kind, body))
+            if kind is MessageType.CLOSE_SCANNER:
+                continue
+            answer = (MessageType.SASL_RESPONSE, b"") if kind is MessageType.SASL_REQUEST else node.script(kind, body)
+            if answer is None:
+                return
+            payload = struct.pack(">bbbq", 3, 2, answer[0], message_id) + answer[1]
+            stream.sendall(struct.pack(">I", len(payload)) + payload)
+
+
+def accept(listener: socket.socket, node: Node) -> None:
+    while True:
+        try:
+            stream, _ = listener.accept()
+        except OSError:
+            return
+        threading.Thread(target=serve, args=(stream, node), daemon=True).start()
+
+
+@contextmanager
+def played(script: Script) -> Iterator[Node]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        node = Node(f"127.0.0.1:{listener.getsockname()[1]}", script)
+        threading.Thread(target=accept, args=(listener, node), daemon=True).start()
+        yield node
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    with played(leads) as leader:
+        yield leader
+
+
+def connect(*nodes: Node, **options: Any) -> dbapi.Connection:
+    hosts = ",".join(node.address for node in nodes)
+    return dbapi.connect(hosts, "alice", "wonder", "demo", **{"failover_timeout": 20, "timeout": 20, **options})
+
+
+def test_of_several_nodes_the_one_that_leads_is_found() -> None:
+    with played(follows) as follower, played(leads) as leader, connect(follower, leader) as connection:
+        connection.cursor().execute("INSERT INTO t(k) VALUES(?)", [1])
+    assert leader.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"]
+    assert follower.kinds() == []
+
+
+def test_a_transaction_begins_with_the_first_change_and_ends_with_commit(node: Node) -> None:
+    with connect(node) as connection:
+        cursor = connection.cursor()
+        assert cursor.execute("SELECT k, v FROM t").fetchall() == [("a", 1), ("b", None)]
+        assert not connection.in_transaction
+        assert cursor.execute("UPDATE t SET v=1").rowcount == 1
+        assert connection.in_transaction
+        connection.commit()
+        assert not connection.in_transaction
+    assert node.kinds() == ["OPEN_SCANNER", "BEGIN", "EXECUTE_STATEMENT", "COMMIT"]
+
+
+@pytest.mark.parametrize("statement", ["SELECT k FROM t FOR UPDATE", "select k from t for update"])
+def test_a_read_that_locks_is_part_of_a_transaction(node: Node, statement: str) -> None:
+    with connect(node) as connection:
+        connection.cursor().execute(statement)
+    assert node.kinds() == ["BEGIN", "OPEN_SCANNER", "COMMIT"]
+
+
+@pytest.mark.parametrize(("isolation", "trailer"), [(dbapi.Isolation.READ_COMMITTED, b"\x04"), (dbapi.Isolation.REPEATABLE_READ, b"\x00")])
+def test_a_read_of_a_transaction_keeps_locks_where_it_must_be_repeatable(node: Node, isolation: dbapi.Isolation, trailer: bytes) -> None:
+    with connect(node) as connection:
+        connection.isolation = isolation
+        connection.cursor().execute("UPDATE t SET v=1")
+        connection.cursor().execute("SELECT k FROM t")
+    assert next(body for kind, body in node.requests if kind is MessageType.OPEN_SCANNER)[-1:] == trailer
+
+
+def test_with_autocommit_nothing_begins(node: Node) -> None:
+    with connect(node, autocommit=True) as connection:
+        connection.cursor().execute("UPDATE t SET v=1")
+    assert node.kinds() == ["EXECUTE_STATEMENT"]
+
+
+def test_what_is_not_committed_is_rolled_back_on_close(node: Node) -> None:
+    connection = connect(node)
+    connection.cursor().execute("UPDATE t SET v=1")
+    connection.close()
+    connection.close()
+    assert node.kinds()[-1] == "ROLLBACK"
+
+
+def test_a_block_that_raises_is_rolled_back(node: Node) -> None:
+    def changes_and_raises() -> None:
+        with connect(node) as connection:
+            connection.cursor().execute("UPDATE t SET v=1")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        changes_and_raises()
+    assert node.kinds()[-1] == "ROLLBACK"
+
+
+@pytest.mark.parametrize("fails", [NOT_LEADER, HANG_UP], ids=["does not lead any more", "hangs up"])
+def test_a_read_is_repeated_on_the_next_leader(fails: Answer | None) -> None:
+    with played(leads) as old, played(leads) as new, connect(old, new) as connection:
+        old.script = lambda kind, body: fails if kind is MessageType.OPEN_SCANNER else NOT_LEADER
+        assert len(connection.cursor().execute("SELECT k, v FROM t").fetchall()) == 2
+    assert (old.kinds(), new.kinds()) == (["OPEN_SCANNER"], ["OPEN_SCANNER"])
+
+
+def test_a_change_in_autocommit_that_the_node_refuses_since_it_does_not_lead_is_repeated() -> None:
+    with played(leads) as old, played(leads) as new, connect(old, new, autocommit=True) as connection:
+        old.script = follows
+        connection.cursor().execute("UPDATE t SET v=1")
+    assert (old.kinds(), new.kinds()) == (["EXECUTE_STATEMENT"], ["EXECUTE_STATEMENT"])
+
+
+def test_a_change_in_autocommit_whose_answer_is_lost_is_never_repeated(node: Node) -> None:
+    with connect(node, autocommit=True) as connection:
+        node.script = once(HANG_UP, MessageType.EXECUTE_STATEMENT)
+        with pytest.raises(dbapi.OutcomeUnknown):
+            connection.cursor().execute("UPDATE t SET v=1")
+        connection.cursor().execute("UPDATE t SET v=2")
+    assert node.kinds() == ["EXECUTE_STATEMENT"] * 2
+
+
+def test_a_batch_in_autocommit_whose_answer_is_lost_is_never_repeated(node: Node) -> None:
+    with connect(node, autocommit=True) as connection:
+        node.script = once(HANG_UP, MessageType.EXECUTE_STATEMENTS)
+        with pytest.raises(dbapi.OutcomeUnknown):
+            connection.cursor().executemany("INSERT INTO t(k) VALUES(?)", [[number] for number in range(200)])
+    assert node.kinds() == ["EXECUTE_STATEMENTS"]
+
+
+def test_a_commit_whose_answer_is_lost_is_told_and_not_repeated(node: Node) -> None:
+    node.script = lambda kind, body: HANG_UP if told(kind, body) == "COMMIT" else leads(kind, body)
+    connection = connect(node)
+    connection.cursor().execute("UPDATE t SET v=1")
+    with pytest.raises(dbapi.OutcomeUnknown, match="may be durable"):
+        connection.commit()
+    assert not connection.in_transaction
+    connection.cursor().execute("SELECT k FROM t")
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT", "OPEN_SCANNER"]
+
+
+def test_a_commit_that_the_node_refuses_since_it_does_not_lead_is_a_plain_failure(node: Node) -> None:
+    connection = connect(node)
+    connection.cursor().execute("UPDATE t SET v=1")
+    node.script = once(NOT_LEADER, MessageType.TRANSACTION_COMMAND)
+    with pytest.raises(dbapi.OperationalError) as refused:
+        connection.commit()
+    assert not isinstance(refused.value, dbapi.OutcomeUnknown)
+
+
+@pytest.mark.parametrize("fails", [NOT_LEADER, HANG_UP], ids=["does not lead any more", "hangs up"])
+def test_no_half_of_a_transaction_is_committed_after_its_leader_was_lost(node: Node, fails: Answer | None) -> None:
+    connection = connect(node)
+    cursor = connection.cursor()
+    cursor.execute("UPDATE t SET v=1")
+    node.script = once(fails, MessageType.EXECUTE_STATEMENT)
+    with pytest.raises(dbapi.OperationalError):
+        cursor.execute("UPDATE t SET v=2")
+    for next_step in (lambda: cursor.execute("UPDATE t SET v=3"), lambda: cursor.execute("SELECT k FROM t"), connection.commit):
+        with pytest.raises(dbapi.OperationalError, match=r"nothing of it was committed: call rollback\(\)"):
+            next_step()
+    connection.rollback()
+    cursor.execute("UPDATE t SET v=4")
+    connection.commit()
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "EXECUTE_STATEMENT", "ROLLBACK", "BEGIN", "EXECUTE_STATEMENT", "COMMIT"], (
+        "the locks of the lost one are freed before the next begins"
+    )
+
+
+def test_where_ids_are_used_again_after_a_change_of_leader_no_lost_transaction_is_rolled_back(node: Node) -> None:
+    def counts_from_1(kind: MessageType, body: bytes) -> Answer | None:
+        return (
+            (MessageType.TRANSACTION_COMMAND_RESULT, struct.pack(">q", 1)) if kind is MessageType.TRANSACTION_COMMAND else leads(kind, body)
+        )
+
+    node.script = counts_from_1
+    connection = connect(node)
+    connection.cursor().execute("UPDATE t SET v=1")
+    node.script = once(HANG_UP, MessageType.EXECUTE_STATEMENT, counts_from_1)
+    with pytest.raises(dbapi.OperationalError):
+        connection.cursor().execute("UPDATE t SET v=2")
+    connection.rollback()
+    connection.cursor().execute("UPDATE t SET v=3")
+    assert "ROLLBACK" not in node.kinds()
+
+
+def test_a_ping_in_a_transaction_whose_connection_is_gone_loses_it(node: Node) -> None:
+    connection = connect(node)
+    connection.cursor().execute("UPDATE t SET v=1")
+    node.script = once(HANG_UP, MessageType.PREPARE_STATEMENT)
+    with pytest.raises(dbapi.OperationalError):
+        connection.ping()
+    with pytest.raises(dbapi.OperationalError):
+        connection.commit()
+
+
+def test_a_statement_that_commits_its_transaction_ends_it(node: Node) -> None:
+    with connect(node) as connection:
+        node.script = once(done(1, 0), MessageType.EXECUTE_STATEMENT)
+        connection.cursor().execute("ALTER TABLE t ADD COLUMN v int")
+        assert not connection.in_transaction
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT"]
+
+
+def test_without_a_leader_it_fails_at_its_deadline() -> None:
+    with played(follows) as follower, pytest.raises(dbapi.OperationalError, match=r"no leader of the tablespace 'demo' within 0\.\d+ s"):
+        connect(follower, failover_timeout=0.3)
+
+
+def test_a_silent_server_is_not_asked_the_same_again(node: Node) -> None:
+    released = threading.Event()
+
+    def silent(kind: MessageType, body: bytes) -> Answer | None:
+        if kind is MessageType.OPEN_SCANNER:
+            released.wait(20)
+        return leads(kind, body)
+
+    connection = connect(node, timeout=0.2)
+    node.script = silent
+    with pytest.raises(dbapi.OperationalError, match="no answer in time"):
+        connection.cursor().execute("SELECT k FROM t")
+    released.set()
+    assert node.kinds() == ["OPEN_SCANNER"]
+
+
+def test_a_second_thread_on_one_connection_is_refused(node: Node) -> None:
+    asked, released = threading.Event(), threading.Event()
+
+    def slow(kind: MessageType, body: bytes) -> Answer | None:
+        if kind is MessageType.OPEN_SCANNER:
+            asked.set()
+            released.wait(20)
+        return leads(kind, body)
+
+    with connect(node) as connection:
+        node.script = slow
+        rows: list[Any] = []
+        first = threading.Thread(target=lambda: rows.extend(connection.cursor().execute("SELECT k, v FROM t").fetchall()))
+        first.start()
+        assert asked.wait(20)
+        with pytest.raises(dbapi.InterfaceError, match="one connection per thread"):
+            connection.cursor().execute("SELECT k FROM t")
+        released.set()
+        first.join(20)
+        assert len(rows) == 2
+
+
+def test_rows_are_fetched_one_by_one_in_parts_and_all(node: Node) -> None:
+    pieces = iter([chunk([["a", 1], ["b", 2]], last=False), chunk([["c", 3]], last=False), chunk([["d", 4], ["e", 5]], last=True)])
+    node.script = lambda kind, body: (
+        next(pieces) if kind in (MessageType.OPEN_SCANNER, MessageType.FETCH_SCANNER_DATA) else leads(kind, body)
+    )
+    with connect(node) as connection:
+        cursor = connection.cursor().execute("SELECT k, v FROM t")
+        assert (cursor.fetchone(), cursor.fetchmany(2)) == (("a", 1), [("b", 2), ("c", 3)])
+        assert cursor.fetchmany() == [("d", 4)]
+        assert (cursor.fetchall(), cursor.fetchall(), cursor.fetchone(), list(cursor)) == ([("e", 5)], [], None, [])
+
+
+def test_rows_that_are_lost_with_the_connection_are_not_taken_for_the_end(node: Node) -> None:
+    node.script = once(chunk([["a", 1]], last=False), MessageType.OPEN_SCANNER, once(HANG_UP, MessageType.FETCH_SCANNER_DATA))
+    with connect(node) as connection:
+        cursor = connection.cursor().execute("SELECT k, v FROM t")
+        with pytest.raises(dbapi.OperationalError):
+            cursor.fetchall()
+
+
+def test_rows_that_nobody_wants_are_dropped_on_the_server(node: Node) -> None:
+    node.script = once(chunk([["a", 1]], last=False), MessageType.OPEN_SCANNER)
+    with connect(node) as connection:
+        connection.cursor().execute("SELECT k, v FROM t").close()
+        connection.ping()
+    assert node.kinds() == ["OPEN_SCANNER", "CLOSE_SCANNER"]
+
+
+def test_a_column_is_described_by_its_first_value(node: Node) -> None:
+    node.script = once(chunk([[None, None], ["b", None]], last=True), MessageType.OPEN_SCANNER)
+    with connect(node) as connection:
+        described = connection.cursor().execute("SELECT k, v FROM t").description
+    assert described is not None
+    assert described[0][0] == "k"
+    assert described[0][1] == dbapi.STRING
+    assert described[1][1] is None
+
+
+def test_the_key_of_an_inserted_row_is_told_on_demand(node: Node) -> None:
+    record = JavaDataWriter().i64(1).i64(UNIQUE_ID).v_int(2).u8(0).array(b"_key").u8(1).i64(42).to_bytes()
+    node.script = once((MessageType.EXECUTE_STATEMENT_RESULT, record), MessageType.EXECUTE_STATEMENT)
+    with connect(node) as connection:
+        cursor = connection.cursor()
+        cursor.returns_key = True
+        assert cursor.execute("INSERT INTO t(v) VALUES(?)", ["x"]).lastrowid == 42
+    assert next(body for kind, body in node.requests if kind is MessageType.EXECUTE_STATEMENT)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (Decimal("1.5"), dbapi.ProgrammingError, "no decimals"),
+        (time(12), dbapi.ProgrammingError, "no times of a day"),
+        (object(), dbapi.ProgrammingError, "a parameter of type object"),
+        (["text"], dbapi.ProgrammingError, "floats"),
+        (datetime(2026, 1, 1), dbapi.DataError, "no time zone"),  # noqa: DTZ001 - that is what is refused
+        (1 << 63, dbapi.DataError, "64 bits"),
+        ("\ud800", dbapi.DataError, "surrogates"),
+    ],
+)
+def test_a_value_that_herddb_does_not_have_is_refused_before_it_is_sent(node: Node, value: Any, error: type[Exception], words: str) -> None:
+    with connect(node) as connection, pytest.raises(error, match=words):
+        connection.cursor().execute("INSERT INTO t(k) VALUES(?)", [value])
+    assert "EXECUTE_STATEMENT" not in node.kinds()
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters"),
+    [("INSERT INTO t(k) VALUES(?)", []), ("INSERT INTO t(k) VALUES(?)", [1, 2]), ("INSERT INTO t VALUES('?', `?`) -- ?", [1])],
+)
+def test_each_placeholder_has_its_parameter(node: Node, statement: str, parameters: list[Any]) -> None:
+    with connect(node) as connection:
+        for execute in (
+            lambda: connection.cursor().execute(statement, parameters),
+            lambda: connection.cursor().executemany(statement, [parameters]),
+        ):
+            with pytest.raises(dbapi.ProgrammingError, match="pass one for each"):
+                execute()
+    assert node.kinds() == []
+
+
+@pytest.mark.parametrize("parameters", ["text", {"k": 1}, 7])
+def test_parameters_are_a_sequence(node: Node, parameters: Any) -> None:
+    with connect(node) as connection, pytest.raises(dbapi.ProgrammingError, match="pass a list or a tuple"):
+        connection.cursor().execute("INSERT INTO t(k) VALUES(?)", parameters)
+
+
+@pytest.mark.parametrize(
+    ("value", "sent"),
+    [
+        (date(2026, 1, 2), b"\x04" + struct.pack(">q", 1767312000000)),
+        (datetime(2026, 1, 2, 1, tzinfo=timezone(timedelta(hours=1))), b"\x04" + struct.pack(">q", 1767312000000)),
+        (bytearray(b"ab"), b"\x03\x02ab"),
+        (memoryview(b"ab"), b"\x03\x02ab"),
+        ("'); DROP TABLE t; --", b"\x00\x14'); DROP TABLE t; --"),
+    ],
+)
+def test_a_value_is_sent_beside_the_statement(node: Node, value: Any, sent: bytes) -> None:
+    with connect(node) as connection:
+        connection.cursor().execute("INSERT INTO t(k) VALUES(?)", [value])
+    body = next(body for kind, body in node.requests if kind is MessageType.EXECUTE_STATEMENT)
+    assert body.endswith(b"INSERT INTO t(k) VALUES(?)" + b"\x01" + sent)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("herddb.model.DuplicatePrimaryKeyException: key", dbapi.IntegrityError),
+        ("herddb.model.TableDoesNotExistException: no such table", dbapi.ProgrammingError),
+        ("herddb.model.RecordTooBigException", dbapi.DataError),
+        ("java.lang.IllegalStateException: whatever", dbapi.DatabaseError),
+    ],
+)
+def test_an_error_of_the_server_is_the_exception_that_pep_249_has_for_it(node: Node, text: str, error: type[Exception]) -> None:
+    node.script = once(error_answer(0, text), MessageType.EXECUTE_STATEMENT)
+    with connect(node) as connection:
+        with pytest.raises(dbapi.DatabaseError) as refused:
+            connection.cursor().execute("INSERT INTO t(k) VALUES(?)", [1])
+        assert type(refused.value) is error
+        assert connection.in_transaction, "a refused statement does not end the transaction"
+
+
+def test_what_is_closed_is_refused(node: Node) -> None:
+    connection = connect(node)
+    cursor = connection.cursor()
+    cursor.close()
+    with pytest.raises(dbapi.InterfaceError, match="the cursor is closed"):
+        cursor.execute("SELECT k FROM t")
+    connection.close()
+    for act in (connection.cursor, connection.commit, connection.rollback, connection.ping):
+        with pytest.raises(dbapi.InterfaceError, match="the connection is closed"):
+            act()
+
+
+def test_fetching_before_a_query_is_refused(node: Node) -> None:
+    with connect(node) as connection, pytest.raises(dbapi.ProgrammingError, match="execute a query first"):
+        connection.cursor().execute("UPDATE t SET v=1").fetchone()
+
+
+def test_autocommit_is_not_changed_in_the_middle_of_a_transaction(node: Node) -> None:
+    with connect(node) as connection:
+        connection.cursor().execute("UPDATE t SET v=1")
+        with pytest.raises(dbapi.ProgrammingError, match="commit or roll back first"):
+            connection.autocommit = True
+
+
+@pytest.mark.parametrize(
+    ("host", "options", "words"),
+    [
+        ("", {}, "no address"),
+        ("a:b", {}, "no address"),
+        ("user@a", {}, "no address"),
+        ("a,,b", {}, "no address"),
+        ("a", {"timeout": 0}, "timeout is 0"),
+        ("a", {"pool": 1}, "no option 'pool'"),
+        ("a", {"tls": False, "authorities": "pem"}, "leave out one"),
+    ],
+)
+def test_an_argument_that_can_not_be_is_refused_with_its_name(host: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(dbapi.InterfaceError, match=words):
+        dbapi.connect(host, "alice", "wonder", **options)
+
+
+def test_a_refused_login_is_told_at_once(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("test_dbapi.serve", lambda stream, node: refuse(stream))
+    with pytest.raises(dbapi.OperationalError, match="refused the user 'alice'"):
+        connect(node)
+
+
+def refuse(stream: socket.socket) -> None:
+    with stream:
+        request = receive(stream)
+        assert request is not None
+        kind, body = error_answer(0, "authentication failed")
+        payload = struct.pack(">bbbq", 3, 2, kind, request[1]) + body
+        stream.sendall(struct.pack(">I", len(payload)) + payload)
+
+
+def test_constructors_and_type_objects_are_those_of_pep_249() -> None:
+    assert dbapi.Timestamp(2026, 1, 2, 3, 4, 5) == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert dbapi.DateFromTicks(0) == dbapi.Date(1970, 1, 1)
+    assert dbapi.TimeFromTicks(3600) == dbapi.Time(1, 0, 0)
+    assert dbapi.TimestampFromTicks(0) == dbapi.Timestamp(1970, 1, 1)
+    assert dbapi.Binary(b"a") == b"a"
+    assert [kind for kind in (str, bytes, int, float, bool, datetime) if kind == dbapi.NUMBER] == [int, float, bool]
+    assert dbapi.NUMBER != dbapi.STRING
+    assert issubclass(dbapi.OutcomeUnknown, dbapi.OperationalError)

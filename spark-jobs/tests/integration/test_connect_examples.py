@@ -1,0 +1,45 @@
+"""The programs of docs/connect.md, each run as it stands there, with the environment of examples/client.yaml."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from real_database import Database
+
+from herdkeeper_e2e.server_processes import CREDENTIALS
+
+_EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+_REGISTERED = (
+    "from sqlalchemy.dialects import registry; registry.register('herddb.herdkeeper', 'herdkeeper.sql.sqlalchemy_dialect', 'HerdDBDialect')"
+)
+"""What the wheel's entry point does: the tests run from the checkout."""
+
+
+@pytest.mark.parametrize(
+    ("program", "printed"),
+    [
+        ("connect_dbapi", ["UA1 98"]),
+        ("connect_sqlalchemy", ["UA1 2026-01-02T08:30:00+00:00 ['Ada', 'Grace']"]),
+        (
+            "connect_pandas",
+            ["  carrier  minutes", "0      AA      NaN", "1      UA      3.5", "2 datetime64[ns, UTC]", "1 datetime64[ns, UTC]"],
+        ),
+    ],
+)
+def test_an_example_prints_what_it_should(database: Database, program: str, printed: list[str]) -> None:
+    with database.tablespace("examples") as tablespace:
+        secret = {
+            "HERDDB_host": database.address.host,
+            "HERDDB_port": str(database.address.port),
+            "HERDDB_user": CREDENTIALS.username,
+            "HERDDB_password": CREDENTIALS.password,
+            "HERDDB_database": tablespace,
+        }
+        code = f"{_REGISTERED}\nimport runpy; runpy.run_path('{_EXAMPLES / program}.py', run_name='__main__')"
+        environment = {**os.environ, **secret, "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{_EXAMPLES}"}
+        run = subprocess.run([sys.executable, "-W", "error", "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout.splitlines()) == (0, printed), run.stderr

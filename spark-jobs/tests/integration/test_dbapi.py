@@ -1,0 +1,317 @@
+"""PEP 249 with a real leader: the public suite, values of every kind, large results, hostile text, and a leader that is killed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import dbapi20
+import pytest
+from real_database import Database
+from waits import wait_until
+
+from herdkeeper.sql import dbapi
+from herdkeeper_e2e.server_processes import CREDENTIALS
+
+_ROWS = 5000
+"""More than two pieces of a result."""
+
+
+@pytest.fixture(scope="module")
+def tablespace(database: Database) -> Iterator[str]:
+    with database.tablespace("application") as name:
+        yield name
+
+
+def connect(database: Database, tablespace: str, **options: Any) -> dbapi.Connection:
+    return dbapi.connect(str(database.address), CREDENTIALS.username, CREDENTIALS.password, tablespace, **options)
+
+
+class TestPublicSuite(dbapi20.DatabaseAPI20Test):
+    """dbapi-compliance: the suite of PEP 249, as it is published. What it leaves to each driver to write is below."""
+
+    driver = dbapi
+    # A table without a key gets one of HerdDB, `_pk`, which an INSERT without names of columns must give a value.
+    ddl1 = "create table dbapi20test_booze (name varchar(20) primary key)"
+    ddl2 = "create table dbapi20test_barflys (name varchar(20) primary key, drink varchar(30))"
+
+    @pytest.fixture(autouse=True)
+    def _of_the_tests(self, database: Database, tablespace: str) -> None:
+        self.connect_args = (str(database.address), CREDENTIALS.username, CREDENTIALS.password, tablespace)
+
+    def test_nextset(self) -> None:
+        """Optional: a statement of HerdDB has one result."""
+        assert not hasattr(dbapi.Cursor, "nextset")
+
+    def test_description(self) -> None:
+        """As the suite's, with a row: HerdDB sends no types, so a column's is that of its first value."""
+        with self._connect() as connection:
+            cursor = connection.cursor()
+            self.executeDDL1(cursor)
+            assert cursor.description is None
+            cursor.execute("insert into dbapi20test_booze values ('Victoria Bitter')")
+            cursor.execute("select name from dbapi20test_booze")
+            ((name, kind, *rest),) = cursor.description
+            assert (name, rest) == ("name", [None] * 5)
+            assert kind == dbapi.STRING
+            self.executeDDL2(cursor)
+            assert cursor.description is None
+
+    def test_non_idempotent_close(self) -> None:
+        """The suite says that reasonable persons differ: a second close does nothing, as with sqlite3."""
+        connection = self._connect()
+        connection.close()
+        connection.close()
+
+    def test_setoutputsize(self) -> None:
+        cursor = self._connect().cursor()
+        cursor.setoutputsize(1000)
+        cursor.setoutputsize(2000, 0)
+
+
+def test_every_kind_of_value_is_read_back_as_it_was_written(database: Database, tablespace: str) -> None:
+    moment = datetime(2024, 2, 29, 23, 59, 59, 999000, UTC)
+    rows: list[tuple[Any, ...]] = [
+        (1, "it's \U0001d11e \0 漢 %_\\ ? :x \"`", 2**63 - 1, 2**31 - 1, bytes(range(256)), moment, float("inf"), True, [1.5, -0.0]),
+        (2, "", -(2**63), -(2**31), b"", datetime(1, 1, 1, tzinfo=UTC), -0.0, False, []),
+        (3, None, None, None, None, None, None, None, None),
+    ]
+    with connect(database, tablespace) as connection:
+        cursor = connection.cursor()
+        cursor.execute(
+            "CREATE TABLE kinds (k int PRIMARY KEY, s string, l long, i int, b blob, t timestamp, d double, o boolean, f floata)"
+        )
+        assert cursor.executemany("INSERT INTO kinds VALUES(?,?,?,?,?,?,?,?,?)", rows).rowcount == 3
+    with connect(database, tablespace) as connection:
+        cursor = connection.cursor()
+        assert cursor.execute("SELECT * FROM kinds ORDER BY k").fetchall() == rows
+        kinds = [column[1] for column in cursor.description or ()]
+        assert kinds == [int, str, int, int, bytes, datetime, float, bool, list]
+        moscow = moment.astimezone(timezone(timedelta(hours=3)))
+        assert cursor.execute("SELECT k FROM kinds WHERE t = ?", [moscow]).fetchall() == [(1,)], "the same moment in another zone"
+        assert cursor.execute("SELECT k FROM kinds WHERE s = ?", [rows[0][1]]).fetchall() == [(1,)]
+
+
+def test_text_of_a_parameter_is_never_part_of_the_statement(database: Database, tablespace: str) -> None:
+    hostile = ["'; DROP TABLE victims; --", "' OR '1'='1", "?", "\\' OR 1=1 --", "%' OR k LIKE '%"]
+    with connect(database, tablespace) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE victims (k string PRIMARY KEY)")
+        cursor.executemany("INSERT INTO victims VALUES(?)", [[text] for text in hostile])
+        for text in hostile:
+            assert cursor.execute("SELECT k FROM victims WHERE k = ?", [text]).fetchall() == [(text,)]
+            assert cursor.execute("DELETE FROM victims WHERE k = ?", [text + "x"]).rowcount == 0
+        assert cursor.execute("SELECT COUNT(*) FROM victims").fetchall() == [(len(hostile),)]
+
+
+def test_a_large_result_is_read_in_pieces_and_in_order(database: Database, tablespace: str) -> None:
+    with connect(database, tablespace) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE much (k int PRIMARY KEY, s string)")
+        cursor.executemany("INSERT INTO much VALUES(?,?)", ((number, "x" * 500) for number in range(_ROWS)))
+        connection.commit()
+        assert [row[0] for row in cursor.execute("SELECT k, s FROM much ORDER BY k")] == list(range(_ROWS))
+        cursor.execute("SELECT k FROM much ORDER BY k")
+        assert cursor.fetchmany(3) == [(0,), (1,), (2,)]
+        other = connection.cursor()
+        other.execute("UPDATE much SET s='y' WHERE k=0")
+        connection.commit()
+        assert len(cursor.fetchall()) == _ROWS - 3, "the rest is there although something else was done and committed meanwhile"
+        one_by_one = connection.cursor()
+        one_by_one.fetch_rows = 1
+        assert one_by_one.execute("SELECT k FROM much ORDER BY k").fetchmany(5) == [(0,), (1,), (2,), (3,), (4,)]
+
+
+def test_the_same_column_may_come_twice(database: Database, tablespace: str) -> None:
+    with connect(database, tablespace) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE pair (k int PRIMARY KEY, v int)")
+        cursor.execute("INSERT INTO pair VALUES(1,2)")
+        cursor.execute("SELECT a.v, b.v FROM pair a, pair b WHERE a.k = b.k")
+        assert cursor.fetchall() == [(2, 2)]
+        assert cursor.execute("SELECT k FROM pair WHERE k = 7").fetchall() == []
+        assert [column[:2] for column in cursor.description or ()] == [("k", None)]
+
+
+@pytest.fixture(scope="module")
+def refusing(database: Database, tablespace: str) -> Iterator[dbapi.Connection]:
+    """A connection to tables that refuse rows."""
+    with connect(database, tablespace, autocommit=True) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE refused (k int PRIMARY KEY, v string NOT NULL)")
+        cursor.execute("CREATE TABLE child (k int PRIMARY KEY, p int, CONSTRAINT c FOREIGN KEY (p) REFERENCES refused (k))")
+        cursor.execute("CREATE UNIQUE INDEX by_v ON refused(v)")
+        cursor.execute("INSERT INTO refused VALUES(1, 'x')")
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters", "error"),
+    [
+        ("INSERT INTO refused(k, v) VALUES(1, 'x')", (), dbapi.IntegrityError),
+        ("INSERT INTO refused(k) VALUES(7)", (), dbapi.IntegrityError),
+        ("INSERT INTO child(k, p) VALUES(1, 99)", (), dbapi.IntegrityError),
+        ("INSERT INTO refused(k, v) VALUES(8, 'x')", (), dbapi.IntegrityError),
+        ("INSERT INTO refused(k, v) VALUES(?, ?)", (9, "x" * (2 << 20)), dbapi.DataError),
+        ("SELEC 1", (), dbapi.ProgrammingError),
+        ("SELECT FROM", (), dbapi.ProgrammingError),
+        ("SELECT * FROM nowhere", (), dbapi.ProgrammingError),
+        ("SELECT nothing FROM refused", (), dbapi.ProgrammingError),
+        ("INSERT INTO nowhere VALUES(1)", (), dbapi.ProgrammingError),
+        ("CREATE TABLE refused (k int PRIMARY KEY)", (), dbapi.ProgrammingError),
+        ("DROP TABLE nowhere", (), dbapi.ProgrammingError),
+        ("INSERT INTO refused(k, v) VALUES(?, ?)", (9,), dbapi.ProgrammingError),
+        ("INSERT INTO refused(k, v) VALUES(?, ?)", (9, "y", "z"), dbapi.ProgrammingError),
+        ("SELECT v || 'a' FROM refused", (), dbapi.NotSupportedError),
+    ],
+)
+def test_a_refusal_is_the_exception_that_pep_249_has_for_it(
+    refusing: dbapi.Connection, statement: str, parameters: Any, error: type[Exception]
+) -> None:
+    cursor = refusing.cursor()
+    with pytest.raises(dbapi.Error) as refused:
+        cursor.execute(statement, parameters)
+    assert type(refused.value) is error, str(refused.value)
+    assert cursor.execute("SELECT k FROM refused").fetchall() == [(1,)], "the connection goes on"
+
+
+def test_what_is_rolled_back_is_gone_and_what_is_not_committed_nobody_else_sees(database: Database, tablespace: str) -> None:
+    with connect(database, tablespace) as mine, connect(database, tablespace) as others:
+        cursor = mine.cursor()
+        cursor.execute("CREATE TABLE seen (k int PRIMARY KEY)")
+        mine.commit()
+        cursor.execute("INSERT INTO seen VALUES(1)")
+        assert cursor.execute("SELECT k FROM seen").fetchall() == [(1,)]
+        assert others.cursor().execute("SELECT k FROM seen").fetchall() == []
+        mine.rollback()
+        assert cursor.execute("SELECT k FROM seen").fetchall() == []
+
+
+def test_a_read_locks_others_out_only_where_it_is_to_be_repeatable(database: Database, tablespace: str) -> None:
+    with connect(database, tablespace) as reader, connect(database, tablespace, autocommit=True) as writer:
+        writer.cursor().execute("CREATE TABLE locked (k int PRIMARY KEY, v int)")
+        writer.cursor().execute("INSERT INTO locked VALUES(1, 1)")
+        reader.cursor().execute("SELECT v FROM locked")
+        writer.cursor().execute("UPDATE locked SET v=2")
+        reader.isolation = dbapi.Isolation.REPEATABLE_READ
+        reader.cursor().execute("SELECT v FROM locked WHERE k=1")
+        with pytest.raises(dbapi.OperationalError):
+            writer.cursor().execute("UPDATE locked SET v=3 WHERE k=1")
+        reader.commit()
+        assert writer.cursor().execute("UPDATE locked SET v=4 WHERE k=1").rowcount == 1
+
+
+def test_the_server_tells_the_key_that_it_made(database: Database, tablespace: str) -> None:
+    with connect(database, tablespace) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE counted (k long PRIMARY KEY AUTO_INCREMENT, v string)")
+        cursor.returns_key = True
+        keys = [cursor.execute("INSERT INTO counted(v) VALUES(?)", [text]).lastrowid for text in ("a", "b")]
+        assert cursor.execute("SELECT k FROM counted ORDER BY k").fetchall() == [(key,) for key in keys]
+
+
+def test_an_alter_table_commits_and_the_next_change_begins_anew(database: Database, tablespace: str) -> None:
+    with connect(database, tablespace) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE altered (k int PRIMARY KEY)")
+        cursor.execute("INSERT INTO altered VALUES(1)")
+        cursor.execute("ALTER TABLE altered ADD COLUMN v int")
+        cursor.execute("INSERT INTO altered VALUES(2, 2)")
+        connection.rollback()
+        assert cursor.execute("SELECT k, v FROM altered").fetchall() == [(1, None)]
+
+
+def test_after_the_leader_was_killed_in_a_transaction_none_of_it_is_there_and_the_connection_goes_on(
+    database: Database, tablespace: str
+) -> None:
+    with connect(database, tablespace, failover_timeout=120) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE halves (k int PRIMARY KEY)")
+        connection.commit()
+        cursor.execute("INSERT INTO halves VALUES(1)")
+        database.kill_leader(tablespace)
+        with pytest.raises(dbapi.OperationalError) as lost:
+            cursor.execute("INSERT INTO halves VALUES(2)")
+        assert not isinstance(lost.value, dbapi.OutcomeUnknown)
+        with pytest.raises(dbapi.OperationalError, match="nothing of it was committed"):
+            connection.commit()
+        connection.rollback()
+        assert cursor.execute("SELECT k FROM halves").fetchall() == []
+        cursor.execute("INSERT INTO halves VALUES(3)")
+        connection.commit()
+        assert cursor.execute("SELECT k FROM halves").fetchall() == [(3,)]
+
+
+def test_with_writers_in_the_middle_of_statements_when_the_leader_is_killed_no_acknowledged_row_is_lost_and_none_comes_twice(
+    database: Database, tablespace: str
+) -> None:
+    acknowledged: list[int] = []
+    unknown: list[int] = []
+    stop, under_way = threading.Event(), threading.Event()
+
+    def write(first: int) -> None:
+        with connect(database, tablespace, autocommit=True, failover_timeout=120) as connection:
+            for number in range(first, first + 1_000_000):
+                if stop.is_set():
+                    return
+                try:
+                    connection.cursor().execute("INSERT INTO acknowledged VALUES(?, 1)", [number])
+                    acknowledged.append(number)
+                except dbapi.OutcomeUnknown:
+                    unknown.append(number)
+                if len(acknowledged) > 20:
+                    under_way.set()
+
+    with connect(database, tablespace, autocommit=True, failover_timeout=120) as connection:
+        connection.cursor().execute("CREATE TABLE acknowledged (k int PRIMARY KEY, v int)")
+        writers = [threading.Thread(target=write, args=(number * 1_000_000,)) for number in range(4)]
+        for writer in writers:
+            writer.start()
+        assert under_way.wait(60)
+        database.kill_leader(tablespace)
+        before = len(acknowledged)
+        wait_until("the writers to go on", lambda: len(acknowledged) >= before + 20, 60)
+        stop.set()
+        for writer in writers:
+            writer.join(120)
+        there = [row[0] for row in connection.cursor().execute("SELECT k FROM acknowledged")]
+    assert set(acknowledged) <= set(there)
+    assert set(there) <= set(acknowledged) | set(unknown)
+    assert len(unknown) <= len(writers)
+
+
+@pytest.fixture(scope="module")
+def unsorted(database: Database, tablespace: str) -> Iterator[dbapi.Cursor]:
+    """A table whose rows are in another order by each of its columns."""
+    with connect(database, tablespace) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE unsorted (k int PRIMARY KEY, a int, b int, s string)")
+        cursor.executemany("INSERT INTO unsorted VALUES(?,?,?,?)", [(1, 1, 3, "c"), (2, 2, 1, "b"), (3, 1, 1, "a"), (4, 2, 3, "d")])
+        connection.commit()
+        yield cursor
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT * FROM unsorted ORDER BY s", [(3, 1, 1, "a"), (2, 2, 1, "b"), (1, 1, 3, "c"), (4, 2, 3, "d")]),
+        ("SELECT k, a, b, s FROM unsorted ORDER BY s DESC", [(4, 2, 3, "d"), (1, 1, 3, "c"), (2, 2, 1, "b"), (3, 1, 1, "a")]),
+        ("SELECT x.s FROM unsorted x, unsorted y WHERE x.k = y.k ORDER BY x.s", [("a",), ("b",), ("c",), ("d",)]),
+    ],
+)
+def test_these_queries_come_in_the_order_that_was_asked_for(unsorted: dbapi.Cursor, query: str, rows: list[Any]) -> None:
+    assert unsorted.execute(query).fetchall() == rows
+
+
+@pytest.mark.xfail(strict=True, reason="HerdDB 0.29 sorts by the wrong column, and by one only: docs/connect.md, docs/limits.md")
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT s FROM unsorted ORDER BY s", [("a",), ("b",), ("c",), ("d",)]),
+        ("SELECT * FROM unsorted ORDER BY a, b", [(3, 1, 1, "a"), (1, 1, 3, "c"), (2, 2, 1, "b"), (4, 2, 3, "d")]),
+    ],
+)
+def test_these_queries_come_in_another_order(unsorted: dbapi.Cursor, query: str, rows: list[Any]) -> None:
+    assert unsorted.execute(query).fetchall() == rows
