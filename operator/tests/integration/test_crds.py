@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import UnprocessibleEntityError
-from stage import Stage
 
 from herdkeeper.api import KINDS
 from herdkeeper.api.resource import API_VERSION, Resource
 from herdkeeper_e2e.control_plane import ControlPlane
-from herdkeeper_e2e.kstatus import judged
-
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.KIND)
@@ -41,27 +35,6 @@ def test_a_cluster_of_one_line_is_stored_with_every_default_that_decides_durabil
         "networkPolicy": "Enabled",
         "deletionPolicy": "Retain",
     }
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.KIND)
-def test_kstatus_takes_a_resource_for_in_progress_before_and_after_the_first_look(stage: Stage, kind: type[Resource]) -> None:
-    """Without a status it would take it for Current: a tool that waits would go on at once."""
-    stage.declare(kind.KIND, "new", example_of(kind))
-    before = stage.found(kind.KIND, "new")
-    assert before["status"] == {"observedGeneration": -1}
-    stage.reconcile(kind.KIND, "new")
-    stage.reconcile(kind.KIND, "new")
-    after = stage.found(kind.KIND, "new")
-    assert after["status"]["observedGeneration"] == after["metadata"]["generation"]
-    # a schedule is as declared before its first run is due
-    settled = "Current" if kind.KIND.startswith("Scheduled") else "InProgress"
-    assert judged((before, after)) == ["InProgress", settled]
-
-
-def example_of(kind: type[Resource]) -> dict[str, Any]:
-    """The spec of an example of the kind."""
-    documents = (document for path in sorted(EXAMPLES.glob("*.yaml")) for document in yaml.safe_load_all(path.read_text()))
-    return next(document["spec"] for document in documents if document and document["kind"] == kind.KIND)
 
 
 def _compactions(minor: tuple[int, int], major: tuple[int, int]) -> dict[str, Any]:
