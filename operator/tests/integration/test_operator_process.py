@@ -24,6 +24,7 @@ from kubernetes.dynamic import DynamicClient
 from stage import ZOOKEEPER_ADDRESS, Stage
 
 from herdkeeper.api import ReplicationAudit
+from herdkeeper.api.resource import NO_STATUS
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
 from herdkeeper.planning import requeue
 from herdkeeper.process.lease import NAME as LEASE
@@ -151,9 +152,9 @@ def operator(installation: Installation, namespace: str) -> Operator:
 
 
 def reason(stage: Stage, name: str = "zk") -> str | None:
-    """The reason of a resource's condition Ready, None while it has no status."""
-    status = stage.found(KIND, name).get("status")
-    return None if status is None else stage.condition(KIND, name)[1]
+    """The reason of a resource's condition Ready, None before the operator has looked at it."""
+    seen = "conditions" in stage.found(KIND, name)["status"]
+    return stage.condition(KIND, name)[1] if seen else None
 
 
 def holder(plane: ControlPlane) -> str:
@@ -239,7 +240,7 @@ def test_it_leaves_alone_what_is_not_in_the_namespaces_that_it_watches(
     elsewhere.declare(KIND, "zk", {"replicas": 1})
     stage.declare(KIND, "zk", {"replicas": 1})
     operator.until(lambda: reason(stage) == "MembersNotReady")
-    assert (elsewhere.made(), elsewhere.found(KIND, "zk").get("status")) == ({}, None)
+    assert (elsewhere.made(), elsewhere.found(KIND, "zk")["status"]) == ({}, NO_STATUS)
 
 
 @pytest.fixture
@@ -292,7 +293,7 @@ def test_an_event_is_enough_to_see_that_a_run_of_a_schedule_ended(operator: Oper
 
     operator.until(lambda: status().get("active") is not None and status().get("lastRequest") is not None)
     run = status()["active"]
-    operator.until(lambda: stage.found("ReplicationAudit", run).get("status") is not None)
+    operator.until(lambda: stage.found("ReplicationAudit", run)["status"] != NO_STATUS)
     stage.set_status("ReplicationAudit", run, {"phase": "Succeeded", "completedAt": "2100-01-01T04:00:00Z", "findingsTotal": 3})
     operator.until(lambda: status().get("lastFindings") == 3)
     assert status()["lastSuccessfulTime"] == "2100-01-01T04:00:00Z"

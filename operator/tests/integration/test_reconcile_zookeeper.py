@@ -9,7 +9,7 @@ from kubernetes.dynamic import DynamicClient
 from played_members import PlayedMembers
 from stage import CLAIM, Stage, nothing_written
 
-from herdkeeper.api.resource import API_VERSION
+from herdkeeper.api.resource import API_VERSION, NO_STATUS
 from herdkeeper.engine.reconcile import Outcome
 
 KIND = "ZooKeeperCluster"
@@ -221,4 +221,4 @@ def test_a_changed_configuration_reaches_the_members(stage: Stage) -> None:
 def test_a_process_that_lost_the_lease_makes_nothing(stage: Stage) -> None:
     stage.leads = False
     assert stage.reconcile(KIND, "zk").outcome is Outcome.FAILED
-    assert (stage.made(), stage.found(KIND, "zk").get("status")) == ({}, None)
+    assert (stage.made(), stage.found(KIND, "zk")["status"]) == ({}, NO_STATUS)

@@ -72,6 +72,17 @@ def test_a_field_of_a_newer_version_is_ignored_wherever_it_is_and_told(document)
         assert (found.spec, found.ignored) == (plain.spec, (f"{path}.ofTomorrow",))
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.KIND)
+def test_the_status_by_default_of_a_resource_that_nobody_has_looked_at_is_none(kind):
+    (document,) = [each for each in documents() if each["kind"] == kind.KIND][:1]
+    found = parsed(kind, {**document, "status": {"observedGeneration": -1}})
+    assert isinstance(found, Resource)
+    assert (found.status, found.unread) == (None, {})
+    written = parsed(kind, {**document, "status": {"observedGeneration": -1, "message": "m"}})
+    assert isinstance(written, Resource)
+    assert written.status.message == "m"
+
+
 def test_what_the_status_has_of_another_version_is_kept_and_hides_nothing_else():
     found = parsed(Tablespace, tablespace(status={**STATUS, "leader": {"node": "db-herddb-0"}, "ofTomorrow": [7]}))
     assert isinstance(found, Tablespace)

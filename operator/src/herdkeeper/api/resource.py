@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from herdkeeper.shared.names import ObjectKey
@@ -75,10 +75,21 @@ class PlanStatus(Model):
 class Status(Model):
     """What every kind's status begins with."""
 
-    observed_generation: int | None = Field(None, description="The generation of the spec that the operator last acted on.")
+    observed_generation: int | None = Field(
+        None, description="The generation of the spec that the operator last acted on; -1 before it has looked at the resource."
+    )
     message: str | None = Field(None, description="The state in one sentence.")
-    conditions: tuple[Condition, ...] = Field((), description="Ready and Progressing, with reasons.")
+    conditions: tuple[Condition, ...] = Field(
+        (),
+        description="Ready and Progressing, with reasons; Reconciling or Stalled while the declared state is not reached, for GitOps tools"
+        " (docs/gitops.md); more for some kinds.",
+    )
     plan: PlanStatus | None = Field(None, description="Present while the annotation `herdkeeper.io/plan` is `true`: shown, not done.")
+
+
+NO_STATUS = {"observedGeneration": -1}
+"""The status of a resource before the operator has written one, by its CRD's default: without it kstatus takes a resource for Current that
+nobody has looked at."""
 
 
 class PrinterColumn(BaseModel):
@@ -236,6 +247,11 @@ class Resource(BaseModel):
     status: Any = None
     ignored: tuple[str, ...] = Field(default=(), exclude=True)
     unread: dict[str, Any] = Field(default_factory=dict, exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_status_is_none(cls, document: Any) -> Any:
+        return {**document, "status": None} if isinstance(document, dict) and document.get("status") == NO_STATUS else document
 
     @property
     def key(self) -> ObjectKey:

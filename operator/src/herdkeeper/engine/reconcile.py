@@ -74,6 +74,7 @@ from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import BarPromotion, Plan, SetFinalizer, Wait
 from herdkeeper.planning.deletion import plan_unreadable_deletion, waited_seconds, waiting_for_users
 from herdkeeper.planning.network_policies import with_network_policies
+from herdkeeper.planning.pruning import safe_from_pruning
 from herdkeeper.planning.refusal import Refusal, unreadable_refusals
 from herdkeeper.planning.status import Failed, planned, refused_status, status_document, stored_status
 from herdkeeper.planning.summary import Summary
@@ -162,14 +163,14 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ZooKeeperCluster.KIND: Steps(
             observe_zookeeper,
             lambda cluster, seen: zookeeper_refusals(cluster, seen.voters),
-            partial(_with_policies, plan_zookeeper, settings.namespace),
+            partial(_with_additions, plan_zookeeper, settings.namespace),
             summarize_zookeeper,
             plan_zookeeper_deletion,
         ),
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
             lambda cluster, _: bookkeeper_refusals(cluster),
-            partial(_with_policies, partial(_with_image, plan_bookkeeper, settings.images.spark), settings.namespace),
+            partial(_with_additions, partial(_with_image, plan_bookkeeper, settings.images.spark), settings.namespace),
             summarize_bookkeeper,
             plan_bookkeeper_deletion,
             observe_ledgers,
@@ -177,7 +178,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         HerdDBCluster.KIND: Steps(
             observe_herddb,
             lambda cluster, seen: herddb_refusals(cluster, seen.bookkeeper),
-            partial(_with_policies, plan_herddb, settings.namespace),
+            partial(_with_additions, plan_herddb, settings.namespace),
             summarize_herddb,
             plan_herddb_deletion,
         ),
@@ -470,8 +471,8 @@ def _with_image(plan: Callable[[Any, Any, str], Plan], image: str, resource: Any
     return plan(resource, seen, image)
 
 
-def _with_policies(plan: Callable[[Any, Any], Plan], operator_namespace: str, cluster: Any, seen: Any) -> Plan:
-    return with_network_policies(plan(cluster, seen), cluster, seen.objects, operator_namespace)
+def _with_additions(plan: Callable[[Any, Any], Plan], operator_namespace: str, cluster: Any, seen: Any) -> Plan:
+    return with_network_policies(safe_from_pruning(plan(cluster, seen), seen.objects), cluster, seen.objects, operator_namespace)
 
 
 def _now() -> str:

@@ -40,6 +40,7 @@ from herdkeeper.planning.actions import (
     StartFullCheck,
     WakeNodes,
 )
+from herdkeeper.planning.kstatus import kstatus_conditions
 from herdkeeper.planning.refusal import Refusal
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.protocol.log_archive import ExpiryOrder
@@ -62,7 +63,8 @@ def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Fa
     """The whole status. `now` (RFC 3339) becomes the transition time of those conditions whose status changes."""
     health = _health(summary.health, plan)
     progressing = _progressing(health, plan, failed)
-    states = {READY: health, PROGRESSING: progressing, **summary.conditions, **_fields_read(resource)}
+    summed_up = kstatus_conditions(resource, health, progressing)
+    states = {READY: health, PROGRESSING: progressing, **summed_up, **summary.conditions, **_fields_read(resource)}
     conditions = [_condition(resource, kind, state, now) for kind, state in states.items()]
     return {
         "observedGeneration": resource.metadata.generation,
@@ -106,7 +108,7 @@ def refused_status(resource: Resource, refusals: tuple[Refusal, ...], now: str) 
     """The status of a resource whose spec must not be acted upon. What was known of it before stays."""
     message = ". ".join(refusal.sentence for refusal in refusals)
     refused = Health("False", Reason.INVALID_SPEC, message)
-    states = {READY: refused, PROGRESSING: refused, **_fields_read(resource)}
+    states = {READY: refused, PROGRESSING: refused, **kstatus_conditions(resource, refused, refused), **_fields_read(resource)}
     conditions = [_condition(resource, kind, state, now) for kind, state in states.items()]
     return {
         **stored_status(resource),

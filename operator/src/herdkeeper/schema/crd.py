@@ -18,7 +18,7 @@ import yaml
 from pydantic.fields import FieldInfo
 
 from herdkeeper.api import KINDS
-from herdkeeper.api.resource import GROUP, VERSION, Resource, Rule
+from herdkeeper.api.resource import GROUP, NO_STATUS, VERSION, Resource, Rule
 
 Schema = dict[str, Any]
 
@@ -60,9 +60,9 @@ def definition(kind: type[Resource]) -> dict[str, Any]:
 
 
 def resource_schema(kind: type[Resource]) -> Schema:
-    """The structural schema of a kind: spec with defaults and rules, status without either."""
+    """The structural schema of a kind: spec with defaults and rules, status with neither, but with a default of its own."""
     spec = _structural(kind.model_fields["spec"], with_defaults=True)
-    status = _structural(kind.model_fields["status"], with_defaults=False)
+    status = _structural(kind.model_fields["status"], with_defaults=False) | {"default": NO_STATUS}
     spec |= _validations(kind.RULES, "spec")
     return {
         "description": kind.SUMMARY,

@@ -6,6 +6,10 @@ from herdkeeper.api.resource import Condition, Resource
 
 READY = "Ready"
 PROGRESSING = "Progressing"
+RECONCILING = "Reconciling"
+"""True while the state that is declared is not reached and nobody is needed; not there otherwise. See planning/kstatus.py."""
+STALLED = "Stalled"
+"""True while the state that is declared is not reached before a person does something; not there otherwise. See planning/kstatus.py."""
 CURRENT = "Current"
 """Of a ScheduledCheckpoint: False while its newest verified checkpoint is older than two periods of the schedule."""
 RESTORE_DRILLED = "RestoreDrilled"

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import Enum, StrEnum
+
+
+class Bearing(Enum):
+    """What a reason says about the state that a resource declares."""
+
+    NEEDS_PERSON = "the operator can't reach it by itself"
+    ASKED_FOR = "a person asked the operator to do nothing"
+    UNFINISHED = "it is not reached: the operator works on it, or waits"
+    NONE = "nothing: it is reached, or this is upkeep, a repair, an answer, or a matter of a further condition"
 
 
 class Reason(StrEnum):
@@ -146,37 +155,155 @@ class Reason(StrEnum):
     DELETION_GIVEN_UP = "DeletionGivenUp"
 
     @property
+    def bearing(self) -> Bearing:
+        """What it says about the state that the resource declares."""
+        return _BEARINGS[self]
+
+    @property
     def is_asked_for(self) -> bool:
         """Whether a person asked the operator to do nothing."""
-        return self in (Reason.PAUSED, Reason.PLANNED, Reason.SUSPENDED)
+        return self.bearing is Bearing.ASKED_FOR
 
     @property
     def needs_person(self) -> bool:
         """Whether the operator can't go on by itself."""
-        return self in _NEED_A_PERSON
+        return self.bearing is Bearing.NEEDS_PERSON
 
 
-_NEED_A_PERSON = frozenset(
-    {
-        Reason.INVALID_SPEC,
-        Reason.IMAGE_TOO_OLD,
-        Reason.INVALID_SECRET,
-        Reason.NAME_TAKEN,
-        Reason.CLAIM_LOST,
-        Reason.VOLUMES_REFUSED,
-        Reason.CLAIM_OF_ANOTHER,
-        Reason.QUORUM_LOST,
-        Reason.NODE_LOST,
-        Reason.DATA_LOST,
-        Reason.METADATA_LOST,
-        Reason.FAILED,
-        Reason.RESULT_UNKNOWN,
-        Reason.RESTORE_FAILED,
-        Reason.REMOVAL_FAILED,
-        Reason.LAST_RUN_FAILED,
-        Reason.CHECKPOINT_OVERDUE,
-        Reason.DRILL_FAILED,
-        Reason.DRILL_OVERDUE,
-        Reason.DELETION_GIVEN_UP,
-    }
-)
+_BEARINGS = {
+    reason: bearing
+    for bearing, reasons in {
+        Bearing.NEEDS_PERSON: (
+            Reason.INVALID_SPEC,
+            Reason.IMAGE_TOO_OLD,
+            Reason.INVALID_SECRET,
+            Reason.NAME_TAKEN,
+            Reason.CLAIM_LOST,
+            Reason.VOLUMES_REFUSED,
+            Reason.CLAIM_OF_ANOTHER,
+            Reason.QUORUM_LOST,
+            Reason.NODE_LOST,
+            Reason.DATA_LOST,
+            Reason.METADATA_LOST,
+            Reason.FAILED,
+            Reason.RESULT_UNKNOWN,
+            Reason.RESTORE_FAILED,
+            Reason.REMOVAL_FAILED,
+            Reason.LAST_RUN_FAILED,
+            Reason.CHECKPOINT_OVERDUE,
+            Reason.DRILL_FAILED,
+            Reason.DRILL_OVERDUE,
+            Reason.DELETION_GIVEN_UP,
+        ),
+        Bearing.ASKED_FOR: (Reason.PAUSED, Reason.PLANNED, Reason.SUSPENDED),
+        Bearing.UNFINISHED: (
+            Reason.CREATING,
+            Reason.UPDATING,
+            Reason.USERS_CHANGING,
+            Reason.ROLLING,
+            Reason.FOUNDED,
+            Reason.FORMATTED,
+            Reason.REMOVED,
+            Reason.JOINING,
+            Reason.JOINED,
+            Reason.LEAVING,
+            Reason.LEFT,
+            Reason.TABLESPACE_CREATED,
+            Reason.TABLESPACE_MADE,
+            Reason.REPLICAS_CHANGED,
+            Reason.LEADER_MOVED,
+            Reason.RUNNING,
+            Reason.RESTORING,
+            Reason.RESIZING,
+            Reason.BOOKIE_RETIRED,
+            Reason.DELETING,
+            Reason.DRAINING,
+            Reason.RELIEVING,
+            Reason.DRAIN_TAKEN_BACK,
+            Reason.RETIRING,
+            Reason.DRAINED,
+            Reason.WAITING_FOR_ZOOKEEPER,
+            Reason.WAITING_FOR_BOOKKEEPER,
+            Reason.WAITING_FOR_HERDDB,
+            Reason.WAITING_FOR_TABLESPACE,
+            Reason.WAITING_FOR_CHECKPOINT,
+            Reason.WAITING_FOR_SECRET,
+            Reason.WAITING_FOR_FOLLOWER,
+            Reason.WAITING_FOR_OTHERS,
+            Reason.WAITING_FOR_WINDOW,
+            Reason.WAITING_FOR_PODS,
+            Reason.WAITING_FOR_DEPENDENTS,
+            Reason.TOO_FEW_BOOKIES,
+            Reason.TOO_FEW_RACKS,
+            Reason.UNDER_REPLICATED,
+            Reason.AUTORECOVERY_OFF,
+            Reason.BOOKIE_DOWN,
+            Reason.POD_STOPPING,
+            Reason.MOVING_LEDGERS,
+            Reason.OPEN_LEDGERS,
+            Reason.DRAIN_FAILED,
+            Reason.UNREADABLE,
+            Reason.STARTING,
+            Reason.MEMBERS_NOT_READY,
+            Reason.BOOKIES_NOT_READY,
+            Reason.AUTORECOVERY_NOT_READY,
+            Reason.NODES_NOT_READY,
+            Reason.REPLICAS_NOT_READY,
+            Reason.NO_LEADER,
+            Reason.MEMBERSHIP_CHANGING,
+            Reason.ACTION_FAILED,
+        ),
+        Bearing.NONE: (
+            Reason.READY,
+            Reason.SETTLED,
+            Reason.SUCCEEDED,
+            Reason.SCHEDULED,
+            Reason.VERIFIED,
+            Reason.USED_IN_TIME,
+            Reason.DRILLED,
+            Reason.USERS_IN_FORCE,
+            Reason.TIME_MISSED,
+            Reason.DID_NOT_LEAD,
+            Reason.LEADS_AGAIN,
+            Reason.LOG_PINNED,
+            Reason.ARCHIVED,
+            Reason.ARCHIVE_STARTING,
+            Reason.ARCHIVE_STANDS,
+            Reason.ARCHIVE_LAGS,
+            Reason.ARCHIVE_EXPIRES,
+            Reason.REPLICA_SET_ASIDE,
+            Reason.REPLICA_REBUILT,
+            Reason.REPLICA_BARRED,
+            Reason.REPLICA_NOT_BARRED,
+            Reason.SWITCHOVER_ANSWERED,
+            Reason.FULL_CHECK_STARTED,
+            Reason.FULL_CHECK_ANSWERED,
+            Reason.RUN_STARTED,
+            Reason.RUN_REQUEST_ANSWERED,
+            Reason.RUN_EXPIRED,
+            Reason.RUN_GOES_ON,
+            Reason.DRILL_STARTED,
+            Reason.DRILL_ENDED,
+            Reason.RECOVERING,
+            Reason.COOKIE_RESTORED,
+            Reason.DATA_DELETED,
+            Reason.DATA_KEPT,
+            Reason.NOT_VERIFIED,
+            Reason.NOT_DRILLED,
+            Reason.REPLICA_DIFFERS,
+            Reason.DIFFERS_FROM_LEADER,
+            Reason.NODE_SILENT,
+            Reason.LEADER_DIFFERS,
+            Reason.FULL_CHECK_FAILED,
+            Reason.REBUILT_IN_VAIN,
+            Reason.LOG_RETAINED,
+            Reason.RETENTION_NEARS,
+            Reason.RETENTION_OVER,
+            Reason.LOG_GONE,
+            Reason.UNKNOWN_CONFIG_KEYS,
+            Reason.FIELDS_IGNORED,
+            Reason.LOG_UNREPLAYABLE,
+        ),
+    }.items()
+    for reason in reasons
+}
