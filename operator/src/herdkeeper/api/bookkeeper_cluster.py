@@ -159,7 +159,7 @@ class BookKeeperClusterSpec(Model):
     scrapers: NetworkPeers = Field(
         (),
         description="Pods that may connect to the HTTP port (8080) of bookies and autorecovery, for `/metrics`, beside the operator. The "
-        "port asks for no password and deletes ledgers on request: name nobody else.",
+        "port asks for no password and makes a bookie read-only on request: name nobody else.",
     )
     auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
     placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")
