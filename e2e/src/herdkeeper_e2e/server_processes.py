@@ -64,12 +64,14 @@ class Servers:
     node_http: str = ""
     """URL of the SQL node's HTTP port, once it was started."""
 
-    def start_zookeeper(self) -> str:
-        """One member; returns where it listens."""
+    def start_zookeeper(self, more: Mapping[str, object] | None = None) -> str:
+        """One member; returns where it listens. `more` are further settings."""
         port = free_port()
         data = self._folder("zookeeper")
         listens = f"clientPort={port}\nclientPortAddress=127.0.0.1\ntickTime={self.tick_millis}\n"
-        (data / "zoo.cfg").write_text(f"dataDir={data}\n{listens}maxClientCnxns=0\nadmin.enableServer=false\n")
+        further = "".join(f"{key}={value}\n" for key, value in (more or {}).items())
+        (data / "zoo.cfg").write_text(f"dataDir={data}\n{listens}maxClientCnxns=0\nadmin.enableServer=false\n{further}")
+        (data / "myid").write_text("1\n")
         quiet = _SCRIPTS.parents[1] / "images/zookeeper/conf/logback.xml"
         options = ["-Xmx512m", "-Dzookeeper.forceSync=no", f"-Dlogback.configurationFile={quiet}"]
         self._start("zookeeper", options, "zookeeper", ("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(data / "zoo.cfg")))

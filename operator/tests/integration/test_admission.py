@@ -11,6 +11,7 @@ from kubernetes import client
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError
 
+from herdkeeper.api.herddb_cluster import MOST_USERS
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper_e2e.control_plane import OPERATOR_USER, ControlPlane, make_namespace, rendered
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -143,6 +144,19 @@ def test_who_may_not_get_a_secret_has_the_operator_give_it_to_no_pod(
     assert "it names a Secret that you may not get" in str(create(policies, namespace, tenant, kind, spec))
     allow(policies, namespace, tenant, {**rule("", "secrets", "get"), "resourceNames": ["somebody-s"]})
     wait_for("rights", lambda: create(policies, namespace, tenant, kind, spec) is None or Pending("not yet"), Limit(60, 0.1))
+
+
+def test_two_secrets_are_asked_for_by_name_and_more_together(policies: ControlPlane, namespace: str, tenant: str) -> None:
+    def made(users: int) -> bool | Pending:
+        spec = {"bookKeeperRef": {"name": "bk"}, "users": [{"secretName": f"login-{number}"} for number in range(users)]}
+        refused = create(policies, namespace, tenant, "HerdDBCluster", spec)
+        return refused is None or Pending(refused)
+
+    allow(policies, namespace, tenant, {**rule("", "secrets", "get"), "resourceNames": [f"login-{number}" for number in range(MOST_USERS)]})
+    wait_for("two", lambda: made(2), Limit(60, 0.1))
+    assert "it names more than two Secrets" in str(made(3))
+    allow(policies, namespace, tenant, rule("", "secrets", "get"))
+    wait_for("as many as there may be", lambda: made(MOST_USERS), Limit(60, 0.1))
 
 
 def test_the_operator_makes_the_runs_of_a_schedule_and_metadata_change_whatever_the_spec_names(

@@ -60,7 +60,7 @@ def test_a_drained_cluster_gets_no_write(bookies: Bookies) -> None:
     bookies.settle()
     with nothing_written(bookies.stage):
         result = bookies.stage.reconcile(KIND, "bk")
-    assert result.look_again_seconds is None
+    assert result.requeue_after_seconds is None
 
 
 def test_a_bookie_in_the_middle_leaves_after_another_has_come(bookies: Bookies) -> None:

@@ -33,7 +33,7 @@ from herdkeeper.bookkeeper.build.bookies import (
 from herdkeeper.bookkeeper.build.racks import build_racks
 from herdkeeper.bookkeeper.state.racks import Rack, placement_of
 from herdkeeper.codecs.herddb.users import SqlUser
-from herdkeeper.codecs.herddb.users import unfit as unfit_of_user
+from herdkeeper.codecs.herddb.users import invalid_part as unfit_of_user
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
 from herdkeeper.herddb.build import LogStore, build_herddb, build_herddb_secret
 from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver

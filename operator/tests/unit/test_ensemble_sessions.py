@@ -12,7 +12,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.clients import zookeeper as module
 from herdkeeper.clients import zookeeper_member as member_session
-from herdkeeper.clients.zookeeper import CONNECT_SECONDS, EnsembleError, Ensembles, KazooEnsemble
+from herdkeeper.clients.zookeeper import CONNECT_SECONDS, FIRST_MEMBER_SECONDS, EnsembleError, Ensembles, KazooEnsemble
 from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, MemberSession
 
 PATIENCE_SECONDS = 60.0
@@ -61,11 +61,18 @@ def open_members(sessions):
     return [session.member for session in sessions.begun if not session.ended]
 
 
-def test_all_members_are_tried_at_once_and_the_first_one_that_answers_is_kept(sessions):
-    sessions.silent = {"a:1"}
+def test_the_first_contact_is_with_one_member_where_it_answers(sessions):
+    Ensembles().at("a:1,b:1,c:1")
+    assert len(sessions.begun) == 1
+
+
+def test_all_others_are_tried_at_once_where_the_first_member_does_not_answer(sessions, waited, monkeypatch):
+    monkeypatch.setattr(module.random, "sample", lambda members, _: list(members))
+    sessions.silent = {"a:1", "c:1"}
     Ensembles().at("a:1,b:1,c:1")
     assert [session.member for session in sessions.begun] == ["a:1", "b:1", "c:1"]
     assert open_members(sessions) == ["b:1"]
+    assert waited() == FIRST_MEMBER_SECONDS
 
 
 def test_a_session_is_shared_as_long_as_it_is_of_use(sessions):
@@ -136,7 +143,7 @@ def test_who_waits_goes_on_with_the_moment_in_which_a_member_answers(sessions, m
     sessions.begun[1].connect()
     waiting.join(PATIENCE_SECONDS)
     assert not waiting.is_alive()
-    assert open_members(sessions) == ["b:1"]
+    assert open_members(sessions) == [sessions.begun[1].member]
 
 
 def test_the_sessions_of_an_ensemble_that_nobody_asks_for_any_more_are_ended(sessions, monkeypatch):

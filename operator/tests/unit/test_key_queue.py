@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from dataclasses import replace
 from functools import partial
 
-from herdkeeper.engine.queue import DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
-from herdkeeper.engine.reconcile import Key, touched_by
+from herdkeeper.engine.queue import BURST, CHANGE_SECONDS, DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
+from herdkeeper.engine.reconcile import Key, locks_of
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
 
-TOUCHES = partial(touched_by, References().stacks_of)
+TOUCHES = partial(locks_of, References().stacks_of)
 
 
 class Clock:
@@ -26,15 +27,15 @@ def taken(queue: KeyQueue[str]) -> list[str]:
     """All keys whose time has come and which nobody works on."""
     found = []
     while (key := queue._next()[0]) is not None:
-        queue._working[key] = queue.touches(key)
+        queue._working[key] = queue.locks(key)
         found.append(key)
     return found
 
 
-def test_a_burst_of_events_is_one_reconcile():
+def test_a_burst_of_changes_is_one_reconcile():
     queue = KeyQueue(clock := Clock())
     for _ in range(5):
-        queue.add("a")
+        queue.changed("a")
     assert taken(queue) == []
     clock.seconds = DEBOUNCE_SECONDS
     assert taken(queue) == ["a"]
@@ -43,12 +44,57 @@ def test_a_burst_of_events_is_one_reconcile():
 def test_an_event_brings_a_key_forward_that_waits_for_its_resync():
     queue = KeyQueue(clock := Clock())
     queue.add("a", 60)
-    queue.add("a")
+    queue.changed("a")
     clock.seconds = 1
     assert taken(queue) == ["a"]
     queue.done("a")
     clock.seconds = 100
     assert taken(queue) == []
+
+
+def looks_at_a_noisy_key(seconds: float, queue: KeyQueue[str], clock: Clock) -> list[float]:
+    """When a key is taken that changes fifty times a second, and takes no time."""
+    times, begun = [], clock.seconds
+    while clock.seconds < begun + seconds:
+        queue.changed("noisy")
+        for key in taken(queue):
+            queue.done(key)
+            times.append(round(clock.seconds - begun, 2))
+        clock.seconds = round(clock.seconds + 0.02, 2)
+    return times
+
+
+def test_a_key_that_changes_all_the_time_is_looked_at_each_second_after_a_burst():
+    times = looks_at_a_noisy_key(60, KeyQueue(clock := Clock()), clock)
+    assert len(times) <= 60 + BURST
+    gaps = [after - before for before, after in itertools.pairwise(times)]
+    assert max(gaps[:5]) < 0.3, "a burst is answered as ever"
+    assert max(gaps) <= CHANGE_SECONDS + 0.05, "and a noisy one is looked at, too"
+
+
+def test_a_noisy_key_that_fell_silent_is_looked_at_soon_again():
+    queue = KeyQueue(clock := Clock())
+    looks_at_a_noisy_key(60, queue, clock)
+    clock.seconds += 1 + BURST * CHANGE_SECONDS
+    taken(queue)
+    queue.done("noisy")
+    queue.changed("noisy")
+    clock.seconds += DEBOUNCE_SECONDS
+    assert taken(queue) == ["noisy"]
+
+
+def test_a_noisy_key_is_looked_at_at_once_where_a_server_is_lost():
+    queue = KeyQueue(clock := Clock())
+    looks_at_a_noisy_key(60, queue, clock)
+    queue.add("noisy", 0)
+    assert taken(queue) == ["noisy"]
+
+
+def test_a_key_that_is_forgotten_and_made_anew_has_a_burst_again():
+    queue = KeyQueue(clock := Clock())
+    looks_at_a_noisy_key(60, queue, clock)
+    queue.forget("noisy")
+    assert len(looks_at_a_noisy_key(1, queue, clock)) >= 3
 
 
 def test_a_later_time_does_not_put_a_key_off():
@@ -98,14 +144,14 @@ def test_a_resource_s_dependents_and_what_it_refers_to_are_looked_at_with_it():
     references = References()
     references.seen(bookkeeper, {"zooKeeperRef": {"name": "zk"}})
     references.seen(herddb, {"bookKeeperRef": {"name": "bk"}})
-    assert references.touched_by(zookeeper) == (zookeeper, bookkeeper)
-    assert references.touched_by(bookkeeper) == (bookkeeper, herddb, zookeeper)
+    assert references.affected_by(zookeeper) == (zookeeper, bookkeeper)
+    assert references.affected_by(bookkeeper) == (bookkeeper, herddb, zookeeper)
     references.gone(herddb)
-    assert references.touched_by(bookkeeper) == (bookkeeper, zookeeper)
+    assert references.affected_by(bookkeeper) == (bookkeeper, zookeeper)
 
 
 def test_the_clusters_of_one_stack_are_reconciled_one_after_the_other_and_others_beside_them():
-    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), touches=TOUCHES)
+    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), locks=TOUCHES)
     bookies, database = Key("BookKeeperCluster", "demo", "bk"), Key("HerdDBCluster", "demo", "db")
     beside = {Key("HerdDBCluster", "elsewhere", "db"), Key("Tablespace", "demo", "flights"), Key("Tablespace", "demo", "weather")}
     for key in (bookies, database, *beside):
@@ -127,7 +173,7 @@ def test_a_stack_does_not_wait_for_another_one_of_its_namespace_once_it_is_known
     for bookies, database in clusters:
         references.seen(bookies, {"zooKeeperAddress": "elsewhere:2181"})
         references.seen(database, {"bookKeeperRef": {"name": bookies.name}})
-    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), touches=partial(touched_by, references.stacks_of))
+    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), locks=partial(locks_of, references.stacks_of))
     (bookies, database), (others, _) = clusters
     unknown = Key("HerdDBCluster", "demo", "just-made")
     for key in (bookies, database, others, unknown):
@@ -143,7 +189,7 @@ def test_what_a_key_touched_when_it_was_taken_is_let_go_though_it_touches_someth
     references = References()
     bookies, other = Key("BookKeeperCluster", "demo", "bk"), Key("BookKeeperCluster", "demo", "other")
     references.seen(other, {"zooKeeperRef": {"name": "zk"}})
-    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=partial(touched_by, references.stacks_of))
+    queue: KeyQueue[Key] = KeyQueue(Clock(), locks=partial(locks_of, references.stacks_of))
     queue.add(bookies, 0)
     assert queue.take() == bookies
     references.seen(bookies, {"zooKeeperAddress": "elsewhere:2181"})
@@ -158,7 +204,7 @@ def test_who_was_taken_before_a_watch_told_of_a_stack_has_it_to_itself_until_it_
         Key(kind, "demo", name) for kind, name in (("ZooKeeperCluster", "zk"), ("BookKeeperCluster", "bk"), ("HerdDBCluster", "db"))
     )
     references = References()
-    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=partial(touched_by, references.stacks_of))
+    queue: KeyQueue[Key] = KeyQueue(Clock(), locks=partial(locks_of, references.stacks_of))
     queue.add(bookies, 0)
     assert queue.take() == bookies
     references.seen(zookeeper, {})
@@ -176,7 +222,7 @@ BOOKIES, DATABASE = Key("BookKeeperCluster", "demo", "bk"), Key("HerdDBCluster",
 
 def busy_stack() -> KeyQueue[Key]:
     """A queue in which the bookies are worked on, and their database waits."""
-    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=TOUCHES)
+    queue: KeyQueue[Key] = KeyQueue(Clock(), locks=TOUCHES)
     queue.add(BOOKIES, 0)
     assert queue.take() == BOOKIES
     queue.add(DATABASE, 0)
@@ -201,8 +247,8 @@ def test_who_waits_in_one_namespace_holds_up_nobody_in_another():
 
 def test_a_database_is_in_the_queue_of_leadership_too_where_its_stack_holds_it_up_no_more():
     queues = Queues(busy_stack(), KeyQueue(Clock()))
-    queues.add(DATABASE, 0)
-    queues.add(Key("Tablespace", "demo", "flights"), 0)
+    queues.hurry(DATABASE)
+    queues.hurry(Key("Tablespace", "demo", "flights"))
     assert queues.leadership.take() == DATABASE
     assert len(queues.leadership) == 0
     assert queues.resources.take() == Key("Tablespace", "demo", "flights")

@@ -6,10 +6,10 @@ import pytest
 from situations import objects, pods
 from test_plan_herddb import CLUSTER, PODS
 
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.execute.node_orders import wake_nodes
 from herdkeeper.herddb.observe.cluster import read_nodes
-from herdkeeper.herddb.state.nodes import names_of, present_nodes
+from herdkeeper.herddb.state.nodes import present_nodes
 from herdkeeper.planning.actions import WakeNodes
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
@@ -26,7 +26,7 @@ class Answering:
         return []
 
 
-STATEFUL_SET = names_of(CLUSTER).stateful_set
+STATEFUL_SET = CLUSTER.names.stateful_set
 OURS = {"metadata": {"name": STATEFUL_SET, "uid": "ours"}, "spec": {"replicas": 1}}
 
 
@@ -38,19 +38,19 @@ def at(address, owner="ours"):
     return objects({("Pod", PODS[0]): {**pod, "metadata": metadata, "status": status}, ("StatefulSet", STATEFUL_SET): OURS})
 
 
-BY_NAME = names_of(CLUSTER).host_of(PODS[0])
+BY_NAME = CLUSTER.names.host_of(PODS[0])
 
 
 @pytest.mark.parametrize(("address", "host"), [("10.1.2.3", "10.1.2.3"), ("fd00::7", "[fd00::7]"), (None, BY_NAME), ("", BY_NAME)])
 def test_a_node_is_asked_at_its_pod_s_address_and_by_its_name_while_there_is_none(address, host):
     answering = Answering()
-    assert read_nodes(CLUSTER, at(address), World(None, None, answering)) == {PODS[0]: ()}
+    assert read_nodes(CLUSTER, at(address), ClusterReader(None, None, answering)) == {PODS[0]: ()}
     assert answering.asked == [f"http://{host}:9845/tablespaces"]
 
 
 def test_a_pod_with_the_name_and_the_labels_of_a_node_that_our_stateful_set_did_not_make_is_not_asked():
     answering = Answering()
-    (found,) = read_nodes(CLUSTER, at("10.1.2.3", owner="somebody-else-s"), World(None, None, answering)).values()
+    (found,) = read_nodes(CLUSTER, at("10.1.2.3", owner="somebody-else-s"), ClusterReader(None, None, answering)).values()
     assert isinstance(found, Unknown)
     assert f"no pod {PODS[0]} that the StatefulSet {STATEFUL_SET} made" in found.why
     assert answering.asked == []
@@ -90,12 +90,12 @@ class Ordered:
 @pytest.mark.parametrize(("pod", "host"), [(at("10.1.2.3").get("Pod", PODS[0]), "10.1.2.3"), (at(None).get("Pod", PODS[0]), BY_NAME)])
 def test_orders_go_there_too(pod, host):
     ordered = Ordered()
-    wake_nodes("demo", WakeNodes("db", (PODS[0],)), World(Kubernetes(pod), None, None), ordered)
+    wake_nodes("demo", WakeNodes("db", (PODS[0],)), ClusterReader(Kubernetes(pod), None, None), ordered)
     assert ordered.orders == [(f"http://{host}:9845/activator/wake", "a-token")]
 
 
 @pytest.mark.parametrize("pod", [None, at("10.1.2.3", owner="somebody-else-s").get("Pod", PODS[0])], ids=["no pod", "anybody's"])
 def test_no_order_and_no_token_go_to_a_pod_that_our_stateful_set_did_not_make(pod):
     ordered = Ordered()
-    wake_nodes("demo", WakeNodes("db", (PODS[0],)), World(Kubernetes(pod), None, None), ordered)
+    wake_nodes("demo", WakeNodes("db", (PODS[0],)), ClusterReader(Kubernetes(pod), None, None), ordered)
     assert ordered.orders == []

@@ -28,7 +28,7 @@ from herdkeeper.planning.actions import Apply, Delete, SetFinalizer, SetLogPin
 from herdkeeper.planning.status import described
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, decode_archive_progress, encode_archive_progress
 from herdkeeper.protocol.log_pin import BEGIN
-from herdkeeper.shared.dependents import NOBODY
+from herdkeeper.shared.dependents import NO_DEPENDENTS
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -82,7 +82,7 @@ def test_a_log_that_is_not_archived_is_not_kept_for_it() -> None:
 
 
 def test_all_pins_go_with_the_resource_and_an_archive_never_does() -> None:
-    step = finalizer_step(ARCHIVED, NOBODY)
+    step = finalizer_step(ARCHIVED, NO_DEPENDENTS)
     assert step is not None
     assert step.present
     seen = replace(SEEN, log_pin=LogPin((5, 3), 8), archive=ArchiveObserved(PROGRESS, LogPin((5, 2), 4)))
@@ -98,7 +98,7 @@ def test_the_archiver_is_there_while_the_spec_asks_for_it() -> None:
     made = archive_steps(ARCHIVED, SEEN, "spark:1")
     (apply,) = made.actions
     assert isinstance(apply, Apply)
-    assert (apply.new, made.look_again_seconds) == (True, 30)
+    assert (apply.new, made.requeue_after_seconds) == (True, 30)
     container = apply.manifest["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == "spark:1"
     assert container["args"][-2:] == ["--every", "30"]
@@ -240,7 +240,7 @@ def opened(secrets: dict[str, dict[str, str] | None]) -> StoreSecrets | StoreUnu
 def archiver(secrets: dict[str, dict[str, str] | None]) -> Any:
     """The archiver's Deployment; None while none is made."""
     made = archive_steps(IN_STORE, replace(SEEN, archive=ArchiveObserved(store=opened(secrets))), "spark:1")
-    assert made.look_again_seconds == 30
+    assert made.requeue_after_seconds == 30
     return next((action.manifest for action in made.actions if isinstance(action, Apply)), None)
 
 
@@ -282,12 +282,12 @@ def test_nobody_can_try_passwords_on_the_mark_that_what_a_store_is_opened_with_l
 @pytest.mark.parametrize(
     ("secrets", "words"),
     [
-        ({}, "credentialsSecretRef.name is archive-keys: there is no such Secret; create it with AWS_ACCESS_KEY_ID and AWS_SECRET"),
+        ({}, "credentialsSecretRef.name is archive-keys: the Secret does not exist; create it with AWS_ACCESS_KEY_ID and AWS_SECRET"),
         (
             {"archive-keys": {"AWS_ACCESS_KEY_ID": "x"}},
             "credentialsSecretRef.name is archive-keys: that Secret lacks AWS_SECRET_ACCESS_KEY",
         ),
-        ({"archive-keys": KEYS}, "caSecretRef.name is archive-ca: there is no such Secret; create it with ca.crt"),
+        ({"archive-keys": KEYS}, "caSecretRef.name is archive-ca: the Secret does not exist; create it with ca.crt"),
     ],
     ids=["no Secret", "no key", "no certificates"],
 )

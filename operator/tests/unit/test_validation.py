@@ -43,24 +43,8 @@ def made(kind: str, name: str, spec: dict[str, Any], metadata: dict[str, Any] | 
     return SHIPPED_IMAGES.completed(stored({"kind": kind, "metadata": {"name": name, **(metadata or {})}, "spec": spec}))
 
 
-def compactions(minor: tuple[int, int], major: tuple[int, int]) -> dict[str, Any]:
-    names = ("thresholdPercent", "intervalSeconds")
-    return {"minorCompaction": dict(zip(names, minor, strict=True)), "majorCompaction": dict(zip(names, major, strict=True))}
-
-
 def paths(refusals: tuple[Refusal, ...]) -> list[str]:
     return [refusal.path for refusal in refusals]
-
-
-@pytest.mark.parametrize(("replicas", "fix"), [(2, "set 1 or 3"), (4, "set 3 or 5"), (6, "set 5 or 7")])
-def test_an_even_ensemble_is_refused_with_the_odd_ones_beside_it(replicas: int, fix: str) -> None:
-    (refusal,) = zookeeper_refusals(zookeeper(replicas=replicas))
-    assert (refusal.path, refusal.value, refusal.fix) == ("spec.replicas", str(replicas), fix)
-
-
-@pytest.mark.parametrize("replicas", [1, 3, 5, 7])
-def test_an_odd_ensemble_is_accepted(replicas: int) -> None:
-    assert zookeeper_refusals(zookeeper(replicas=replicas)) == ()
 
 
 @pytest.mark.parametrize(
@@ -72,22 +56,6 @@ def test_an_ensemble_of_three_does_not_become_a_single_member_unless_that_is_sai
     found = zookeeper_refusals(zookeeper(replicas=replicas, allowSingleMember=allowed), voters)
     assert paths(found) == (["spec.replicas"] if refused else [])
     assert all("allowSingleMember" in refusal.fix for refusal in found)
-
-
-@pytest.mark.parametrize(
-    ("quorums", "refused"),
-    [
-        ((3, 3, 2), []),
-        ((3, 3, 3), []),
-        ((1, 1, 1), []),
-        ((3, 4, 2), ["spec.ledgers.writeQuorum"]),
-        ((3, 2, 3), ["spec.ledgers.ackQuorum"]),
-        ((2, 3, 4), ["spec.ledgers.writeQuorum", "spec.ledgers.ackQuorum"]),
-    ],
-)
-def test_quorums_must_not_grow_from_ensemble_to_write_to_ack(quorums: tuple[int, int, int], refused: list[str]) -> None:
-    ledgers = dict(zip(("ensembleSize", "writeQuorum", "ackQuorum"), quorums, strict=True))
-    assert paths(herddb_refusals(herddb(ledgers=ledgers), None)) == refused
 
 
 @pytest.mark.parametrize(("bookies", "refused"), [(2, ["spec.ledgers.ensembleSize"]), (3, []), (4, [])])
@@ -123,35 +91,10 @@ def test_the_same_sql_name_in_another_cluster_is_accepted() -> None:
     assert tablespace_refusals(there, None, (here, there)) == ()
 
 
-@pytest.mark.parametrize("name", ["3zk", "z.k", "a" * 41])
-def test_a_name_that_no_service_can_be_named_after_is_refused(name: str) -> None:
-    assert paths(zookeeper_refusals(zookeeper(name))) == ["metadata.name"]
-
-
-@pytest.mark.parametrize(("memory", "refused"), [("511Mi", True), ("512Mi", False), ("524288Ki", False), ("1Gi", False)])
-def test_memory_is_compared_in_bytes_not_as_text(memory: str, refused: bool) -> None:
-    assert bool(bookkeeper_refusals(bookkeeper(resources={"memory": memory}))) is refused
-
-
 def test_a_key_that_a_field_decides_is_refused_with_the_field() -> None:
     (refusal,) = bookkeeper_refusals(bookkeeper(config={"lostBookieRecoveryDelay": "0"}))
     assert refusal.path == "spec.config[lostBookieRecoveryDelay]"
     assert refusal.fix == "set spec.autoRecovery.lostBookieRecoveryDelaySeconds instead"
-
-
-@pytest.mark.parametrize(
-    ("situation", "collection", "refused"),
-    [
-        ("BookKeeper's own", {}, []),
-        ("a minor pass over fuller logs than the major one", compactions((80, 60), (80, 86400)), ["minorCompaction"]),
-        ("a minor pass as rare as the major one", compactions((20, 86400), (80, 86400)), ["minorCompaction"]),
-        ("no minor pass", compactions((0, 86400), (80, 86400)), []),
-        ("looks for deleted ledgers more rarely than a compaction", {"intervalSeconds": 3601}, ["intervalSeconds"]),
-    ],
-)
-def test_compactions_with_which_no_bookie_starts_are_refused(situation: str, collection: Any, refused: list[str]) -> None:
-    found = paths(bookkeeper_refusals(bookkeeper(garbageCollection=collection)))
-    assert found == [f"spec.garbageCollection.{name}" for name in refused], situation
 
 
 @pytest.mark.parametrize(
@@ -277,18 +220,3 @@ def test_a_quantity_has_binary_units(quantity: str, expected: int) -> None:
 def test_another_quantity_is_refused_with_an_example(quantity: str) -> None:
     with pytest.raises(ValueError, match=r"e\.g\. 20Gi"):
         bytes_of(quantity)
-
-
-@pytest.mark.parametrize(("size", "refused"), [("1Ki", True), ("15Ki", True), ("16Ki", False), ("64Mi", False)])
-def test_ledgers_of_next_to_nothing_are_refused(size: str, refused: bool) -> None:
-    found = herddb_refusals(made("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}, "ledgers": {"maxSize": size}}), None)
-    assert [(each.path, each.value, each.fix) for each in found] == (
-        [("spec.ledgers.maxSize", size, "set at least 16Ki")] if refused else []
-    )
-
-
-@pytest.mark.parametrize(("hung", "inactive", "refused"), [(15, 5, True), (15, 15, True), (15, 16, False), (5, 30, False)])
-def test_followers_must_not_take_over_before_the_operator_judges(hung: int, inactive: int, refused: bool) -> None:
-    failover = {"hungLeaderSeconds": hung, "maxLeaderInactivitySeconds": inactive}
-    found = tablespace_refusals(tablespace(failover=failover), None)
-    assert [(each.path, each.value) for each in found] == ([("spec.failover.maxLeaderInactivitySeconds", str(inactive))] if refused else [])

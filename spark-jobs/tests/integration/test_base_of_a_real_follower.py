@@ -25,12 +25,12 @@ from herdkeeper.codecs.herddb.table import decode_table
 from herdkeeper.sql.connection import Connection
 from herdkeeper_e2e.server_processes import CREDENTIALS, HERD_ROOT, LEDGERS_ROOT, NODE_ID, TOKEN, Servers, servers
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
-from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.errors import CheckpointRefused
+from herdkeeper_jobs.log_source import open_log
 from herdkeeper_jobs.restore.rows import sql_rows
 
 _LIMIT_SECONDS = 180

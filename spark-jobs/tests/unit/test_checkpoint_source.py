@@ -19,11 +19,16 @@ from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, Le
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace
 from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper_jobs import log_source
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError
-from herdkeeper_jobs.checkpoint import cli, log_source
-from herdkeeper_jobs.checkpoint.errors import (
+from herdkeeper_jobs.checkpoint import cli
+from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
+from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, follower_tables, log_position
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest
+from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.errors import (
     CheckpointRefused,
     CheckpointRetryable,
     InvariantViolated,
@@ -31,11 +36,7 @@ from herdkeeper_jobs.checkpoint.errors import (
     LogTruncatedError,
     NotConfirmedYet,
 )
-from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
-from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
-from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, follower_tables, log_position
-from herdkeeper_jobs.checkpoint.run import CheckpointRequest
-from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.log_source import LogSource, open_log
 from herdkeeper_jobs.wal.lsn import Lsn
 
 TABLESPACE = TablespaceRecord("0ab", "demo", "n0", ("n0", "n1"), 1, 60000)
@@ -143,7 +144,7 @@ def test_a_ledger_that_is_dropped_between_two_looks_is_worth_a_retry_which_tells
     dropped = {5: ledger(5, None)}
     for read in (lambda log: log.ledgers_up_to(Lsn(5, 2), Lsn(3, 4)), lambda log: log.readable_from(Lsn(3, 4))):
         log = log_of(PlayedCatalog(dropped, listed=[[3, 5], [5]]), monkeypatch)
-        with pytest.raises(CheckpointRetryable, match="ledger 3 of the log of 'demo' was dropped while the log was looked at"):
+        with pytest.raises(CheckpointRetryable, match="ledger 3 of the log of 'demo' was dropped while the log was being read"):
             read(log)
         with pytest.raises((LogDropped, LogTruncatedError), match="begins with ledger 5"):
             read(log)
@@ -160,10 +161,10 @@ def test_bookies_that_do_not_answer_are_worth_a_retry(monkeypatch: pytest.Monkey
     log = log_of(PlayedCatalog(), monkeypatch)
 
     def nobody(metadata: LedgerMetadata, addresses: object) -> int:
-        raise LastConfirmedUnknownError("no bookie told its LAC")
+        raise LastConfirmedUnknownError("no bookie reported its LAC")
 
     monkeypatch.setattr(log_source, "last_confirmed", nobody)
-    with pytest.raises(CheckpointRetryable, match="no bookie told"):
+    with pytest.raises(CheckpointRetryable, match="no bookie reported"):
         log.confirmed_end()
 
 
@@ -254,7 +255,7 @@ ARGUMENTS = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/h
     ("arguments", "words"),
     [
         (["--run-id", "../x"], "--run-id is '../x'"),
-        (["--run-id", "r", "--to", "yesterday"], "spec.target (--to): 'yesterday' is no moment"),
+        (["--run-id", "r", "--to", "yesterday"], "spec.target (--to): 'yesterday' is not a moment"),
         (["--run-id", "r", "--master", "yarn"], "--master is 'yarn'"),
         (["--run-id", "r", "--destination", "/no/such/folder"], "--destination is '/no/such/folder'"),
         (["--run-id", "r", "--bytes-per-second-per-bookie", "0"], "--bytes-per-second-per-bookie is 0: give more than 0"),

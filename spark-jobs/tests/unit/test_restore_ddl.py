@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
-from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
+from herdkeeper_jobs.manifests.manifest import ManifestIndex
 from herdkeeper_jobs.restore.ddl import add_foreign_key, create_index, create_table, default_literal, filler_row, insert
 
 

@@ -60,6 +60,7 @@ class Bench:
             time.sleep(0.5)  # between looks
         if told:
             self._note("3 start until each resource was looked at", shown(time.time() - began if seen >= expected else math.inf))
+            self._note("3 operator's CPU until then", f"{cpu_seconds(self.fleet.operator.process_id):.1f} s")
         self.settle()
 
     def settle(self) -> None:
@@ -144,12 +145,15 @@ class Bench:
     def noisy(self) -> None:
         """A pod of one stack is changed all the time."""
         noisy = self.fleet.namespaces[0]
+        used, start = cpu_seconds(self.fleet.operator.process_id), time.time()
         with self.fleet.meanwhile(partial(self.fleet.touch, noisy), NOISE_SECONDS) as times:
             begun = time.time()
             changes = self.changes(CHANGES, [noisy])
             rate = len(times) / (time.time() - begun)
             found = self.spread_of(changes)
         self._note("6 the others' 4 beside a noisy stack", f"{found}, {rate:.0f} changes/s of noise")
+        share = (cpu_seconds(self.fleet.operator.process_id) - used) / (time.time() - start)
+        self._note("6 operator's CPU meanwhile, of a core", f"{share:.0%}")
 
     def disturbed(self) -> None:
         """The operator, the API server, ensembles are away and come back: once while nothing changes, once with a change a second."""

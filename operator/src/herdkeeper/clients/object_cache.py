@@ -23,6 +23,10 @@ RECENT_SECONDS = 300.0
 """For so long counts what was read of an object that nobody watches, where a reader takes that for good enough."""
 
 
+_Index = tuple[str, ...]
+"""A kind, a kind in a namespace, or a kind in a namespace with a label and its value."""
+
+
 @dataclass(frozen=True)
 class _Entry:
     version: int
@@ -50,7 +54,7 @@ class ObjectCache:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._entries: dict[tuple[str, ObjectKey], _Entry] = {}
-        self._index: dict[tuple[str, str, str, str], set[ObjectKey]] = {}
+        self._index: dict[_Index, set[ObjectKey]] = {}
         self._deleted: dict[tuple[str, ObjectKey], tuple[int, float]] = {}
         self._complete: set[str] = set()
         self._recent: dict[tuple[str, ObjectKey], tuple[Json | None, float]] = {}
@@ -107,12 +111,9 @@ class ObjectCache:
         """How what is known of a kind differs from a list of its objects' versions that was made at `version`. `namespaces` are those that
         were listed, empty for all."""
         with self._lock:
-            known = {
-                key: entry.version
-                for (found, key), entry in self._entries.items()
-                if found == kind and (not namespaces or key.namespace in namespaces)
-            }
-            deleted = {key: at for (found, key), (at, _) in self._deleted.items() if found == kind}
+            found = (key for namespace in namespaces or (None,) for key in self._candidates(kind, namespace, {}))
+            known = {key: self._entries[(kind, key)].version for key in found}
+            deleted = {key: at for (other, key), (at, _) in self._deleted.items() if other == kind}
         behind = [key for key, listed_version in listed.items() if max(known.get(key, -1), deleted.get(key, -1)) < listed_version]
         return Difference(tuple(behind), tuple(key for key, at in known.items() if key not in listed and at <= version))
 
@@ -151,10 +152,12 @@ class ObjectCache:
                 del self._index[index]
 
     def _candidates(self, kind: str, namespace: str | None, labels: Mapping[str, str]) -> Iterable[ObjectKey]:
+        if namespace is None:
+            return self._index.get((kind,), ())
         for label in _INDEXED_LABELS:
-            if namespace is not None and label in labels:
+            if label in labels:
                 return self._index.get((kind, namespace, label, labels[label]), ())
-        return [key for found, key in self._entries if found == kind and namespace in (None, key.namespace)]
+        return self._index.get((kind, namespace), ())
 
 
 def _place(document: Json) -> tuple[str, ObjectKey]:
@@ -166,6 +169,6 @@ def _version(document: Json) -> int:
     return int(document["metadata"]["resourceVersion"])
 
 
-def _indexes(place: tuple[str, ObjectKey], labels: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
+def _indexes(place: tuple[str, ObjectKey], labels: Mapping[str, str]) -> list[_Index]:
     kind, key = place
-    return [(kind, key.namespace, label, labels[label]) for label in _INDEXED_LABELS if label in labels]
+    return [(kind,), (kind, key.namespace), *((kind, key.namespace, label, labels[label]) for label in _INDEXED_LABELS if label in labels)]

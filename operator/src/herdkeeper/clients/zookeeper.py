@@ -6,6 +6,7 @@ Every read begins with sync(): a read from a follower may be older than what the
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections import deque
@@ -29,6 +30,9 @@ from herdkeeper.clients.look import require_time
 from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, MemberSession, Wake
 
 CONNECT_SECONDS = 5.0
+FIRST_MEMBER_SECONDS = 0.5
+"""So long the first contact waits for one member before it tries the others as well. A session costs three threads: a start connects to
+hundreds of ensembles."""
 RECONFIG_SECONDS = 15.0
 GOODBYE_SECONDS = 2.0
 FORGOTTEN_SECONDS = 900.0
@@ -277,8 +281,8 @@ class Contact:
     """The way to the ensemble at `host:port,host:port`: a session through whichever member answers first, and another one once that fails.
 
     All members are tried at the same time: a machine that is gone neither accepts nor refuses, and who tries one member after the other
-    waits for it. As long as none answers each is tried on, so that nobody has to come by for it. `asked_at` is when somebody last wanted
-    it, by the monotonic clock. Safe for threads.
+    waits for it. Only the first contact gives one member a start of FIRST_MEMBER_SECONDS. As long as none answers each is tried on, so
+    that nobody has to come by for it. `asked_at` is when somebody last wanted it, by the monotonic clock. Safe for threads.
     """
 
     def __init__(self, address: str, password: str | None = None) -> None:
@@ -297,7 +301,7 @@ class Contact:
             if self._chosen is not None and not self._chosen.usable:
                 self._try_all(self._chosen.next_patience_seconds())
             elif self._chosen is None and not self._tried:
-                self._try_all(ANSWER_SECONDS)
+                self._try_first()
             self._changed.wait_for(self._choose, self._lost_at + CONNECT_SECONDS - time.monotonic())
             if self._chosen is None:
                 raise EnsembleError(f"ZooKeeper at {self._address} did not answer within {CONNECT_SECONDS:g} s")
@@ -310,12 +314,23 @@ class Contact:
             self._tried, self._chosen = (), None
         return [session.end() for session in sessions]
 
+    def _try_first(self) -> None:
+        """Try one member, and the others once it has had its start."""
+        first, *others = random.sample(members := members_of(self._address), len(members))
+        self._lost_at = time.monotonic()
+        self._tried = self._sessions((first,), ANSWER_SECONDS)
+        if others and not self._changed.wait_for(self._choose, FIRST_MEMBER_SECONDS) and self._tried:
+            self._tried += self._sessions(others, ANSWER_SECONDS)
+
     def _try_all(self, patience_seconds: float) -> None:
         if self._chosen is not None:
             self._chosen.end()
         self._chosen = None
         self._lost_at = time.monotonic()
-        self._tried = tuple(MemberSession(member, self._wake, self._password, patience_seconds) for member in members_of(self._address))
+        self._tried = self._sessions(members_of(self._address), patience_seconds)
+
+    def _sessions(self, members: Iterable[str], patience_seconds: float) -> tuple[MemberSession, ...]:
+        return tuple(MemberSession(member, self._wake, self._password, patience_seconds) for member in members)
 
     def _choose(self) -> bool:
         """Whether there is a session; the first one that is, and the others are ended."""

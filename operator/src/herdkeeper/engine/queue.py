@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -14,6 +15,10 @@ KeyType = TypeVar("KeyType", bound=Hashable)
 
 DEBOUNCE_SECONDS = 0.2
 """Events come in bursts (a pod's start is half a dozen): they are reconciled once."""
+BURST = 10
+"""So many changes of one resource are each answered after DEBOUNCE_SECONDS."""
+CHANGE_SECONDS = 1.0
+"""Beyond a burst, changes of one resource bring one look in this time: a noisy one leaves the others room."""
 FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 60.0
 
@@ -21,20 +26,22 @@ LONGEST_RETRY_SECONDS = 60.0
 @dataclass
 class KeyQueue(Generic[KeyType]):
     """A queue of keys. A key that is added again before its time keeps the earlier time; one that is being worked on waits until that
-    ended, and so does one that touches what it `touches`: of keys with something in common only one is worked on at a time. What a key
+    ended, and so does one that touches what it `locks`: of keys with something in common only one is worked on at a time. What a key
     touches may change; what counts of one that is worked on is what it did when it was taken, and what it does now.
     Whoever came later than a key that waits for others does not take from it what it touches. Of keys that `share` puts together at most
     `most_of_a_share` are worked on at a time: so the others never wait for all workers of one share.
     """
 
     now: Callable[[], float] = time.monotonic
-    touches: Callable[[KeyType], frozenset[Hashable]] = lambda key: frozenset({key})
+    locks: Callable[[KeyType], frozenset[Hashable]] = lambda key: frozenset({key})
     share: Callable[[KeyType], Hashable] = lambda key: key
     most_of_a_share: int | None = None
     _due: dict[KeyType, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, KeyType]] = field(default_factory=list)
     _working: dict[KeyType, frozenset[Hashable]] = field(default_factory=dict)
     _failures: dict[KeyType, int] = field(default_factory=dict)
+    _spent: dict[KeyType, float] = field(default_factory=dict)
+    """Until when the looks that changes brought would take at one per CHANGE_SECONDS (the generic cell rate algorithm)."""
     _closed: bool = False
 
     def __post_init__(self) -> None:
@@ -61,13 +68,28 @@ class KeyQueue(Generic[KeyType]):
             heapq.heappush(self._heap, (moment, next(self._order), key))
             self._condition.notify()
 
+    def changed(self, key: KeyType) -> None:
+        """Something of a key changed: have it reconciled after the debounce, later when it changes all the time."""
+        with self._condition:
+            now = self.now()
+            spent = max(now, self._spent.get(key, now))
+            moment = max(now + DEBOUNCE_SECONDS, spent - (BURST - 1) * CHANGE_SECONDS)
+            if self._due.get(key, math.inf) > moment:
+                self._spent[key] = spent + CHANGE_SECONDS
+            self.add(key, moment - now)
+
+    def forget(self, key: KeyType) -> None:
+        """A key is no more."""
+        with self._condition:
+            self._spent.pop(key, None)
+
     def take(self) -> KeyType | None:
         """The next key whose time has come, which nobody else works on; waits for it. None once the queue is closed."""
         with self._condition:
             while not self._closed:
                 key, wait_seconds = self._next()
                 if key is not None:
-                    self._working[key] = self.touches(key)
+                    self._working[key] = self.locks(key)
                     return key
                 self._condition.wait(wait_seconds)
             return None
@@ -111,9 +133,9 @@ class KeyQueue(Generic[KeyType]):
                 break
             else:
                 heapq.heappop(self._heap)
-                if not self._free(key) or not kept.isdisjoint(self.touches(key)):
+                if not self._free(key) or not kept.isdisjoint(self.locks(key)):
                     busy.append((moment, order, key))
-                    kept |= self.touches(key)
+                    kept |= self.locks(key)
                     continue
                 del self._due[key]
                 found = key
@@ -127,5 +149,5 @@ class KeyQueue(Generic[KeyType]):
             mine = self.share(key)
             if sum(self.share(other) == mine for other in self._working) >= self.most_of_a_share:
                 return False
-        wanted = self.touches(key)
-        return all(wanted.isdisjoint(taken | self.touches(other)) for other, taken in self._working.items())
+        wanted = self.locks(key)
+        return all(wanted.isdisjoint(taken | self.locks(other)) for other, taken in self._working.items())

@@ -165,6 +165,11 @@ def http_probe(path: str, port: int, failures: int = 3) -> Json:
     return {"httpGet": {"path": path, "port": port}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": failures}
 
 
+def metrics_port(port: int) -> list[Json]:
+    """The container's port with `/metrics`, under the one name that scrapers know all servers' by."""
+    return [{"name": names.METRICS_PORT_NAME, "containerPort": port, "protocol": "TCP"}]
+
+
 def config_map(owner: Resource, component: str, name: str, data: Mapping[str, str]) -> Json:
     """A ConfigMap."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(owner, component, name), "data": dict(data)}

@@ -13,9 +13,9 @@ from contextlib import closing
 from typing import Any
 
 from herdkeeper.clients import bounded_http
-from herdkeeper.clients.signs_of_life import SignsOfLife
+from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.engine.reconcile import Key
-from herdkeeper.protocol.self_report import UsersTold, decode_line
+from herdkeeper.protocol.self_report import ReportedUsers, decode_line
 from herdkeeper.shared.names import HERDDB_HTTP_PORT
 
 SILENCE_SECONDS = 2.0
@@ -40,12 +40,12 @@ class NodeStreams:
     def __init__(
         self,
         lost: Callable[[Key], None],
-        signs_of_life: SignsOfLife,
+        liveness: NodeLiveness,
         connect: Open = open_stream,
         reconnect_seconds: float = RECONNECT_SECONDS,
     ) -> None:
         self._lost = lost
-        self._signs_of_life = signs_of_life
+        self._signs_of_life = liveness
         self._connect = connect
         self._reconnect_seconds = reconnect_seconds
         self._ends: dict[tuple[str, str], threading.Event] = {}
@@ -80,7 +80,7 @@ class NodeStreams:
         """Read until the stream ends; whether there was one."""
         lived = False
         known: frozenset[str] = frozenset()
-        users: UsersTold | None = None
+        users: ReportedUsers | None = None
         try:
             with closing(self._connect(address)) as lines:
                 for line in lines:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.engine.queue import DEBOUNCE_SECONDS, KeyQueue
+from herdkeeper.engine.queue import KeyQueue
 from herdkeeper.engine.reconcile import Key
 
 
@@ -16,11 +16,18 @@ class Queues:
     resources: KeyQueue[Key]
     leadership: KeyQueue[Key]
 
-    def add(self, key: Key, delay_seconds: float = DEBOUNCE_SECONDS) -> None:
-        """Have a resource looked at by whoever has to do with it."""
-        if key.kind == HerdDBCluster.KIND:
-            self.leadership.add(key, delay_seconds)
-        self.resources.add(key, delay_seconds)
+    def changed(self, key: Key) -> None:
+        """Something changed: have a resource looked at by whoever has to do with it."""
+        for queue in self._of(key):
+            queue.changed(key)
+
+    def hurry(self, key: Key) -> None:
+        """The same at once: a server was lost."""
+        for queue in self._of(key):
+            queue.add(key, 0.0)
+
+    def _of(self, key: Key) -> tuple[KeyQueue[Key], ...]:
+        return (self.leadership, self.resources) if key.kind == HerdDBCluster.KIND else (self.resources,)
 
     def close(self) -> None:
         """Nobody gets another key."""

@@ -16,41 +16,53 @@ class References:
 
     def __init__(self) -> None:
         self._refers: dict[Key, Key] = {}
-        self._known: set[Key] = set()
+        self._dependents: dict[Key, set[Key]] = {}
+        self._known: dict[str, set[Key]] = {}
+        """By namespace."""
         self._lock = threading.Lock()
 
     def seen(self, key: Key, spec: Mapping[str, Any]) -> None:
         """A resource exists, with this spec."""
         name = referred_name(key.kind, spec)
         with self._lock:
-            self._known.add(key)
-            if name is not None:
-                self._refers[key] = Key(REFERENCES[key.kind][1], key.namespace, name)
-            else:
-                self._refers.pop(key, None)
+            self._known.setdefault(key.namespace, set()).add(key)
+            self._refer(key, None if name is None else Key(REFERENCES[key.kind][1], key.namespace, name))
 
     def gone(self, key: Key) -> None:
         """A resource is no more."""
         with self._lock:
-            self._known.discard(key)
-            self._refers.pop(key, None)
+            self._known.get(key.namespace, set()).discard(key)
+            if not self._known.get(key.namespace):
+                self._known.pop(key.namespace, None)
+            self._refer(key, None)
+
+    def _refer(self, key: Key, target: Key | None) -> None:
+        before = self._refers.pop(key, None)
+        if before is not None:
+            self._dependents[before].discard(key)
+            if not self._dependents[before]:
+                del self._dependents[before]
+        if target is not None:
+            self._refers[key] = target
+            self._dependents.setdefault(target, set()).add(key)
 
     def stacks_of(self, key: Key) -> frozenset[Hashable]:
         """The stack that a cluster belongs to, by the resource that all of it stands on. One that no watch has told of yet may belong to
         any of its namespace, also to one of others that nobody knows yet."""
         with self._lock:
-            if key in self._known:
+            neighbours = self._known.get(key.namespace, set())
+            if key in neighbours:
                 return frozenset({self._root(key)})
-            return frozenset({key.namespace, *(self._root(other) for other in self._known if other.namespace == key.namespace)})
+            return frozenset({key.namespace, *map(self._root, neighbours)})
 
     def _root(self, key: Key) -> Key:
         target = self._refers.get(key)
         return key if target is None else self._root(target)
 
-    def touched_by(self, key: Key) -> tuple[Key, ...]:
+    def affected_by(self, key: Key) -> tuple[Key, ...]:
         """The resource, those that refer to it, and what it refers to: a deletion waits for its dependents to be gone."""
         with self._lock:
-            dependents = sorted((other for other, target in self._refers.items() if target == key), key=str)
+            dependents = sorted(self._dependents.get(key, ()), key=str)
             target = self._refers.get(key)
         return (key, *dependents, *((target,) if target else ()))
 

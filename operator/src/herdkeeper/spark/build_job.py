@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, Tablespace
-from herdkeeper.api.checkpoint import FULL_EVERY, Target
+from herdkeeper.api.checkpoint import Target
 from herdkeeper.api.job import Destination, Executors, FileSystem, ObjectStore, SparkJob
 from herdkeeper.api.replication_audit import LedgerFilter, RepairMode
 from herdkeeper.api.resource import GROUP, Compute
@@ -187,10 +187,7 @@ class _Run:
 
     @property
     def name(self) -> str:
-        if self.called is not None:
-            return self.called
-        key = ObjectKey(self.owner.metadata.namespace, self.owner.metadata.name)
-        return names.JobNames(key, self.component).job
+        return names.job_name(self.owner.key, self.component) if self.called is None else self.called
 
 
 def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_image: str) -> tuple[Json, ...]:
@@ -200,7 +197,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         raise ValueError("spec.verify is Follower: no follower is known; wait for one, or create a Checkpoint with verify: Reread")
     archived = _archive_arguments(source.archive, spec.destination)
     verify = ("--verify-against", source.follower) if spec.verify == "Follower" and source.follower else ()
-    rate = spec.bytes_per_second_per_bookie
+    rate, full_every = spec.bytes_per_second_per_bookie, str(int(duration_of(spec.full_every).total_seconds()))
     # A follower can be held now only, and whoever asks for the whole log takes nothing else.
     begins_with = source.begins_with if spec.target is None and spec.mode != "Full" else None
     command = (
@@ -210,7 +207,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *("--herd-root", source.herd_root),
         *("--tablespace", source.tablespace),
         *("--to", _moment(spec.target)),
-        *(("--mode", spec.mode) if spec.mode != "Auto" else _full_every(spec.full_every)),
+        *(("--mode", spec.mode) if spec.mode != "Auto" else ("--full-every-seconds", full_every)),
         *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         *("--destination", root_of(spec.destination)),
         *encryption_keys.encrypts(spec.destination),
@@ -229,11 +226,6 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
             node_token=source.secret if verify or begins_with is not None else None,
         )
     )
-
-
-def _full_every(duration: str) -> tuple[str, ...]:
-    """Nothing for what the program does anyway, so that one of an earlier version still runs."""
-    return () if duration == FULL_EVERY else ("--full-every-seconds", str(int(duration_of(duration).total_seconds())))
 
 
 def _begins_with(source: FollowerSource | None) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def why_store_unusable(store: Store, secrets: Secrets, field: str) -> StoreUnusa
         named = f"{field}.{name}.name is {secret}"
         if values is None:
             return StoreUnusable(
-                Reason.WAITING_FOR_SECRET, f"{named}: there is no such Secret; create it with {' and '.join(keys) or 'the options'}"
+                Reason.WAITING_FOR_SECRET, f"{named}: the Secret does not exist; create it with {' and '.join(keys) or 'the options'}"
             )
         if missing := [key for key in keys if not values.get(key)]:
             return StoreUnusable(Reason.WAITING_FOR_SECRET, f"{named}: that Secret lacks {' and '.join(missing)}; add it")

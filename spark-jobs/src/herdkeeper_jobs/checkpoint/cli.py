@@ -20,14 +20,13 @@ from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
-from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.origin import Mode
-from herdkeeper_jobs.checkpoint.removal import why_no_run_id
 from herdkeeper_jobs.checkpoint.run import FULL_EVERY_SECONDS, CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import writing_key
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
+from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.shared_arguments import (
     add_archive_argument,
     add_cluster_arguments,
@@ -40,6 +39,7 @@ from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
 from herdkeeper_jobs.termination_message import write_termination_message
+from herdkeeper_jobs.wal.moment import parse_moment
 from herdkeeper_jobs.wal.spans import LogInconsistentError
 
 _log = structlog.get_logger()

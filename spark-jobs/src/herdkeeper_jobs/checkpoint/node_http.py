@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.checkpoint.follower_stream import Part, read_stream
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _CALL_SECONDS = 30.0
@@ -79,7 +79,7 @@ def leader_counts(address: str, tablespace: str) -> LeaderCounts | NotCounted:
         return NotCounted(f"the node {address} does not lead it")
     counts = found[0].get("counts")
     if counts is None:
-        return NotCounted(f"the node {address} tells no rows of its tables")
+        return NotCounted(f"the node {address} reports no row counts of its tables")
     if not counts["exact"]:
         return NotCounted(f"the node {address} was written to while it counted")
     return LeaderCounts(address, _position(counts["position"]), counts["tables"])
@@ -90,7 +90,7 @@ def log_position(address: str, tablespace: str) -> Lsn:
     status, body = _call(address, "/tablespaces", "GET", _CALL_SECONDS)
     found = [item for item in body if item["name"] == tablespace.lower()] if status == 200 and isinstance(body, list) else []
     if not found or found[0]["log"] is None:
-        raise CheckpointRetryable(f"the node {address} does not tell a log position of tablespace {tablespace!r} (status {status})")
+        raise CheckpointRetryable(f"the node {address} does not report a log position of tablespace {tablespace!r} (status {status})")
     return _position(found[0]["log"])
 
 

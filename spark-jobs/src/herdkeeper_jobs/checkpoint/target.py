@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from herdkeeper_jobs.archive.parts import WholeLog
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
-from herdkeeper_jobs.checkpoint.moment import Time, stamp
 from herdkeeper_jobs.checkpoint.node_http import (
     FollowerDigest,
     LeaderCounts,
@@ -26,7 +24,9 @@ from herdkeeper_jobs.checkpoint.node_http import (
     leader_counts,
     log_position,
 )
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time, stamp
 
 _LEADS = (0, 0, 20, 200, 2000)
 """How many entries ahead of the follower each attempt asks; those that are never reached end with the timeout."""

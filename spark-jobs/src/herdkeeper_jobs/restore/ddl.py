@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper.sql.frames import Value
-from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
+from herdkeeper_jobs.manifests.manifest import ManifestIndex
 
 SQL_TYPES = {
     ColumnType.STRING: "string",

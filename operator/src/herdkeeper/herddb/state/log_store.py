@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.racks import Placement, PlacementPolicy
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ def log_store(bookkeeper: BookKeeperCluster | None) -> LogStore | None:
     if not address or not bookkeeper.status.ledgers_root:
         return None
     wanted = bookkeeper.spec.placement
-    named = BookKeeperNames(ObjectKey(bookkeeper.metadata.namespace, bookkeeper.metadata.name))
+    named = bookkeeper.names
     policy = PlacementPolicy(bookkeeper.status.placement_policy or PlacementPolicy.RACK_AWARE)
     place = bookkeeper.spec.zoo_keeper_address or address
     return LogStore(

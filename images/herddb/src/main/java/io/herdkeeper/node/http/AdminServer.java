@@ -39,7 +39,7 @@ public final class AdminServer {
         token = new BearerToken(settings.tokenFile());
         TimeLimited metadata = new TimeLimited();
         endpoints = List.of(
-                new MetricsEndpoint(metrics),
+                new MetricsEndpoint(metrics, node, copies),
                 new HealthEndpoint(node),
                 new ReadyEndpoint(node, metadata),
                 new TablespacesEndpoint(node, metadata),

@@ -10,8 +10,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import herddb.log.LogSequenceNumber;
 import io.herdkeeper.node.digest.FollowerDigest;
 import io.herdkeeper.node.digest.RowDigest;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.leadership.PlannerWarmer;
-import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
@@ -288,6 +288,22 @@ class TwoNodesTest {
         assertEquals(200, leader.ask("GET", "/healthz").statusCode());
         assertEquals(200, follower.ask("GET", "/readyz").statusCode());
         assertTrue(leader.ask("GET", "/metrics").body().contains("jvm_threads_current"));
+    }
+
+    @Test
+    void metricsTellWhoLeadsAndHowFarEachNodeHasApplied() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLE app.measured (k int primary key)");
+        LogSequenceNumber written = leader.manager("app").getLog().getLastSequenceNumber();
+        String of = "{tablespace=\"app\"} ";
+        assertTrue(leader.ask("GET", "/metrics").body().contains("herdkeeper_node_leads" + of + "1\n"));
+        Await.until("the follower has applied it", LIMIT, () -> {
+            String page = follower.ask("GET", "/metrics").body();
+            return page.contains("herdkeeper_node_log_ledger" + of + written.ledgerId + "\n")
+                    && page.contains("herdkeeper_node_log_entry" + of + written.offset + "\n");
+        });
+        String page = follower.ask("GET", "/metrics").body();
+        assertTrue(page.contains("herdkeeper_node_leads" + of + "0\n"), page);
+        assertTrue(page.contains("# TYPE herdkeeper_node_volume_free_bytes gauge\n"), page);
     }
 
     @Test
