@@ -10,8 +10,9 @@ import org.apache.bookkeeper.http.service.HttpServiceResponse;
 import org.apache.bookkeeper.http.vertx.VertxHttpServer;
 
 /**
- * BookKeeper's HTTP server with those endpoints alone that somebody needs: probes, metrics, the mode for drains, the state, and garbage
- * collection. BookKeeper asks nobody who he is, and would also delete ledgers, show entries, change its configuration and give bookies up.
+ * BookKeeper's HTTP server with only those endpoints that somebody uses: probes, metrics, the state, the mode for drains, and garbage
+ * collection. BookKeeper's own has no password; it also deletes ledgers, shows entries, changes its configuration and decommissions bookies.
+ * Each endpoint asks for its service by type, after routing, so no spelling of a path gets round the list.
  */
 public final class GuardedHttpServer extends VertxHttpServer {
 
@@ -21,19 +22,14 @@ public final class GuardedHttpServer extends VertxHttpServer {
             ApiType.BOOKIE_IS_READY,
             ApiType.BOOKIE_STATE,
             ApiType.BOOKIE_STATE_READONLY,
-            ApiType.BOOKIE_INFO,
-            ApiType.GC,
-            ApiType.GC_DETAILS,
-            ApiType.LIST_BOOKIES,
-            ApiType.LIST_UNDER_REPLICATED_LEDGER,
-            ApiType.WHO_IS_AUDITOR);
+            ApiType.GC);
 
     @Override
     public void initialize(HttpServiceProvider provider) {
         super.initialize(new OpenEndpoints(provider));
     }
 
-    /** What a provider has, as far as it is open. */
+    /** The services of a provider; those that are not open refuse every request. */
     record OpenEndpoints(HttpServiceProvider all) implements HttpServiceProvider {
 
         @Override

@@ -11,17 +11,20 @@ import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.bookkeeper.http.HttpServer.ApiType;
 import org.apache.bookkeeper.http.HttpServer.StatusCode;
 import org.apache.bookkeeper.http.HttpServiceProvider;
 import org.apache.bookkeeper.http.service.HttpEndpointService;
+import org.apache.bookkeeper.http.service.HttpServiceRequest;
 import org.apache.bookkeeper.http.service.HttpServiceResponse;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** The real HTTP server, asked over the network; what stands behind its endpoints only notes that it was reached. */
 class GuardedHttpServerTest {
@@ -63,6 +66,8 @@ class GuardedHttpServerTest {
         "PUT, /api/v1/autorecovery/trigger_audit",
         "PUT, /api/v1/autorecovery/lost_bookie_recovery_delay",
         "PUT, /api/v1/autorecovery/decommission",
+        "GET, /api/v1/bookie/list_bookies",
+        "GET, /api/v1/bookie/sanity",
     })
     void nobodyDeletesLedgersReadsEntriesOrChangesABookieOverTheAdminPort(String method, String path) throws Exception {
         HttpResponse<String> answer = ask(method, path);
@@ -77,11 +82,21 @@ class GuardedHttpServerTest {
         "GET, /api/v1/bookie/is_ready, BOOKIE_IS_READY",
         "GET, /api/v1/bookie/state/readonly, BOOKIE_STATE_READONLY",
         "PUT, /api/v1/bookie/state/readonly, BOOKIE_STATE_READONLY",
+        "GET, /api/v1/bookie/state, BOOKIE_STATE",
         "PUT, /api/v1/bookie/gc, GC",
     })
     void whatProbesScrapersAndTheOperatorNeedIsThere(String method, String path, ApiType type) throws Exception {
         assertEquals(200, ask(method, path).statusCode());
         assertEquals(List.of(type), REACHED);
+    }
+
+    @ParameterizedTest
+    @EnumSource(ApiType.class)
+    void anEndpointThatIsNotOnTheListIsClosed(ApiType type) throws Exception {
+        Set<String> open = Set.of("HEARTBEAT", "METRICS", "BOOKIE_IS_READY", "BOOKIE_STATE", "BOOKIE_STATE_READONLY", "GC");
+        HttpServiceProvider guarded = new GuardedHttpServer.OpenEndpoints(new Noting());
+        int status = guarded.provideHttpEndpointService(type).handle(new HttpServiceRequest()).getStatusCode();
+        assertEquals(open.contains(type.name()) ? 200 : 403, status);
     }
 
     private static HttpResponse<String> ask(String method, String path) throws Exception {
