@@ -177,13 +177,15 @@ report_cookie() {
         echo "$termination can't be written: the operator does not get to know $cookie" >&2
 }
 
-# bk_server.conf with this pod's own lines at its end, which win over earlier ones.
+# bk_server.conf with this pod's own lines at its end. Of a key that is there twice BookKeeper takes the first line.
 compose() {
     {
-        cat "$config/bk_server.conf"
+        sed '/^httpServerClass=/d' "$config/bk_server.conf"
         echo
         [ -z "${BOOKIE_ID:-}" ] || echo "bookieId=$BOOKIE_ID"
         [ -z "${ADVERTISED_ADDRESS:-}" ] || echo "advertisedAddress=$ADVERTISED_ADDRESS"
+        # Here and not in the mounted file: images of earlier versions, which resources may name, don't have this class.
+        echo "httpServerClass=io.herdkeeper.bookie.GuardedHttpServer"
     } >"$tmp/bk_server.conf"
 }
 

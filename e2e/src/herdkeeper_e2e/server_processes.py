@@ -32,6 +32,13 @@ CREDENTIALS = Credentials("bench", "only-for-a-benchmark")
 NODE, NODE_ID = "node", "node-0"
 """The SQL node's name among the processes, and its id in the cluster."""
 AUTORECOVERY = "autorecovery"
+GUARDED_HTTP = {
+    "httpServerEnabled": "true",
+    "httpServerClass": "io.herdkeeper.bookie.GuardedHttpServer",
+    "statsProviderClass": "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider",
+    "prometheusStatsHttpEnable": "false",
+}
+"""Settings for an HTTP port as bookies and autorecovery have it in pods; `httpServerPort` comes from the caller."""
 TOKEN = "orders-of-a-test"
 """What the SQL node's HTTP port asks for."""
 _LOG4J = """<Configuration status="ERROR"><Appenders><Console name="stdout"/></Appenders>

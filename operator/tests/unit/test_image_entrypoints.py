@@ -204,7 +204,7 @@ class Bookie:
         self.config, self.said = folder / "config", folder / "termination-log"
         for each in (self.journal, self.ledgers, self.tmp, self.config):
             each.mkdir()
-        (self.config / "bk_server.conf").write_text("bookiePort=3181\n")
+        (self.config / "bk_server.conf").write_text("bookiePort=3181\nhttpServerClass=org.apache.bookkeeper.http.vertx.VertxHttpServer\n")
 
     def start(self, bookie_id: str = "b-0-abc123", *arguments: str) -> subprocess.CompletedProcess[str]:
         folders = {f"BOOKKEEPER_{name.upper()}": str(getattr(self, name)) for name in ("journal", "ledgers", "tmp", "config")}
@@ -224,6 +224,13 @@ def test_two_empty_volumes_get_the_identity_and_keep_it(bookie: Bookie) -> None:
     assert (bookie.journal / "bookie-id").read_text() == (bookie.ledgers / "bookie-id").read_text() == "b-0-abc123\n"
     assert bookie.start().returncode == 0
     assert "bookieId=b-0-abc123\nadvertisedAddress=b-0.svc\n" in (bookie.tmp / "bk_server.conf").read_text()
+
+
+def test_a_bookie_of_this_image_serves_only_the_endpoints_that_somebody_needs(bookie: Bookie) -> None:
+    """BookKeeper's own HTTP server deletes ledgers for anybody; of a key that is there twice BookKeeper takes the first line."""
+    assert bookie.start().returncode == 0
+    lines = (bookie.tmp / "bk_server.conf").read_text().splitlines()
+    assert [line for line in lines if line.startswith("httpServerClass")] == ["httpServerClass=io.herdkeeper.bookie.GuardedHttpServer"]
 
 
 def test_another_identity_is_refused(bookie: Bookie) -> None:

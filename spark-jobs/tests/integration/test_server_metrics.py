@@ -14,16 +14,9 @@ from herdkeeper.sql.connection import Connection
 from herdkeeper_e2e.monitoring.metric import Metric
 from herdkeeper_e2e.monitoring.own_metrics import node_metrics
 from herdkeeper_e2e.monitoring.server_metrics import SERVERS
-from herdkeeper_e2e.server_processes import CREDENTIALS, free_port, servers
+from herdkeeper_e2e.server_processes import CREDENTIALS, GUARDED_HTTP, free_port, servers
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
-STATISTICS = {
-    "httpServerEnabled": "true",
-    "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
-    "statsProviderClass": "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider",
-    "prometheusStatsHttpEnable": "false",
-}
-"""As the operator configures bookies."""
 PATIENCE_SECONDS = 120
 Pages = Mapping[str, str]
 
@@ -71,7 +64,7 @@ def pages() -> Iterator[Pages]:
                 "metricsProvider.httpPort": of_zookeeper,
             }
         )
-        started.start_bookies(1, {**STATISTICS, "httpServerPort": of_bookie})
+        started.start_bookies(1, {**GUARDED_HTTP, "httpServerPort": of_bookie})
         address = started.start_sql_node()
         with Connection.connect(address, CREDENTIALS) as connection:
             connection.execute("CREATE TABLE measured (k int primary key)")

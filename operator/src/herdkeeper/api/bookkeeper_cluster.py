@@ -160,7 +160,7 @@ class BookKeeperClusterSpec(Model):
     scrapers: NetworkPeers = Field(
         (),
         description="Pods that may connect to the HTTP port (8080) of bookies and autorecovery, for `/metrics`, beside the operator."
-        " The port has no password and deletes ledgers on request: name only pods that you trust.",
+        " The port has no password and makes a bookie read-only on request: name only pods that you trust.",
     )
     auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
     placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")

@@ -99,7 +99,7 @@ ENTRANCES = (
         _BOOKIES,
         (names.BOOKIE_ADMIN_PORT,),
         (Operator(), Declared.SCRAPERS),
-        "read-only mode for drains, metrics; it can also delete ledgers",
+        "read-only mode for drains, metrics",
     ),
     Entrance((names.AUTORECOVERY_COMPONENT,), (names.BOOKIE_ADMIN_PORT,), (Declared.SCRAPERS,), "metrics"),
     Entrance(

@@ -251,6 +251,7 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
         "persistBookieStatusEnabled": "true",
         "httpServerEnabled": "true",
         "httpServerPort": names.BOOKIE_ADMIN_PORT,
+        # for images of earlier versions: the entry point of this version's puts its guarded server here
         "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
         "statsProviderClass": "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider",
         "prometheusStatsHttpEnable": "false",

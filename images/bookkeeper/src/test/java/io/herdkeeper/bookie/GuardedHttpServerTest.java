@@ -1,0 +1,122 @@
+package io.herdkeeper.bookie;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.net.ServerSocket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.apache.bookkeeper.http.HttpServer.ApiType;
+import org.apache.bookkeeper.http.HttpServer.StatusCode;
+import org.apache.bookkeeper.http.HttpServiceProvider;
+import org.apache.bookkeeper.http.service.HttpEndpointService;
+import org.apache.bookkeeper.http.service.HttpServiceRequest;
+import org.apache.bookkeeper.http.service.HttpServiceResponse;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** The real HTTP server, asked over the network; what stands behind its endpoints only notes that it was reached. */
+class GuardedHttpServerTest {
+
+    private static final HttpClient HTTP = HttpClient.newHttpClient();
+    private static final List<ApiType> REACHED = new CopyOnWriteArrayList<>();
+    private static final GuardedHttpServer SERVER = new GuardedHttpServer();
+    private static int port;
+
+    @BeforeAll
+    static void start() throws Exception {
+        try (ServerSocket free = new ServerSocket(0)) {
+            port = free.getLocalPort();
+        }
+        SERVER.initialize(new Noting());
+        assertTrue(SERVER.startServer(port, "127.0.0.1"));
+    }
+
+    @AfterAll
+    static void stop() {
+        SERVER.stopServer();
+    }
+
+    @BeforeEach
+    void forget() {
+        REACHED.clear();
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "DELETE, /api/v1/ledger/delete?ledger_id=7",
+        "GET, /api/v1/ledger/read?ledger_id=7",
+        "GET, /api/v1/ledger/list",
+        "GET, /api/v1/config/server_config",
+        "PUT, /api/v1/config/server_config",
+        "PUT, /api/v1/bookie/expand_storage",
+        "PUT, /api/v1/bookie/gc/suspend_compaction",
+        "PUT, /api/v1/autorecovery/bookie",
+        "PUT, /api/v1/autorecovery/trigger_audit",
+        "PUT, /api/v1/autorecovery/lost_bookie_recovery_delay",
+        "PUT, /api/v1/autorecovery/decommission",
+        "GET, /api/v1/bookie/list_bookies",
+        "GET, /api/v1/bookie/sanity",
+    })
+    void nobodyDeletesLedgersReadsEntriesOrChangesABookieOverTheAdminPort(String method, String path) throws Exception {
+        HttpResponse<String> answer = ask(method, path);
+        assertEquals(403, answer.statusCode(), answer.body());
+        assertEquals(List.of(), REACHED);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "GET, /heartbeat, HEARTBEAT",
+        "GET, /metrics, METRICS",
+        "GET, /api/v1/bookie/is_ready, BOOKIE_IS_READY",
+        "GET, /api/v1/bookie/state/readonly, BOOKIE_STATE_READONLY",
+        "PUT, /api/v1/bookie/state/readonly, BOOKIE_STATE_READONLY",
+        "GET, /api/v1/bookie/state, BOOKIE_STATE",
+        "PUT, /api/v1/bookie/gc, GC",
+    })
+    void whatProbesScrapersAndTheOperatorNeedIsThere(String method, String path, ApiType type) throws Exception {
+        assertEquals(200, ask(method, path).statusCode());
+        assertEquals(List.of(type), REACHED);
+    }
+
+    @ParameterizedTest
+    @EnumSource(ApiType.class)
+    void anEndpointThatIsNotOnTheListIsClosed(ApiType type) throws Exception {
+        Set<String> open = Set.of("HEARTBEAT", "METRICS", "BOOKIE_IS_READY", "BOOKIE_STATE", "BOOKIE_STATE_READONLY", "GC");
+        HttpServiceProvider guarded = new GuardedHttpServer.OpenEndpoints(new Noting());
+        int status = guarded.provideHttpEndpointService(type).handle(new HttpServiceRequest()).getStatusCode();
+        assertEquals(open.contains(type.name()) ? 200 : 403, status);
+    }
+
+    private static HttpResponse<String> ask(String method, String path) throws Exception {
+        URI uri = URI.create("http://127.0.0.1:" + port + path);
+        return HTTP.send(HttpRequest.newBuilder(uri).method(method, BodyPublishers.noBody()).build(), BodyHandlers.ofString());
+    }
+
+    private static final class Noting implements HttpServiceProvider {
+
+        @Override
+        public HttpEndpointService provideHttpEndpointService(ApiType type) {
+            return request -> {
+                REACHED.add(type);
+                return new HttpServiceResponse("reached", StatusCode.OK);
+            };
+        }
+
+        @Override
+        public void close() {
+            // it holds nothing
+        }
+    }
+}

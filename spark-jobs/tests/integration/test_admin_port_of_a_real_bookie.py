@@ -1,0 +1,247 @@
+"""Attacks on the HTTP port of a real bookie and of real autorecovery: the port has no password, so it must do no harm.
+
+Only a real bookie tells which spellings of a path and which methods its web server takes for an endpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
+from waits import wait_until
+
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
+from herdkeeper_e2e.server_processes import AUTORECOVERY, GUARDED_HTTP, LEDGERS_ROOT, Servers, free_port, servers
+from herdkeeper_jobs.bookkeeper.connection import BookieConnection
+from herdkeeper_jobs.bookkeeper.metadata import open_catalog
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+BOOKIE = "bookie-0"
+BOOKKEEPERS_OWN = {**GUARDED_HTTP, "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer"}
+LOST, KEPT, ENTRIES = 1, 2, 3
+"""Ledgers: one that an unguarded bookie deletes, and one that a guarded bookie keeps."""
+PATIENCE_SECONDS = 60
+READ, DELETE = "/api/v1/ledger/read", "/api/v1/ledger/delete"
+REFUSED, UNKNOWN, NO_METHOD = 403, 404, 405
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "delete", "LEDGER")
+HEADERS = (
+    {},
+    {"X-HTTP-Method-Override": "DELETE"},
+    {"X-Original-URL": f"{DELETE}?ledger_id={KEPT}"},
+    {"X-Rewrite-URL": f"{DELETE}?ledger_id={KEPT}"},
+    {"X-Forwarded-Prefix": "/metrics"},
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    body: str
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A guarded bookie and guarded autorecovery, with their HTTP ports, and what the unguarded bookie had answered."""
+
+    servers: Servers
+    bookie: int
+    autorecovery: int
+    unguarded: Mapping[str, Answer]
+
+    def ledger_is_there(self) -> bool:
+        """Its metadata, and all of its entries on the bookie."""
+        with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
+            address = catalog.bookie_addresses()[BOOKIE]
+        with self.servers.client() as client, BookieConnection(BOOKIE, address, 15.0) as connection:
+            codes = {answer.code for answer in connection.read_entries(KEPT, range(ENTRIES))}
+            return client.exists(LEDGERS_ROOT + ledger_path(LedgerLayout.HIERARCHICAL, KEPT)) is not None and codes == {ReadCode.OK}
+
+
+def ask(port: int, method: str, target: str, body: str = "", headers: Mapping[str, str] | None = None) -> Answer:
+    """Sends a request as it is: no library mends its target or its method."""
+    lines = {"Host": "bookie", "Connection": "close", "Content-Length": str(len(body)), **(headers or {})}
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as stream:
+        stream.sendall(f"{method} {target} HTTP/1.1\r\n{head}\r\n{body}".encode())
+        answer = b"".join(iter(lambda: stream.recv(65536), b"")).decode(errors="replace")
+    status = re.match(r"HTTP/1\.[01] (\d{3})", answer)
+    assert status is not None, answer
+    return Answer(int(status[1]), answer.partition("\r\n\r\n")[2])
+
+
+def spellings(path: str) -> Iterator[str]:
+    """Ways to write a path that a guard and the server behind it may take for different things."""
+    start, _, last = path.rpartition("/")
+    for spelled in (
+        path,
+        f"{path}/",
+        f"/{path}",
+        path.replace("/", "//"),
+        f"{start}%2F{last}",
+        f"{start}%2f{last}",
+        f"{start}%252F{last}",
+        f"{start}/%{ord(last[0]):02x}{last[1:]}",
+        f"{start}/./{last}",
+        f"{start}/x/../{last}",
+        f"{start}/%2e/{last}",
+        f"{start}/x/%2e%2e/{last}",
+        f"{start}/x/..;/{last}",
+        f"/metrics/..{path}",
+        f"/metrics/..;{path}",
+        f"/metrics/%2e%2e{path}",
+        f"/heartbeat;{path}",
+        f"/metrics%00{path}",
+        f"{path};a=b",
+        f"{path}.json",
+        f"{path}%20",
+        f"{path}%00",
+        f"{path}%3F",
+        f"{path}#/metrics",
+        path.upper(),
+        path.title(),
+        path.replace("/", "\\"),
+        f"http://bookie{path}",
+        f"http://bookie/metrics/..{path}",
+        path.removeprefix("/"),
+    ):
+        yield f"{spelled}?ledger_id={KEPT}"
+    yield f"{path}?a=/metrics&ledger_id={KEPT}"
+    yield f"{path}?ledger_id={KEPT}&ledger_id={LOST}"
+    yield f"{path}?ledger%5Fid={KEPT}"
+    yield f"{path}?ledger_id=+{KEPT};"
+    yield f"/metrics?path={path}&ledger_id={KEPT}"
+    yield f"/metrics?{path}?ledger_id={KEPT}"
+
+
+HARMLESS = ("/metrics?", "/heartbeat;")
+"""Beginnings of spellings that are another, open endpoint."""
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    """Two ledgers on one bookie, which first has BookKeeper's own HTTP server: it loses one of them by that."""
+    with servers() as running:
+        of_bookie, of_autorecovery = free_port(), free_port()
+        running.start_zookeeper()
+        running.start_bookies(1, {**BOOKKEEPERS_OWN, "httpServerPort": of_bookie})
+        ledgers = [SyntheticLedger(number, (BOOKIE,), ENTRIES, 100) for number in (LOST, KEPT)]
+        with running.client() as client:
+            write_metadata(client, LEDGERS_ROOT, ledgers)
+        with open_catalog(running.zookeeper, LEDGERS_ROOT) as catalog:
+            write_entries(ledgers, catalog.bookie_addresses())
+        unguarded = {path: ask(of_bookie, method, f"{path}?ledger_id={LOST}") for method, path in (("GET", READ), ("DELETE", DELETE))}
+
+        def guard(folder: Path) -> None:
+            file = folder / "bk_server.conf"
+            file.write_text(file.read_text().replace(BOOKKEEPERS_OWN["httpServerClass"], GUARDED_HTTP["httpServerClass"]))
+
+        running.restart_bookie(BOOKIE, guard)
+        running.start_autorecovery({**GUARDED_HTTP, "httpServerPort": of_autorecovery})
+        for port, name in ((of_bookie, BOOKIE), (of_autorecovery, AUTORECOVERY)):
+            running.wait(name, lambda port=port: answers(port))  # type: ignore[misc]
+        yield Stage(running, of_bookie, of_autorecovery, unguarded)
+
+
+def answers(port: int) -> bool:
+    """Whether something serves there."""
+    try:
+        return ask(port, "GET", "/heartbeat").status == 200
+    except OSError:
+        return False
+
+
+def test_the_attack_works_where_the_port_is_not_guarded(stage: Stage) -> None:
+    """Otherwise the other tests would prove nothing."""
+    assert stage.unguarded[READ].status == 200
+    assert json.loads(stage.unguarded[READ].body).keys() == {"0", "1", "2"}
+    assert stage.unguarded[DELETE] == Answer(200, f'"Deleted ledger: {LOST}"')
+    with stage.servers.client() as client:
+        assert client.exists(LEDGERS_ROOT + ledger_path(LedgerLayout.HIERARCHICAL, LOST)) is None
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_spelling_of_a_path_and_no_method_deletes_a_ledger_or_shows_an_entry(stage: Stage, method: str) -> None:
+    got_through = []
+    for port in (stage.bookie, stage.autorecovery):
+        for target in (*spellings(DELETE), *spellings(READ)):
+            answer = ask(port, method, target)
+            harmless = target.startswith(HARMLESS) and f"ledger: {KEPT}" not in answer.body
+            if answer.status < 400 and not harmless:
+                got_through.append((target, answer))
+    assert got_through == []
+    assert stage.ledger_is_there()
+
+
+@pytest.mark.parametrize("headers", HEADERS, ids=lambda headers: next(iter(headers), "none"))
+def test_no_header_opens_what_is_closed(stage: Stage, headers: Mapping[str, str]) -> None:
+    for port in (stage.bookie, stage.autorecovery):
+        for method, path in (("DELETE", DELETE), ("POST", DELETE), ("GET", READ)):
+            assert ask(port, method, f"{path}?ledger_id={KEPT}", headers=headers).status == REFUSED
+        assert "# TYPE" in ask(port, "GET", "/metrics", headers=headers).body
+    assert stage.ledger_is_there()
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body"),
+    [
+        ("GET", "/api/v1/config/server_config", ""),
+        ("PUT", "/api/v1/config/server_config", '{"readOnlyModeEnabled": false}'),
+        ("GET", "/api/v1/ledger/list", ""),
+        ("GET", f"/api/v1/ledger/metadata?ledger_id={KEPT}", ""),
+        ("GET", "/api/v1/bookie/list_disk_file", ""),
+        ("PUT", "/api/v1/bookie/expand_storage", ""),
+        ("PUT", "/api/v1/bookie/gc/suspend_compaction", '{"suspendMajor": "true", "suspendMinor": "true"}'),
+        ("PUT", "/api/v1/bookie/entry_location_compact", '{"entryLocationRocksDBCompact": "true"}'),
+        ("GET", "/api/v1/bookie/sanity", ""),
+        ("PUT", "/api/v1/autorecovery/status?enabled=false", ""),
+        ("PUT", "/api/v1/autorecovery/bookie", f'{{"bookie_src": ["{BOOKIE}"], "delete_cookie": true}}'),
+        ("PUT", "/api/v1/autorecovery/lost_bookie_recovery_delay", '{"delay_seconds": 0}'),
+        ("PUT", "/api/v1/autorecovery/trigger_audit", ""),
+        ("PUT", "/api/v1/autorecovery/decommission", f'{{"bookie_src": "{BOOKIE}"}}'),
+    ],
+)
+def test_what_nobody_needs_is_refused(stage: Stage, method: str, target: str, body: str) -> None:
+    for port in (stage.bookie, stage.autorecovery):
+        answer = ask(port, method, target, body)
+        assert answer.status == REFUSED
+        assert "is closed: use BookKeeper's shell" in answer.body
+
+
+@pytest.mark.parametrize(
+    "target", ["/", "/api", "/api/v1", "/api/v1/ledger", "/api/v2/ledger/delete", "/admin", "/metrics/x", "/favicon.ico"]
+)
+def test_an_unknown_path_is_not_there(stage: Stage, target: str) -> None:
+    for port in (stage.bookie, stage.autorecovery):
+        assert {ask(port, method, target).status for method in ("GET", "PUT", "POST", "DELETE")} == {UNKNOWN}
+
+
+def test_probes_scrapers_and_the_state_are_served(stage: Stage) -> None:
+    assert ask(stage.bookie, "GET", "/api/v1/bookie/is_ready").status == 200
+    state = json.loads(ask(stage.bookie, "GET", "/api/v1/bookie/state").body)
+    assert (state["running"], state["readOnly"], state["shuttingDown"]) == (True, False, False)
+    wait_until("the bookie's own metrics", lambda: "bookie_SERVER_STATUS" in ask(stage.bookie, "GET", "/metrics").body, PATIENCE_SECONDS)
+    for port in (stage.bookie, stage.autorecovery):
+        assert ask(port, "GET", "/heartbeat").status == 200
+        assert ask(port, "GET", "/metrics").status == 200
+
+
+def test_a_drain_makes_a_bookie_read_only_and_writable_again(stage: Stage) -> None:
+    """As the operator does: a change, then a look."""
+    for read_only in (True, False):
+        assert ask(stage.bookie, "PUT", "/api/v1/bookie/state/readonly", json.dumps({"readOnly": read_only})).status == 200
+        assert json.loads(ask(stage.bookie, "GET", "/api/v1/bookie/state/readonly").body) == {"readOnly": read_only}
+
+
+def test_garbage_collection_keeps_a_ledger_that_metadata_has(stage: Stage) -> None:
+    for body in ("", '{"forceMajor": true, "forceMinor": true}'):
+        assert ask(stage.bookie, "PUT", "/api/v1/bookie/gc", body).status == 200
+    assert stage.ledger_is_there()
