@@ -35,7 +35,7 @@ if [ ! -f "$environment/complete" ]; then
 import sys, tomllib
 project = tomllib.load(open(sys.argv[1], "rb"))["project"]
 extras = project["optional-dependencies"]
-print("\n".join(project["dependencies"] + [line for name in ("operator", "spark", "dev") for line in extras[name]]))
+print("\n".join(project["dependencies"] + [line for name in ("operator", "spark", "dev", "docs") for line in extras[name]]))
 END
   "$environment/bin/pip" install -q --disable-pip-version-check -c "$repo/requirements.lock" -r "$environment/requirements.txt" >"$environment/pip.log" 2>&1 ||
     { tail -20 "$environment/pip.log" >&2; fail "pip could not install what the project needs; see $environment/pip.log"; }
