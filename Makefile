@@ -32,7 +32,7 @@ lint: ## style
 types: ## mypy, strict; the scenarios and benchmarks too, which nothing else runs here
 	@$(run) mypy
 	@MYPYPATH=spark-jobs/bench:spark-jobs/tests/contract $(run) mypy spark-jobs/bench/*.py
-	@MYPYPATH=e2e/tests:e2e/tests/schedules:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/schedules/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py
+	@MYPYPATH=e2e/tests:e2e/tests/schedules:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/schedules/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py e2e/tests/tutorials/*.py
 
 imports: ## the walls between the rooms
 	@$(run) lint-imports
@@ -96,6 +96,9 @@ e2e-sql: ## 20 minutes of faults at random under SQL clients, and whether a prom
 
 e2e-sql-scenarios: ## SQL nodes come and go, are encrypted, hang without an operator, hold a false row; preferred leaders; users and passwords
 	@$(run) pytest e2e/tests/sql --ignore-glob='*/test_sql_1_*' -x -s
+
+e2e-tutorials: ## each command of docs/tutorials as it stands there, on the test cluster, and whether it prints what is shown
+	@$(run) pytest e2e/tests/tutorials -x -s
 
 bench-leadership: ## how long no write is acknowledged while the leader changes, over 20 rounds, on the test cluster
 	@$(run) python -m herdkeeper_e2e.bench_leadership
