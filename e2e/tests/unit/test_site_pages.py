@@ -10,6 +10,7 @@ import yaml
 
 from herdkeeper_e2e.site.addresses import loaded_by_html, loaded_by_styles
 from herdkeeper_e2e.site.blocks import with_blocks_apart
+from herdkeeper_e2e.site.fences import outside_fences
 from herdkeeper_e2e.site.nav import expanded, pages
 from herdkeeper_e2e.site.repository_files import shown_outside_docs, text_of, with_links_in_site
 
@@ -84,3 +85,15 @@ def test_what_a_page_would_load_from_another_host_is_found_and_what_a_reader_fol
         "https://example.org/x.css",
         "//example.org/f",
     ]
+
+
+CONCEPTS = sorted(page for page in (DOCS / "concepts").glob("*.md") if page.name != "README.md")
+
+
+@pytest.mark.parametrize("page", CONCEPTS, ids=lambda page: page.stem)
+def test_each_concept_has_a_picture_few_words_and_the_decisions_behind_it(page: Path) -> None:
+    parts = list(outside_fences(page.read_text()))
+    words = sum(len(part.split()) for part, is_fence in parts if not is_fence)
+    assert [is_fence for part, is_fence in parts if part.startswith("```mermaid")] == [True]
+    assert 250 <= words <= 500
+    assert "](../decisions/" in parts[-1][0]
