@@ -97,3 +97,11 @@ def test_each_concept_has_a_picture_few_words_and_the_decisions_behind_it(page: 
     assert [is_fence for part, is_fence in parts if part.startswith("```mermaid")] == [True]
     assert 250 <= words <= 500
     assert "](../decisions/" in parts[-1][0]
+
+
+def test_each_task_has_a_page_and_the_index_has_its_title_as_a_heading_that_leads_to_it() -> None:
+    index = (DOCS / "how-to.md").read_text()
+    for page in (DOCS / "how-to").glob("*.md"):
+        title = page.read_text().splitlines()[0].removeprefix("# ")
+        section = index.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+        assert f"](how-to/{page.name})" in section, page.name

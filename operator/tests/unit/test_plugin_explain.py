@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from played_cluster import PlayedCluster, called
 
-from herdkeeper.commands.plugin import PAGES
+from herdkeeper.commands.plugin import pages_with_reasons
 from herdkeeper.plugin.command import BadInputError
 from herdkeeper.plugin.how_to import rows_about, rows_of
 from herdkeeper.plugin.reasons import EXPLAINED, NOTHING
@@ -48,12 +48,12 @@ def test_a_command_that_an_explanation_names_is_one() -> None:
 
 def test_a_table_of_the_documentation_is_told_word_for_word() -> None:
     text = explain("TooFewBookies")
-    assert "docs/how-to.md, “Fewer bookies, other bookies”" in text
+    assert "docs/how-to/fewer-bookies.md, “Fewer bookies, other bookies”" in text
     assert "raise `spec.bookies`" in text
 
 
 def test_each_row_about_a_reason_is_found_under_each_reason_that_it_names() -> None:
-    rows = tuple(rows_of({name: (DOCS / name).read_text() for name in PAGES}))
+    rows = tuple(rows_of(pages_with_reasons(DOCS)))
     assert len(rows) > 40
     for row in rows:
         for reason in row.reasons:

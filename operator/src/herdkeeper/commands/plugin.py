@@ -12,8 +12,11 @@ from herdkeeper.plugin import how_to
 from herdkeeper.plugin.page import page
 from herdkeeper.plugin.table import COMMANDS
 
-PAGES = ("how-to.md", "checkpoint.md", "restore.md")
-"""The pages with tables about reasons."""
+
+def pages_with_reasons(docs: Path) -> dict[str, str]:
+    """The pages with tables about reasons, by their paths in docs/, and their Markdown."""
+    pages = [*sorted((docs / "how-to").glob("*.md")), docs / "checkpoint.md", docs / "restore.md"]
+    return {page.relative_to(docs).as_posix(): page.read_text() for page in pages}
 
 
 def plugin(
@@ -21,6 +24,6 @@ def plugin(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when something differs from what the commands say.")] = False,
 ) -> None:
     """Write the page of `kubectl herdkeeper`, and the rows that its `explain` shows."""
-    rows = how_to.rows_text(how_to.rows_of({name: (docs / name).read_text() for name in PAGES}))
+    rows = how_to.rows_text(how_to.rows_of(pages_with_reasons(docs)))
     write_or_compare(docs, {"kubectl-plugin.md": page(COMMANDS)}, check=check, whole_folder=False)
     write_or_compare(Path(how_to.__file__).parent, {how_to.FILE: rows}, check=check, whole_folder=False)
