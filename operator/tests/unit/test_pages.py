@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from herdkeeper.shared import names
 from herdkeeper_e2e.monitoring.own_metrics import node_metrics, operators_metrics
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -64,3 +65,12 @@ def test_each_metric_of_ours_is_explained_in_a_page_and_no_other_is() -> None:
     assert set(re.findall(r"\bherdkeeper_[a-z0-9_]+", text)) - NO_METRICS == {
         metric.name for metric in (*operators_metrics(), *node_metrics())
     }
+
+
+def test_each_annotation_and_label_of_ours_is_explained_and_no_other_is() -> None:
+    ours = {
+        value.removesuffix("/") for name, value in vars(names).items() if name.endswith(("_ANNOTATION", "_LABEL", "_PREFIX", "FINALIZER"))
+    }
+    text = (REPOSITORY / "docs/annotations.md").read_text()
+    told = {word.partition("/NODE")[0] for word in re.findall(r"`((?:[a-z-]+\.)?herdkeeper\.io/[\w-]+)`", text)}
+    assert told == {word for word in ours if "herdkeeper.io" in word}
