@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -105,3 +106,14 @@ def test_each_task_has_a_page_and_the_index_has_its_title_as_a_heading_that_lead
         title = page.read_text().splitlines()[0].removeprefix("# ")
         section = index.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
         assert f"](how-to/{page.name})" in section, page.name
+
+
+def test_each_limit_is_one_line_that_leads_to_its_details_and_no_detail_is_left_out() -> None:
+    lines = re.findall(r"^- \[(.+)\]\((limits/[a-z-]+\.md)#[^)]*\)$", (DOCS / "limits.md").read_text(), re.MULTILINE)
+    details = [
+        (heading, page.relative_to(DOCS).as_posix())
+        for page in (DOCS / "limits").glob("*.md")
+        for heading in re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
+    ]
+    assert Counter(lines) == Counter(details)
+    assert len(lines) == sum(line.startswith("- ") for line in (DOCS / "limits.md").read_text().splitlines())
