@@ -109,7 +109,7 @@ bench-fleet: ## the operator's process against fleets of played stacks, on a rea
 bench-full-check: ## for how long a full check stops writes, per million rows, on plain processes (ROWS=100000)
 	@$(run) python -m herdkeeper_e2e.bench_full_check $(if $(ROWS),--rows $(ROWS))
 
-docs: ## the site of docs/ in dist/site, strict: pages, links and anchors are checked
+docs: ## the site of docs/ in site, strict: pages, links and anchors are checked
 	@e2e/bootstrap/site.sh
 
 images: ## builds the five images where their inputs changed

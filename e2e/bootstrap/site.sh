@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the site of docs/ in dist/site, strict: a page that is not in the navigation, a broken link or anchor, or anything that would be
+# Makes the site of docs/ in site, strict: a page that is not in the navigation, a broken link or anchor, or anything that would be
 # loaded from another host fails. Usage: site.sh
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,4 +19,4 @@ if [ ! -f "$mermaid" ]; then
 fi
 # the theme tells of its successor at each build
 NO_MKDOCS_2_WARNING=1 HERDKEEPER_MERMAID=$mermaid "$here/run.sh" mkdocs build --strict --config-file "$repo/mkdocs.yml" >&2
-say "made: $repo/dist/site/index.html"
+say "made: $repo/site/index.html"
