@@ -32,7 +32,7 @@ lint: ## style
 types: ## mypy, strict; the scenarios and benchmarks too, which nothing else runs here
 	@$(run) mypy
 	@MYPYPATH=spark-jobs/bench:spark-jobs/tests/contract $(run) mypy spark-jobs/bench/*.py
-	@MYPYPATH=e2e/tests:e2e/tests/registry:e2e/tests/schedules:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/registry/*.py e2e/tests/schedules/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py
+	@MYPYPATH=e2e/tests:e2e/tests/attacks:e2e/tests/registry:e2e/tests/schedules:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/attacks/*.py e2e/tests/registry/*.py e2e/tests/schedules/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py e2e/tests/tutorials/*.py
 
 imports: ## the walls between the rooms
 	@$(run) lint-imports
@@ -103,6 +103,9 @@ e2e-sql-scenarios: ## SQL nodes come and go, are encrypted, hang without an oper
 e2e-registry: ## a release is pushed to a registry on this machine, and installed from it alone into a cluster of its own, whose nodes are pulled too
 	@$(run) pytest e2e/tests/registry -x -s
 
+e2e-tutorials: ## each command of docs/tutorials as it stands there, on the test cluster, and whether it prints what is shown
+	@$(run) pytest e2e/tests/tutorials -x -s
+
 bench-leadership: ## how long no write is acknowledged while the leader changes, over 20 rounds, on the test cluster
 	@$(run) python -m herdkeeper_e2e.bench_leadership
 
@@ -111,6 +114,9 @@ bench-fleet: ## the operator's process against fleets of played stacks, on a rea
 
 bench-full-check: ## for how long a full check stops writes, per million rows, on plain processes (ROWS=100000)
 	@$(run) python -m herdkeeper_e2e.bench_full_check $(if $(ROWS),--rows $(ROWS))
+
+docs: ## the site of docs/ in site, strict: pages, links and anchors are checked
+	@e2e/bootstrap/site.sh
 
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh

@@ -35,7 +35,7 @@ if [ ! -f "$environment/complete" ]; then
 import sys, tomllib
 project = tomllib.load(open(sys.argv[1], "rb"))["project"]
 extras = project["optional-dependencies"]
-needed = project["dependencies"] + [line for name in ("operator", "spark", "dev") for line in extras[name]]
+needed = project["dependencies"] + [line for name in ("operator", "spark", "dev", "docs") for line in extras[name]]
 print("\n".join(line for line in needed if not line.startswith("herdkeeper-")))
 END
   "$environment/bin/pip" install -q --disable-pip-version-check -c "$repo/requirements.lock" -r "$environment/requirements.txt" >"$environment/pip.log" 2>&1 ||

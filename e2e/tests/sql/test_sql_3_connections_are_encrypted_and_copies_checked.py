@@ -29,7 +29,7 @@ from herdkeeper_e2e.writer_process import WriterProcess
 SECRET = "db-tls"
 BEFORE = Share(first_client=100, adders=1, register=0, readers=0)
 AFTER = Share(first_client=200, adders=1, register=1, readers=0)
-"""HerdDB's driver, connected before the nodes speak TLS, and anew once all do (docs/how-to.md)."""
+"""HerdDB's driver, connected before the nodes speak TLS, and anew once all do (docs/how-to/encrypt-sql.md)."""
 RENEWED = Limit(300, 5)
 """The kubelet brings a changed Secret within about a minute and a half, the node looks each ten seconds."""
 

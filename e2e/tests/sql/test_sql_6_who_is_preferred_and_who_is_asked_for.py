@@ -12,7 +12,7 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
 HEALTHY_SECONDS = 60
-"""So long a record must have stood before a preferred node leads again (docs/how-to.md, "Who leads")."""
+"""So long a record must have stood before a preferred node leads again (docs/how-to/who-leads.md)."""
 MARGIN_SECONDS = 60
 """For the restart of the preferred node's process, its way to the end of the log, and the operator's next look."""
 FAILED_OVER = Limit(60, 0.5)

@@ -1,4 +1,4 @@
-"""What docs/how-to.md has a person do by hand, and what the operator does where metadata lost a bookie's cookie, under SQL and striped
+"""What docs/how-to has a person do by hand, and what the operator does where metadata lost a bookie's cookie, under SQL and striped
 ledgers."""
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ def closed_ledgers_of(stack: Stack, bookie_id: str) -> set[int]:
 
 
 def the_command(bookie_id: str) -> list[str]:
-    """The command of docs/how-to.md that copies the ledgers of one bookie now, for this one."""
-    found = re.search(r"`kubectl exec deploy/bk-autorecovery -- (\S+ shell recover [^`]*)`", (REPOSITORY / "docs/how-to.md").read_text())
+    """The command of docs/how-to/tune-bookies.md that copies the ledgers of one bookie now, for this one."""
+    found = re.search(
+        r"`kubectl exec deploy/bk-autorecovery -- (\S+ shell recover [^`]*)`", (REPOSITORY / "docs/how-to/tune-bookies.md").read_text()
+    )
     assert found is not None
     return [*found.group(1).split()[:-1], bookie_id]
 

@@ -1,6 +1,6 @@
-"""While SQL and a client with striped ledgers write, a machine stands still with all that runs there: first it comes back, then it is gone
-for good, and a person says so and gives its disks up, as docs/how-to.md has it. Nothing is lost, and all is whole again on the machines
-that are left."""
+"""While SQL and a client with striped ledgers write, a machine stands still with all that runs there: first it comes back, then it is
+gone for good, and a person says so and gives its disks up, as docs/how-to/dead-node.md has it. Nothing is lost, and all is whole again
+on the machines that are left."""
 
 from __future__ import annotations
 

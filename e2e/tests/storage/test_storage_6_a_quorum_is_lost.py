@@ -1,6 +1,6 @@
-"""While SQL and a client with striped ledgers write, two of three ZooKeeper members lose their volumes: they elect no empty tree, bookies
-delete nothing, the resource says what is lost and what a person should do, and what docs/how-to.md says, done as it stands there, brings
-the stack back."""
+"""While SQL and a client with striped ledgers write, two of three ZooKeeper members lose their volumes: they elect no empty tree,
+bookies delete nothing, the resource says what is lost and what a person should do, and what docs/how-to/lost-quorum.md says, done as it
+stands there, brings the stack back."""
 
 from __future__ import annotations
 
@@ -72,10 +72,9 @@ def nobody_serves(ensemble: Ensemble) -> bool | Pending:
     return True if isinstance(message, str) and message.startswith("0 of 3 voters serve") else Pending(str(message))
 
 
-def the_way_back(title: str) -> str:
-    """The commands that docs/how-to.md has under a title."""
-    section = (REPOSITORY / "docs/how-to.md").read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
-    return section.split("```")[1]
+def the_way_back() -> str:
+    """The commands of the page about a lost quorum."""
+    return (REPOSITORY / "docs/how-to/lost-quorum.md").read_text().split("```")[1]
 
 
 def test_two_wiped_members_elect_no_empty_tree_and_a_person_brings_the_stack_back(stack: Stack) -> None:
@@ -105,7 +104,7 @@ def test_two_wiped_members_elect_no_empty_tree_and_a_person_brings_the_stack_bac
 
     repaired = time.monotonic()
     load.order("mark a person says which member has the truth")
-    script = the_way_back("When a quorum is lost").replace("kubectl ", f"kubectl --namespace {shlex.quote(stack.kubectl.namespace)} ")
+    script = the_way_back().replace("kubectl ", f"kubectl --namespace {shlex.quote(stack.kubectl.namespace)} ")
     subprocess.run(["sh", "-ec", script], env=dict(stack.kubectl.environment), check=True, timeout=120)
     ensemble.settled_on(3)
     say(f"three members vote {time.monotonic() - repaired:.0f} s after the person")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from herdkeeper.api import KINDS
+from herdkeeper.plugin.kinds import resource_kind
+from herdkeeper.plugin.parser import parser_of
+from herdkeeper.plugin.table import COMMANDS
+from herdkeeper.schema.crd import resource_schema
+from herdkeeper.shared import names
 from herdkeeper_e2e.monitoring.own_metrics import node_metrics, operators_metrics
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -64,3 +73,66 @@ def test_each_metric_of_ours_is_explained_in_a_page_and_no_other_is() -> None:
     assert set(re.findall(r"\bherdkeeper_[a-z0-9_]+", text)) - NO_METRICS == {
         metric.name for metric in (*operators_metrics(), *node_metrics())
     }
+
+
+def test_each_annotation_and_label_of_ours_is_explained_and_no_other_is() -> None:
+    ours = {
+        value.removesuffix("/") for name, value in vars(names).items() if name.endswith(("_ANNOTATION", "_LABEL", "_PREFIX", "FINALIZER"))
+    }
+    text = (REPOSITORY / "docs/annotations.md").read_text()
+    told = {word.partition("/NODE")[0] for word in re.findall(r"`((?:[a-z-]+\.)?herdkeeper\.io/[\w-]+)`", text)}
+    assert told == {word for word in ours if "herdkeeper.io" in word}
+
+
+PLUGIN = "kubectl herdkeeper "
+PLACEHOLDERS = {"REASON": "NoLeader", "RUN": "ckpt/flights-1"}
+"""Words of pages that stand for a value out of a list."""
+
+
+def plugin_commands() -> Iterator[tuple[str, list[str]]]:
+    """Each command of the plugin that a page has, but for the page that says how each is called, as a shell would give it its words."""
+    for page in PAGES:
+        for text in words(page) if page.name != "kubectl-plugin.md" else ():
+            line = text.removeprefix("$ ")
+            if line.startswith(PLUGIN):
+                given = shlex.split(line.removeprefix(PLUGIN), comments=True)
+                yield f"{page.name}: {line}", [PLACEHOLDERS.get(word, word) for word in given]
+
+
+@pytest.mark.parametrize("given", [pytest.param(given, id=line) for line, given in plugin_commands()])
+def test_each_command_of_the_plugin_that_a_page_has_is_understood(given: list[str]) -> None:
+    if len(given) == 1:  # a sentence may name a command without its arguments
+        assert given[0] in {command.name for command in COMMANDS}
+    else:
+        parser_of(COMMANDS).parse_args(given)
+
+
+def merge_patches() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each `kubectl patch` that a page has: the line, the kind as it is written, and the patch."""
+    for page in PAGES:
+        for text in words(page):
+            line = text.removeprefix("$ ")
+            if line.startswith("kubectl patch "):
+                given = shlex.split(line, comments=True)
+                yield f"{page.name}: {line}", given[2], json.loads(given[given.index("-p") + 1])
+
+
+@pytest.mark.parametrize(("kind", "patch"), [pytest.param(kind, patch, id=line) for line, kind, patch in merge_patches()])
+def test_each_field_that_a_page_patches_is_one(kind: str, patch: dict[str, Any]) -> None:
+    resource = resource_kind(kind)
+    assert resource is not None
+    (model,) = (each for each in KINDS if resource.name == each.KIND)
+    assert list(unknown_fields(patch, resource_schema(model))) == []
+
+
+def unknown_fields(value: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Fields of a value that a schema does not have."""
+    if isinstance(value, list):
+        for item in value:
+            yield from unknown_fields(item, schema.get("items", {}), f"{path}[]")
+    elif isinstance(value, dict) and "properties" in schema:
+        for name, below in value.items():
+            if name in schema["properties"]:
+                yield from unknown_fields(below, schema["properties"][name], f"{path}.{name}")
+            else:
+                yield f"{path}.{name}"

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from played_cluster import PlayedCluster, called
 
-from herdkeeper.commands.plugin import PAGES
+from herdkeeper.commands.plugin import pages_with_reasons
 from herdkeeper.plugin.command import BadInputError
 from herdkeeper.plugin.how_to import rows_about, rows_of
 from herdkeeper.plugin.reasons import EXPLAINED, NOTHING
+from herdkeeper.plugin.reasons_page import reasons_page
 from herdkeeper.plugin.table import COMMANDS
 from herdkeeper.shared.reason import Reason
 
@@ -48,16 +49,28 @@ def test_a_command_that_an_explanation_names_is_one() -> None:
 
 def test_a_table_of_the_documentation_is_told_word_for_word() -> None:
     text = explain("TooFewBookies")
-    assert "docs/how-to.md, “Fewer bookies, other bookies”" in text
+    assert "docs/how-to/fewer-bookies.md, “Fewer bookies, other bookies”" in text
     assert "raise `spec.bookies`" in text
 
 
 def test_each_row_about_a_reason_is_found_under_each_reason_that_it_names() -> None:
-    rows = tuple(rows_of({name: (DOCS / name).read_text() for name in PAGES}))
+    rows = tuple(rows_of(pages_with_reasons(DOCS)))
     assert len(rows) > 40
     for row in rows:
         for reason in row.reasons:
             assert row in rows_about(Reason(reason))
+
+
+def test_the_page_of_reasons_has_each_once_those_that_need_a_person_first_with_the_rows_of_the_tables() -> None:
+    text = reasons_page(tuple(rows_of(pages_with_reasons(DOCS))))
+    assert (DOCS / "reasons.md").read_text() == text
+    headings = [line.removeprefix("### ") for line in text.splitlines() if line.startswith("### ")]
+    assert sorted(headings) == sorted(reason.value for reason in Reason)
+    urgent = text.partition("## What needs a person\n")[2].partition("\n## ")[0]
+    assert {line.removeprefix("### ") for line in urgent.splitlines() if line.startswith("### ")} == {
+        reason.value for reason in Reason if reason.needs_person
+    }
+    assert "[Fewer bookies, other bookies](how-to/fewer-bookies.md): one bookie more than the largest ensemble" in text
 
 
 def test_a_first_cell_may_name_a_status_several_reasons_or_more_words() -> None:

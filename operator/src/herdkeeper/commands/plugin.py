@@ -1,4 +1,4 @@
-"""`herdkeeper plugin`: the plugin's page, and what it tells of the documentation's tables about reasons."""
+"""`herdkeeper plugin`: the plugin's page, that of all reasons, and what `explain` shows of the documentation's tables about them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ import typer
 from herdkeeper.commands.generated import write_or_compare
 from herdkeeper.plugin import how_to
 from herdkeeper.plugin.page import page
+from herdkeeper.plugin.reasons_page import reasons_page
 from herdkeeper.plugin.table import COMMANDS
 
-PAGES = ("how-to.md", "checkpoint.md", "restore.md")
-"""The pages with tables about reasons."""
+
+def pages_with_reasons(docs: Path) -> dict[str, str]:
+    """The pages with tables about reasons, by their paths in docs/, and their Markdown."""
+    pages = [*sorted((docs / "how-to").glob("*.md")), docs / "checkpoint.md", docs / "restore.md"]
+    return {page.relative_to(docs).as_posix(): page.read_text() for page in pages}
 
 
 def plugin(
-    docs: Annotated[Path, typer.Option(help="The folder docs: its tables are read, and kubectl-plugin.md is written there.")],
+    docs: Annotated[Path, typer.Option(help="The folder docs: its tables are read; kubectl-plugin.md and reasons.md are written there.")],
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when something differs from what the commands say.")] = False,
 ) -> None:
-    """Write the page of `kubectl herdkeeper`, and the rows that its `explain` shows."""
-    rows = how_to.rows_text(how_to.rows_of({name: (docs / name).read_text() for name in PAGES}))
-    write_or_compare(docs, {"kubectl-plugin.md": page(COMMANDS)}, check=check, whole_folder=False)
-    write_or_compare(Path(how_to.__file__).parent, {how_to.FILE: rows}, check=check, whole_folder=False)
+    """Write the pages of `kubectl herdkeeper` and of all reasons, and the rows that `explain` shows."""
+    rows = tuple(how_to.rows_of(pages_with_reasons(docs)))
+    write_or_compare(docs, {"kubectl-plugin.md": page(COMMANDS), "reasons.md": reasons_page(rows)}, check=check, whole_folder=False)
+    write_or_compare(Path(how_to.__file__).parent, {how_to.FILE: how_to.rows_text(rows)}, check=check, whole_folder=False)

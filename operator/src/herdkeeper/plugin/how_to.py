@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def rows_of(pages: Mapping[str, str]) -> Iterator[Row]:
                     yield Row(reasons, page, heading, subject, tuple(cell for cell in cells if cell))
 
 
-def rows_text(rows: Iterator[Row]) -> str:
+def rows_text(rows: Iterable[Row]) -> str:
     """The file's text."""
     return json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n"
 

@@ -278,10 +278,14 @@ def reason_of(word: str) -> Reason | None:
     return _BY_WORD.get(word)
 
 
+NEEDS_PERSON, LOOK, ASKED_FOR, NOTHING_LEFT = "needs a person", "look at the message", "somebody asked for it", "nothing is left to do"
+"""What `group` returns."""
+
+
 def group(reason: Reason) -> str:
     """How urgent a reason is, in words."""
     if reason.needs_person:
-        return "needs a person"
+        return NEEDS_PERSON
     if reason.is_asked_for:
-        return "somebody asked for it"
-    return "nothing is left to do" if EXPLAINED[reason].do == NOTHING else "look at the message"
+        return ASKED_FOR
+    return NOTHING_LEFT if EXPLAINED[reason].do == NOTHING else LOOK
