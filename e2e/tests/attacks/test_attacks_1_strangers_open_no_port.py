@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from conftest import Stack, goes_in_the_end, say
@@ -80,9 +81,11 @@ def test_strangers_open_nothing_but_sql_and_the_database_works(
         opened = stranger.opens(pods)
         return True if opened == wanted else Pending(f"{stranger.name} opens {sorted(map(str, opened ^ wanted))} against the rules")
 
-    for stranger in strangers:
-        wait_for(f"the rules for {stranger.name}", lambda stranger=stranger: only_sql(stranger), ENFORCED)
+    def require_the_rules() -> None:
+        for stranger in strangers:
+            wait_for(f"the rules for {stranger.name}", partial(only_sql, stranger), ENFORCED)
 
+    require_the_rules()
     writer = WriterProcess(stack.tools, "written_under_policies")
     writer.acknowledges(ROWS)
     claim = "under-policies"
@@ -97,8 +100,7 @@ def test_strangers_open_nothing_but_sql_and_the_database_works(
     stack.wait_until_ready()
     writer.stop()
     assert writer.read()["violation"] is None
-    for stranger in strangers:
-        wait_for(f"the rules for {stranger.name} after a new leader", lambda stranger=stranger: only_sql(stranger), ENFORCED)
+    require_the_rules()  # for the pod that was made meanwhile, too
     listening = {(port.component, port.number) for port in open_to_all}
     assert {("zookeeper", 2181), ("bookie", 3181), ("bookie", 8080), (HERDDB_COMPONENT, 9845)} <= listening
 
