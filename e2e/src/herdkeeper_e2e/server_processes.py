@@ -24,6 +24,9 @@ from herdkeeper.clients.zookeeper import EnsembleError, Ensembles
 from herdkeeper.engine.execute_metadata import format_ledgers_root
 from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Address, Connection, Credentials
 from herdkeeper.sql.errors import SqlError
+from herdkeeper.tls.identity import MountedIdentity
+from herdkeeper.tls.kazoo_handler import MutualTlsHandler
+from herdkeeper_e2e.mutual_tls import LOOPBACK, ROLE, StackSecrets, roles_lines
 
 _SCRIPTS = Path(__file__).parents[2] / "images"
 _START_SECONDS = 180
@@ -54,6 +57,8 @@ class Servers:
     """Folders with the jars of images, where they are others than this checkout's."""
     java_options: tuple[str, ...] = ()
     """For every JVM, besides its own."""
+    secrets: StackSecrets | None = None
+    """Where it is given, servers and clients know each other by these certificates, and nobody is served without one."""
     tick_millis: int = 2000
     """ZooKeeper's tick: a session may last from two of them on."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -68,8 +73,15 @@ class Servers:
         """One member; returns where it listens."""
         port = free_port()
         data = self._folder("zookeeper")
-        listens = f"clientPort={port}\nclientPortAddress=127.0.0.1\ntickTime={self.tick_millis}\n"
-        (data / "zoo.cfg").write_text(f"dataDir={data}\n{listens}maxClientCnxns=0\nadmin.enableServer=false\n")
+        plain = {"clientPort": port, "clientPortAddress": LOOPBACK}
+        lines = {
+            "dataDir": data,
+            "tickTime": self.tick_millis,
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+            **(plain if self.secrets is None else self.secrets.zookeeper_lines(port)),
+        }
+        (data / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         quiet = _SCRIPTS.parents[1] / "images/zookeeper/conf/logback.xml"
         options = ["-Xmx512m", "-Dzookeeper.forceSync=no", f"-Dlogback.configurationFile={quiet}"]
         self._start("zookeeper", options, "zookeeper", ("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(data / "zoo.cfg")))
@@ -82,7 +94,7 @@ class Servers:
         """Bookies with DbLedgerStorage and their cluster at LEDGERS_ROOT; returns their ids, once all are registered. `settings` are lines
         of their configuration, which win over those here."""
         names = [f"bookie-{number}" for number in range(count)]
-        ensembles = Ensembles()
+        ensembles = Ensembles(lambda _: self._identity())
         try:
             self.wait("zookeeper", lambda: _has_ledgers_root(ensembles, self.zookeeper))
         finally:
@@ -169,6 +181,8 @@ class Servers:
             "herdkeeper.hand-over.seconds": 0,
             "herdkeeper.credentials.dir": credentials,
         } | {f"server.bookkeeper.{quorum}.size": copies for quorum in ("ensemble", "write.quorum", "ack.quorum")}
+        if self.secrets is not None:
+            settings |= {f"bookkeeper.{key}": value for key, value in self.secrets.nodes.bookkeeper_lines().items()}
         settings |= more
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         options = ["-Xmx2g", "-XX:MaxDirectMemorySize=1g", "-Xss512k", "-Dio.netty.tryReflectionSetAccessible=true"]
@@ -189,7 +203,9 @@ class Servers:
     @contextmanager
     def client(self) -> Iterator[KazooClient]:
         """A session with ZooKeeper."""
-        client = KazooClient(hosts=self.zookeeper, timeout=30.0)
+        identity = self._identity()
+        handler = None if identity is None else MutualTlsHandler(identity)
+        client = KazooClient(hosts=self.zookeeper, timeout=30.0, handler=handler)
         client.start(timeout=_START_SECONDS)
         try:
             yield client
@@ -228,6 +244,7 @@ class Servers:
             "httpServerEnabled": "false",
             "minUsableSizeForEntryLogCreation": 1,
             "minUsableSizeForIndexFileCreation": 1,
+            **({} if self.secrets is None else {**self.secrets.bookies.bookkeeper_lines(), **roles_lines(ROLE)}),
             **more,
         }
         file = folder / "bk_server.conf"
@@ -244,8 +261,27 @@ class Servers:
         log4j.write_text(_LOG4J)
         settings = ("-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={log4j}")
         folder = self.jars.get(jars) or jars_of(jars)
-        self.commands[name] = ["java", *options, *settings, *self.java_options, "-cp", f"{folder}/*", *command]
+        self.commands[name] = [
+            "java",
+            *options,
+            *settings,
+            *self._identity_options(jars),
+            *self.java_options,
+            "-cp",
+            f"{folder}/*",
+            *command,
+        ]
         return self.run(name, self.commands[name])
+
+    def _identity(self) -> MountedIdentity | None:
+        """Of clients in this process."""
+        return None if self.secrets is None else self.secrets.tester.identity
+
+    def _identity_options(self, jars: str) -> tuple[str, ...]:
+        """Of a JVM that is a client of ZooKeeper."""
+        if self.secrets is None or jars == "zookeeper":
+            return ()
+        return (self.secrets.bookies if jars == "bookkeeper" else self.secrets.nodes).java_options()
 
     def run(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         """Starts a process in the folder; what it says goes into a file there."""

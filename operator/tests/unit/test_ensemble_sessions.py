@@ -13,7 +13,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from herdkeeper.clients import zookeeper as module
 from herdkeeper.clients import zookeeper_member as member_session
 from herdkeeper.clients.zookeeper import CONNECT_SECONDS, FIRST_MEMBER_SECONDS, EnsembleError, Ensembles, KazooEnsemble
-from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, MemberSession
+from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, NOBODY, MemberSession
 
 PATIENCE_SECONDS = 60.0
 """Of the test, for what takes no time."""
@@ -25,9 +25,9 @@ class Session:
     begun: list[Session]
     silent: set[str]
 
-    def __init__(self, member, connected, password=None, patience_seconds=ANSWER_SECONDS):
+    def __init__(self, member, connected, credentials=NOBODY, patience_seconds=ANSWER_SECONDS):
         self.member, self.patience_seconds, self._tell = member, patience_seconds, connected
-        self.client = None
+        self.client = self.refused = None
         self.usable = member not in self.silent
         self.ended = False
         self.begun.append(self)

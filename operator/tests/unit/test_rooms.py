@@ -6,7 +6,7 @@ import grimp
 import pytest
 
 GRAPH = grimp.build_graph("herdkeeper", include_external_packages=True)
-IMPURE_ROOMS = ("clients", "sql", "engine", "process", "commands", "cli")
+IMPURE_ROOMS = ("clients", "sql", "tls", "engine", "process", "commands", "cli")
 IMPURE_NAMES = ("observe", "execute")
 CLIENTS = ("kubernetes", "kopf", "kazoo", "requests", "urllib3")
 

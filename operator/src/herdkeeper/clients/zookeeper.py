@@ -26,7 +26,8 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 
-from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, MemberSession, Wake
+from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, NOBODY, EnsembleCredentials, MemberSession, Wake
+from herdkeeper.tls.identity import IdentityNow
 
 CONNECT_SECONDS = 5.0
 FIRST_MEMBER_SECONDS = 0.5
@@ -283,9 +284,9 @@ class Contact:
     that nobody has to come by for it. `asked_at` is when somebody last wanted it, by the monotonic clock. Safe for threads.
     """
 
-    def __init__(self, address: str, password: str | None = None) -> None:
+    def __init__(self, address: str, credentials: EnsembleCredentials = NOBODY) -> None:
         self._address = address
-        self._password = password
+        self._credentials = credentials
         self._changed = threading.Condition()
         self._tried: tuple[MemberSession, ...] = ()
         self._chosen: MemberSession | None = None
@@ -302,7 +303,8 @@ class Contact:
                 self._try_first()
             self._changed.wait_for(self._choose, self._lost_at + CONNECT_SECONDS - time.monotonic())
             if self._chosen is None:
-                raise EnsembleError(f"ZooKeeper at {self._address} did not answer within {CONNECT_SECONDS:g} s")
+                refused = next((f": {session.refused}" for session in self._tried if session.refused is not None), "")
+                raise EnsembleError(f"ZooKeeper at {self._address} did not answer within {CONNECT_SECONDS:g} s{refused}")
             return KazooEnsemble(self._address, self._chosen)
 
     def stop(self) -> list[threading.Thread]:
@@ -328,7 +330,7 @@ class Contact:
         self._tried = self._sessions(members_of(self._address), patience_seconds)
 
     def _sessions(self, members: Iterable[str], patience_seconds: float) -> tuple[MemberSession, ...]:
-        return tuple(MemberSession(member, self._wake, self._password, patience_seconds) for member in members)
+        return tuple(MemberSession(member, self._wake, self._credentials, patience_seconds) for member in members)
 
     def _choose(self) -> bool:
         """Whether there is a session; the first one that is, and the others are ended."""
@@ -352,17 +354,27 @@ def members_of(address: str) -> tuple[str, ...]:
     return tuple(f"{host}{slash}{path}" for host in hosts.split(","))
 
 
-class Ensembles:
-    """Contacts by address, made when first asked for. Safe for threads."""
+def in_plain_text(_address: str) -> None:
+    """No ensemble asks for a certificate."""
 
-    def __init__(self) -> None:
+
+class Ensembles:
+    """Contacts by address, made when first asked for. Safe for threads.
+
+    `identity_for` gives the certificate that an ensemble asks for; None where one is reached in plain text.
+    """
+
+    def __init__(self, identity_for: Callable[[str], IdentityNow | None] = in_plain_text) -> None:
+        self._identity_for = identity_for
         self._contacts: dict[str, Contact] = {}
         self._guard = threading.Lock()
 
     def at(self, address: str) -> Ensemble:
         """The ensemble at `host:port,host:port`. Raises EnsembleError."""
         with self._guard:
-            contact = self._contacts.setdefault(address, Contact(address))
+            if address not in self._contacts:
+                self._contacts[address] = Contact(address, EnsembleCredentials(self._identity_for(address)))
+            contact = self._contacts[address]
             contact.asked_at = time.monotonic()
             for forgotten in [each for each, other in self._contacts.items() if time.monotonic() - other.asked_at > FORGOTTEN_SECONDS]:
                 self._contacts.pop(forgotten).stop()
@@ -370,7 +382,7 @@ class Ensembles:
 
     def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
         """See EnsembleDirectory. Through a session of its own: no other one may do everything."""
-        contact = Contact(address, password)
+        contact = Contact(address, EnsembleCredentials(self._identity_for(address), password))
         try:
             contact.ensemble().reconfigure(change)
         finally:

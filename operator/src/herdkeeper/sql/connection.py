@@ -23,9 +23,10 @@ from typing import Self, assert_never
 
 from herdkeeper.codecs.java_data import JavaDataReader, MalformedDataError
 from herdkeeper.sql import frames
-from herdkeeper.sql.encryption import Encryption, client_context
+from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError, SqlError
 from herdkeeper.sql.frames import Chunk, ErrorFlag, Message, MessageType, Statement, TransactionCommand, Value
+from herdkeeper.tls.context import client_context
 
 DEFAULT_TABLESPACE = "herd"
 FETCH_ROWS = 2000

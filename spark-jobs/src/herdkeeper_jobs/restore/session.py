@@ -14,6 +14,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown
 from herdkeeper.sql.leader import Finder, LeaderFinder, OneServer, Patience, leader_connection
+from herdkeeper_jobs.own_identity import own_handler
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 
 LEADER_IS_ELSEWHERE = (ConnectionLost, NotLeader, OutcomeUnknown)
@@ -83,7 +84,8 @@ def _finder(target: Target) -> Iterator[Finder]:
         case Address() as address:
             yield OneServer(address)
         case Cluster(members, herd_root):
-            zookeeper = KazooClient(hosts=members, timeout=10.0, connection_retry={"max_tries": -1, "max_delay": 1.0})
+            retry = {"max_tries": -1, "max_delay": 1.0}
+            zookeeper = KazooClient(hosts=members, timeout=10.0, connection_retry=retry, handler=own_handler())
             try:
                 zookeeper.start(timeout=60)
             except (KazooException, KazooTimeoutError) as error:
