@@ -1,0 +1,185 @@
+"""Certificates of a stack: what is made, when it is made anew, and that an authority follows another one without a gap."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from herdkeeper.certificates.authority import (
+    Authority,
+    Reach,
+    Renewal,
+    authority_data,
+    found_authority,
+    next_state,
+    read_authority,
+    renewal_time,
+    why_renew,
+)
+from herdkeeper.certificates.issue import KeyPair, Subject, Validity, fresh_key, issue
+from herdkeeper.tls.context import client_context, load_certificate
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+YEAR = timedelta(days=365)
+HOSTS = ("*.zk-members.demo.svc", "zk-client.demo.svc")
+BOOKIE = Subject("bookie.log", "log")
+KEYS = [fresh_key() for _ in range(2)]
+REACHED, NOWHERE = Reach(True, True), Reach(False, False)
+
+
+def at(now: datetime, life: timedelta = YEAR) -> Validity:
+    return Validity(now, life)
+
+
+def founded(life: timedelta = 5 * YEAR) -> Authority:
+    return found_authority("zk", KEYS[0], at(NOW, life))
+
+
+def issued(authority: Authority, now: datetime = NOW, subject: Subject = BOOKIE) -> KeyPair:
+    return issue(authority.signing, subject, HOSTS, KEYS[1], at(now))
+
+
+def test_a_server_is_verified_under_each_of_its_names_and_no_other_one() -> None:
+    now = datetime.now(UTC)
+    authority = found_authority("zk", KEYS[0], at(now))
+    pair = issue(authority.signing, BOOKIE, HOSTS, KEYS[1], at(now))
+    for host, why in (("zk-0.zk-members.demo.svc", None), ("zk-client.demo.svc", None), ("zk-0.other.demo.svc", "Hostname mismatch")):
+        assert verified(authority.trusted, pair, host) == why
+
+
+def verified(trusted: str, pair: KeyPair, host: str) -> str | None:
+    """What keeps a client from it, in OpenSSL's strictest reading (RFC 5280)."""
+    client, server = client_context(trusted), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    client.verify_flags |= ssl.VERIFY_X509_STRICT
+    load_certificate(client, pair.certificate, pair.key)
+    load_certificate(server, pair.certificate, pair.key)
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.load_verify_locations(cadata=trusted)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [client.wrap_bio(to_client, to_server, server_hostname=host), server.wrap_bio(to_server, to_client, server_side=True)]
+    for _ in range(4):
+        for end in ends:
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            except ssl.SSLCertVerificationError as error:
+                return re.sub(",.*", "", error.verify_message)
+    return None
+
+
+def test_a_subject_is_what_zookeeper_and_bookkeeper_read() -> None:
+    assert BOOKIE.acl_id == "OU=0:log,CN=bookie.log"
+    assert Subject("operator").acl_id == "CN=operator"
+
+
+def test_authorities_that_follow_one_another_have_different_names() -> None:
+    after = next_state(founded(), REACHED, lambda: KEYS[1], at(NOW + 4 * YEAR))
+    assert after.following is not None
+    names = [
+        x509.load_pem_x509_certificate(pair.certificate.encode()).subject.rfc4514_string() for pair in (after.signing, after.following)
+    ]
+    assert names == ["CN=zk 1", "CN=zk 2"]
+
+
+def test_a_certificate_does_not_outlive_its_authority() -> None:
+    authority = founded(YEAR / 2)
+    ends = [
+        x509.load_pem_x509_certificate(each.encode()).not_valid_after_utc for each in (issued(authority).certificate, authority.trusted)
+    ]
+    assert ends[0] == ends[1]
+
+
+def test_a_certificate_is_made_anew_for_each_reason_and_for_none_else() -> None:
+    authority, hosts = founded(), frozenset(HOSTS)
+    held = issued(authority).certificate
+    other = found_authority("zk", KEYS[1], at(NOW))
+    assert why_renew(held, authority, BOOKIE, hosts, NOW) is None
+    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held) - timedelta(seconds=1)) is None
+    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held)) is Renewal.AGE
+    assert why_renew(None, authority, BOOKIE, hosts, NOW) is Renewal.MISSING
+    assert why_renew("no certificate", authority, BOOKIE, hosts, NOW) is Renewal.MISSING
+    assert why_renew(held, other, BOOKIE, hosts, NOW) is Renewal.AUTHORITY
+    assert why_renew(held, authority, BOOKIE, frozenset(), NOW) is Renewal.HOSTS
+    assert why_renew(held, authority, Subject("bookie.log"), hosts, NOW) is Renewal.SUBJECT
+
+
+def test_two_thirds_of_its_life_are_counted_from_when_it_is_valid() -> None:
+    held = issued(founded()).certificate
+    assert abs(renewal_time(held) - (NOW + YEAR * 2 / 3)) < timedelta(hours=1)
+
+
+def test_each_step_waits_for_what_it_needs() -> None:
+    late = NOW + 4 * YEAR
+    first = founded()
+    assert next_state(first, REACHED, unasked, at(NOW + YEAR)) == first
+    both = next_state(first, NOWHERE, lambda: KEYS[1], at(late))
+    assert (both.signing, both.generation, both.leaving) == (first.signing, 1, None)
+    assert next_state(both, Reach(False, True), unasked, at(late)) == both
+    second = next_state(both, Reach(True, False), unasked, at(late))
+    assert (second.signing, second.generation, second.leaving) == (both.following, 2, first.signing.certificate)
+    assert next_state(second, Reach(True, False), unasked, at(late)) == second
+    alone = next_state(second, Reach(False, True), unasked, at(late))
+    assert (alone.signing, alone.trusted) == (second.signing, second.signing.certificate)
+
+
+def unasked() -> str:
+    raise AssertionError("no key is needed")
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_what_is_kept_is_read_again(steps: int) -> None:
+    authority = founded()
+    for _ in range(steps):
+        authority = next_state(authority, REACHED, lambda: KEYS[1], at(NOW + 4 * YEAR))
+    assert read_authority("zk", authority_data(authority)) == authority
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"signing.key": ""}, "signing.crt or signing.key is missing"),
+        ({"signing.crt": "x"}, "signing.crt is no certificate in PEM"),
+        ({"generation": "x"}, "generation is 'x', expected a number"),
+        ({"following.key": "x"}, "following.crt or following.key is missing"),
+        ({"leaving.crt": "x"}, "leaving.crt is no certificate in PEM"),
+    ],
+)
+def test_a_damaged_secret_is_named_and_makes_no_authority(change: dict[str, str], told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        read_authority("zk", {**authority_data(founded()), **change})
+
+
+@dataclass(frozen=True)
+class Party:
+    """A process: whom it trusts, and the generation that has signed its certificate. What it is given it takes up later."""
+
+    trusts: str
+    signed_by: str
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=10, max_size=60))
+def test_at_no_time_meets_a_process_one_that_it_does_not_trust(events: list[tuple[int, bool]]) -> None:
+    """Processes take up what they are given whenever they do, certificates and authorities apart; the operator looks in between."""
+    authority = founded()
+    parties = [Party(authority.trusted, authority.signing.certificate)] * 3
+    generations = {authority.generation}
+    for number, takes_authorities in events:
+        party = parties[number]
+        taken = replace(party, trusts=authority.trusted) if takes_authorities else replace(party, signed_by=authority.signing.certificate)
+        parties[number] = taken
+        assert all(one.signed_by in other.trusts for one in parties for other in parties)
+        reach = Reach(
+            all(each.trusts == authority.trusted for each in parties), all(each.signed_by != authority.leaving for each in parties)
+        )
+        authority = next_state(authority, reach, fresh_key, at(NOW + 4 * YEAR, YEAR / 1000))
+        generations.add(authority.generation)
+        assert generations == set(range(1, authority.generation + 1))
