@@ -1,4 +1,4 @@
-"""What servers need to know one another by certificates: files as Kubernetes mounts them, and the settings of each program."""
+"""Certificates for the servers of a test, in files as Kubernetes mounts them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from herdkeeper.certificates.settings import KEY_STORE_KEY, client_port_lines
 from herdkeeper.tls.identity import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE, MountedIdentity
 from herdkeeper_e2e.certificates import Authority, Issued
-
-KEY_STORE_FILE = "keystore.pem"
-"""Key and certificate in one file, as ZooKeeper reads them."""
-REFRESH_SECONDS = 1
-"""After so long BookKeeper looks whether its files have changed; not before its next connection."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class MountedSecret:
             {
                 CERTIFICATE_FILE: issued.certificate,
                 KEY_FILE: issued.key,
-                KEY_STORE_FILE: f"{issued.key}{issued.certificate}",
+                KEY_STORE_KEY: f"{issued.key}{issued.certificate}",
                 AUTHORITIES_FILE: issued.authority if authorities is None else authorities,
             }
         )
@@ -55,43 +51,6 @@ class MountedSecret:
     def identity(self) -> MountedIdentity:
         """As clients of this project read it."""
         return MountedIdentity(str(self.folder))
-
-    def stores(self, prefix: str) -> dict[str, str]:
-        """ZooKeeper's settings `<prefix>keyStore…` and `<prefix>trustStore…`."""
-        files = {"keyStore": KEY_STORE_FILE, "trustStore": AUTHORITIES_FILE}
-        where = {f"{prefix}{store}.location": str(self.folder / file) for store, file in files.items()}
-        return {**where, **{f"{prefix}{store}.type": "PEM" for store in files}}
-
-    def java_options(self) -> tuple[str, ...]:
-        """Of a JVM whose ZooKeeper clients connect with this certificate."""
-        settings = {
-            "zookeeper.client.secure": "true",
-            "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
-            **self.stores("zookeeper.ssl."),
-        }
-        return tuple(f"-D{key}={value}" for key, value in settings.items())
-
-    def bookkeeper_lines(self) -> dict[str, object]:
-        """Of a bookie, of autorecovery, and of BookKeeper's client."""
-        return {
-            "tlsProviderFactoryClass": "org.apache.bookkeeper.tls.TLSContextFactory",
-            "tlsClientAuthentication": "true",
-            "tlsHostnameVerificationEnabled": "true",
-            "tlsKeyStoreType": "PEM",
-            "tlsKeyStore": self.folder / KEY_FILE,
-            "tlsCertificatePath": self.folder / CERTIFICATE_FILE,
-            "tlsTrustStoreType": "PEM",
-            "tlsTrustStore": self.folder / AUTHORITIES_FILE,
-            "tlsCertFilesRefreshDurationSeconds": REFRESH_SECONDS,
-        }
-
-
-def roles_lines(*roles: str) -> dict[str, object]:
-    """Of a bookie that serves nobody but who shows a certificate with one of these roles."""
-    return {
-        "bookieAuthProviderFactoryClass": "org.apache.bookkeeper.tls.BookieAuthZFactory",
-        "authorizedRoles": ",".join(roles),
-    }
 
 
 @dataclass(frozen=True)
@@ -105,17 +64,14 @@ class StackSecrets:
 
     def zookeeper_lines(self, port: int) -> dict[str, object]:
         """Of a member that serves nobody without a certificate."""
-        return {
-            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
-            "secureClientPort": port,
-            "secureClientPortAddress": LOOPBACK,
-            **self.zookeeper.stores("ssl."),
-        }
+        return {"secureClientPortAddress": LOOPBACK, **client_port_lines(str(self.zookeeper.folder), port)}
 
 
 LOOPBACK = "127.0.0.1"
 HOSTS = (LOOPBACK, "localhost")
 """Of the servers of tests. ZooKeeper's client looks up the name of an address before it compares."""
+REFRESHED = {"tlsCertFilesRefreshDurationSeconds": 1}
+"""BookKeeper looks sooner than in earnest whether its files have changed."""
 ROLE = "the-log"
 """Of whoever may use the bookies."""
 SUBJECTS = {"zookeeper": "/CN=zookeeper", "bookies": f"/CN=bookies/OU=0:{ROLE}", "nodes": f"/CN=nodes/OU=0:{ROLE}"}

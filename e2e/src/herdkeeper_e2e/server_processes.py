@@ -20,13 +20,14 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
+from herdkeeper.certificates.settings import bookie_lines, bookkeeper_lines, zookeeper_client_options
 from herdkeeper.clients.zookeeper import EnsembleError, Ensembles
 from herdkeeper.engine.execute_metadata import format_ledgers_root
 from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Address, Connection, Credentials
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.tls.identity import MountedIdentity
 from herdkeeper.tls.kazoo_handler import MutualTlsHandler
-from herdkeeper_e2e.mutual_tls import LOOPBACK, ROLE, StackSecrets, roles_lines
+from herdkeeper_e2e.mutual_tls import LOOPBACK, REFRESHED, ROLE, StackSecrets
 
 _SCRIPTS = Path(__file__).parents[2] / "images"
 _START_SECONDS = 180
@@ -182,7 +183,7 @@ class Servers:
             "herdkeeper.credentials.dir": credentials,
         } | {f"server.bookkeeper.{quorum}.size": copies for quorum in ("ensemble", "write.quorum", "ack.quorum")}
         if self.secrets is not None:
-            settings |= {f"bookkeeper.{key}": value for key, value in self.secrets.nodes.bookkeeper_lines().items()}
+            settings |= {f"bookkeeper.{key}": value for key, value in bookkeeper_lines(str(self.secrets.nodes.folder)).items()}
         settings |= more
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         options = ["-Xmx2g", "-XX:MaxDirectMemorySize=1g", "-Xss512k", "-Dio.netty.tryReflectionSetAccessible=true"]
@@ -244,7 +245,7 @@ class Servers:
             "httpServerEnabled": "false",
             "minUsableSizeForEntryLogCreation": 1,
             "minUsableSizeForIndexFileCreation": 1,
-            **({} if self.secrets is None else {**self.secrets.bookies.bookkeeper_lines(), **roles_lines(ROLE)}),
+            **({} if self.secrets is None else {**bookkeeper_lines(str(self.secrets.bookies.folder)), **bookie_lines(ROLE), **REFRESHED}),
             **more,
         }
         file = folder / "bk_server.conf"
@@ -281,7 +282,8 @@ class Servers:
         """Of a JVM that is a client of ZooKeeper."""
         if self.secrets is None or jars == "zookeeper":
             return ()
-        return (self.secrets.bookies if jars == "bookkeeper" else self.secrets.nodes).java_options()
+        secret = self.secrets.bookies if jars == "bookkeeper" else self.secrets.nodes
+        return zookeeper_client_options(str(secret.folder))
 
     def run(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         """Starts a process in the folder; what it says goes into a file there."""

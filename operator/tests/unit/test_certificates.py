@@ -23,8 +23,12 @@ from herdkeeper.certificates.authority import (
     renewal_time,
     why_renew,
 )
+from herdkeeper.certificates.holders import Holder, due_changes
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, fresh_key, issue
+from herdkeeper.certificates.settings import Phase, member_lines
+from herdkeeper.shared import names
 from herdkeeper.tls.context import client_context, load_certificate
+from herdkeeper.tls.identity import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 YEAR = timedelta(days=365)
@@ -183,3 +187,47 @@ def test_at_no_time_meets_a_process_one_that_it_does_not_trust(events: list[tupl
         authority = next_state(authority, reach, fresh_key, at(NOW + 4 * YEAR, YEAR / 1000))
         generations.add(authority.generation)
         assert generations == set(range(1, authority.generation + 1))
+
+
+MEMBER = Holder("zk-zookeeper-clients", Subject("zookeeper"), frozenset(HOSTS))
+LOG = Holder("log-bookies", BOOKIE)
+
+
+def held_by(*holders: Holder, authority: Authority) -> dict[str, dict[str, str]]:
+    changes = due_changes(holders, {}, authority, fresh_key, at(NOW))
+    assert [change.renewal for change in changes] == [Renewal.MISSING] * len(holders)
+    return {change.holder.secret: dict(change.data) for change in changes}
+
+
+def test_secrets_are_written_once_and_then_left_alone() -> None:
+    authority = founded()
+    held = held_by(MEMBER, LOG, authority=authority)
+    assert due_changes((MEMBER, LOG), held, authority, unasked, at(NOW + YEAR / 2)) == ()
+    assert {secret["ca.crt"] for secret in held.values()} == {authority.trusted}
+    assert all(secret["keystore.pem"] == secret["tls.key"] + secret["tls.crt"] for secret in held.values())
+
+
+def test_another_authority_is_trusted_first_and_signs_later() -> None:
+    first = founded()
+    held = held_by(MEMBER, authority=first)
+    late = at(NOW + 4 * YEAR, 10 * YEAR)
+    held = {MEMBER.secret: dict(due_changes((MEMBER,), held, first, fresh_key, late)[0].data)}
+    both = next_state(first, REACHED, fresh_key, late)
+    (trusting,) = due_changes((MEMBER,), held, both, unasked, late)
+    assert (trusting.renewal, trusting.data["tls.crt"]) == (None, held[MEMBER.secret]["tls.crt"])
+    assert trusting.data["ca.crt"] == both.trusted != first.trusted
+    (signed,) = due_changes((MEMBER,), {MEMBER.secret: trusting.data}, next_state(both, REACHED, unasked, late), fresh_key, late)
+    assert signed.renewal is Renewal.AUTHORITY
+
+
+def test_the_files_of_a_secret_are_those_that_a_client_reads() -> None:
+    assert (CERTIFICATE_FILE, KEY_FILE, AUTHORITIES_FILE) == (names.CERTIFICATE_KEY, names.PRIVATE_KEY_KEY, names.AUTHORITIES_KEY)
+
+
+def test_before_it_is_required_members_take_plain_text_and_begin_with_it() -> None:
+    quorum = {phase: member_lines(phase, "/tls/clients", "/tls/members", 2281) for phase in Phase}
+    assert quorum[Phase.INSECURE] == {}
+    switches = [(lines["sslQuorum"], lines["portUnification"]) for phase, lines in quorum.items() if phase is not Phase.INSECURE]
+    assert switches == [("false", "true"), ("true", "true"), ("true", "false")]
+    stores = {key: value for key, value in quorum[Phase.REQUIRED].items() if key.endswith("trustStore.location")}
+    assert stores == {"ssl.trustStore.location": "/tls/clients/ca.crt", "ssl.quorum.trustStore.location": "/tls/members/ca.crt"}

@@ -99,7 +99,10 @@ OPERATOR_COMPONENT = "herdkeeper-operator"
 """On the operator's own pods, by the chart: the NetworkPolicies let them in by it."""
 
 ZOOKEEPER_MOST_MEMBERS = 7
+LOOPBACK = "127.0.0.1"
 ZOOKEEPER_CLIENT_PORT = 2181
+ZOOKEEPER_SECURE_PORT = 2281
+"""Of clients with certificates. Not 2181: while an ensemble is moved to certificates, members have both."""
 ZOOKEEPER_QUORUM_PORT = 2888
 ZOOKEEPER_ELECTION_PORT = 3888
 ZOOKEEPER_ADMIN_PORT = 8080
@@ -246,6 +249,27 @@ class ZooKeeperNames:
     def reconfig_secret(self) -> str:
         """Secret with the password that may change the membership."""
         return f"{self.stateful_set}-reconfig"
+
+    @property
+    def authority_secret(self) -> str:
+        """Secret with the keys of the authorities, of clients and of members. No pod mounts it."""
+        return f"{self.stateful_set}-authority"
+
+    @property
+    def clients_secret(self) -> str:
+        """Secret with the certificate of the members' client port."""
+        return f"{self.stateful_set}-clients"
+
+    @property
+    def members_secret(self) -> str:
+        """Secret with the certificate that members show each other."""
+        return f"{self.stateful_set}-quorum"
+
+    @property
+    def served_hosts(self) -> frozenset[str]:
+        """The host names under which members serve, in certificates: of each one, and of the Service."""
+        namespace = f"{self.key.namespace}.svc"
+        return frozenset({f"*.{self.members_service}.{namespace}", f"{self.client_service}.{namespace}"})
 
     def pod(self, number: int) -> str:
         """Pod of member `number`."""

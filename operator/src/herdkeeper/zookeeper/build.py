@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.default_images import image_of
+from herdkeeper.certificates.settings import Phase, member_lines
 from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, file_name
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
 from herdkeeper.planning import pods as pod
@@ -16,6 +18,19 @@ from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Json
 
 COMPONENT = names.ZOOKEEPER_COMPONENT
+CLIENTS_MOUNT, MEMBERS_MOUNT = "/tls/clients", "/tls/members"
+
+
+@dataclass(frozen=True)
+class MemberSecurity:
+    """How members ask for certificates. `read_at_start` is what a member reads only when it starts: whom its client port trusts, and all of
+    the quorum's files; other ones restart it. The client port's own certificate is read for each connection."""
+
+    phase: Phase
+    read_at_start: Mapping[str, str]
+
+
+INSECURE = MemberSecurity(Phase.INSECURE, MappingProxyType({}))
 
 
 @dataclass(frozen=True)
@@ -32,17 +47,20 @@ class Ensemble:
     follower: int | None
     founding: bool
     password: str = field(repr=False)
+    security: MemberSecurity = INSECURE
 
 
-def server_of(cluster: ZooKeeperCluster, number: int, role: Role) -> Server:
-    """Member `number` as it stands in the membership."""
+def server_of(cluster: ZooKeeperCluster, number: int, role: Role, phase: Phase = Phase.INSECURE) -> Server:
+    """Member `number` as it stands in the membership. Where certificates are required, plain text is for its own probes: ZooKeeper (3.9.5,
+    QuorumPeer.processReconfig) does not do without a plain port once the membership has had one."""
+    client = f"{names.LOOPBACK}:{names.ZOOKEEPER_CLIENT_PORT}" if phase is Phase.REQUIRED else str(names.ZOOKEEPER_CLIENT_PORT)
     address = f"{_names(cluster).host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
-    return Server(number + 1, address, role, str(names.ZOOKEEPER_CLIENT_PORT))
+    return Server(number + 1, address, role, client)
 
 
-def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int]) -> Membership:
+def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int], phase: Phase = Phase.INSECURE) -> Membership:
     """The membership that an ensemble is founded with."""
-    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT) for number in voters))
+    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT, phase) for number in voters))
 
 
 def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json, ...]:
@@ -52,15 +70,18 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
     rolls the pods: a running member knows it already.
     """
     named = _names(cluster)
-    config = _config(cluster)
+    phase = ensemble.security.phase
+    config = _config(cluster, phase)
     membership = ensemble.membership
     # ZooKeeper starts only a member that finds itself in its file. The one that is not listed yet begins with a file without a version,
     # which is older than any other, so that it learns the committed membership, and that it is not in it, from the first one it meets.
-    follower = () if ensemble.follower is None else (server_of(cluster, ensemble.follower, Role.PARTICIPANT),)
+    follower = () if ensemble.follower is None else (server_of(cluster, ensemble.follower, Role.PARTICIPANT, phase),)
     oldest = Membership(0, (*membership.servers, *follower))
     files = {"zoo.cfg": config, file_name(0): oldest.file, file_name(membership.version): membership.file}
+    plain = {} if phase is Phase.REQUIRED else {"client": names.ZOOKEEPER_CLIENT_PORT}
+    clients = plain if phase is Phase.INSECURE else {**plain, "secure": names.ZOOKEEPER_SECURE_PORT}
     ports = {
-        "client": names.ZOOKEEPER_CLIENT_PORT,
+        **clients,
         "quorum": names.ZOOKEEPER_QUORUM_PORT,
         "election": names.ZOOKEEPER_ELECTION_PORT,
         "admin": names.ZOOKEEPER_ADMIN_PORT,
@@ -68,10 +89,15 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
     return (
         pod.config_map(cluster, COMPONENT, named.config_map, {**files, names.FOUNDING_KEY: "true" if ensemble.founding else "false"}),
         pod.headless_service(cluster, COMPONENT, named.members_service, ports),
-        pod.client_service(cluster, COMPONENT, named.client_service, {"client": names.ZOOKEEPER_CLIENT_PORT}),
+        pod.client_service(cluster, COMPONENT, named.client_service, clients),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
         _stateful_set(
-            cluster, ensemble.pods, pod.config_hash({"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(ensemble.password)})
+            cluster,
+            ensemble.pods,
+            pod.config_hash(
+                {"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(ensemble.password), **ensemble.security.read_at_start}
+            ),
+            () if phase is Phase.INSECURE else ((named.clients_secret, CLIENTS_MOUNT), (named.members_secret, MEMBERS_MOUNT)),
         ),
     )
 
@@ -108,7 +134,7 @@ def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:
     return ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
 
 
-def _config(cluster: ZooKeeperCluster) -> str:
+def _config(cluster: ZooKeeperCluster, phase: Phase) -> str:
     lines = {
         "tickTime": 2000,
         "initLimit": 30,
@@ -129,11 +155,12 @@ def _config(cluster: ZooKeeperCluster) -> str:
         "autopurge.snapRetainCount": 5,
         "autopurge.purgeInterval": 1,
         "maxClientCnxns": 0,
+        **member_lines(phase, CLIENTS_MOUNT, MEMBERS_MOUNT, names.ZOOKEEPER_SECURE_PORT),
     }
     return pod.properties(lines, cluster.spec.config)
 
 
-def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Json:
+def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, certificates: Sequence[tuple[str, str]]) -> Json:
     named = _names(cluster)
     selector = names.selector(COMPONENT, cluster.metadata.name)
     # A StatefulSet adopts claims by this template's name. The operator made them before, so it makes one only in the place of one that
@@ -150,6 +177,7 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Jso
             pod.CONFIG_MOUNT,
             {"name": "reconfig", "mountPath": "/reconfig", "readOnly": True},
             {"name": "data", "mountPath": "/data"},
+            *({"name": secret, "mountPath": mount, "readOnly": True} for secret, mount in certificates),
         ],
     }
     # The members get the digest only, not the password.
@@ -159,6 +187,7 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Jso
         "defaultMode": 0o440,
     }
     volumes = [pod.config_volume(named.config_map), {"name": "reconfig", "secret": digest}]
+    volumes += [{"name": secret, "secret": {"secretName": secret, "defaultMode": 0o440}} for secret, _ in certificates]
     spec = {**pod.pod_spec(container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
     return {
         "apiVersion": "apps/v1",

@@ -1,0 +1,59 @@
+"""Whose certificates a stack has, and what their Secrets shall hold now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from herdkeeper.certificates.authority import Authority, Renewal, why_renew
+from herdkeeper.certificates.issue import KeyPair, Subject, Validity, issue
+from herdkeeper.certificates.settings import KEY_STORE_KEY
+from herdkeeper.shared import names
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who has a certificate, in the Secret of this name, and under which host names it serves."""
+
+    secret: str
+    subject: Subject
+    hosts: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Change:
+    """A Secret that is to be written. `renewal` is why its certificate is a new one; None where only the authorities are others."""
+
+    holder: Holder
+    data: Mapping[str, str]
+    renewal: Renewal | None
+
+
+def due_changes(
+    holders: Iterable[Holder], held: Mapping[str, Mapping[str, str]], authority: Authority, fresh_key: Callable[[], str], validity: Validity
+) -> tuple[Change, ...]:
+    """The Secrets that are not as they shall be. `held` is what is in those that are there; one that could not be read must not be left
+    out: its certificate would be made anew."""
+    changes = []
+    for holder in holders:
+        there = held.get(holder.secret, {})
+        certificate, key = there.get(names.CERTIFICATE_KEY), there.get(names.PRIVATE_KEY_KEY)
+        renewal = why_renew(certificate if key else None, authority, holder.subject, holder.hosts, validity.now)
+        if certificate and key and renewal is None:
+            pair = KeyPair(certificate, key)
+        else:
+            pair = issue(authority.signing, holder.subject, sorted(holder.hosts), fresh_key(), validity)
+        data = secret_data(pair, authority)
+        if data != {name: there.get(name) for name in data}:
+            changes.append(Change(holder, data, renewal))
+    return tuple(changes)
+
+
+def secret_data(pair: KeyPair, authority: Authority) -> dict[str, str]:
+    """What a holder mounts."""
+    return {
+        names.CERTIFICATE_KEY: pair.certificate,
+        names.PRIVATE_KEY_KEY: pair.key,
+        KEY_STORE_KEY: f"{pair.key}{pair.certificate}",
+        names.AUTHORITIES_KEY: authority.trusted,
+    }
