@@ -143,7 +143,7 @@ def test_who_waits_goes_on_with_the_moment_in_which_a_member_answers(sessions, m
     sessions.begun[1].connect()
     waiting.join(PATIENCE_SECONDS)
     assert not waiting.is_alive()
-    assert open_members(sessions) == ["b:1"]
+    assert open_members(sessions) == [sessions.begun[1].member]
 
 
 def test_the_sessions_of_an_ensemble_that_nobody_asks_for_any_more_are_ended(sessions, monkeypatch):
