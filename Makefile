@@ -1,8 +1,10 @@
 # Everything that a person runs here. Each target makes ready what it needs; nothing has to be installed first.
 run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
-	&& $(run) python -m herdkeeper.cli network --out docs/network.md $(1) \
-	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1) && $(run) python -m herdkeeper_e2e.release.chart_files $(1)
+	&& $(run) python -m herdkeeper.cli network --out docs/network.md $(1) && $(run) python -m herdkeeper.cli rights --out docs/rights.md $(1) \
+	&& $(run) python -m herdkeeper.cli plugin --docs docs $(1) \
+	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1) && $(run) python -m herdkeeper_e2e.release.chart_files $(1) \
+	&& $(run) python -m herdkeeper_e2e.monitoring.generate $(1)
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' Makefile)
 
@@ -17,11 +19,12 @@ demo-clean: cluster-clean ## removes what the demo made
 test: ## all checks and tests, side by side (RESUME=1 leaves out what passed in the run before, if no file has changed since; SCENARIO=sql_4 chooses the long scenario)
 	@SCENARIO='$(SCENARIO)' e2e/bootstrap/stages.sh $(if $(RESUME),--resume)
 
-quick: ## after each edit: style, types, walls, and the unit tests that the change since main can reach
-	@$(MAKE) --no-print-directory -j2 lint imports types unit-reached
+quick: ## after each edit: style, types, walls, and the unit tests that the change since main can reach, nearest first; none begins after 35 s of tests
+	@$(MAKE) --no-print-directory -j2 lint imports types unit-reached TEST_SECONDS=35
 
 unit-reached: ## the unit tests that the change since main can reach
-	@tests=$$($(run) python -m herdkeeper_e2e.reached_tests) && { [ -n "$$tests" ] || { echo "no unit test is reached"; exit; }; $(run) pytest -q -n auto --dist worksteal $$tests; }
+	@tests=$$($(run) python -m herdkeeper_e2e.reached_tests) && { [ -n "$$tests" ] || { echo "no unit test is reached"; exit; }; \
+		$(run) pytest -q -n auto --dist load --maxschedchunk 20 $(if $(TEST_SECONDS),-p herdkeeper_e2e.bounded_tests --begin-within $(TEST_SECONDS)) $$tests; }
 
 lint: ## style
 	@$(run) ruff check && $(run) ruff format --check
@@ -34,7 +37,7 @@ types: ## mypy, strict; the scenarios and benchmarks too, which nothing else run
 imports: ## the walls between the rooms
 	@$(run) lint-imports
 
-generate: ## CRDs, their copy in the chart, RBAC, the field reference and the table of ports, from the models; the chart's table of settings and alerts
+generate: ## CRDs, their copy in the chart, RBAC, the field reference, the tables of ports and of metrics, from the models; the page of the plugin; the chart's table of settings, alerts and dashboards
 	@$(call generated,)
 
 verify-generated: ## fails when something generated is stale
@@ -106,8 +109,11 @@ bench-full-check: ## for how long a full check stops writes, per million rows, o
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh
 
-release: ## the files of a release in dist/, from the commit that is checked out (VERSION=0.2.0 REGISTRY=registry.example.com/team)
-	@$(run) python -m herdkeeper_e2e.release.build '$(VERSION)' --registry '$(REGISTRY)'
+release: ## the files of a release in dist/, from the commit that is checked out (VERSION=0.2.0 REGISTRY=registry.example.com/team; SOURCE, the repository's address, is a label of the images)
+	@$(run) python -m herdkeeper_e2e.release.build '$(VERSION)' --registry '$(REGISTRY)' --source '$(SOURCE)'
+
+sbom: ## in dist/, what each image of a version holds, as CycloneDX; a release has it (VERSION=0.1.0, whose images are built)
+	@$(run) python -m herdkeeper_e2e.release.sbom '$(or $(VERSION),0.1.0)'
 
 push: ## images and chart of a release to a registry (VERSION=0.2.0 REGISTRY=registry.example.com/team; REGISTRY_USER and REGISTRY_PASSWORD log in)
 	@e2e/images/push.sh '$(VERSION)' '$(REGISTRY)'

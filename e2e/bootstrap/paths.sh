@@ -26,6 +26,10 @@ content_key() {
   done | sha256sum | cut -c1-12
 }
 
+# on_docker_hub IMAGE: the name by which an image of Docker Hub is pulled: as it is, or behind what HERDKEEPER_DOCKER_HUB names, a mirror as host
+# and path. For machines whose engine was not told of the mirror.
+on_docker_hub() { printf '%s\n' "${HERDKEEPER_DOCKER_HUB:+$HERDKEEPER_DOCKER_HUB/}$1"; }
+
 # is_debian_root: apt-get may be used here.
 is_debian_root() { [ "$(id -u)" = 0 ] && [ -f /etc/debian_version ] && command -v apt-get >/dev/null; }
 

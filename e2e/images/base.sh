@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the base of every image present in the engine under its usual name, debian:bookworm-slim:
-# pulled where a registry answers, else made from Debian's packages.
+# pulled where a registry answers (HERDKEEPER_DOCKER_HUB names a mirror), else made from Debian's packages.
 set -euo pipefail
 . "$(dirname "$0")/../bootstrap/paths.sh"
 
@@ -12,8 +12,11 @@ exec 7>"$cache/base.lock"
 if command -v flock >/dev/null; then flock 7; fi
 present && exit 0
 
-if timeout 300 docker pull -q "$image" >/dev/null 2>&1; then
-  say "$image: pulled"
+pulled=$image
+[ -z "${HERDKEEPER_DOCKER_HUB:-}" ] || pulled=$(on_docker_hub "library/$image")
+if timeout 300 docker pull -q "$pulled" >/dev/null 2>&1; then
+  [ "$pulled" = "$image" ] || docker tag "$pulled" "$image"
+  say "$image: pulled${HERDKEEPER_DOCKER_HUB:+ from $HERDKEEPER_DOCKER_HUB}"
   exit 0
 fi
 

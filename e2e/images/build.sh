@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Builds images, those whose inputs changed since they were built. Usage: build.sh [NAME…]   (zookeeper bookkeeper herddb operator spark)
 #
-# An image's inputs are its folder in images/, the scripts here, the shared layer below it and, for Python, the project's sources and
-# requirements.lock; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: 0.1.0), HERDKEEPER_MAVEN_OPTIONS
-# other versions of the jars of one image (earlier.sh).
+# An image's inputs are its folder in images/, LICENSE and NOTICE, the scripts here, the shared layer below it and, for Python, the project's
+# sources and requirements.lock; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: 0.1.0),
+# HERDKEEPER_MAVEN_OPTIONS other versions of the jars of one image (earlier.sh). HERDKEEPER_REVISION and HERDKEEPER_SOURCE, a commit and the
+# address of its repository, become labels of the images of a release: images of other builds name no commit.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
@@ -11,15 +12,17 @@ export DOCKER_BUILDKIT=0   # Debian's engine has no BuildKit front end
 
 tag=${HERDKEEPER_IMAGE_TAG:-0.1.0}
 read -ra options <<<"${HERDKEEPER_MAVEN_OPTIONS:-}"
+origin=(${HERDKEEPER_REVISION:+"org.opencontainers.image.revision=$HERDKEEPER_REVISION"} ${HERDKEEPER_SOURCE:+"org.opencontainers.image.source=$HERDKEEPER_SOURCE"})
 names=("$@")
 [ ${#names[@]} -gt 0 ] || names=(zookeeper bookkeeper herddb operator spark)
 
 label() { docker image inspect -f '{{index .Config.Labels "io.herdkeeper.key"}}' "$1" 2>/dev/null || true; }
 
-# build_when_changed IMAGE KEY FOLDER DOCKERFILE
+# build_when_changed IMAGE KEY FOLDER DOCKERFILE LABEL…
 build_when_changed() {
-  local log=$cache/image.log
-  docker build -q -t "$1" --label "io.herdkeeper.key=$2" -f "$4" "$3" >/dev/null 2>"$log" || { tail -30 "$log" >&2; fail "$1 could not be built; see $log"; }
+  local log=$cache/image.log label labels=()
+  for label in "io.herdkeeper.key=$2" "${@:5}"; do labels+=(--label "$label"); done
+  docker build -q -t "$1" "${labels[@]}" -f "$4" "$3" >/dev/null 2>"$log" || { tail -30 "$log" >&2; fail "$1 could not be built; see $log"; }
   say "$1: built, $(docker image inspect -f '{{.Size}}' "$1" | awk '{printf "%.0f MB", $1/1e6}')"
 }
 
@@ -53,15 +56,17 @@ image() {
   case $name in
     operator | spark) inputs=("$folder" "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock" "$repo/operator/src" "$repo/spark-jobs/src") ;;
   esac
+  inputs+=("$repo/LICENSE" "$repo/NOTICE")
   # a repair moves copies with BookKeeper's own client
   [ "$name" != spark ] || inputs+=("$repo/images/bookkeeper" "$here/stage-jars.sh")
   base=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$folder/Dockerfile" | tail -1)
   case $base in herdkeeper/*:local) base=${base#herdkeeper/}; layer "${base%:local}"; below=herdkeeper/$base ;; *) "$here/base.sh"; below=$base ;; esac
-  key=$(content_key "${inputs[@]}")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)${options:+-${options[*]}}
+  key=$(content_key "${inputs[@]}")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)${options:+-${options[*]}}${origin:+-${origin[*]}}
   if [ "$(label "$image")" = "$key" ]; then say "$image: up to date"; return; fi
 
   rm -rf "$context" && mkdir -p "$context"
   (cd "$folder" && find . -mindepth 1 -maxdepth 1 ! -name lib ! -name target ! -name site ! -name app -exec cp -r {} "$context/" \;)
+  cp "$repo/LICENSE" "$repo/NOTICE" "$context/"
   case $name in
     operator | spark)
       staged "$(content_key "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock")" "$stage/dependencies" /src/e2e/images/stage-python.sh dependencies "$name"
@@ -77,7 +82,8 @@ image() {
       staged "$(content_key "$folder" "$here/stage-jars.sh")${options:+-${options[*]}}" "$stage" /src/e2e/images/stage-jars.sh "$name" "${options[@]}"
       link "$stage/lib" "$context/lib" ;;
   esac
-  build_when_changed "$image" "$key" "$context" "$context/Dockerfile"
+  build_when_changed "$image" "$key" "$context" "$context/Dockerfile" "org.opencontainers.image.title=herdkeeper/$name" \
+    "org.opencontainers.image.version=$tag" org.opencontainers.image.licenses=Apache-2.0 "${origin[@]}"
   rm -rf "$context"
   say "$image took $((SECONDS - begun)) s"
 }

@@ -33,7 +33,7 @@ END
 # The jobs use SQL, Python workers and the Kubernetes scheduler. What is only for Hive, Kafka, YARN, R, machine learning and examples goes.
 prune_spark() {
   local spark=$1/pyspark jars=$1/pyspark/jars
-  rm -rf "$spark/examples" "$spark/R" "$spark/data" "$spark/sbin" "$spark/licenses" "$spark/pandas/tests" "$spark/tests"
+  rm -rf "$spark/examples" "$spark/R" "$spark/data" "$spark/sbin" "$spark/pandas/tests" "$spark/tests"
   rm -rf "$1/pyarrow/include"
   . /src/e2e/images/spark-jars.sh
   for pattern in $unused_jars; do rm -f "$jars"/$pattern; done

@@ -2,8 +2,9 @@
 # Makes a kind node image present in the engine and prints `pulled IMAGE` or `built IMAGE`.
 #
 # Pulled: kind's own image, where a registry answers and this machine can run it. Built: the same Kubernetes minor version from source
-# (the pinned Go module and Debian's packages). HERDKEEPER_NODE_IMAGE=pull|build decides it by hand. Either has a unit more than kind's own: a node
-# takes over the images of image-store.sh. Kubernetes' own are only there when they were built; the label io.herdkeeper.images names them.
+# (the pinned Go module and Debian's packages). HERDKEEPER_NODE_IMAGE=pull|build decides it by hand, or names an image to pull. Either has a
+# unit more than kind's own: a node takes over the images of image-store.sh. Kubernetes' own are only there when they were built; the label
+# io.herdkeeper.images names them.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
@@ -18,8 +19,9 @@ present() { docker image inspect "$1" >/dev/null 2>&1; }
 # why_not_pulled: the reason why kind's own image is of no use here, or nothing.
 why_not_pulled() {
   case ${HERDKEEPER_NODE_IMAGE:-} in
-    pull) return ;;
+    "") ;;
     build) echo "HERDKEEPER_NODE_IMAGE=build"; return ;;
+    *) return ;;
   esac
   if ! has_cgroup_v2; then echo "the image that can be pulled needs cgroup v2, and the engine has v1"
   elif ! has_every_capability; then echo "this machine withholds a capability that the image that can be pulled needs"
@@ -75,10 +77,10 @@ kubeadm_name() { printf '%s\n' "${kubeadm_images[@]}" | grep "/$1:"; }
 
 reason=$(why_not_pulled)
 if [ -z "$reason" ]; then
-  present "$pulled_node_image" || docker pull "$pulled_node_image" >&2
-  pulled=herdkeeper/kind-node:pulled-$(content_key "$here/versions.sh" "$here/node-image.sh" "$here/node")
+  present "$pulled_node_image" || docker pull -q "$pulled_node_image" >/dev/null || fail "$pulled_node_image could not be pulled; the engine's line above tells why"
+  pulled=herdkeeper/kind-node:pulled-$(content_key "$here/versions.sh" "$here/node-image.sh" "$here/node")-$(docker image inspect -f '{{.Id}}' "$pulled_node_image" | cut -c8-19)
   present "$pulled" || with_store "$pulled_node_image" "$pulled" "$pulled_node_image" || { tail -20 "$log" >&2; fail "the node image could not be made from $pulled_node_image; see $log"; }
-  say "node image: kind's own, $pulled_node_image"
+  say "node image: $pulled_node_image, ready after $SECONDS s"
   echo "pulled $pulled"
   exit 0
 fi

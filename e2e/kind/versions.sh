@@ -5,5 +5,8 @@ kubernetes_version=$(version_of k8s.io/kubernetes)   # 1.34 is the last minor ve
 kind_version=$(version_of sigs.k8s.io/kind)
 helm_version=$(version_of helm.sh/helm/v3)
 local_path_version=$(version_of github.com/rancher/local-path-provisioner)
-# the same minor version, from kind's release notes
-pulled_node_image=kindest/node:v1.34.0@sha256:7416a61b42b1662ca6ca89f02028ac133a309a2a30ba309614e8ec94d976dc5a
+case ${HERDKEEPER_NODE_IMAGE:-} in
+  # the same minor version, from kind's release notes
+  "" | pull | build) pulled_node_image=$(on_docker_hub kindest/node:v1.34.0@sha256:7416a61b42b1662ca6ca89f02028ac133a309a2a30ba309614e8ec94d976dc5a) ;;
+  *) pulled_node_image=$HERDKEEPER_NODE_IMAGE ;;
+esac

@@ -73,11 +73,16 @@ if [ -e "$next" ] && [ -n "$highest" ]; then
     [ "$(printf '%s\n%s\n' "$proposed" "$highest" | highest_version)" != "$highest" ] || rm -f "$next"
 fi
 
+# Metrics are the image's business, not zoo.cfg's: a member of an older image would not start with a provider that it lacks.
 # ZooKeeper rewrites zoo.cfg, and names its dynamic files after it. The digest is that of the one user who may change the
 # membership; without it nobody may.
 {
     cat "$config/zoo.cfg"
     echo
+    if [ -n "${METRICS_PORT:-}" ]; then
+        echo "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+        echo "metricsProvider.httpPort=$METRICS_PORT"
+    fi
     [ ! -e "$digest" ] || echo "DigestAuthenticationProvider.superDigest=$(cat "$digest")"
     echo "dynamicConfigFile=$dynamic"
 } >"$data/conf/zoo.cfg"

@@ -25,14 +25,14 @@ from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, servers
-from herdkeeper_jobs.audit.check import check_copies
+from herdkeeper_jobs.audit.copy_reader import TaskRunner
 from herdkeeper_jobs.audit.job import audit
-from herdkeeper_jobs.audit.look import TaskRunner
 from herdkeeper_jobs.audit.on_spark import run_on_spark
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.schema import holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
+from herdkeeper_jobs.copies.check import check_copies
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 
 BOOKIES, LEDGERS, PAYLOAD_BYTES, CORES = 3, 6, 200, 2

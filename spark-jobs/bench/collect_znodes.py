@@ -19,10 +19,10 @@ from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, inner_levels, ledg
 from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
 from herdkeeper.engine.execute_metadata import IDENTITY, LAYOUT
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, servers
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks, sampled
 from herdkeeper_jobs.audit.portion import LEDGERS_AT_ONCE
 from herdkeeper_jobs.audit.shares import segments_of
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks, sampled
 
 BOOKIES = tuple(f"bookie-{number}.bookies.shop.svc:3181" for number in range(12))
 REPLICAS = 5

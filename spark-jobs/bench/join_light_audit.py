@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 from spent import MEBIBYTE, Meter, report, run_contender
 
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added
-from herdkeeper_jobs.audit.holding import CopyState
 from herdkeeper_jobs.audit.portion import LEDGERS_AT_ONCE
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW
 from herdkeeper_jobs.audit.shares import SEGMENTS, match
+from herdkeeper_jobs.copies.holding import CopyState
 
 CORES, REPLICAS, BOOKIES, SAMPLE = 2, 5, 12, 8
 _FILES = "SELECT * FROM read_parquet($folder || '/{}-*.parquet')"

@@ -23,8 +23,8 @@ from herdkeeper.sql.connection import Address
 from herdkeeper_e2e.server_processes import CREDENTIALS, servers
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable
-from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, Position, Verification
 from herdkeeper_jobs.checkpoint.run import manifest_table
+from herdkeeper_jobs.manifests.manifest import Identity, Manifest, Position, Verification
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import Header
 from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups

@@ -22,10 +22,10 @@ from spent import MEBIBYTE, Meter, Spent, largest_child, report, run_contender
 from herdkeeper.sql.connection import Address, Connection
 from herdkeeper_e2e.server_processes import CREDENTIALS, HERD_ROOT, LEDGERS_ROOT, servers
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
-from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.datasource import register
 from herdkeeper_jobs.datasource.log_range import changes_in, log_range
 from herdkeeper_jobs.datasource.options import Range, parse_options
+from herdkeeper_jobs.log_source import open_log
 from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 
 TABLESPACE, BOOKIES, CORES, TURNS = "herd", 3, 2, 3

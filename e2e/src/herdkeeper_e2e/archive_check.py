@@ -40,7 +40,7 @@ def look(session: Session, ledgers_root: str) -> dict[str, object]:
     """The object that is printed. Raises what kazoo, the decoders and the archive's readers raise."""
     from herdkeeper_jobs.archive.segment import read_segment, segments
     from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, identify
-    from herdkeeper_jobs.checkpoint.manifest import Identity
+    from herdkeeper_jobs.manifests.manifest import Identity
     from herdkeeper_jobs.storage.stored_path import found_below, stored_path
 
     zookeeper, root = session.finder.zookeeper, session.finder.herd_root

@@ -37,8 +37,8 @@ def problem_of(manifest: Path) -> str | None:
 
 def look(destination: Path, before: frozenset[Path]) -> tuple[frozenset[Path], list[str]]:
     """The manifests that are there, and what is wrong with them. `before` are those of the last look."""
-    from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-    from herdkeeper_jobs.checkpoint.reading import manifests
+    from herdkeeper_jobs.errors import InvariantViolated
+    from herdkeeper_jobs.manifests.manifest import manifests
 
     # another kind of file has the name of a manifest where somebody is held who reads it (herdkeeper_e2e.hold)
     found = frozenset(path for path in manifests(destination) if path.is_file())

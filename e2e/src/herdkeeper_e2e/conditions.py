@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from herdkeeper.plugin.stack_tree import condition, label
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Pending
 
-
-def label(item: Object) -> str:
-    """`Kind/name`."""
-    return f"{item['kind']}/{item['metadata']['name']}"
-
-
-def condition(item: Object, name: str) -> Object | None:
-    """A condition of the status, None when it is not there."""
-    found = [entry for entry in item.get("status", {}).get("conditions", []) if entry["type"] == name]
-    return dict(found[0]) if found else None
+__all__ = ["all_ready", "condition", "label", "not_ready_reason", "pod_problem", "unfinished_reason", "unsettled_reason", "works_on"]
 
 
 def not_ready_reason(item: Object) -> str | None:

@@ -21,8 +21,8 @@ from herdkeeper_jobs.archive.parts import WholeLog, live_partitions
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import read_partition
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
-from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.stored_rows import by_table, decode_columns, digest_of_columns
+from herdkeeper_jobs.log_source import open_log
 from herdkeeper_jobs.wal.batch_place import BatchBegins, BatchPlacing
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.decode import decode_batches

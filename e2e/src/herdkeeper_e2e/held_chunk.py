@@ -33,7 +33,7 @@ class GivenUp(Exception):  # noqa: N818 - an order, not a fault
 
 def steps(destination: Path) -> list[str]:
     """Each chunk of the newest checkpoint by its name in the restore's bookkeeping, in the order in which a single thread loads them."""
-    from herdkeeper_jobs.checkpoint.reading import manifests  # pyarrow is in the Spark image only
+    from herdkeeper_jobs.manifests.manifest import manifests  # pyarrow is in the Spark image only
     from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
     from herdkeeper_jobs.restore.source import open_source
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from datetime import datetime
-from typing import assert_never
 
+from herdkeeper.plugin.sql_table import as_json, text_table
+from herdkeeper.plugin.statements import has_rows
 from herdkeeper.sql.connection import Address, Connection
 from herdkeeper.sql.errors import SqlError
-from herdkeeper.sql.frames import Value
 from herdkeeper.sql.leader import Patience
 from herdkeeper_e2e.session import Session, SettingError, open_session
 
@@ -22,43 +21,14 @@ PATIENCE = Patience(deadline_seconds=60.0, call_seconds=120.0)
 """The second covers a full scan of a large table."""
 
 
-def shown(value: Value) -> str:
-    """A value as text for people."""
-    match value:
-        case None:
-            return "NULL"
-        case datetime():
-            return value.isoformat(timespec="seconds")
-        case bytes():
-            return value.hex()
-        case bool() | int() | float() | str() | list():
-            return str(value)
-        case _:
-            assert_never(value)
-
-
-def text_table(rows: list[dict[str, Value]]) -> str:
-    """Rows as aligned columns under their names; a sentence when there are none."""
-    if not rows:
-        return "(no rows)"
-    cells = [list(rows[0]), *([shown(value) for value in row.values()] for row in rows)]
-    widths = [max(len(line[index]) for line in cells) for index in range(len(cells[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
-    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
-
-
 def run_statement(connection: Connection, sql: str, output: str) -> str:
     """Runs one statement; the result as text of the form `output` (`table` or `json`)."""
-    if sql.lstrip().split(None, 1)[0].upper() != "SELECT":
+    if not has_rows(sql):
         return f"{connection.execute(sql)} changed"
     rows = connection.query(sql)
     if output == "json":
-        return "\n".join(json.dumps({name: _as_json(value) for name, value in row.items()}) for row in rows)
+        return "\n".join(json.dumps({name: as_json(value) for name, value in row.items()}) for row in rows)
     return text_table(rows)
-
-
-def _as_json(value: Value) -> int | float | str | None:
-    return value if value is None or isinstance(value, (int, float, str)) else shown(value)
 
 
 def _connection(session: Session, arguments: argparse.Namespace) -> Connection:

@@ -1,4 +1,4 @@
-"""Unit tests that a change can reach: `python -m herdkeeper_e2e.reached_tests` prints their files.
+"""Unit tests that a change can reach: `python -m herdkeeper_e2e.reached_tests` prints their files, nearest first.
 
 A change is what differs from the merge base with main, committed or not. A test is reached when its file, its conftest, or a module that
 one of them imports, however indirectly, has changed; by another file, when it names the file or a folder of its path.
@@ -49,22 +49,24 @@ def _conftests(file: str, sources: Collection[str]) -> Iterator[str]:
 
 
 def reached(graph: Mapping[str, Iterable[str]], changed: Collection[str], texts: Mapping[str, str]) -> list[str]:
-    """Test files that these changes reach. `texts`: of each test file, what it says."""
+    """Test files that these changes reach, those first that are fewest imports away. `texts`: of each test file, what it says."""
     if any(each in ALL_TESTS for each in changed):
         return sorted(texts)
     others = [PurePosixPath(each) for each in changed if each not in graph]
-    return sorted(
-        test for test, text in texts.items() if _closure(graph, test) & set(changed) or any(_names(text, path) for path in others)
-    )
+    found = {test: 1 if any(_names(text, path) for path in others) else _imports_away(graph, test, changed) for test, text in texts.items()}
+    return sorted((test for test, away in found.items() if away is not None), key=lambda test: (found[test], test))
 
 
-def _closure(graph: Mapping[str, Iterable[str]], start: str) -> set[str]:
-    seen, waiting = {start}, [start]
-    while waiting:
-        new = set(graph.get(waiting.pop(), ())) - seen
-        seen |= new
-        waiting += new
-    return seen
+def _imports_away(graph: Mapping[str, Iterable[str]], start: str, changed: Collection[str]) -> int | None:
+    """How many imports lead from a file to the nearest that has changed; None where none does."""
+    seen, level, away = {start}, {start}, 0
+    while level:
+        if not level.isdisjoint(changed):
+            return away
+        level = {each for file in level for each in graph.get(file, ())} - seen
+        seen |= level
+        away += 1
+    return None
 
 
 def _names(text: str, path: PurePosixPath) -> bool:

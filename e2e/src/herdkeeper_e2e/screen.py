@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
-from herdkeeper_e2e.conditions import label, not_ready_reason, pod_problem
+from herdkeeper.plugin.screen import Screen
+from herdkeeper.plugin.stack_tree import label, stacks
+from herdkeeper.plugin.tree_text import tree_text
 from herdkeeper_e2e.kubectl import Object
 
 
@@ -46,42 +47,10 @@ def _mark(reason: str | None) -> str:
     return "[green]✔[/]" if reason is None else "[red]✘[/]"
 
 
-def _line(item: Object) -> str:
-    reason = not_ready_reason(item)
-    return f"{_mark(reason)} [bold]{label(item)}[/]  {escape(reason or item['status'].get('message', ''))}"
-
-
-def _tree(shown: Shown) -> Tree:
-    tree = Tree(f"[bold]namespace {shown.namespace}[/]")
-    for kind, component in (("ZooKeeperCluster", "zookeeper"), ("BookKeeperCluster", "bookie"), ("HerdDBCluster", "herddb")):
-        item = shown.resource(kind)
-        branch = tree.add(_line(item))
-        components = (component, "autorecovery") if kind == "BookKeeperCluster" else (component,)
-        for pod in shown.pods:
-            if pod["metadata"].get("labels", {}).get("app.kubernetes.io/name") in components:
-                branch.add(_pod(pod, _role(shown, pod["metadata"]["name"])))
-    tablespace = shown.resource("Tablespace")
-    branch = tree.add(_line(tablespace))
-    for replica in tablespace["status"].get("replicas", []):
-        branch.add(f"{replica['role']} on {replica['node']}")
-    return tree
-
-
-def _pod(pod: Object, role: str) -> str:
-    problem = pod_problem(pod)
-    return f"{_mark(problem)} {pod['metadata']['name']}  [dim]{pod['spec'].get('nodeName', '')}[/]{'  ' + role if role else ''}" + (
-        f"  {escape(problem)}" if problem else ""
-    )
-
-
-def _role(shown: Shown, pod: str) -> str:
-    """What the statuses say of a pod: leader of ZooKeeper, or state of a bookie."""
-    if shown.resource("ZooKeeperCluster")["status"].get("leader") == pod:
-        return "leader"
-    for bookie in shown.resource("BookKeeperCluster")["status"].get("bookies", []):
-        if pod == f"{shown.resource('BookKeeperCluster')['metadata']['name']}-bookie-{bookie['number']}-0":
-            return str(bookie["state"]).lower()
-    return ""
+def _tree(shown: Shown) -> Text:
+    """As `kubectl herdkeeper status` shows it."""
+    text = tree_text(f"namespace {shown.namespace}", stacks(shown.resources, shown.pods), Screen(io.StringIO(), colours=True))
+    return Text.from_ansi(text)
 
 
 def _connect(shown: Shown) -> Panel:
@@ -136,6 +105,7 @@ def _next_steps(shown: Shown) -> Panel:
     lines = [
         'eval "$(e2e/kind/cluster.sh env)"    puts kubectl, helm and this cluster into your shell',
         f"kubectl -n {shown.namespace} get herdkeeper",
+        f"e2e/bootstrap/run.sh python -m herdkeeper.plugin.main status -n {shown.namespace}    this tree, as kubectl herdkeeper shows it",
         f'kubectl -n {shown.namespace} exec -i tools -- python3 -m herdkeeper_e2e.query "{query}"',
         f"kubectl -n {shown.namespace} get checkpoint,replicationaudit -o yaml",
         "make demo-clean    removes the cluster and all of it",

@@ -70,8 +70,8 @@ class Servers:
     node_http: str = ""
     """URL of the SQL node's HTTP port, once it was started."""
 
-    def start_zookeeper(self) -> str:
-        """One member; returns where it listens."""
+    def start_zookeeper(self, more: Mapping[str, object] | None = None) -> str:
+        """One member; returns where it listens. `more` are further settings."""
         port = free_port()
         data = self._folder("zookeeper")
         plain = {"clientPort": port, "clientPortAddress": LOOPBACK}
@@ -81,8 +81,10 @@ class Servers:
             "maxClientCnxns": 0,
             "admin.enableServer": "false",
             **(plain if self.secrets is None else self.secrets.zookeeper_lines(port)),
+            **(more or {}),
         }
         (data / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+        (data / "myid").write_text("1\n")
         quiet = _SCRIPTS.parents[1] / "images/zookeeper/conf/logback.xml"
         options = ["-Xmx512m", "-Dzookeeper.forceSync=no", f"-Dlogback.configurationFile={quiet}"]
         self._start("zookeeper", options, "zookeeper", ("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(data / "zoo.cfg")))

@@ -31,6 +31,11 @@ def youngest_process(pods: Sequence[Object], now: datetime) -> float:
     return min((now - datetime.fromisoformat(state["startedAt"])).total_seconds() if state else 0 for state in states)
 
 
+def _resume(processes: str) -> str:
+    """Shell; `processes` is shell that prints them."""
+    return f"for process in $({processes}); do kill -CONT $process; done"
+
+
 @dataclass(frozen=True)
 class SqlStack:
     """Where it runs."""
@@ -98,21 +103,35 @@ class SqlStack:
         return True if found is not None and found["metadata"]["uid"] != uid else Pending(f"{pod} is not replaced yet")
 
     def switch_over(self, target: str) -> None:
-        """As a person asks for it."""
-        self.kubectl.run("annotate", "tablespace", TABLESPACE, f"herdkeeper.io/switchover={target}", "--overwrite")
+        """Another node leads, as a person asks for it."""
+        self.ask_to_lead(target)
         wait_for(target, lambda: self.leader() == target or Pending(f"{self.leader()} leads"), Limit(120, 0.5))
 
-    def signal(self, name: str, node: str) -> None:
-        """Send the JVM of a SQL node a signal. CommandError when there is none."""
-        self.on_machine(self.node_of(node), f"kill -{name} $({self._process_of(node)})")
+    def ask_to_lead(self, target: str) -> None:
+        """Asks for a switchover, as a person does, and does not wait for it."""
+        self.kubectl.run("annotate", "tablespace", TABLESPACE, f"herdkeeper.io/switchover={target}", "--overwrite")
 
-    def resume(self, node: str) -> None:
-        """The JVM of a SQL node goes on, if it was stopped and is still there."""
-        self.on_machine(self.node_of(node), f"for process in $({self._process_of(node)}); do kill -CONT $process; done")
+    def signal(self, name: str, pod: str) -> None:
+        """Send the JVM of a pod a signal. CommandError when there is none."""
+        self.on_machine(self.node_of(pod), f"kill -{name} $({self._process_of(pod)})")
 
-    def _process_of(self, node: str) -> str:
-        """What prints the JVM's process on its machine, where a node of another namespace may have the same name."""
-        return processes_of(self.get("pod", node), f"io[.]herdkeeper[.]node[.]Main.*--node-id {node} ")
+    def resume(self, pod: str) -> None:
+        """The JVM of a pod goes on, if it was stopped and is still there."""
+        self.on_machine(self.node_of(pod), _resume(self._process_of(pod)))
+
+    @contextmanager
+    def stopped(self, pod: str) -> Iterator[None]:
+        """The JVM of a pod stands still for as long as the block lasts, or until it is killed. CommandError when there is none."""
+        machine, process = self.node_of(pod), self._process_of(pod)
+        try:
+            self.on_machine(machine, f"kill -STOP $({process})")
+            yield
+        finally:
+            self.on_machine(machine, _resume(process))
+
+    def _process_of(self, pod: str) -> str:
+        """What prints the JVM's process on its machine, where a pod of another namespace may have the same name."""
+        return processes_of(self.get("pod", pod), "[j]ava ")
 
     def delete(self, pod: str, *arguments: str) -> None:
         """Delete a pod and wait for its successor."""

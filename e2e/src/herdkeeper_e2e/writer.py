@@ -69,7 +69,7 @@ class Writer:
     def run(self, orders: queue.Queue[str]) -> None:
         """Writes rows 0, 1, 2, … until an order says `stop`."""
         row = 0
-        while obey(orders, self._recorder):
+        while follow_order(orders, self._recorder):
             if self._write(row):
                 row += 1
                 time.sleep(self._pause_seconds)  # after what was answered only: what failed is tried again at once
@@ -97,7 +97,7 @@ class Writer:
             self._connection = None
 
 
-def obey(orders: queue.Queue[str], recorder: Recorder) -> bool:
+def follow_order(orders: queue.Queue[str], recorder: Recorder) -> bool:
     """Records marks; False after `stop`."""
     while not orders.empty():
         order = orders.get()

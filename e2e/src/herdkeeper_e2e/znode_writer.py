@@ -17,7 +17,7 @@ from kazoo.exceptions import ConnectionLoss, KazooException, OperationTimeoutErr
 
 from herdkeeper_e2e.history import EventKind
 from herdkeeper_e2e.session import zookeeper_client
-from herdkeeper_e2e.writer import Recorder, obey, read_orders
+from herdkeeper_e2e.writer import Recorder, follow_order, read_orders
 
 ROOT = "/written"
 ZNODES_OF_A_FOLDER = 1000
@@ -33,7 +33,7 @@ def znode_of(row: int) -> str:
 def write(zookeeper: KazooClient, recorder: Recorder, orders: queue.Queue[str]) -> None:
     """Creates the znodes 0, 1, 2, … until an order says `stop`. One whose answer is lost is never tried again."""
     row = 0
-    while obey(orders, recorder):
+    while follow_order(orders, recorder):
         try:
             zookeeper.create(znode_of(row), CONTENT, makepath=True)
         except (ConnectionLoss, SessionExpiredError, OperationTimeoutError):

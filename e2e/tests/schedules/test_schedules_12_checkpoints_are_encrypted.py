@@ -102,7 +102,7 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
     name, made, claim = checkpoint["metadata"]["name"], restored["metadata"]["name"], volume["metadata"]["name"]
     kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [volume, checkpoint, *plain_beside(checkpoint, volume)]}))
     waiting = wait_for("a checkpoint without keys", lambda: said(stack, "checkpoint", name, "WaitingForSecret"), LIMIT, say)
-    assert f"spec.destination.encryption.keysSecretRef.name is {SECRET}: there is no such Secret; create it with the key {KEY}" in waiting
+    assert f"spec.destination.encryption.keysSecretRef.name is {SECRET}: the Secret does not exist; create it with the key {KEY}" in waiting
     make_secret(stack, SECRET)
     status = wait_until_succeeded(kubectl, "checkpoint", name, say)["status"]
     say(f"{status['message']}; {status['verified']}")

@@ -20,7 +20,7 @@ from herdkeeper_e2e.pod_process import kill
 from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
-from herdkeeper_jobs.checkpoint.manifest import Position, manifest_path
+from herdkeeper_jobs.manifests.manifest import Position, manifest_path
 from herdkeeper_jobs.wal.lsn import Lsn
 
 DRIVER = "herdkeeper_jobs[.]checkpoint[.]cli"

@@ -1,28 +1,36 @@
-"""For twenty minutes clients write and read SQL, over the project's wire client and over JDBC, while faults are drawn at random: what the
-tables hold at the end does not contradict what the clients were told."""
+"""For twenty minutes clients write and read SQL, over the project's wire client and over JDBC, and one says what HerdDB refuses, while
+faults of SQL nodes, bookies and ZooKeeper members are drawn at random, several at once: what the tables hold at the end does not contradict
+what the clients were told, and leader, followers and log have the same rows."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import time
 from pathlib import Path
 
+import yaml
 from conftest import Stack, say
+from full_check_steps import every_follower_is_judged, full_check, next_check
+from sql_steps import answer_to, settled_on
 
 from herdkeeper_e2e.checker import workload_plan
 from herdkeeper_e2e.checker.contents import Contents, parse_contents
 from herdkeeper_e2e.checker.history import parse_history
 from herdkeeper_e2e.checker.jdbc_pod import JdbcPod
 from herdkeeper_e2e.checker.nemesis import Nemesis
-from herdkeeper_e2e.checker.nemesis_plan import Action, steps
+from herdkeeper_e2e.checker.nemesis_plan import ACTIONS, action_of, bursts
 from herdkeeper_e2e.checker.operation import Operation
 from herdkeeper_e2e.checker.recorder import Recorder
 from herdkeeper_e2e.checker.verdict import judge
+from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.sql_stack import TABLESPACE, SqlStack
 from herdkeeper_e2e.steered_process import SteeredProcess
 
-HISTORY = "/tmp/history.jsonl"
+HISTORY, PROMISES, SAID = "/tmp/history.jsonl", "/tmp/promises.json", "/tmp/said.txt"
+CHECKPOINT = "after-the-faults"
 
 
 def python_clients(stack: Stack) -> SteeredProcess:
@@ -34,14 +42,45 @@ def python_clients(stack: Stack) -> SteeredProcess:
     return SteeredProcess(stack.kubectl, stack.tools.name, program)
 
 
-def contents_of_each_copy(stack: Stack, sql: SqlStack) -> list[Contents]:
-    """As the present leader tells them, then as each other copy does once it leads."""
-    found = []
+def refused_client(stack: Stack, seed: int) -> SteeredProcess:
+    program = stack.tools.program("checker.refusals", "tell", "--promises", PROMISES, "--said", SAID, "--seed", str(seed))
+    return SteeredProcess(stack.kubectl, stack.tools.name, program)
+
+
+def contents_of_each_copy(stack: Stack, sql: SqlStack) -> tuple[list[Contents], list[str]]:
+    """As the present leader tells them, then as each other copy does once it leads, with what contradicts the promises to the refused
+    client there. Each leader's rows are compared with its followers', and one follower's with the log."""
+    found, contradictions = [], []
     for node in sorted(sql.replicas(), key=lambda replica: replica != sql.leader()):
         if node != sql.leader():
             sql.switch_over(node)
         found.append(parse_contents(stack.tools.run("checker.contents_reader").splitlines()))
-    return found
+        judged = stack.tools.run("checker.refusals", "judge", "--promises", PROMISES)
+        contradictions += [str(json.loads(line)) for line in judged.splitlines()]
+        leader_and_followers_are_alike(stack)
+    log_and_follower_are_alike(stack)
+    return found, contradictions
+
+
+def leader_and_followers_are_alike(stack: Stack) -> None:
+    """By a full check of all tables."""
+    settled_on(stack, sorted(stack.sql.replicas()))
+    before = full_check(stack)
+    answer = answer_to(stack, "full-check", "now")
+    assert answer.startswith("done: "), answer
+    every_follower_is_judged(stack, next_check(stack, before), "checker_set")
+
+
+def log_and_follower_are_alike(stack: Stack) -> None:
+    """By a Checkpoint of the whole log, whose job compares each table's digest with a follower's."""
+    claim, checkpoint = yaml.safe_load_all((REPOSITORY / "examples/checkpoint.yaml").read_text())
+    checkpoint["metadata"]["name"] = CHECKPOINT
+    checkpoint["spec"] |= {"mode": "Full", "verify": "Follower"}
+    stack.kubectl.apply(json.dumps(claim))
+    stack.kubectl.apply(json.dumps(checkpoint))
+    status = wait_until_succeeded(stack.kubectl, "checkpoint", CHECKPOINT, say)["status"]
+    say(f"{status['message']}; {status['verified']}")
+    assert status["verified"].startswith("compared with follower"), status
 
 
 def keep_histories(stack: Stack, pods: list[str], folder: Path) -> None:
@@ -53,22 +92,27 @@ def histories(folder: Path) -> list[Operation]:
     return parse_history(line for file in sorted(folder.glob("history-of-*.jsonl")) for line in file.read_text().splitlines())
 
 
+def claims(stack: Stack) -> dict[str, str]:
+    """Which volumes there are."""
+    return {str(item["metadata"]["name"]): str(item["metadata"]["uid"]) for item in stack.kubectl.list("persistentvolumeclaims")}
+
+
 def test_no_acknowledged_write_is_lost_no_transaction_torn_no_read_goes_back(stack: Stack, tmp_path: Path) -> None:
     seed = int(os.environ.get("SEED") or secrets.randbelow(1_000_000))
     minutes = float(os.environ.get("MINUTES") or 20)
-    actions = [Action(name.strip()) for name in os.environ.get("ACTIONS", "").split(",") if name.strip()] or tuple(Action)
+    actions = [action_of(name.strip()) for name in os.environ.get("ACTIONS", "").split(",") if name.strip()] or ACTIONS
     say(f"seed {seed}, {minutes:g} minutes, histories in {tmp_path}")
-    sql = stack.sql
+    sql, volumes = stack.sql, claims(stack)
     jdbc = JdbcPod(stack.kubectl, "jdbc", str(sql.get("tablespace", TABLESPACE)["status"]["connectionSecret"]))
     jdbc.start()
-    clients = [python_clients(stack), jdbc.work(workload_plan.JDBC, HISTORY)]
+    clients = [python_clients(stack), jdbc.work(workload_plan.JDBC, HISTORY), refused_client(stack, seed)]
 
     with (tmp_path / "history-of-nemesis.jsonl").open("w") as file:
         nemesis = Nemesis(sql, clients, Recorder(file))
         try:
             nemesis.begin()
             end = time.monotonic() + minutes * 60
-            drawn = steps(seed, actions)
+            drawn = bursts(seed, actions)
             while time.monotonic() < end:
                 nemesis.perform(next(drawn))
         finally:
@@ -76,13 +120,21 @@ def test_no_acknowledged_write_is_lost_no_transaction_torn_no_read_goes_back(sta
             for each in clients:
                 each.stop()
             keep_histories(stack, [stack.tools.name, jdbc.name], tmp_path)
+            (tmp_path / "said-by-refusals.txt").write_text(stack.kubectl.exec(stack.tools.name, "cat", SAID))
 
-    contents = contents_of_each_copy(stack, sql)
+    promised = json.loads(stack.kubectl.exec(stack.tools.name, "cat", PROMISES))
+    say(f"refusals: {promised['told']}; {len(promised['kept'])} rows must be there, {len(promised['broken'])} must not")
+    contents, contradictions = contents_of_each_copy(stack, sql)
     (tmp_path / "contents.jsonl").write_text("\n".join(line for each in contents for line in each.to_lines()))
     verdict = judge(histories(tmp_path), contents)
-    say(f"\n{verdict.text()}\nseed {seed}: {'broken' if verdict.violations else 'passed'}")
+    contradictions += promised["violations"]
+    broken = verdict.violations or contradictions
+    say("\n".join(["", verdict.text(), *contradictions, f"seed {seed}: {'broken' if broken else 'passed'}"]))
     assert verdict.violations == ()
+    assert contradictions == []
     for client in ("python", "jdbc"):
         assert verdict.acknowledged("add", client) > 0
         assert verdict.acknowledged("read", client) > 0
+    assert promised["told"]["refused"] > 0
+    assert volumes.items() <= claims(stack).items(), "no volume was lost, and one was given up"
     stack.wait_until_ready()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Stack, say
+from full_check_steps import CHECKED, every_follower_is_judged, full_check, next_check
 from sql_steps import CHANGE, ROWS, answer_to, connection_of, each_copy_has_every_row, every_row_is_there, processes, settled_on
 
 from herdkeeper_e2e.certificates import Authority, Issued
@@ -31,7 +32,6 @@ AFTER = Share(first_client=200, adders=1, register=1, readers=0)
 """HerdDB's driver, connected before the nodes speak TLS, and anew once all do (docs/how-to.md)."""
 RENEWED = Limit(300, 5)
 """The kubelet brings a changed Secret within about a minute and a half, the node looks each ten seconds."""
-CHECKED = Limit(240, 1)
 
 
 def rolled(stack: Stack, change: Callable[[], None]) -> None:
@@ -124,7 +124,7 @@ def test_a_running_database_gets_tls_in_two_steps_and_a_renewed_certificate_with
     writer.acknowledges(ROWS)
     drivers.acknowledges(ROWS)
 
-    with pytest.raises(KubectlError, match="must be Accepted when TLS comes"):
+    with pytest.raises(KubectlError, match="must be Accepted when TLS is added"):
         stack.kubectl.want("herddbcluster", "db", tls={"secretName": SECRET, "plaintext": "Refused"})
     assert encrypted(stack) is None
     writer.order("mark TLS comes, plaintext stays")
@@ -165,37 +165,6 @@ def test_a_running_database_gets_tls_in_two_steps_and_a_renewed_certificate_with
     found = [contents(stack)]
     each_copy_has_every_row(stack, writer)
     drivers_lost_nothing(stack, jdbc, histories, [*found, contents(stack)])
-
-
-def full_check(stack: Stack) -> Object:
-    return dict(stack.sql.get("tablespace", TABLESPACE)["status"].get("fullCheck") or {})
-
-
-def next_check(stack: Stack, before: Object) -> Object:
-    """The full check that follows another one, once it is over and every follower has answered; prints what it found and cost."""
-
-    def over() -> Object | Pending:
-        found = full_check(stack)
-        if found.get("startedAt") in (None, before.get("startedAt")):
-            return Pending(f"no other check has begun; {found.get('schedule', {}).get('waitsFor', 'it waits for nothing')}")
-        assert "error" not in found, found
-        silent = [each["node"] for each in found.get("replicas", []) if each["verdict"] == "NotAnswered"]
-        return Pending(f"{', '.join(silent) or 'the leader'} is not done") if silent or "completedAt" not in found else found
-
-    found = wait_for("a full check", over, CHECKED, say)
-    verdicts = ", ".join(f"{each['node']} {each['verdict']} {each.get('differentTables', '')}".strip() for each in found["replicas"])
-    stopped = f"writes stopped for {found['writesStoppedSeconds']} s in all, {found['longestWritesStoppedSeconds']} s in one piece"
-    say(f"{found['startedAt']} to {found['completedAt']}: {len(found['tables'])} tables, {stopped}; {verdicts}")
-    return found
-
-
-def every_follower_is_judged(stack: Stack, found: Object, written: str) -> None:
-    """None differs, and every table was checked, also the one that is written to meanwhile."""
-    leader = str(found["leader"])
-    assert [each["node"] for each in found["replicas"]] == sorted(set(processes(stack)) - {leader})
-    assert {each["verdict"] for each in found["replicas"]} == {"Passed"}, found
-    assert written in [table["name"] for table in found["tables"]]
-    assert "notChecked" not in found
 
 
 def test_a_full_check_tells_of_every_follower_on_request_and_comes_by_itself_on_schedule(stack: Stack) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from conftest import Stack
+from stops import CountedStops
 
 from herdkeeper_e2e.ledger_clients import Place, StripedClient, Striping
 from herdkeeper_e2e.writer_process import WriterProcess
@@ -18,6 +19,7 @@ class Load:
         self.writer = WriterProcess(stack.tools, name)
         place = Place(stack.kubectl, bookies, stack.tools.machine)
         self.striped = StripedClient(place, name.replace("_", "-"), STRIPING)
+        self.stops = CountedStops(stack, self.writer, self.striped)
 
     def acknowledges(self, more: int) -> None:
         """Waits until each has got that many further answers."""

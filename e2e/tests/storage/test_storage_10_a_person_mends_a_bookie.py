@@ -80,8 +80,8 @@ def test_a_bookie_that_is_away_has_its_closed_ledgers_copied_when_a_person_asks_
     settled_on(stack, [each["number"] for each in bookies(stack)["status"]["bookies"]])
     stack.wait_until_ready()
     load.acknowledges(ROWS)
-    both_lost_nothing(load)
-    made_whole(stack, "after-a-recovery-by-hand")
+    stops = both_lost_nothing(load)
+    made_whole(stack, "after-a-recovery-by-hand", stops)
 
 
 def test_a_cookie_that_is_gone_from_zookeeper_is_put_back_and_the_bookie_serves_its_data(stack: Stack) -> None:
@@ -109,5 +109,5 @@ def test_a_cookie_that_is_gone_from_zookeeper_is_put_back_and_the_bookie_serves_
     stack.wait_until_ready()
     assert stack.kubectl.exec(stack.tools.name, "python3", "-c", READ, found["zooKeeperAddress"], path) == cookie
     load.acknowledges(ROWS)
-    both_lost_nothing(load)
-    made_whole(stack, "after-a-cookie")
+    stops = both_lost_nothing(load)
+    made_whole(stack, "after-a-cookie", stops)

@@ -165,7 +165,7 @@ def test_a_configuration_is_rolled_under_load_and_the_operator_dies_after_each_s
     settled_on(stack, numbers)
     say(f"rolled in {time.monotonic() - began:.0f} s")
     load.acknowledges(ROWS)
-    both_lost_nothing(load)
+    stops = both_lost_nothing(load)
     assert stack.sql.leader() == leader, "clients of the bookies lost more than one at a time"
     stack.wait_until_ready()
-    made_whole(stack, "after-the-roll")
+    made_whole(stack, "after-the-roll", stops)

@@ -29,6 +29,6 @@ def test_two_bookies_lose_their_disks_in_turn_and_are_replaced_under_load(stack:
         load.acknowledges(ROWS)
         assert not [path for path in stack.tools.run("znodes").splitlines() if replaced in path]
 
-    both_lost_nothing(load)
+    stops = both_lost_nothing(load)
     stack.wait_until_ready()
-    made_whole(stack, "after-the-loss")
+    made_whole(stack, "after-the-loss", stops)

@@ -42,9 +42,9 @@ def test_zookeeper_grows_to_five_and_shrinks_to_three_under_load(stack: Stack) -
     assert ensemble.seen()["status"]["address"] == address  # no client was restarted for it
     load.acknowledges(ROWS)
 
-    both_lost_nothing(load)
+    stops = both_lost_nothing(load)
     stack.wait_until_ready()
-    made_whole(stack, "after-five-members")
+    made_whole(stack, "after-five-members", stops)
 
 
 def test_members_are_restarted_one_by_one_and_the_leader_last(stack: Stack) -> None:
@@ -65,6 +65,6 @@ def test_members_are_restarted_one_by_one_and_the_leader_last(stack: Stack) -> N
     assert order[-1] == leader
     ensemble.settled_on(3)
     load.acknowledges(ROWS)
-    both_lost_nothing(load)
+    stops = both_lost_nothing(load)
     stack.wait_until_ready()
-    made_whole(stack, "after-the-members")
+    made_whole(stack, "after-the-members", stops)

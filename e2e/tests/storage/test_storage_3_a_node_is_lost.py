@@ -13,6 +13,7 @@ from bookie_steps import bookies, settled_on, settled_with_others_for, want
 from conftest import Stack, say
 from load import Load
 from proof import SERVERS, both_lost_nothing, made_whole
+from stops import SILENCE_SECONDS
 
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import Object
@@ -92,8 +93,8 @@ def test_a_machine_that_is_silent_for_a_while_is_told_and_nothing_is_lost(beside
     forgotten(stack)
     stack.wait_until_ready()
     assert {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in stack.kubectl.list("pods", SERVERS)} == before
-    both_lost_nothing(load)
-    made_whole(stack, "after-the-silence")
+    stops = both_lost_nothing(load, SILENCE_SECONDS)
+    made_whole(stack, "after-the-silence", stops)
 
 
 def test_a_machine_that_is_gone_for_good_is_done_without_once_a_person_gives_its_disks_up(beside_the_operator: Stack) -> None:
@@ -124,5 +125,5 @@ def test_a_machine_that_is_gone_for_good_is_done_without_once_a_person_gives_its
             assert servers_on(stack, machine) == []
         finally:
             stack.kubectl.run("taint", "nodes", machine, f"{OUT_OF_SERVICE}-")
-    both_lost_nothing(load)
-    made_whole(stack, "after-the-machine")
+    stops = both_lost_nothing(load, SILENCE_SECONDS)
+    made_whole(stack, "after-the-machine", stops)

@@ -8,6 +8,7 @@ import time
 from bookie_steps import bookies, lose_the_disks_of_one, settled_with_others_for, want
 from conftest import Stack, say
 from proof import kept_all, lost_nothing, made_whole
+from stops import CountedStops
 
 from herdkeeper_e2e.ledger_clients import DistributedLogClient, Place, StripedClient, Striping
 from herdkeeper_e2e.writer_process import WriterProcess
@@ -25,6 +26,7 @@ def test_striped_ledgers_and_a_stream_of_distributed_log_outlive_a_bookie(stack:
     writer = WriterProcess(stack.tools, "beside_other_clients")
     place = Place(stack.kubectl)
     clients = (StripedClient(place, "striped-and-a-loss", STRIPING), DistributedLogClient(place, "stream-and-a-loss"))
+    stops = CountedStops(stack, writer, *clients)
     for client in clients:
         client.acknowledges(ENTRIES)
 
@@ -43,4 +45,4 @@ def test_striped_ledgers_and_a_stream_of_distributed_log_outlive_a_bookie(stack:
         assert [gap.fault for gap in report.gaps] == ["a bookie lost"]
     lost_nothing(writer)
     stack.wait_until_ready()
-    made_whole(stack, "after-the-clients")
+    made_whole(stack, "after-the-clients", stops.end())

@@ -75,5 +75,5 @@ def test_one_member_becomes_three_and_five_and_three_under_load(beginning: Stack
     say(f"{found['verdict']['acknowledged']} znodes acknowledged, {found['verdict']['unknown']} answers lost")
     say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
     assert len(found["gaps"]) == 3
-    both_lost_nothing(load)
-    made_whole(stack, "after-the-members")
+    stops = both_lost_nothing(load)
+    made_whole(stack, "after-the-members", stops)

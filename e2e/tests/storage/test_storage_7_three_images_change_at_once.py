@@ -53,5 +53,5 @@ def test_three_image_changes_at_once_never_take_two_servers_away_together(stack:
     assert [absence.pod for absence in found if "-zookeeper-" in absence.pod][-1] == zookeeper_leader
     # the leader of the users' rows, though the other node leads the default tablespace
     assert [absence.pod for absence in found if "-herddb-" in absence.pod][-1] == sql_leader
-    both_lost_nothing(load)
-    made_whole(stack, "after-three-images")
+    stops = both_lost_nothing(load)
+    made_whole(stack, "after-three-images", stops)

@@ -73,5 +73,5 @@ def test_earlier_versions_are_upgraded_one_server_at_a_time_and_nothing_is_lost(
     # BookKeeper 4.17's ledgers are replayed by a SQL node that starts anew, and every copy is read
     earlier.sql.delete(earlier.sql.other())
     earlier.wait_until_ready()
-    both_lost_nothing(load)
-    made_whole(earlier, "after-the-upgrade")
+    stops = both_lost_nothing(load)
+    made_whole(earlier, "after-the-upgrade", stops)

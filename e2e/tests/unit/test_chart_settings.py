@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from herdkeeper_e2e.release.chart_files import ALERTS, CHART
-from herdkeeper_e2e.release.chart_settings import BEGIN, END, Setting, UndescribedSettingError, alert_groups, settings, with_table
+from herdkeeper_e2e.release.chart_files import CHART, MONITORING
+from herdkeeper_e2e.release.chart_settings import BEGIN, END, Setting, UndescribedSettingError, settings, spec_of, with_table
 
 VALUES = """\
 # Where images come from.
@@ -50,6 +50,7 @@ def test_the_charts_own_settings_are_all_described():
     assert "images.registry" in {setting.path for setting in settings((CHART / "values.yaml").read_text())}
 
 
-def test_the_charts_alerts_are_those_of_the_example():
-    (rule,) = [part for part in yaml.safe_load_all(ALERTS.read_text()) if part["kind"] == "PrometheusRule"]
-    assert yaml.safe_load(alert_groups(ALERTS.read_text())) == rule["spec"]
+@pytest.mark.parametrize("kind", ["PrometheusRule", "PodMonitor"])
+def test_the_charts_alerts_and_its_podmonitor_are_those_of_the_example(kind: str):
+    (found,) = [part for part in yaml.safe_load_all(MONITORING.read_text()) if part["kind"] == kind]
+    assert yaml.safe_load(spec_of(kind, MONITORING.read_text())) == found["spec"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from collections.abc import Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -24,6 +25,7 @@ class PlayedSession:
     """Its connections answer each statement, COMMIT included, with the next of `answers`; after the last one the client is told to stop."""
 
     address = SimpleNamespace(host="db-herddb-1.db-herddb-nodes.e2e.svc")
+    position: Mapping[str, int] = {"ledger": 12, "offset": 3}
 
     def __init__(self, *answers: Exception | int) -> None:
         self.stop = threading.Event()
@@ -50,7 +52,9 @@ class PlayedSession:
         return answer
 
     def query(self, sql: str):
-        return [{"register": 0, "value": self.execute(sql)}]
+        if "checker_register" not in sql:
+            return [self.position]
+        return [{"register": 0, "value": self.execute(sql), **self.position}]
 
     @contextmanager
     def transaction(self):
@@ -107,8 +111,22 @@ def test_an_update_that_changes_no_row_tells_too_little():
     assert [each.outcome for each in recorded(Writing(0), PlayedSession(1, 0))] == [OK, UNKNOWN]
 
 
-def test_a_read_keeps_what_it_found():
-    assert [each.content for each in recorded(Reading(), PlayedSession(7))] == [Read({0: 7})]
+def test_some_writes_of_a_register_are_transactions_some_of_which_the_client_rolls_back():
+    answers = [answer for number in range(ROLLED_BACK_EVERY) for answer in ([1, 1] if number % 4 == 3 else [1])][:-1]
+    session = PlayedSession(*answers)
+    assert [each.outcome for each in recorded(Writing(0), session)] == [OK] * (ROLLED_BACK_EVERY - 1) + [FAIL]
+    assert session.statements.count("COMMIT") == 3
+
+
+def test_a_read_and_a_write_keep_what_they_found_and_in_which_ledger_the_leader_wrote():
+    assert [(each.content, each.ledger) for each in recorded(Reading(), PlayedSession(7))] == [(Read({0: 7}), 12)]
+    assert [each.ledger for each in recorded(Writing(0), PlayedSession(1))] == [12]
+
+
+def test_a_ledger_without_an_entry_says_nothing_of_who_leads():
+    session = PlayedSession(7)
+    session.position = {"ledger": 13, "offset": -1}
+    assert [each.ledger for each in recorded(Reading(), session)] == [None]
 
 
 def test_without_a_leader_nothing_is_tried():

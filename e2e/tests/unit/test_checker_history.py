@@ -29,7 +29,7 @@ def test_every_kind_of_operation_survives_its_file(begun: Content, ended: Conten
     file = io.StringIO()
     recorder = Recorder(file, itertools.count(1.5).__next__)
     operation = recorder.begin("p", 4, begun)
-    known = Operation("p", 4, ended, operation.begun, None, Outcome.OK, "db-herddb-0", "why")
+    known = Operation("p", 4, ended, operation.begun, None, Outcome.OK, "db-herddb-0", "why", 7)
     assert parse_history(file.getvalue().splitlines()) == [operation]
     recorded = recorder.end(known)
     assert (recorded.begun, recorded.ended) == (1.5, 2.5)

@@ -16,6 +16,7 @@ from herdkeeper_e2e.checker.violation import ViolationKind
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 LOST, TORN, UNDEAD = ViolationKind.LOST, ViolationKind.TORN, ViolationKind.UNDEAD
 STRANGER, DUPLICATE, BACK = ViolationKind.STRANGER, ViolationKind.DUPLICATE, ViolationKind.BACK_IN_TIME
+BETWEEN = ViolationKind.BACK_BETWEEN_LEADERS
 Found = list[tuple[ViolationKind, tuple[str, ...]]]
 
 
@@ -23,13 +24,17 @@ def add(number: int, outcome: Outcome, *rows: int) -> Operation:
     return Operation("w", number, Add(rows), number, number + 0.5, outcome, "n0")
 
 
-def write(begun: float, value: int, outcome: Outcome, *, ended: float | None = None, leader: str = "n0") -> Operation:
-    return Operation("r", value, Write(0, value), begun, begun + 0.5 if ended is None else ended, outcome, leader)
+def write(
+    begun: float, value: int, outcome: Outcome, *, ended: float | None = None, leader: str = "n0", ledger: int | None = None
+) -> Operation:
+    until = begun + 0.5 if ended is None else ended
+    return Operation("r", value, Write(0, value), begun, until, outcome, leader, ledger=ledger)
 
 
-def read(begun: float, value: int | None, *, ended: float | None = None, leader: str = "n0") -> Operation:
+def read(begun: float, value: int | None, *, ended: float | None = None, leader: str = "n0", ledger: int | None = None) -> Operation:
     values: Mapping[int, int] = {} if value is None else {0: value}
-    return Operation("q", int(begun * 10), Read(values), begun, begun + 0.5 if ended is None else ended, OK, leader)
+    until = begun + 0.5 if ended is None else ended
+    return Operation("q", int(begun * 10), Read(values), begun, until, OK, leader, ledger=ledger)
 
 
 def found(operations: list[Operation], *contents: Contents) -> Found:
@@ -96,6 +101,35 @@ def test_reads_never_go_back_in_time_on_one_leader(history: list[Operation], exp
 
 
 @pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        ([write(1, 1, OK, ledger=4), read(2, 1, leader="n1", ledger=5)], []),
+        ([write(1, 1, OK, ledger=4), read(2, 0, leader="n1", ledger=5)], [(BETWEEN, ("r/1", "q/20"))]),
+        # by the log, not by the clock: an old leader that does not know yet that it was replaced
+        ([write(1, 1, OK, leader="n1", ledger=5), read(2, 0, ledger=4)], []),
+        # what it shows so late is in the log before the next leader's first ledger
+        ([write(1, 1, UNKNOWN, ledger=4), read(2, 0, leader="n1", ledger=5), read(3, 1, ledger=4)], [(BETWEEN, ("q/30", "q/20"))]),
+        # a ledger that the same node has opened behind the other one's
+        ([read(1, 0, ledger=4), write(2, 1, OK, leader="n1", ledger=5), read(3, 0, ledger=6)], [(BETWEEN, ("r/1", "q/30"))]),
+        # nobody knows in which ledger
+        ([write(1, 1, OK), read(2, 0, leader="n1", ledger=5)], []),
+        ([write(1, 1, OK, ledger=4), read(2, 0, leader="n1")], []),
+        # one that failed, or whose answer was lost, proves nothing
+        ([write(1, 1, UNKNOWN, ledger=4), read(2, 0, leader="n1", ledger=5)], []),
+    ],
+)
+def test_no_leader_shows_less_than_another_one_did_in_an_earlier_ledger(history: list[Operation], expected: Found):
+    last = max(each.content.value for each in history if isinstance(each.content, Write))
+    assert found(history, rows(registers={0: last})) == expected
+
+
+def test_a_value_that_was_read_is_there_at_the_end_though_its_answer_was_lost():
+    history = [write(1, 1, UNKNOWN), read(2, 1)]
+    assert found(history, rows(registers={0: 1})) == []
+    assert found(history, rows(registers={0: 0})) == [(LOST, ("q/20",))]
+
+
+@pytest.mark.parametrize(
     ("at_the_end", "expected"),
     [
         ({0: 2}, []),
@@ -125,8 +159,11 @@ def test_without_contents_nothing_is_judged():
 
 def test_a_verdict_tells_what_was_tried_what_the_nemesis_did_and_what_is_broken():
     nemesis = Operation("nemesis", 1, Fault("leader killed"), 1, 2, OK)
-    text = judge([nemesis, add(1, OK, 10), add(2, UNKNOWN, 20)], [rows()]).text()
-    for expected in ("1 w add", "1 faults: leader killed", "an acknowledged write is lost", "w/1 Add(rows=(10,))", "1 violations"):
+    missed = Operation("nemesis", 2, Fault("bookie paused"), 2, 3, FAIL)
+    told = [nemesis, add(1, OK, 10), add(2, UNKNOWN, 20), missed, add(4, OK, 30), add(5, OK, 40)]
+    text = judge(told, [rows((30, "w/4"), (40, "w/5"))]).text()
+    faults, gap = "2 faults, 1 of them met nobody: leader killed, bookie paused", "longest time without an acknowledged write: 3.0 s"
+    for expected in ("3 w add", faults, gap, "an acknowledged write is lost", "w/1 Add(rows=(10,))", "1 violations"):
         assert expected in text
     assert judge([nemesis, add(1, OK, 10)], [rows((10, "w/1"))]).acknowledged("add", "w") == 1
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from herdkeeper_e2e.checkpoint_watch import look
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.manifests.manifest import (
     Identity,
     Manifest,
     ManifestColumn,

@@ -1,11 +1,10 @@
-"""What objects say about their health, and how a failure is explained."""
+"""What objects say about their health."""
 
 from __future__ import annotations
 
 import pytest
 
 from herdkeeper_e2e.conditions import all_ready, not_ready_reason, pod_problem, unfinished_reason, unsettled_reason, works_on
-from herdkeeper_e2e.diagnosis import condition_lines, event_lines, pod_lines
 from herdkeeper_e2e.waiting import Pending
 
 
@@ -85,13 +84,3 @@ def test_a_job_is_unfinished_until_it_succeeded(status, reason):
 )
 def test_a_pod_s_problem_is_its_nearest_cause(status, problem):
     assert pod_problem(pod(**status)) == problem
-
-
-def test_a_diagnosis_names_what_does_not_hold_and_the_newest_warnings_first_of_all():
-    assert list(condition_lines([resource("Tablespace", "False")])) == ["Tablespace/x: Ready=False Because: so it is"]
-    assert list(pod_lines([pod(phase="Unknown")])) == ["p on n: phase Unknown (0 restarts)"]
-    events = [
-        {"type": kind, "involvedObject": {"kind": "Pod", "name": "p"}, "reason": "R", "message": kind, "lastTimestamp": at, "metadata": {}}
-        for kind, at in (("Normal", "3"), ("Warning", "2"), ("Warning", "1"))
-    ]
-    assert event_lines(events) == ["1 Warning Pod/p R: Warning", "2 Warning Pod/p R: Warning"]

@@ -62,6 +62,19 @@ def test_rows_of_a_transaction_that_was_undone_must_not_be_there() -> None:
     assert _kinds(promises, _there(1)) == [Kind.UNDEAD]
 
 
+def test_rows_of_a_transaction_are_promised_by_an_alter_in_it_and_doubtful_after_one_that_failed() -> None:
+    alter = Sql(1, "ALTER TABLE c ADD COLUMN e int", table="c")
+    for ends, promised in ((Promises.accepted, [Kind.LOST]), (lambda promises, sent: promises.refused(sent, "no such column"), [])):
+        promises = Promises()
+        promises.begin(1)
+        promises.accepted(_insert(1, slot=1))
+        promises.sent(alter)
+        ends(promises, alter)
+        promises.undone(1, "it was rolled back")
+        assert _kinds(promises, _there(1)) == []
+        assert _kinds(promises, _there()) == promised
+
+
 def test_rows_of_a_commit_without_an_answer_may_be_there_or_not() -> None:
     promises = Promises()
     promises.begin(1)
@@ -78,6 +91,41 @@ def test_a_row_may_be_gone_once_a_statement_was_sent_that_may_remove_it() -> Non
     promises.committed(1)
     assert _kinds(promises, _there(2)) == []
     assert _kinds(promises, _there()) == [Kind.LOST]
+
+
+def _delete(slot: int = OUTSIDE) -> Sql:
+    return Sql(slot, "DELETE FROM w", table="w", spoils=("w",))
+
+
+def test_what_is_added_behind_a_delete_without_an_answer_may_be_gone_until_another_node_leads() -> None:
+    promises = Promises(late=True)
+    promises.sent(_delete())
+    promises.unanswered(_delete())
+    promises.accepted(_insert(1))
+    promises.accepted(_insert(2, table="p"))
+    assert set(promises.kept) == {2}
+    promises.moved()
+    promises.accepted(_insert(3))
+    assert set(promises.kept) == {2, 3}
+
+
+def test_so_may_be_what_is_added_behind_a_commit_without_an_answer_whose_transaction_has_deleted() -> None:
+    promises = Promises(late=True)
+    for slot in (1, 2):
+        promises.begin(slot)
+    promises.sent(_delete(1))
+    promises.accepted(_insert(1, slot=2))
+    promises.unknown(1)
+    promises.committed(2)
+    promises.accepted(_insert(2))
+    assert promises.kept == {}
+
+
+def test_a_client_whose_leaders_die_with_what_they_were_asked_has_no_such_doubts() -> None:
+    promises = Promises()
+    promises.unanswered(_delete())
+    promises.accepted(_insert(1))
+    assert set(promises.kept) == {1}
 
 
 def test_differences_name_tables_and_rows() -> None:

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 
-from herdkeeper_e2e.fuzz.story import OUTSIDE, STORIES_OF_A_WORLD, Checkpoints, Move, Refusal, Sql, Step, Story, Trouble, draw, world_of
+from herdkeeper_e2e.fuzz.story import (
+    OUTSIDE,
+    STORIES_OF_A_WORLD,
+    Checkpoints,
+    Move,
+    Refusal,
+    Sql,
+    Step,
+    Story,
+    Trouble,
+    draw,
+    endless,
+    world_of,
+)
 
 _STORIES = [draw(seed) for seed in range(40 * STORIES_OF_A_WORLD)]
 
@@ -66,3 +80,14 @@ def test_a_row_is_locked_inside_of_a_transaction_only() -> None:
     locks = [step for story in _STORIES for step in _steps(story) if isinstance(step, Sql) and "FOR UPDATE" in step.sql]
     assert locks
     assert OUTSIDE not in {step.slot for step in locks}
+
+
+def test_an_endless_script_has_statements_of_every_habit_and_moves_no_leader() -> None:
+    steps = list(islice(endless(7), 3000))
+    assert list(islice(endless(7), 3000)) == steps
+    assert not any(isinstance(step, Move) for step in steps)
+    said = " ".join(step.sql for step in steps if isinstance(step, Sql))
+    for kind in ("TRUNCATE", "ALTER TABLE", "DROP TABLE", "CREATE UNIQUE INDEX", "FOR UPDATE", "VALUES (?, ?, ?), (?, ?, ?)"):
+        assert kind in said, kind
+    tags = [tag for step in steps if isinstance(step, Sql) for tag in step.tags]
+    assert len(set(tags)) == len(tags)

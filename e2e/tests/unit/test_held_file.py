@@ -16,9 +16,9 @@ from test_checkpoint_watch import FILE, IDENTITY, checkpoint
 
 from herdkeeper_e2e.steered_process import acknowledged_in
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.history_files import read_listing
-from herdkeeper_jobs.checkpoint.manifest import manifest_path, tablespace_folder
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import manifest_path, tablespace_folder
 from herdkeeper_jobs.wal.lsn import Lsn
 
 READ = "import pathlib, sys; print('comes', flush=True); pathlib.Path(sys.argv[1]).read_bytes()"
@@ -101,7 +101,7 @@ def test_a_checkpoint_is_held_at_the_name_of_its_manifest_with_all_files_written
         assert (folder / FILE).is_file()
         assert not committed.done()
         os.close(held)
-        with pytest.raises(InvariantViolated, match="is no manifest"):
+        with pytest.raises(InvariantViolated, match="is not a manifest"):
             committed.result()
 
 

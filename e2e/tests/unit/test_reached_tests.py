@@ -24,7 +24,8 @@ ALL = sorted(TEXTS)
 @pytest.mark.parametrize(
     ("changed", "tests"),
     [
-        (["src/low.py"], ["tests/test_high.py", "tests/test_low.py"]),
+        (["src/low.py"], ["tests/test_low.py", "tests/test_high.py"]),
+        (["src/low.py", "tests/helper.py"], ["tests/test_high.py", "tests/test_low.py"]),
         (["src/high.py"], ["tests/test_high.py"]),
         (["tests/helper.py"], ["tests/test_high.py"]),
         (["tests/test_low.py"], ["tests/test_low.py"]),
@@ -37,7 +38,7 @@ ALL = sorted(TEXTS)
         ([], []),
     ],
 )
-def test_a_change_reaches_who_imports_or_names_it(changed, tests):
+def test_a_change_reaches_who_imports_or_names_it_the_nearest_first(changed, tests):
     assert reached(GRAPH, changed, TEXTS) == tests
 
 

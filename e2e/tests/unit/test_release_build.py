@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from herdkeeper_e2e.release.build import REPOSITORY, Release, ReleaseError, checksums, commit_epoch, release_notes, stamp, write_chart
+from herdkeeper_e2e.release.build import Release, checksums, release_notes, stamp, write_chart
+from herdkeeper_e2e.release.source import REPOSITORY, ReleaseError, commit_epoch
 
 CHANGELOG = """\
 # Changes

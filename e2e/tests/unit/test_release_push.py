@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from played_programs import PlayedPrograms
 
-from herdkeeper_e2e.release.build import IMAGES, REPOSITORY
+from herdkeeper_e2e.release.source import IMAGES
 
 DIGEST = f"sha256:{'0' * 64}"
 
@@ -22,23 +23,15 @@ class Machine:
     engine: str = "exit 0"
 
     def push(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        bin_folder = self.folder / "bin"
-        bin_folder.mkdir(exist_ok=True)
         inspected = f'echo "${{@: -1}}" | sed "s/:[^:/]*$/@{DIGEST}/"'
-        self._program("docker", f'case "$1 $2" in "image inspect") {inspected} ;; "info "*) {self.engine} ;; esac')
-        self._program("helm", "")
-        told = {"PATH": f"{bin_folder}:/usr/bin:/bin", "HELM": str(bin_folder / "helm"), "HERDKEEPER_DIST": str(self.folder), **environment}
-        told["HERDKEEPER_CACHE"] = str(self.folder / "cache")
-        command = [str(REPOSITORY / "e2e/images/push.sh"), *arguments]
-        return subprocess.run(command, env=told, capture_output=True, text=True, check=False)
+        programs = PlayedPrograms(self.folder)
+        programs.play("docker", f'case "$1 $2" in "image inspect") {inspected} ;; "info "*) {self.engine} ;; esac')
+        programs.play("helm", "")
+        told = {"HELM": str(self.folder / "bin/helm"), "HERDKEEPER_DIST": str(self.folder), **environment}
+        return programs.run("e2e/images/push.sh", *arguments, **told)
 
     def calls(self) -> list[str]:
-        return (self.folder / "calls").read_text().splitlines()
-
-    def _program(self, name: str, body: str) -> None:
-        file = self.folder / "bin" / name
-        file.write_text(f'#!/bin/bash\necho "{name} $*" >> {self.folder}/calls\n{body}\n')
-        file.chmod(0o755)
+        return PlayedPrograms(self.folder).calls()
 
 
 @pytest.fixture
@@ -77,7 +70,7 @@ def test_what_is_missing_is_named_and_nothing_is_pushed(machine, arguments, fix)
     pushed = machine.push(*arguments)
     assert pushed.returncode == 1
     assert fix in pushed.stderr
-    assert not (machine.folder / "calls").exists()
+    assert machine.calls() == []
 
 
 def test_without_an_engine_nothing_is_pushed(tmp_path, machine):

@@ -14,7 +14,6 @@ from herdkeeper_e2e.cluster import CommandError, run
 from herdkeeper_e2e.demo import Demo
 from herdkeeper_e2e.jobs import JobFailedError
 from herdkeeper_e2e.kubectl import Kubectl
-from herdkeeper_e2e.query import text_table
 from herdkeeper_e2e.stages import Progress
 from herdkeeper_e2e.steered_process import acknowledged_in
 
@@ -91,10 +90,3 @@ def test_a_job_that_failed_in_an_earlier_run_is_made_anew_and_the_other_one_left
 def test_a_job_that_fails_in_this_run_fails_the_demo_with_its_message():
     with pytest.raises(JobFailedError, match="replicationaudit bk-1 failed: disk full"):
         jobs(PlayedKubectl("demo", fails="replicationaudit/bk-1"))
-
-
-def test_rows_are_shown_as_aligned_columns_and_null_by_its_name():
-    assert (
-        text_table([{"carrier": "UA", "n": 58665}, {"carrier": None, "n": 1}]) == "carrier  n\n-------  -----\nUA       58665\nNULL     1"
-    )
-    assert text_table([]) == "(no rows)"

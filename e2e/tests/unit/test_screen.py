@@ -15,9 +15,9 @@ def resource(kind: str, name: str, reason: str = "", **status) -> dict:
     return {"kind": kind, "metadata": {"name": name, "generation": 1}, "status": {"conditions": [ready], "message": reason, **status}}
 
 
-def pod(name: str, component: str) -> dict:
+def pod(name: str, kind: str, owner: str) -> dict:
     return {
-        "metadata": {"name": name, "labels": {"app.kubernetes.io/name": component}},
+        "metadata": {"name": name, "labels": {"herdkeeper.io/owner-kind": kind, "herdkeeper.io/owner-name": owner}},
         "spec": {"nodeName": "worker"},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
@@ -33,7 +33,7 @@ def shown(zookeeper_reason: str = "") -> Shown:
             resource("HerdDBCluster", "db", sqlAddress="db-herddb:7000", jdbcUrl="jdbc:herddb:x", credentialsSecret="secret-of-db"),
             resource("Tablespace", "flights", tablespaceName="flights", replicas=[{"role": "leader", "node": "db-herddb-0"}]),
         ),
-        pods=(pod("zk-zookeeper-1", "zookeeper"), pod("bk-bookie-0-0", "bookie"), pod("bk-autorecovery-x", "autorecovery")),
+        pods=(pod("zk-zookeeper-1", "ZooKeeperCluster", "zk"), pod("bk-bookie-0-0", "BookKeeperCluster", "bk")),
         checkpoint=resource(
             "Checkpoint", "flights-1", tables=[{"name": "airlines", "rows": 15}], lsn={"ledgerId": 1, "entryId": 42}, bytes=2**20
         ),
@@ -68,11 +68,14 @@ def test_a_resource_that_is_not_ready_is_marked_with_its_reason_even_when_that_l
     assert "Because: members [zk-0] are [/] away" in line
 
 
-def test_pods_stand_below_what_they_belong_to_with_their_role():
-    assert "leader" in line_with("zk-zookeeper-1", shown())
-    assert "readonly" in line_with("bk-bookie-0-0", shown())
-    assert "bk-autorecovery-x" in text(shown())
-    assert "leader on db-herddb-0" in text(shown())
+def test_the_tree_is_that_of_kubectl_herdkeeper_status():
+    lines = [line.rstrip() for line in text(shown()).splitlines()[:4]]
+    assert lines == [
+        "namespace demo",
+        "├── ✔ ZooKeeperCluster/zk",
+        "│   └── ✔ zk-zookeeper-1  worker, leader",
+        "├── ✔ BookKeeperCluster/bk",
+    ]
 
 
 def test_each_finding_is_named_with_ledger_entries_and_bookie():

@@ -1,4 +1,4 @@
-"""`herdkeeper run`, and `herdkeeper crds | reference | network | chart`: the generators of what is made from the models.
+"""`herdkeeper run`, and `herdkeeper crds | reference | network | rights | chart | plugin`: the generators of what is made from the models.
 
 Called as the console script `herdkeeper` or as `python -m herdkeeper.cli`. Each subcommand is a file of `commands/`.
 """
@@ -10,7 +10,9 @@ import typer
 from herdkeeper.commands.chart import chart
 from herdkeeper.commands.crds import crds
 from herdkeeper.commands.network import network
+from herdkeeper.commands.plugin import plugin
 from herdkeeper.commands.reference import reference
+from herdkeeper.commands.rights import rights
 from herdkeeper.commands.run import run
 
 app = typer.Typer(
@@ -19,7 +21,9 @@ app = typer.Typer(
 app.command()(crds)
 app.command()(reference)
 app.command()(network)
+app.command()(rights)
 app.command()(chart)
+app.command()(plugin)
 app.command()(run)
 
 

@@ -62,7 +62,7 @@ JOBS: tuple[tuple[str, str, Json], ...] = (
 
 
 class PlayedStack:
-    """`disturbed` are the pods that were deleted since it was emptied last. `stuck` gives the status in which pods of a
+    """`disrupted` are the pods that were deleted since it was emptied last. `stuck` gives the status in which pods of a
     template's spec stay, None for those that serve; those whose status is empty are not even made."""
 
     def __init__(self, dynamic: DynamicClient) -> None:
@@ -73,7 +73,7 @@ class PlayedStack:
         self.bookies = BookKeeperNames(ObjectKey(name, "bk"))
         self.pods: dict[str, Json] = {}
         self.stuck: Callable[[Json], Json | None] = lambda _: None
-        self.disturbed: list[str] = []
+        self.disrupted: list[str] = []
         self.away: set[str] = set()
         self.resources: list[tuple[str, str]] = []
         self.stage.of("Secret").create(body=OTHER_SECRET, namespace=name)
@@ -119,7 +119,7 @@ class PlayedStack:
                 self.reconcile(kind, name)
             if not self._play() and written() == before:
                 return
-        raise AssertionError(f"it is still written to after 40 turns: {self.disturbed}")
+        raise AssertionError(f"it is still written to after 40 turns: {self.disrupted}")
 
     def remove(self, kind: str, name: str) -> None:
         """A resource goes, with what it owns: there is no garbage collector here."""
@@ -147,7 +147,7 @@ class PlayedStack:
         """Sessions and ports of the processes that ended are gone, and never are two away at once."""
         found = self._found_pods()
         gone = [pod for name, pod in self.pods.items() if name not in found]
-        self.disturbed += [pod["metadata"]["name"] for pod in gone]
+        self.disrupted += [pod["metadata"]["name"] for pod in gone]
         self.away = {name for name in self.pods.keys() | self.away if not _is_ready(found.get(name))}
         assert len(self.away) <= 1, f"{self.away} are away at once"
         for pod in gone:

@@ -23,14 +23,14 @@ from played_nodes import PlayedNodes
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES, DefaultImages
 from herdkeeper.api.resource import API_VERSION
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, KubernetesReader, LiveSource
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter
+from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.clients.signs_of_life import SignsOfLife
-from herdkeeper.clients.world import World
 from herdkeeper.engine import leadership
-from herdkeeper.engine.execute import Hands
+from herdkeeper.engine.execute import Clients
 from herdkeeper.engine.leadership import reconcile_leadership
 from herdkeeper.engine.reconcile import Key, Outcome, Result, reconcile, steps_by_kind
 from herdkeeper.herddb.observe.cluster import observe_leadership
@@ -68,7 +68,7 @@ class Stage:
     nodes: PlayedNodes = field(default_factory=PlayedNodes)
     leads: bool = True
     operator: DynamicClient | None = None
-    signs_of_life: SignsOfLife = field(default_factory=SignsOfLife)
+    liveness: NodeLiveness = field(default_factory=NodeLiveness)
     images: DefaultImages = SHIPPED_IMAGES
     """What servers run whose resource names no image: the operator's setting."""
     cache: ObjectCache | None = None
@@ -81,36 +81,36 @@ class Stage:
     def ensemble(self) -> PlayedEnsemble:
         return self.ensembles.ensemble
 
-    def hands(self, client: Any = None) -> Hands:
+    def clients(self, client: Any = None) -> Clients:
         """Hands that write with `client`, by default with the operator's."""
         operator = self.operator or self.dynamic
-        world = World(KubernetesReader(LiveSource(operator), self.images), self.ensembles, self.nodes, self.signs_of_life)
-        return Hands(KubernetesWriter(client or operator, self.cache), world, self.bookies, lambda: self.leads, self.nodes)
+        reader = ClusterReader(KubernetesReader(LiveSource(operator), self.images), self.ensembles, self.nodes, self.liveness)
+        return Clients(KubernetesWriter(client or operator, self.cache), reader, self.bookies, lambda: self.leads, self.nodes)
 
-    def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:
+    def reconcile(self, kind: str, name: str, clients: Clients | None = None) -> Result:
         """By the controllers of a kind. A HerdDBCluster's leadership is looked at before, and again once its wishes are published."""
-        key, with_hands = Key(kind, self.namespace, name), hands or self.hands()
+        key, with_hands = Key(kind, self.namespace, name), clients or self.clients()
         if kind != HerdDBCluster.KIND:
             return reconcile(key, STEPS[kind], with_hands, self.cache)
         first = self.lead(name, with_hands)
         result = reconcile(key, STEPS[kind], with_hands, self.cache)
         led = [first, self.lead(name, with_hands)]
-        again = soonest(led[-1].look_again_seconds, result.look_again_seconds)
+        again = soonest(led[-1].requeue_after_seconds, result.requeue_after_seconds)
         return Result(Outcome.FAILED if Outcome.FAILED in [each.outcome for each in led] else result.outcome, again)
 
-    def lead(self, name: str, hands: Hands | None = None) -> Result:
+    def lead(self, name: str, clients: Clients | None = None) -> Result:
         """The leadership controller looks at a HerdDBCluster."""
-        return reconcile_leadership(Key(HerdDBCluster.KIND, self.namespace, name), hands or self.hands(), self.cache)
+        return reconcile_leadership(Key(HerdDBCluster.KIND, self.namespace, name), clients or self.clients(), self.cache)
 
-    def reconcile_at(self, now: datetime.datetime | float, kind: str, name: str, hands: Hands | None = None) -> Result:
+    def reconcile_at(self, now: datetime.datetime | float, kind: str, name: str, clients: Clients | None = None) -> Result:
         """A reconcile at another time than the present: of a schedule, or of a HerdDBCluster (seconds since 1970)."""
-        steps = replace(STEPS[kind], observe=lambda resource, world: replace(STEPS[kind].observe(resource, world), now=now))
+        steps = replace(STEPS[kind], observe=lambda resource, reader: replace(STEPS[kind].observe(resource, reader), now=now))
         if kind == HerdDBCluster.KIND:
             with patch.object(
-                leadership, "observe_leadership", lambda cluster, world: replace(observe_leadership(cluster, world), now=now)
+                leadership, "observe_leadership", lambda cluster, reader: replace(observe_leadership(cluster, reader), now=now)
             ):
-                self.lead(name, hands)
-        return reconcile(Key(kind, self.namespace, name), steps, hands or self.hands(), self.cache)
+                self.lead(name, clients)
+        return reconcile(Key(kind, self.namespace, name), steps, clients or self.clients(), self.cache)
 
     def watched(self) -> ObjectCache:
         """A cache of all that is in the namespace now, as watches would have told it."""
@@ -187,9 +187,14 @@ class Stage:
             containers = [{"name": "server", "image": template["spec"]["containers"][0]["image"]}]
             spec = {"containers": containers, **({"nodeName": node} if node else {})}
             labels = {**template["metadata"]["labels"], names.REVISION_LABEL: revision}
-            pod = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+            pod = {"metadata": {"name": name, "labels": labels, "ownerReferences": [self.made_by(stateful_set)]}, "spec": spec}
             self.of("Pod").create(body={"apiVersion": "v1", "kind": "Pod", **pod}, namespace=self.namespace)
         self._ready(name, "True")
+
+    def made_by(self, stateful_set: str) -> Json:
+        """How a pod says which StatefulSet made it."""
+        uid = self.found("StatefulSet", stateful_set)["metadata"]["uid"]
+        return {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": stateful_set, "uid": uid, "controller": True}
 
     def see_template(self, stateful_set: str) -> str:
         """The controller of a StatefulSet has seen its present template; answers the template's revision."""

@@ -93,9 +93,12 @@ def test_no_user_is_named_so_that_a_platform_can_give_one() -> None:
 
 def test_another_name_is_that_of_every_object_and_of_what_refers_to_them() -> None:
     objects = chart(fullnameOverride="keeper")
-    names = {name for kind, name in objects if kind != "CustomResourceDefinition"}
+    names = {name for kind, name in objects if kind != "CustomResourceDefinition" and not kind.startswith("ValidatingAdmissionPolicy")}
     assert names == {"keeper", "keeper-leadership", "keeper-metrics", *(f"{HOME}-keeper{end}" for end in ("", "-view", "-edit"))}
     for (kind, _), document in objects.items():
+        if kind == "ValidatingAdmissionPolicyBinding":
+            assert ("ValidatingAdmissionPolicy", document["spec"]["policyName"]) in objects
+            assert document["metadata"]["name"].startswith(f"{HOME}-keeper-")
         if kind in ("RoleBinding", "ClusterRoleBinding"):
             assert ("Role" if kind == "RoleBinding" else "ClusterRole", document["roleRef"]["name"]) in objects
             assert ("ServiceAccount", document["subjects"][0]["name"]) in objects
@@ -136,6 +139,38 @@ def test_prometheus_is_told_of_the_service_and_of_the_alerts_where_it_is_asked_f
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
     assert rule["spec"] == yaml.safe_load((CHART / "files/alerts.yaml").read_text())
+
+
+def test_prometheus_is_told_of_the_servers_in_the_watched_namespaces_where_it_is_asked_for() -> None:
+    assert ("PodMonitor", "herdkeeper") not in chart()
+    wanted = {"create": True, "labels": {"release": "prometheus"}, "interval": "30s"}
+    monitor = chart(metrics={"podMonitor": wanted})[("PodMonitor", "herdkeeper")]
+    assert wanted["labels"].items() <= monitor["metadata"]["labels"].items()
+    assert monitor["spec"]["namespaceSelector"] == {"any": True}
+    assert (monitor["spec"]["podMetricsEndpoints"][0]["port"], monitor["spec"]["podMetricsEndpoints"][0]["interval"]) == ("metrics", "30s")
+    some = chart(metrics={"podMonitor": {"create": True}}, watchNamespaces=["a", "b"])[("PodMonitor", "herdkeeper")]
+    assert some["spec"]["namespaceSelector"] == {"matchNames": ["a", "b"]}
+    assert "interval" not in some["spec"]["podMetricsEndpoints"][0]
+
+
+def test_runbooks_are_where_the_team_reads_them() -> None:
+    wiki = "https://wiki.example.com/runbooks"
+    rule = chart(metrics={"alerts": {"create": True, "runbooks": wiki}})[("PrometheusRule", "herdkeeper")]
+    urls = [rule["annotations"]["runbook_url"] for group in rule["spec"]["groups"] for rule in group["rules"]]
+    assert urls
+    assert all(url.startswith(f"{wiki}#") for url in urls)
+
+
+def test_grafanas_sidecar_finds_the_dashboards_where_it_is_asked_for() -> None:
+    assert "ConfigMap" not in {kind for kind, _ in chart()}
+    objects = chart(metrics={"dashboards": {"create": True, "annotations": {"grafana_folder": "Herdkeeper"}}})
+    found = {name: document for (kind, name), document in objects.items() if kind == "ConfigMap"}
+    assert found.keys() == {f"herdkeeper-dashboard-{name}" for name in ("stack", "bookkeeper", "sql")}
+    for document in found.values():
+        assert document["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert document["metadata"]["annotations"] == {"grafana_folder": "Herdkeeper"}
+        ((name, text),) = document["data"].items()
+        assert json.loads(text) == json.loads((CHART / "files/dashboards" / name).read_text())
 
 
 def test_a_service_monitor_without_the_service_is_refused() -> None:

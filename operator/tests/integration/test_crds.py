@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import UnprocessibleEntityError
 
 from herdkeeper.api import KINDS
 from herdkeeper.api.resource import API_VERSION, Resource
@@ -34,6 +35,76 @@ def test_a_cluster_of_one_line_is_stored_with_every_default_that_decides_durabil
         "networkPolicy": "Enabled",
         "deletionPolicy": "Retain",
     }
+
+
+def _compactions(minor: tuple[int, int], major: tuple[int, int]) -> dict[str, Any]:
+    names = ("thresholdPercent", "intervalSeconds")
+    return {"minorCompaction": dict(zip(names, minor, strict=True)), "majorCompaction": dict(zip(names, major, strict=True))}
+
+
+ROWS: list[tuple[str, dict[str, Any], str | None]] = [
+    *(("ZooKeeperCluster", {"replicas": replicas}, None) for replicas in (1, 3, 5, 7)),
+    *(("ZooKeeperCluster", {"replicas": replicas}, "spec.replicas") for replicas in (2, 4, 6)),
+    ("BookKeeperCluster", {"resources": {"memory": "511Mi"}}, "spec.resources.memory"),
+    *(("BookKeeperCluster", {"resources": {"memory": memory}}, None) for memory in ("512Mi", "524288Ki", "1Gi")),
+    *(
+        ("BookKeeperCluster", {"garbageCollection": collection}, refused and f"spec.garbageCollection.{refused}")
+        for collection, refused in (
+            ({}, None),
+            (_compactions((80, 60), (80, 86400)), "minorCompaction"),
+            (_compactions((20, 86400), (80, 86400)), "minorCompaction"),
+            (_compactions((0, 86400), (80, 86400)), None),
+            ({"intervalSeconds": 3601}, "intervalSeconds"),
+        )
+    ),
+    *(
+        ("HerdDBCluster", {"ledgers": dict(zip(("ensembleSize", "writeQuorum", "ackQuorum"), quorums, strict=True))}, refused)
+        for quorums, refused in (
+            ((3, 3, 2), None),
+            ((3, 3, 3), None),
+            ((1, 1, 1), None),
+            ((3, 4, 2), "spec.ledgers.writeQuorum"),
+            ((3, 2, 3), "spec.ledgers.ackQuorum"),
+        )
+    ),
+    *(("HerdDBCluster", {"ledgers": {"maxSize": size}}, "spec.ledgers.maxSize") for size in ("1Ki", "15Ki")),
+    *(("HerdDBCluster", {"ledgers": {"maxSize": size}}, None) for size in ("16Ki", "64Mi")),
+    *(
+        ("Tablespace", {"failover": {"hungLeaderSeconds": hung, "maxLeaderInactivitySeconds": inactive}}, refused)
+        for hung, inactive, refused in (
+            (15, 5, "spec.failover.maxLeaderInactivitySeconds"),
+            (15, 15, "spec.failover.maxLeaderInactivitySeconds"),
+            (15, 16, None),
+            (5, 30, None),
+        )
+    ),
+]
+"""Kind, spec, and the field that the API server refuses; None when it stores the resource."""
+REFERENCES = {
+    "ZooKeeperCluster": {},
+    "BookKeeperCluster": {"zooKeeperRef": {"name": "zk"}},
+    "HerdDBCluster": {"bookKeeperRef": {"name": "bk"}},
+    "Tablespace": {"herdDBRef": {"name": "db"}},
+}
+
+
+@pytest.mark.parametrize(("kind", "spec", "refused"), ROWS)
+def test_the_api_server_refuses_what_no_server_runs_with(
+    dynamic: DynamicClient, namespace: str, kind: str, spec: dict[str, Any], refused: str | None
+) -> None:
+    if refused is None:
+        create(dynamic, namespace, kind, "it", {**REFERENCES[kind], **spec})
+        return
+    with pytest.raises(UnprocessibleEntityError) as caught:
+        create(dynamic, namespace, kind, "it", {**REFERENCES[kind], **spec})
+    assert refused in str(caught.value.summary())
+
+
+@pytest.mark.parametrize("name", ["3zk", "z.k", "a" * 41])
+def test_the_api_server_refuses_a_name_that_no_service_can_be_named_after(dynamic: DynamicClient, namespace: str, name: str) -> None:
+    with pytest.raises(UnprocessibleEntityError) as caught:
+        create(dynamic, namespace, "ZooKeeperCluster", name, {})
+    assert "metadata.name" in str(caught.value.summary())
 
 
 def create(dynamic: DynamicClient, namespace: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from stage import ZOOKEEPER_ADDRESS, Stage
 
 from herdkeeper.api import ReplicationAudit
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
-from herdkeeper.engine.reconcile import AGAIN_AFTER_ACTIONS_SECONDS
+from herdkeeper.planning import requeue
 from herdkeeper.process.lease import NAME as LEASE
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
@@ -255,7 +255,7 @@ def quiet(operator: Operator, stage: Stage) -> Operator:
         count = operator.metric("herdkeeper_reconcile_total")
         if count != seen[0]:
             seen[:] = [count, time.monotonic()]
-        return time.monotonic() - seen[1] > 2 * AGAIN_AFTER_ACTIONS_SECONDS
+        return time.monotonic() - seen[1] > 2 * requeue.SOON
 
     operator.until(still)
     return operator
@@ -277,7 +277,7 @@ def test_an_event_is_enough_to_see_that_a_pod_serves_no_more(quiet: Operator, st
 def test_what_depends_on_a_resource_is_looked_at_when_that_changes(operator: Operator, stage: Stage) -> None:
     stage.declare("BookKeeperCluster", "bk", {"zooKeeperRef": {"name": "zk"}})
     operator.until(
-        lambda: "there is no ZooKeeperCluster" in (stage.found("BookKeeperCluster", "bk").get("status") or {}).get("message", "")
+        lambda: "the ZooKeeperCluster zk does not exist" in (stage.found("BookKeeperCluster", "bk").get("status") or {}).get("message", "")
     )
     stage.declare(KIND, "zk", {"replicas": 1})
     operator.until(lambda: "is not Ready yet" in stage.found("BookKeeperCluster", "bk")["status"]["message"])

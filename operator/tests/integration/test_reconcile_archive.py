@@ -121,7 +121,7 @@ def test_a_log_that_moves_into_an_object_store_is_archived_there_once_its_secret
     stage.settle(TABLESPACE, "flights")
     assert stage.condition(TABLESPACE, "flights", CONDITION) == ("False", "WaitingForSecret")
     field = "spec.log.archive.destination.objectStore.credentialsSecretRef.name is archive-keys"
-    assert message(stage, TABLESPACE, "flights", CONDITION).startswith(f"nothing is archived yet: {field}: there is no such Secret")
+    assert message(stage, TABLESPACE, "flights", CONDITION).startswith(f"nothing is archived yet: {field}: the Secret does not exist")
     assert stage.found("Deployment", "flights-archive")["spec"]["template"] == on_volume, "the old one goes on meanwhile"
     assert pin(stage) == (7, 42), "what the new place does not have is not let go"
 
@@ -183,7 +183,7 @@ def test_an_archive_that_is_to_be_encrypted_waits_for_its_key_and_checkpoints_ge
     stage.patch(TABLESPACE, "flights", {"spec": {"log": {"archive": {"destination": {"encryption": encryption}}}}})
     stage.settle(TABLESPACE, "flights")
     field = "spec.log.archive.destination.encryption.keysSecretRef.name is segment-keys"
-    assert f"{field}: there is no such Secret; create it with the key 2026-11" in message(stage, TABLESPACE, "flights", CONDITION)
+    assert f"{field}: the Secret does not exist; create it with the key 2026-11" in message(stage, TABLESPACE, "flights", CONDITION)
     assert stage.condition(TABLESPACE, "flights", CONDITION) == ("False", "WaitingForSecret")
     assert stage.live("Deployment", "flights-archive") is None, "the old one would go on in the clear"
     assert pin(stage) == (7, 42), "and what is not archived meanwhile is kept"
@@ -281,7 +281,7 @@ def test_what_is_archived_expires_behind_a_checkpoint_that_the_schedule_keeps_fo
     stage.settle(TABLESPACE, "flights")
     assert (may_go(stage), window_begins(stage)) == (None, {"ledgerId": 5, "entryId": 2}), "nobody knows of which log the Checkpoints are"
     said = stage.found(TABLESPACE, "flights")["status"]["archive"]["expiry"]
-    assert said == "nothing goes: the BookKeeperCluster bk does not tell its instanceId yet, so whose log it is is not known"
+    assert said == "nothing goes: the BookKeeperCluster bk does not report its instanceId yet, so the log's owner is unknown"
     stage.reconcile_at(DAYS[3], SCHEDULE, "nightly")
     assert stage.condition(SCHEDULE, "nightly", "Progressing") == ("True", "Unreadable")
     assert stage.live("Checkpoint", next_base) is not None
@@ -344,7 +344,7 @@ def test_streams_that_keep_the_log_are_told_and_since_when_one_stands(stage: Sta
         ("reads", "Moves"),
     ]
     assert streams[2]["lsn"] == {"ledgerId": 4, "entryId": 7}
-    assert "nobody can read what the stream odd needs" in message(stage, TABLESPACE, "flights", "LogUsedInTime")
+    assert "the need of the stream odd can't be read" in message(stage, TABLESPACE, "flights", "LogUsedInTime")
     pinned("reads", encode_stream_pin(StreamPin((5, 99), 7200)), 0)
     with nothing_written(stage):
         stage.reconcile(TABLESPACE, "flights")

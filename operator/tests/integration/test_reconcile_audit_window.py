@@ -64,7 +64,7 @@ def end(stage: Stage, pod: str, when: datetime.datetime, said: AuditSummary | No
 def test_a_run_pauses_at_the_windows_end_and_goes_on_as_itself_when_it_opens(stage: Stage) -> None:
     stage.declare(KIND, "by-night", SPEC)
     result = stage.reconcile_at(OPENS[0] - HOUR, KIND, "by-night")
-    assert result.look_again_seconds == 3600
+    assert result.requeue_after_seconds == 3600
     assert stage.condition(KIND, "by-night") == ("False", "WaitingForWindow")
     assert stage.live("Job", JOB) is None
 
@@ -77,7 +77,7 @@ def test_a_run_pauses_at_the_windows_end_and_goes_on_as_itself_when_it_opens(sta
 
     end(stage, "night-1", CLOSES[0] + HOUR, AuditSummary("r", JobOutcome.PAUSED, "paused; so far 2 ledgers", ledgers=2, ledger_filter="x"))
     result = stage.reconcile_at(CLOSES[0] + 2 * HOUR, KIND, "by-night")
-    assert result.look_again_seconds == (OPENS[1] - CLOSES[0] - 2 * HOUR).total_seconds()
+    assert result.requeue_after_seconds == (OPENS[1] - CLOSES[0] - 2 * HOUR).total_seconds()
     status = stage.found(KIND, "by-night")["status"]
     assert {name: status[name] for name in ("phase", "resumesAt", "ledgers", "ledgerFilter", "message")} == {
         "phase": "Paused",
@@ -120,7 +120,11 @@ def test_the_hours_of_a_paused_run_can_be_changed_and_it_goes_on_at_once_and_not
         with pytest.raises(DynamicApiError) as refused:
             stage.patch(KIND, "by-night", {"spec": change})
         (field,) = change
-        words = "come or go: a run begins" if field == "window" else "the job may have read it already; create a new ReplicationAudit"
+        words = (
+            "be added or removed: a run can pause"
+            if field == "window"
+            else "the job may have read it already; create a new ReplicationAudit"
+        )
         assert f"spec.{field} " in str(refused.value.body)
         assert words in str(refused.value.body)
 

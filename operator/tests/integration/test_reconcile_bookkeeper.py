@@ -160,7 +160,7 @@ def test_a_settled_cluster_gets_no_write(stage: Stage) -> None:
     serving(stage)
     with nothing_written(stage):
         result = stage.reconcile(KIND, "bk")
-    assert (result.outcome, result.look_again_seconds) == (Outcome.OK, None)
+    assert (result.outcome, result.requeue_after_seconds) == (Outcome.OK, None)
     status = stage.found(KIND, "bk")["status"]
     assert (status["readyBookies"], status["underReplicated"]) == (BOOKIES, False)
     assert [bookie["state"] for bookie in status["bookies"]] == ["Writable"] * BOOKIES
@@ -244,7 +244,7 @@ def test_no_serving_bookie_is_restarted_while_something_else_is_disturbed(stage:
         put_ledger(stage, 1, stage.bookie_id(named(stage), 0), "bk-bookie-7-aaaaaa")
     change_configuration(stage)
     stage.settle(KIND, "bk")
-    # one that does not serve can't be disturbed: else a broken configuration could not be mended
+    # one that does not serve can't be disrupted: else a broken configuration could not be mended
     assert restarted(stage, before) == ([2] if trouble == "another bookie is away" else [])
     stage.serve_bookie(named(stage), 2)
     stage.ensemble.delete_tree(marker)

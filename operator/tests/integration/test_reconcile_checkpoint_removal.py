@@ -83,7 +83,7 @@ def test_files_in_an_object_store_wait_for_the_secret_that_opens_it(stage: Stage
     stage.delete("Checkpoint", "stored")
     stage.reconcile("Checkpoint", "stored")
     assert stage.condition("Checkpoint", "stored") == ("False", "WaitingForSecret")
-    assert "store-keys: there is no such Secret" in stage.found("Checkpoint", "stored")["status"]["message"]
+    assert "store-keys: the Secret does not exist" in stage.found("Checkpoint", "stored")["status"]["message"]
     keys = {"AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-secret"}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "store-keys"}, "stringData": keys}
     stage.of("Secret").create(body=secret, namespace=stage.namespace)
@@ -100,7 +100,7 @@ def test_an_encrypted_checkpoint_waits_for_its_keys_and_its_removal_for_none(sta
     stage.settle("Checkpoint", "sealed")
     assert stage.condition("Checkpoint", "sealed") == ("False", "WaitingForSecret")
     message = stage.found("Checkpoint", "sealed")["status"]["message"]
-    assert "spec.destination.encryption.keysSecretRef.name is backup-keys: there is no such Secret; create it with the key" in message
+    assert "spec.destination.encryption.keysSecretRef.name is backup-keys: the Secret does not exist; create it with the key" in message
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "backup-keys"}, "stringData": {"2026-11": "a secret"}}
     stage.of("Secret").create(body=secret, namespace=stage.namespace)
     stage.settle("Checkpoint", "sealed")

@@ -19,7 +19,7 @@ from herdkeeper.codecs.herddb.ledgers import ledgers_path
 from herdkeeper.codecs.herddb.replica import replicas_path
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
 from herdkeeper.engine.execute_metadata import LAYOUT
-from herdkeeper.engine.reconcile import Key, Outcome, is_departed
+from herdkeeper.engine.reconcile import Key, Outcome, has_data_to_delete
 from herdkeeper.planning import deletion
 from herdkeeper.planning.actions import Delete
 from herdkeeper.protocol.log_pin import BEGIN, CHECKPOINT, decode_log_pin, log_pin_path, log_pins_path
@@ -159,7 +159,7 @@ def test_a_policy_that_becomes_delete_in_the_moment_of_the_deletion_counts(
 ) -> None:
     make(stage, "Retain")
     stage.patch(kind, name, {"spec": {"deletionPolicy": "Delete"}})
-    last, hands = stage.found(kind, name), stage.hands()
+    last, clients = stage.found(kind, name), stage.clients()
     stage.delete(kind, name)
     if pod:
         stage.delete("Pod", pod)
@@ -167,29 +167,29 @@ def test_a_policy_that_becomes_delete_in_the_moment_of_the_deletion_counts(
         stage.end_bookies(BookKeeperNames(ObjectKey(stage.namespace, name)))
     assert (stage.live(kind, name), bool(claims(stage))) == (None, True)
     key = Key(kind, stage.namespace, name)
-    assert is_departed(key, last)
-    hands.world.departed.add(key, last)
+    assert has_data_to_delete(key, last)
+    clients.reader.deleted.add(key, last)
     for _ in range(20):
-        if stage.reconcile(kind, name, hands).outcome is Outcome.GONE:
+        if stage.reconcile(kind, name, clients).outcome is Outcome.GONE:
             break
         stage.let_claims_go()
     assert claims(stage) == {}
     assert stage.events(name)[-1]["reason"] == "DataDeleted"
-    assert hands.world.departed.get(key) is None
+    assert clients.reader.deleted.get(key) is None
 
 
 def test_a_resource_of_the_same_name_keeps_what_a_deleted_one_would_have_taken_along(stage: Stage) -> None:
     ensemble(stage, "Retain")
     stage.patch(ZOOKEEPER, "zk", {"spec": {"deletionPolicy": "Delete"}})
-    last, hands, key = stage.found(ZOOKEEPER, "zk"), stage.hands(), Key(ZOOKEEPER, stage.namespace, "zk")
+    last, clients, key = stage.found(ZOOKEEPER, "zk"), stage.clients(), Key(ZOOKEEPER, stage.namespace, "zk")
     stage.delete(ZOOKEEPER, "zk")
-    hands.world.departed.add(key, last)
+    clients.reader.deleted.add(key, last)
     stage.declare(ZOOKEEPER, "zk", {"replicas": 1})
     before = claims(stage)
     for _ in range(3):
-        stage.reconcile(ZOOKEEPER, "zk", hands)
+        stage.reconcile(ZOOKEEPER, "zk", clients)
     assert claims(stage) == before
-    assert hands.world.departed.get(key) is None
+    assert clients.reader.deleted.get(key) is None
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_resource_of_the_same_name_keeps_what_a_deleted_one_would_have_taken_a
 def test_only_a_deletion_that_overtook_the_finalizer_is_made_up_for(stage: Stage, situation: str, change: dict, departs: bool) -> None:
     stage.declare(ZOOKEEPER, "zk", {"replicas": 1, "deletionPolicy": "Delete"})
     stage.patch(ZOOKEEPER, "zk", change)
-    assert is_departed(Key(ZOOKEEPER, stage.namespace, "zk"), stage.found(ZOOKEEPER, "zk")) is departs, situation
+    assert has_data_to_delete(Key(ZOOKEEPER, stage.namespace, "zk"), stage.found(ZOOKEEPER, "zk")) is departs, situation
 
 
 @each_cluster
@@ -257,7 +257,7 @@ def test_a_claim_is_not_deleted_in_the_place_of_an_older_one_of_its_name(stage: 
     ensemble(stage, "Retain")
     stale = Delete("v1", CLAIM, "data-zk-zookeeper-0", OTHER, Reason.DELETING)
     with pytest.raises(RefusedError, match="UID"):
-        stage.hands().writer.delete(stage.namespace, stale)
+        stage.clients().writer.delete(stage.namespace, stale)
     assert claims(stage) == {"data-zk-zookeeper-0": False}
 
 

@@ -8,6 +8,7 @@ from serving_bookies import KIND, Bookies
 from stage import CLAIM, Stage, nothing_written
 
 from herdkeeper.codecs.bookkeeper.share import Place, read_record
+from herdkeeper.shared import names
 
 DRAINING = "herdkeeper.io/draining"
 
@@ -59,7 +60,7 @@ def test_a_drained_cluster_gets_no_write(bookies: Bookies) -> None:
     bookies.settle()
     with nothing_written(bookies.stage):
         result = bookies.stage.reconcile(KIND, "bk")
-    assert result.look_again_seconds is None
+    assert result.requeue_after_seconds is None
 
 
 def test_a_bookie_in_the_middle_leaves_after_another_has_come(bookies: Bookies) -> None:
@@ -100,6 +101,12 @@ def test_the_node_that_writes_a_tablespace_is_asked_to_close_its_ledger(bookies:
     secret = {"metadata": {"name": "db-herddb-credentials"}, "stringData": {"token": "a-token"}}
     stage.of("Secret").create(body={"apiVersion": "v1", "kind": "Secret", **secret}, namespace=stage.namespace)
     stage.nodes.tokens = {"a-token"}
+    labels = names.labels(names.HERDDB_COMPONENT, "HerdDBCluster", "db")
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "herddb", "image": "herddb:1"}]}}
+    spec = {"serviceName": "db-herddb-nodes", "selector": {"matchLabels": labels}, "template": template}
+    nodes = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db-herddb"}, "spec": spec}
+    stage.of("StatefulSet").create(body=nodes, namespace=stage.namespace)
+    stage.serve("db-herddb")
     bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)), tablespace="flights")
     stage.patch(KIND, "bk", {"spec": {"bookies": 4}})
     for _ in range(6):

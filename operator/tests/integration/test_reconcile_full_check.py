@@ -83,9 +83,9 @@ def test_it_is_begun_once_answered_and_its_stall_and_verdicts_are_shown(stage: S
     stage.reconcile(TABLESPACE, "flights")
     assert orders(stage) == [NODES[0]]
     assert set(annotations(stage)) & set(ASKED) == set()
-    assert annotations(stage)[ANSWER] == f"done: {NODES[0]} checks all tables; status.fullCheck tells what it finds"
+    assert annotations(stage)[ANSWER] == f"done: {NODES[0]} checks all tables; see status.fullCheck for the result"
     leader_checks(stage, ended=False)
-    assert stage.reconcile(TABLESPACE, "flights").look_again_seconds == 2.0
+    assert stage.reconcile(TABLESPACE, "flights").requeue_after_seconds == 2.0
     assert "completedAt" not in checked(stage)
     assert checked(stage)["lastRequest"] == annotations(stage)[ANSWER]
 
@@ -184,7 +184,7 @@ def times(stage: Stage) -> dict[str, Any]:
 
 def test_by_schedule_it_is_begun_in_time_once_and_the_time_is_remembered(stage: Stage) -> None:
     schedule(stage)
-    assert stage.reconcile_at(TWO - 90 * SECOND, TABLESPACE, "flights").look_again_seconds == 90
+    assert stage.reconcile_at(TWO - 90 * SECOND, TABLESPACE, "flights").requeue_after_seconds == 90
     assert orders(stage) == [], "no time of the past is made up for"
     assert times(stage) == {
         "declared": "0 3 * * * (Europe/Vienna)",
@@ -226,7 +226,7 @@ def test_a_time_that_comes_while_a_check_runs_is_left_out_and_told_and_one_that_
     at(stage, TWO + DAY + SECOND)
     assert orders(stage) == []
     (told,) = [event for event in stage.events("flights") if event["reason"] == "TimeMissed"]
-    assert told["message"].startswith("no full check was begun for 2026-11-23T02:00:00Z, since the check that ")
+    assert told["message"].startswith("no full check was started for 2026-11-23T02:00:00Z, since the check that ")
 
     follower_finds(stage, flights=True)
     stage.nodes.herddb_is_gone(named(stage), 1)

@@ -99,11 +99,11 @@ class Run:
         present."""
 
         def settled(process: Process) -> bool:
-            before, hands = process.writes, self.stage.hands(process)
+            before, clients = process.writes, self.stage.clients(process)
             if now is None:
-                self.stage.reconcile(kind, name, hands)
+                self.stage.reconcile(kind, name, clients)
             else:
-                self.stage.reconcile_at(now, kind, name, hands)
+                self.stage.reconcile_at(now, kind, name, clients)
             return process.writes == before
 
         self._scene(f"{kind} {name} is settled", settled)
@@ -114,7 +114,7 @@ class Run:
 
         def gone(process: Process) -> bool:
             self.stage.let_claims_go()
-            return self.stage.reconcile(kind, name, self.stage.hands(process)).outcome is Outcome.GONE
+            return self.stage.reconcile(kind, name, self.stage.clients(process)).outcome is Outcome.GONE
 
         self._scene(f"{kind} {name} is gone", gone)
 
@@ -143,7 +143,7 @@ class Run:
             for _ in range(40):
                 before = process.writes
                 try:
-                    self.stage.reconcile(kind, name, self.stage.hands(process))
+                    self.stage.reconcile(kind, name, self.stage.clients(process))
                 except Died as error:
                     assert not deaths, "a process dies once"
                     deaths.append(error)
@@ -494,7 +494,7 @@ def test_a_password_that_a_dead_process_generated_is_kept(dynamic: DynamicClient
     stage.set_status("BookKeeperCluster", "bk", {**log, "readyBookies": 3})
     stage.declare("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}})
     with pytest.raises(Died, match="secrets"):
-        stage.reconcile("HerdDBCluster", "db", stage.hands(Process(dynamic, 1)))
+        stage.reconcile("HerdDBCluster", "db", stage.clients(Process(dynamic, 1)))
     before = stage.found("Secret", "db-herddb-credentials")["data"]
     stage.settle("HerdDBCluster", "db")
     assert stage.found("Secret", "db-herddb-credentials")["data"] == before

@@ -11,7 +11,7 @@ from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, serving_database
 from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
-from herdkeeper.clients.signs_of_life import SignsOfLife
+from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.clients.zookeeper import EnsembleError
 from herdkeeper.codecs.herddb.node import node_path
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
@@ -60,11 +60,11 @@ def test_a_settled_database_gets_no_write(stage: Stage) -> None:
 
 def test_a_leader_of_which_neither_the_operator_nor_zookeeper_hears_is_replaced_and_one_that_sends_heartbeats_is_not(stage: Stage) -> None:
     clock = [100.0]
-    stage.signs_of_life = SignsOfLife(now=lambda: clock[0])
+    stage.liveness = NodeLiveness(now=lambda: clock[0])
     for node in NODES:
-        stage.signs_of_life.heard(stage.found("Pod", node)["metadata"]["uid"])
+        stage.liveness.heard(stage.found("Pod", node)["metadata"]["uid"])
     clock[0] += 6.0
-    stage.signs_of_life.heard(stage.found("Pod", NODES[1])["metadata"]["uid"])
+    stage.liveness.heard(stage.found("Pod", NODES[1])["metadata"]["uid"])
     for node in NODES:
         path = heartbeat_path(named(stage).herd_root, "a-uuid", node)
         stage.ensemble.put(path, b"")
@@ -80,16 +80,16 @@ def test_a_leader_of_which_neither_the_operator_nor_zookeeper_hears_is_replaced_
 
 def test_a_leader_that_tells_that_its_bookies_or_zookeeper_do_not_answer_it_is_replaced(stage: Stage) -> None:
     first, second = (stage.found("Pod", node)["metadata"]["uid"] for node in NODES)
-    stage.signs_of_life.heard(first, SelfReport(zookeeper_steady=60.0, unacknowledged={"flights": 7.5}))
-    stage.signs_of_life.heard(second, SelfReport(zookeeper_steady=60.0))
+    stage.liveness.heard(first, SelfReport(zookeeper_steady=60.0, unacknowledged={"flights": 7.5}))
+    stage.liveness.heard(second, SelfReport(zookeeper_steady=60.0))
     stage.reconcile(HERDDB, "db")
     assert (leader(stage), woken(stage)) == (NODES[1], [NODES[1]])
     (told,) = [event["message"] for event in stage.events("db") if event["reason"] == "LeaderMoved"]
-    assert "its bookies acknowledge nothing any more" in told
+    assert "its bookies no longer acknowledge" in told
 
     stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("follower", "leader"))
-    stage.signs_of_life.heard(first, SelfReport(zookeeper_steady=60.0))
-    stage.signs_of_life.heard(second, SelfReport(zookeeper_silent=7.5))
+    stage.liveness.heard(first, SelfReport(zookeeper_steady=60.0))
+    stage.liveness.heard(second, SelfReport(zookeeper_silent=7.5))
     for node, beat in zip(NODES, (2006.0, 2000.0), strict=True):
         path = heartbeat_path(named(stage).herd_root, "a-uuid", node)
         stage.ensemble.put(path, b"")
@@ -368,7 +368,7 @@ def test_an_operator_that_is_killed_after_the_move_answers_later_and_moves_no_se
 
 def test_who_changes_the_record_first_wins_and_the_request_stays(stage: Stage) -> None:
     ask(stage, NODES[1])
-    hands = stage.hands()
+    clients = stage.clients()
     read = stage.ensemble.read_changed
 
     def read_then_changed(path: str, _wake: object = None):  # type: ignore[no-untyped-def] - HerdDB writes between the operator's read and its write
@@ -378,7 +378,7 @@ def test_who_changes_the_record_first_wins_and_the_request_stays(stage: Stage) -
         return found
 
     stage.ensemble.read_changed = read_then_changed  # type: ignore[method-assign]
-    assert stage.reconcile(HERDDB, "db", hands) == Result(Outcome.FAILED, 1.0)
+    assert stage.reconcile(HERDDB, "db", clients) == Result(Outcome.FAILED, 1.0)
     assert leader(stage) == NODES[0]
     assert stage.found(TABLESPACE, "flights")["metadata"]["annotations"][names.SWITCHOVER_ANNOTATION] == NODES[1]
 

@@ -82,7 +82,7 @@ def settle_all(stage: Stage, client: Process, without: tuple[str, ...] = ()) -> 
         before = written()
         for kind, name in resources(stage):
             if kind not in without:
-                stage.reconcile(kind, name, stage.hands(client))
+                stage.reconcile(kind, name, stage.clients(client))
         if written() == before:
             return
     raise AssertionError("not settled after 30 rounds")

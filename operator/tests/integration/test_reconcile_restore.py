@@ -150,7 +150,7 @@ def test_a_restore_that_was_given_no_keys_goes_on_once_the_tablespace_names_them
     assert stage.live("Job", JOB) is None
     conditions = stage.found("Tablespace", "from-files")["status"]["conditions"]
     told = next(condition["message"] for condition in conditions if condition["type"] == "Ready")
-    assert f"spec.bootstrap.{place}.encryption.keysSecretRef.name is backup-keys: there is no such Secret" in told
+    assert f"spec.bootstrap.{place}.encryption.keysSecretRef.name is backup-keys: the Secret does not exist" in told
 
     values = {"2026-11": base64.b64encode(b"k" * 32).decode()}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "backup-keys"}, "stringData": values}

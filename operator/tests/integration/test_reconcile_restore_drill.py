@@ -159,7 +159,7 @@ def test_a_drill_whose_object_store_can_not_be_opened_says_so_at_once_and_goes_o
     stage.delete("Secret", "store-keys")
 
     told = reconcile(stage, 3)
-    missing = f"the Checkpoint {RUN}: spec.destination.objectStore.credentialsSecretRef.name is store-keys: there is no such Secret"
+    missing = f"the Checkpoint {RUN}: spec.destination.objectStore.credentialsSecretRef.name is store-keys: the Secret does not exist"
     assert (told["outcome"], told["message"].startswith(f"waits: {missing}")) == ("Running", True)
     assert stage.condition(KIND, NAME, "RestoreDrilled") == ("False", "WaitingForSecret")
     assert stage.live("Job", JOB) is None

@@ -39,7 +39,7 @@ def end(stage: Stage, kind: str, name: str, when: datetime.datetime, **fields: A
 def test_checkpoints_are_made_in_time_once_and_the_newest_verified_one_outlives_its_successors(stage: Stage) -> None:
     stage.declare("Tablespace", "flights", {"herdDBRef": {"name": "db"}})
     stage.declare(CHECKPOINTS, "nightly", {"schedule": "0 3 * * *", "retention": {"keepLast": 1}, "template": CHECKPOINT})
-    assert stage.reconcile(CHECKPOINTS, "nightly").look_again_seconds is not None
+    assert stage.reconcile(CHECKPOINTS, "nightly").requeue_after_seconds is not None
     assert runs(stage, Checkpoint) == []
     assert stage.condition(CHECKPOINTS, "nightly") == ("True", "Scheduled")
     first, second, third = (names.scheduled_run("nightly", day) for day in DAYS[:3])

@@ -11,7 +11,7 @@ from sql_database import HERDDB, NODES, serving_database
 from stage import Json, Stage, nothing_written
 
 from herdkeeper.codecs.herddb.users import decode_users, revision_of
-from herdkeeper.protocol.self_report import SelfReport, UsersTold
+from herdkeeper.protocol.self_report import ReportedUsers, SelfReport
 
 CREDENTIALS = "db-herddb-credentials"
 
@@ -46,7 +46,7 @@ def let_in(stage: Stage) -> dict[str, str]:
 def nodes_have(stage: Stage, revision: str | None) -> None:
     """Both nodes tell on their streams which users file is in force."""
     for node in NODES:
-        stage.signs_of_life.heard(stage.found("Pod", node)["metadata"]["uid"], SelfReport(users=UsersTold(revision)))
+        stage.liveness.heard(stage.found("Pod", node)["metadata"]["uid"], SelfReport(users=ReportedUsers(revision)))
 
 
 def taken_up(stage: Stage) -> None:
@@ -115,7 +115,7 @@ def test_another_password_of_the_administrator_restarts_nobody_and_an_operator_t
     taken_up(stage)
     assert in_force(stage)["status"] == "True"
     for node in NODES:
-        stage.signs_of_life.forget(stage.found("Pod", node)["metadata"]["uid"])
+        stage.liveness.forget(stage.found("Pod", node)["metadata"]["uid"])
     with nothing_written(stage):
         stage.reconcile(HERDDB, "db")
     assert in_force(stage)["status"] == "True"
@@ -131,19 +131,19 @@ def test_a_secret_that_is_missing_or_wrong_is_told_and_takes_nobodys_login_away(
     declare_users(stage, "app-login", "report-login")
     stage.settle(HERDDB, "db")
     assert in_force(stage)["reason"] == "WaitingForSecret"
-    assert "spec.users[1].secretName is report-login: there is no such Secret; create it with username" in in_force(stage)["message"]
+    assert "spec.users[1].secretName is report-login: the Secret does not exist; create it with username" in in_force(stage)["message"]
     told = stage.events("db")[-1]
     assert (told["type"], told["reason"]) == ("Warning", "WaitingForSecret")
     put_login(stage, "report-login", username="herdkeeper", password="b")
     stage.settle(HERDDB, "db")
     assert in_force(stage)["reason"] == "InvalidSecret"
-    assert "its username herdkeeper is that of the administrator; give it another username" in in_force(stage)["message"]
+    assert "its username herdkeeper belongs to the administrator; set another username" in in_force(stage)["message"]
     put_login(stage, "report-login", username="report", password="a,b")
     stage.settle(HERDDB, "db")
     assert "the Secret report-login has a password that HerdDB's users file can't hold" in in_force(stage)["message"]
     stage.delete("Secret", "app-login")
     stage.settle(HERDDB, "db")
-    assert "spec.users[0].secretName is app-login: there is no such Secret" in in_force(stage)["message"]
+    assert "spec.users[0].secretName is app-login: the Secret does not exist" in in_force(stage)["message"]
     assert "(app stays as it was)" in in_force(stage)["message"]
     assert let_in(stage) == before
     assert stage.condition(HERDDB, "db")[0] == "True", "it serves as it did"
@@ -159,7 +159,7 @@ def test_a_secret_that_is_missing_or_wrong_is_told_and_takes_nobodys_login_away(
 
 def test_a_node_of_an_older_program_is_named_with_what_to_do(stage: Stage) -> None:
     for node in NODES:
-        stage.signs_of_life.heard(stage.found("Pod", node)["metadata"]["uid"], SelfReport())
+        stage.liveness.heard(stage.found("Pod", node)["metadata"]["uid"], SelfReport())
     stage.reconcile(HERDDB, "db")
     assert in_force(stage)["reason"] == "ImageTooOld"
     assert "db-herddb-0 reads its users only when it starts: change spec.image" in in_force(stage)["message"]

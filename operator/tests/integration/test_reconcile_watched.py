@@ -88,7 +88,7 @@ def test_what_no_watch_tells_of_is_looked_at_each_minute(stage: Stage, asked: li
     stage.cache.set_complete("PodDisruptionBudget", False)
     asked.clear()
     result = stage.reconcile("ZooKeeperCluster", "zk")
-    assert result.look_again_seconds == UNWATCHED_SECONDS
+    assert result.requeue_after_seconds == UNWATCHED_SECONDS
     assert [each.rpartition("/")[2] for each in asked] == ["poddisruptionbudgets"]
 
 

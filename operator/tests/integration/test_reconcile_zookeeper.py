@@ -79,7 +79,7 @@ def test_a_founded_ensemble_is_ready_and_nothing_is_written_to_it(stage: Stage) 
     founded(stage)
     with nothing_written(stage):
         result = stage.reconcile(KIND, "zk")
-    assert (result.outcome, result.look_again_seconds) == (Outcome.OK, None)
+    assert (result.outcome, result.requeue_after_seconds) == (Outcome.OK, None)
     assert stage.condition(KIND, "zk") == ("True", "Ready")
     assert stage.condition(KIND, "zk", "Progressing") == ("False", "Settled")
     status = stage.found(KIND, "zk")["status"]

@@ -16,7 +16,7 @@ def plan_both(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     whole = plan_herddb(cluster, seen)
     relieved = tuple(whole.notes.get("relievedNodes", ()))
     leaders = plan_leadership(with_status(cluster, relieved_nodes=relieved), seen)
-    again = soonest(leaders.look_again_seconds, whole.look_again_seconds)
+    again = soonest(leaders.requeue_after_seconds, whole.requeue_after_seconds)
     return Plan((*leaders.actions, *whole.actions), leaders.wait or whole.wait, again, later=leaders.later)
 
 

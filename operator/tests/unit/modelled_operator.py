@@ -20,12 +20,11 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import CheckpointStatus, ComparisonStatus
 from herdkeeper.api.checkpoint import Lsn as StatusLsn
 from herdkeeper.api.tablespace import ReplicaStatus, TablespaceLog
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.herddb.leadership.plan import Terms, plan_leaders
+from herdkeeper.herddb.leadership.plan import MoveRules, plan_leaders
 from herdkeeper.herddb.log.seen_pins import LogPin
 from herdkeeper.herddb.state.cluster import NodeTablespace, NodeView
-from herdkeeper.herddb.state.nodes import names_of
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.herddb.tablespace.observe_verdicts import Declared, judged_nodes
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
@@ -194,7 +193,7 @@ class StoredCheckpoints:
 
 
 def pod_of(number: int) -> str:
-    return names_of(DATABASE).pod(number)
+    return DATABASE.names.pod(number)
 
 
 def _number_of(pod: str) -> int:
@@ -232,7 +231,7 @@ def lead_orders(seen: Seen) -> tuple[Lead, ...]:
         heartbeats={NAME: beats},
         now=HEARD,
     )
-    actions = plan_leaders(database, observed, LOG_STORE, Terms(None)).actions
+    actions = plan_leaders(database, observed, LOG_STORE, MoveRules(None)).actions
     return tuple(Lead(_number_of(action.record.leader)) for action in actions if isinstance(action, ChangeTablespaceRecord))
 
 
@@ -283,10 +282,10 @@ def _stored(replica: dict[str, Any]) -> Finding | None:
     return Finding(_number_of(replica["node"]), (lsn["ledgerId"], lsn["entryId"]), replica["verdict"] == "Equal", "verifiedBy" in replica)
 
 
-def _world(seen: Seen) -> World:
+def _world(seen: Seen) -> ClusterReader:
     nobody: Any = None
     stored: Any = StoredCheckpoints(_checkpoints(seen))
-    return World(stored, nobody, nobody, nobody)
+    return ClusterReader(stored, nobody, nobody, nobody)
 
 
 def _record(seen: Seen) -> TablespaceRecord:

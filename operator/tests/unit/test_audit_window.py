@@ -76,14 +76,14 @@ def test_no_job_is_made_while_the_window_is_closed_and_it_is_looked_again_when_i
     assert plan.wait is not None
     assert plan.wait.reason is Reason.WAITING_FOR_WINDOW
     assert plan.wait.message == f"it reads from 22:00 to 05:00 (Europe/Rome) only; it begins at {opens:%Y-%m-%dT%H:%M:%SZ}"
-    assert plan.look_again_seconds == (opens - now).total_seconds()
+    assert plan.requeue_after_seconds == (opens - now).total_seconds()
 
 
 @pytest.mark.parametrize("said", [PAUSED.to_json(), None], ids=["paused", "its words are lost"])
 def test_the_job_of_a_run_that_may_have_paused_goes_when_the_window_opens_again(said):
     ended = job(CLOSES + datetime.timedelta(minutes=1))
     before = plan_audit(AUDIT, seen(CLOSES + 2 * HOUR, ended, driver(said)), "spark:1")
-    assert (before.actions, before.look_again_seconds) == ((), 15 * 3600)
+    assert (before.actions, before.requeue_after_seconds) == ((), 15 * 3600)
     after = plan_audit(AUDIT, seen(OPENS + 24 * HOUR, ended, driver(said)), "spark:1")
     assert after.actions == (Delete("batch/v1", "Job", JOB, "job-1", Reason.RUN_GOES_ON),)
     again = plan_audit(with_status(AUDIT, phase="Paused"), seen(OPENS + 24 * HOUR), "spark:1")
@@ -119,7 +119,7 @@ def test_a_paused_run_whose_hours_are_changed_goes_on_when_the_new_ones_begin_an
     changed = with_hours("04:30", "05:30")
     assert summarize_audit(changed, seen(*state)).fields["resumesAt"] == "2026-06-02T04:30:00Z"
     plan = plan_audit(changed, seen(*state), "spark:1")
-    assert (plan.actions, plan.look_again_seconds) == ((), 1800)
+    assert (plan.actions, plan.requeue_after_seconds) == ((), 1800)
 
 
 @pytest.mark.parametrize(("opens", "closes"), [("02:00", "03:00"), ("02:00", "02:30"), ("20:00", "03:00")])
@@ -147,7 +147,7 @@ def test_the_job_of_a_run_whose_words_may_still_come_stays_though_its_new_hours_
 
 def test_a_job_that_runs_ends_when_it_was_told_though_the_hours_were_changed():
     plan = plan_audit(with_hours("00:00", "01:00"), seen(CLOSES - HOUR, job(None), driver(None)), "spark:1")
-    assert (plan.actions, plan.look_again_seconds) == ((), None)
+    assert (plan.actions, plan.requeue_after_seconds) == ((), None)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_job_that_runs_ends_when_it_was_told_though_the_hours_were_changed():
 )
 def test_any_other_job_is_left_alone(state):
     plan = plan_audit(AUDIT, seen(OPENS + 24 * HOUR, *state), "spark:1")
-    assert (plan.actions, plan.look_again_seconds) == ((), None)
+    assert (plan.actions, plan.requeue_after_seconds) == ((), None)
 
 
 def test_a_paused_run_tells_what_it_has_found_so_far_and_when_it_goes_on():
@@ -183,7 +183,7 @@ def test_a_paused_run_whose_words_are_lost_is_paused_and_not_a_success():
 def test_a_run_whose_words_are_no_summary_is_over_and_no_success():
     summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver("rubbish")))
     assert (summary.fields["phase"], summary.health.status, summary.health.reason) == ("Failed", "Unknown", Reason.RESULT_UNKNOWN)
-    assert summary.health.message.startswith("what it found is not known, nor whether it was done or paused: ")
+    assert summary.health.message.startswith("its result is unknown, also whether it was done or paused: ")
 
 
 def test_a_run_that_is_over_stays_so_though_its_job_says_that_it_paused():
@@ -205,7 +205,7 @@ def test_hours_that_mean_nothing_change_nothing_of_a_run_that_is_over(phase: str
 def test_a_time_zone_that_there_is_not_is_refused():
     refused = audit_refusals(with_spec(AUDIT, window=NIGHT.model_copy(update={"time_zone": "Rome"})))
     assert [each.sentence for each in refused] == [
-        "spec.window.timeZone is 'Rome': there is no time zone of this name; take a name of the IANA database, e.g. UTC or Europe/Vienna"
+        "spec.window.timeZone is 'Rome': this time zone does not exist; take a name of the IANA database, e.g. UTC or Europe/Vienna"
     ]
     assert audit_refusals(AUDIT) == ()
 

@@ -66,7 +66,7 @@ def test_numbers_follow_the_spec_and_what_lives(situation, spec, numbers, next_b
 def test_a_bookie_of_which_only_the_cookie_is_left_is_lost_and_its_number_is_not_given_again():
     numbers = bookie_numbers(CLUSTER, seen(0, 1, 2), knows(0, 1, 2, 3))
     assert (numbers.staying, numbers.leaving, numbers.new) == ((0, 1, 2), (), (4,))
-    assert numbers.living == (0, 1, 2, 3)
+    assert numbers.existing == (0, 1, 2, 3)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_bookie_that_lost_its_claims_counts_for_none_of_those_declared(situati
     numbers = bookie_numbers(cluster, found, knows(0, 1, 2, 3, registered=registered))
     assert (numbers.staying, numbers.leaving, numbers.new) == expected, situation
     assert tuple(each.number for each in numbers.lost) == lost
-    assert numbers.living == (0, 1, 2, 3)
+    assert numbers.existing == (0, 1, 2, 3)
 
 
 def test_the_new_one_leaves_when_the_lost_one_comes_back():

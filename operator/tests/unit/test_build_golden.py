@@ -33,7 +33,7 @@ from herdkeeper.bookkeeper.build.bookies import (
 from herdkeeper.bookkeeper.build.racks import build_racks
 from herdkeeper.bookkeeper.state.racks import Rack, placement_of
 from herdkeeper.codecs.herddb.users import SqlUser
-from herdkeeper.codecs.herddb.users import unfit as unfit_of_user
+from herdkeeper.codecs.herddb.users import invalid_part as unfit_of_user
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
 from herdkeeper.herddb.build import LogStore, build_herddb, build_herddb_secret
 from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver
@@ -118,7 +118,9 @@ def built() -> dict[str, tuple[Any, ...]]:
     in_store = read(
         Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": {"objectStore": STORE}}}
     )
-    source = CheckpointSource(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "leader:9845", "follower:9845")
+    source = CheckpointSource(
+        ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "leader:9845", "follower:9845", "quick-herddb-credentials"
+    )
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
     stored = read(
         Checkpoint,

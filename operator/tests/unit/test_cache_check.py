@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from kubernetes.client import ApiException
 
-from herdkeeper.clients.departed import Departed
+from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine.queue import KeyQueue
 from herdkeeper.engine.reconcile import Key
@@ -15,7 +15,7 @@ from herdkeeper.process import cache_check as module
 from herdkeeper.process.cache_check import DEAD_AFTER_CHECKS, CacheCheck
 from herdkeeper.process.references import References
 from herdkeeper.process.watched_kinds import WATCHED_KINDS
-from herdkeeper.process.watches import Told
+from herdkeeper.process.watches import WatchEvents
 from herdkeeper.settings import Settings
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
@@ -62,7 +62,7 @@ class Checked:
         self.cache = ObjectCache()
         for each in told:
             self.cache.put(each)
-        event = Told(self.queue, self.cache, SimpleNamespace(), References(), Departed()).event
+        event = WatchEvents(self.queue, self.cache, SimpleNamespace(), References(), DeletedResources()).event
         self.check = CacheCheck(Settings(**settings), lists, self.cache, event)
         self.complete = self.check.once()
 
@@ -108,7 +108,7 @@ def test_a_watch_that_is_behind_again_and_again_is_told_as_dead():
         assert found.check.trouble() is None
         lists.found[SHARED] = config_map(SHARED, version)
         found.check.once()
-    assert found.check.trouble() == "no watch tells of: configmaps"
+    assert found.check.trouble() == "no watch events for: configmaps"
     assert found.check.once()
     assert found.check.trouble() is None
 

@@ -7,10 +7,10 @@ from situations import objects, pods, quickstart, ready, with_metadata, with_spe
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.resource import Reference
-from herdkeeper.clients.stack import databases_disturbed, ensemble_disturbed, users_disturbed
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.clients.stack import databases_disruption, dependents_disruption, ensemble_disruption
 from herdkeeper.shared import names
-from herdkeeper.shared.disturbance import why_disturbed
+from herdkeeper.shared.disruption import why_disrupted
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects
 
@@ -24,7 +24,7 @@ def stateful_set(name: str, strategy: str, replicas: int = 1, seen: int = 2, rev
 
 
 @pytest.mark.parametrize(
-    ("situation", "parts", "disturbed"),
+    ("situation", "parts", "disrupted"),
     [
         ("all serve", (stateful_set("a", "RollingUpdate"), pods(["a-0"])), False),
         ("its change was not seen by Kubernetes yet", (stateful_set("a", "RollingUpdate", seen=1), pods(["a-0"])), True),
@@ -37,8 +37,8 @@ def stateful_set(name: str, strategy: str, replicas: int = 1, seen: int = 2, rev
         ("the second of two StatefulSets", (stateful_set("a", "OnDelete"), pods(["a-0"]), stateful_set("b", "OnDelete")), True),
     ],
 )
-def test_servers_are_disturbed_when_one_is_away_or_about_to_go(situation, parts, disturbed):
-    assert (why_disturbed(objects(*parts)) is not None) is disturbed, situation
+def test_servers_are_disturbed_when_one_is_away_or_about_to_go(situation, parts, disrupted):
+    assert (why_disrupted(objects(*parts)) is not None) is disrupted, situation
 
 
 class Cluster:
@@ -60,13 +60,13 @@ class Cluster:
 
 
 def seen_by(*away: str, **changed) -> list[str]:
-    """Which of the three kinds must not be disturbed further."""
+    """Which of the three kinds must not be disrupted further."""
     cluster = Cluster(*away, **changed)
-    world, bookkeeper = World(cluster, None, None), cluster.stack[BookKeeperCluster]  # type: ignore[arg-type]
+    world, bookkeeper = ClusterReader(cluster, None, None), cluster.stack[BookKeeperCluster]  # type: ignore[arg-type]
     by_kind = {
-        "ZooKeeperCluster": users_disturbed(ObjectKey("demo", "zk"), world),
-        "BookKeeperCluster": ensemble_disturbed(bookkeeper, world) or databases_disturbed(ObjectKey("demo", "bk"), world),
-        "HerdDBCluster": ensemble_disturbed(bookkeeper, world),
+        "ZooKeeperCluster": dependents_disruption(ObjectKey("demo", "zk"), world),
+        "BookKeeperCluster": ensemble_disruption(bookkeeper, world) or databases_disruption(ObjectKey("demo", "bk"), world),
+        "HerdDBCluster": ensemble_disruption(bookkeeper, world),
     }
     return [kind for kind, why in by_kind.items() if why is not None]
 

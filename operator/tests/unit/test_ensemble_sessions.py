@@ -192,7 +192,7 @@ class Request:
 @pytest.fixture
 def clock(monkeypatch):
     seconds = [1000.0]
-    monkeypatch.setattr(member_session, "KazooClient", Client)
+    monkeypatch.setattr(member_session, "BoundedClient", Client)
     monkeypatch.setattr(member_session.time, "monotonic", lambda: seconds[0])
     return seconds
 

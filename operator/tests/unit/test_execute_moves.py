@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from test_plan_herddb import CLUSTER, LOG, PODS
 from test_plan_leaders import RECORD
 
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.zookeeper import ChangedMeanwhileError
-from herdkeeper.engine.execute import Hands, execute
+from herdkeeper.engine.execute import Clients, execute
 from herdkeeper.engine.leadership import execute_leadership
 from herdkeeper.herddb.execute import node_orders as sql_node
 from herdkeeper.herddb.leadership.plan import LeadershipPlan
@@ -63,15 +63,15 @@ SERVICE = Apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "fl
 def done_of(*actions, lost=("/b",)):
     """What of the actions was done, where others have changed these records before: in ZooKeeper, in Kubernetes, and what failed."""
     ensemble, writer = Ensemble(frozenset(lost)), Writer()
-    failed = execute(CLUSTER, Plan(actions), Hands(writer, World(None, ensemble, None), None, lambda: True, None))
+    failed = execute(CLUSTER, Plan(actions), Clients(writer, ClusterReader(None, ensemble, None), None, lambda: True, None))
     return ensemble.done, writer.applied, failed
 
 
 def led_of(*moves, after=()):
     """The same of a plan for leaders."""
     ensemble, writer = Ensemble(frozenset({"/b"})), Writer()
-    hands = Hands(writer, World(None, ensemble, None), None, lambda: True, None)
-    failed = execute_leadership(CLUSTER, LeadershipPlan(moves, after), hands)
+    clients = Clients(writer, ClusterReader(None, ensemble, None), None, lambda: True, None)
+    failed = execute_leadership(CLUSTER, LeadershipPlan(moves, after), clients)
     return ensemble.done, writer.applied, failed
 
 

@@ -13,7 +13,7 @@ from test_replica_verdicts import CHECKPOINT
 from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.tablespace import FullCheckTiming, TablespaceStatus
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.observe.cluster import read_node
 from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, TableVerdict
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
@@ -111,13 +111,13 @@ def test_the_leader_is_ordered_to_check_and_then_the_request_is_answered():
     order, said = plan(asking(), seen()).actions
     assert order == StartFullCheck("db", LEADER, "flights", 200)
     assert isinstance(said, AnswerRequest)
-    assert said.answer == f"done: {LEADER} checks all tables; status.fullCheck tells what it finds"
+    assert said.answer == f"done: {LEADER} checks all tables; see status.fullCheck for the result"
 
 
 @pytest.mark.parametrize(
     ("tablespace", "situation", "why"),
     [
-        (asking(NEW), seen(), "the tablespace is not Ready (it has not been looked at yet)"),
+        (asking(NEW), seen(), "the tablespace is not Ready (it has not been reconciled yet)"),
         (
             asking(with_status(TABLESPACE, uuid="a-uuid", conditions=conditions(Ready="False"))),
             seen(),
@@ -129,7 +129,7 @@ def test_the_leader_is_ordered_to_check_and_then_the_request_is_answered():
             replace(seen(), herddb=with_status(DATABASE, conditions=conditions(Ready="True", Progressing="True"))),
             "the HerdDBCluster db is not settled (Progressing is True)",
         ),
-        (asking(), replace(seen(), herddb=None), "there is no HerdDBCluster db"),
+        (asking(), replace(seen(), herddb=None), "the HerdDBCluster db does not exist"),
         (asking(), seen(Unknown("silence")), f"{LEADER} can't be asked (silence)"),
         (asking(), seen(leader(role="failed", ready=False)), f"{LEADER} is no settled leader (it is failed)"),
         (asking(), seen(leader(), Unknown("silence")), f"{FOLLOWER} can't be asked (silence)"),
@@ -162,7 +162,7 @@ def test_a_tablespace_without_followers_is_not_stopped_for_nothing():
     answers = [
         action.answer for action in plan(asking(with_spec(TABLESPACE, replicas=1)), alone).actions if isinstance(action, AnswerRequest)
     ]
-    assert answers == ["refused: there is no follower that could be compared: writes would stop for nothing"]
+    assert answers == ["refused: there is no follower to compare with, so writes would stop for nothing"]
 
 
 @pytest.mark.parametrize("check", [RUNNING, DONE])
@@ -185,7 +185,7 @@ def test_a_check_that_is_over_and_known_is_followed_by_another_one():
     ],
 )
 def test_it_is_looked_at_again_until_the_leader_is_done_and_each_follower_has_come_by(situation, soon):
-    assert plan(TABLESPACE, situation).look_again_seconds == soon
+    assert plan(TABLESPACE, situation).requeue_after_seconds == soon
 
 
 def test_the_status_tells_for_how_long_writes_could_have_been_stopped_and_by_which_table():
@@ -248,7 +248,7 @@ def test_a_replica_has_passed_only_when_it_told_so_of_each_table_of_this_check(c
         seen(Unknown("silence"), Unknown("silence")),
         seen(leader(None), follower()),
         replace(seen(), record=Unknown("ZooKeeper does not answer")),
-        replace(seen(), herddb=None, zookeeper_address=None, record=Unknown("there is no database yet")),
+        replace(seen(), herddb=None, zookeeper_address=None, record=Unknown("the HerdDBCluster does not exist yet")),
     ],
 )
 def test_what_a_replica_answered_stays_known_though_the_nodes_forget_it(answered, verdict, later):
@@ -268,7 +268,7 @@ def test_a_check_of_which_its_node_knows_nothing_any_more_did_not_come_to_its_en
     assert "error" not in silent, "it may still run"
     lost = full_check_fields(before, seen(leader(None), follower(*PASSED)))
     assert lost is not None
-    assert lost["error"] == f"{LEADER} knows nothing of it any more: its process ended before the check did"
+    assert lost["error"] == f"{LEADER} no longer knows the check: its process ended before the check did"
     assert "completedAt" not in lost
     assert lost["replicas"] == [{"node": FOLLOWER, "verdict": "NotAnswered"}]
 
@@ -279,7 +279,7 @@ def test_a_check_of_a_leader_that_was_replaced_and_can_not_be_asked_is_not_waite
     fields = full_check_fields(before, replaced)
     assert fields is not None
     assert fields["error"] == f"{LEADER} can't be asked, and does not lead any more"
-    assert full_check_steps(before, replaced, None).look_again_seconds is None
+    assert full_check_steps(before, replaced, None).requeue_after_seconds is None
     back = replace(replaced, nodes={**replaced.nodes, LEADER: (follower(full_check=DONE),)})
     told = full_check_fields(known(replaced, before), back)
     assert told is not None
@@ -312,7 +312,7 @@ def test_a_failed_replica_is_told_once_with_its_tables_and_what_to_do():
     assert told.startswith(
         f"{FOLLOWER} had other rows than the leader {LEADER} in flights at the full check of {STARTED}; no other follower"
     )
-    assert "the leader may be the wrong one" in told
+    assert "the leader may be wrong" in told
     assert "verify: Follower" in told
     assert newly_failed(after, after) == ()
     assert newly_failed(None, after) == (told,)
@@ -425,8 +425,8 @@ TOLD = {
 def read(**fields) -> NodeTablespace:
     """What is read of a node that tells this of its copy."""
     copy = {"name": "flights", "uuid": "a-uuid", "role": "leader", "ready": True, **fields}
-    world = World(None, None, SimpleNamespace(get=lambda _: [copy]))
-    view = read_node(world, "http://node/tablespaces")
+    reader = ClusterReader(None, None, SimpleNamespace(get=lambda _: [copy]))
+    view = read_node(reader, "http://node/tablespaces")
     assert not isinstance(view, Unknown)
     return view[0]
 

@@ -26,7 +26,7 @@ from test_plan_tablespace import RECORD
 
 from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes, FullCheckTiming
 from herdkeeper.herddb.tablespace.full_check import timing_of
-from herdkeeper.herddb.tablespace.plan_full_check import NO_FOLLOWER, Begun, Held, decide_check, full_check_steps
+from herdkeeper.herddb.tablespace.plan_full_check import NO_FOLLOWER, DeferredCheck, StartedCheck, decide_check, full_check_steps
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status_full_check import full_check_fields, newly_missed
 from herdkeeper.herddb.tablespace.validate import tablespace_refusals
@@ -82,7 +82,7 @@ def last(started: str, completed: str | None = None, error: str | None = None) -
 
 
 SILENT = seen(Unknown("silence"))
-REFUSED = Held(at("22T02:00"), f"{LEADER} can't be asked (silence)")
+REFUSED = DeferredCheck(at("22T02:00"), f"{LEADER} can't be asked (silence)")
 DEADLINE = NIGHTLY.model_copy(update={"starting_deadline_seconds": 3600})
 RAN = "the check that db-herddb-0 began at 2026-11-22T01:59:00Z was not over"
 
@@ -115,24 +115,24 @@ RAN = "the check that db-herddb-0 began at 2026-11-22T01:59:00Z was not over"
         (scheduled(check=last("22T01:59", "22T02:01")), at_time("22T02:05"), Missed(at("22T02:00"), RAN)),
         (scheduled(check=last("22T01:59", error="it broke")), at_time("22T02:00"), Start(at("22T02:00"))),
         # the one that a node tells of, and the status does not yet, is the one that was due
-        (scheduled(), at_time("22T02:01", seen(leader(RUNNING))), Begun(at("22T02:00"))),
-        (scheduled(DEADLINE), at_time("22T05:00", seen(leader(DONE))), Begun(at("22T02:00"))),
+        (scheduled(), at_time("22T02:01", seen(leader(RUNNING))), StartedCheck(at("22T02:00"))),
+        (scheduled(DEADLINE), at_time("22T05:00", seen(leader(DONE))), StartedCheck(at("22T02:00"))),
         # what waits for something else than a check
         (scheduled(), at_time("22T02:00", SILENT), REFUSED),
         (
             scheduled(tablespace=with_status(TABLESPACE, conditions=conditions(Ready="False"))),
             at_time("22T02:00"),
-            Held(at("22T02:00"), "the tablespace is not Ready (Said: Ready is False)"),
+            DeferredCheck(at("22T02:00"), "the tablespace is not Ready (Said: Ready is False)"),
         ),
         (
             scheduled(),
             at_time("22T02:00", replace(seen(), herddb=with_status(DATABASE, conditions=conditions(Ready="True", Progressing="True")))),
-            Held(at("22T02:00"), "the HerdDBCluster db is not settled (Progressing is True)"),
+            DeferredCheck(at("22T02:00"), "the HerdDBCluster db is not settled (Progressing is True)"),
         ),
         (
             scheduled(),
             at_time("22T02:00", replace(seen(), record=Unknown("ZooKeeper does not answer"))),
-            Held(at("22T02:00"), "ZooKeeper does not answer"),
+            DeferredCheck(at("22T02:00"), "ZooKeeper does not answer"),
         ),
         (
             scheduled(tablespace=with_spec(TABLESPACE, replicas=1)),
@@ -204,7 +204,7 @@ def test_what_is_due_waits_while_the_record_is_being_changed():
     waiting = plan(scheduled(), pinned)
     (change,) = waiting.actions
     assert isinstance(change, ChangeTablespaceRecord)
-    assert waiting.look_again_seconds == 1
+    assert waiting.requeue_after_seconds == 1
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_what_is_due_waits_while_the_record_is_being_changed():
         (scheduled(last_schedule_time="2026-11-22T02:00:00Z"), "23T01:00", seen(), 3600),
         (scheduled(last_schedule_time="2026-11-22T02:00:00Z"), "23T01:59:59.5", seen(), 0.5),
         (scheduled(last_schedule_time="2026-11-22T02:00:00Z"), "22T02:00:05", seen(leader(RUNNING)), 2),
-        (scheduled(), "22T02:00", SILENT, 3),
+        (scheduled(), "22T02:00", SILENT, 2),
         (scheduled(), "22T02:00", replace(seen(), herddb=with_status(DATABASE, conditions=conditions(Ready="False"))), 5),
         (scheduled(), "22T02:00", seen(), 1),
         (
@@ -225,7 +225,7 @@ def test_what_is_due_waits_while_the_record_is_being_changed():
     ],
 )
 def test_it_is_looked_at_again_at_the_next_time_and_no_later_than_without_a_schedule(tablespace, now, situation, seconds):
-    assert plan(tablespace, at_time(now, situation)).look_again_seconds == pytest.approx(seconds)
+    assert plan(tablespace, at_time(now, situation)).requeue_after_seconds == pytest.approx(seconds)
 
 
 def test_what_was_done_is_looked_after_though_the_next_time_is_far_off():
@@ -233,7 +233,7 @@ def test_what_was_done_is_looked_after_though_the_next_time_is_far_off():
     far_off = scheduled(last_schedule_time="2026-11-22T02:00:00Z")
     changed = at_time("22T03:00", replace(seen(), zookeeper_address="zk-1:2181"))
     assert plan(far_off, changed).actions != ()
-    assert plan(far_off, changed).look_again_seconds == 2.0
+    assert plan(far_off, changed).requeue_after_seconds == 2.0
 
 
 def test_a_time_that_is_left_out_is_told_once_with_the_reason_and_stays_known():
@@ -241,7 +241,7 @@ def test_a_time_that_is_left_out_is_told_once_with_the_reason_and_stays_known():
     before = scheduled(check=last("22T01:59", "22T02:01"))
     told, fields = before.status.full_check.model_dump(by_alias=True, exclude_none=True), full_check_fields(before, situation)
     assert times_of(before, situation)["lastMissedTime"] == "2026-11-22T02:00:00Z"
-    assert newly_missed(told, fields) == f"no full check was begun for 2026-11-22T02:00:00Z, since {RAN}"
+    assert newly_missed(told, fields) == f"no full check was started for 2026-11-22T02:00:00Z, since {RAN}"
     assert newly_missed(fields, fields) is None
     assert newly_missed(None, None) is None
     assert times_of(after(before, situation), at_time("22T09:00"))["lastMissedWhy"] == RAN
@@ -301,7 +301,7 @@ def test_the_week_s_time_is_of_the_declared_zone_and_can_be_switched_off():
     assert timing_of(with_uid("7", time_zone="Europe/Vienna")).time_zone == "Europe/Vienna"
     off = after(with_uid("7", suspend=True), at_time("01T12:00"))
     assert not ordered(off, at("22T12:00"))
-    assert plan(after(TABLESPACE, at_time("01T12:00")), at_time("22T12:00")).look_again_seconds is None, "nor is it looked at for that"
+    assert plan(after(TABLESPACE, at_time("01T12:00")), at_time("22T12:00")).requeue_after_seconds is None, "nor is it looked at for that"
 
 
 def test_a_tablespace_of_one_copy_that_says_nothing_has_no_times():
@@ -325,7 +325,7 @@ def test_for_how_long_writes_may_stand_still_is_part_of_the_order():
     [
         (FullCheckTiming(schedule="0 25 * * *"), "spec.fullCheck.schedule", "cron can't read it"),
         (FullCheckTiming(schedule="0 3 * *"), "spec.fullCheck.schedule", "it has 4 of the five fields of cron"),
-        (FullCheckTiming(schedule="0 3 * * *", time_zone="Europe/Wien"), "spec.fullCheck.timeZone", "there is no time zone of this name"),
+        (FullCheckTiming(schedule="0 3 * * *", time_zone="Europe/Wien"), "spec.fullCheck.timeZone", "this time zone does not exist"),
     ],
 )
 def test_a_schedule_that_says_nothing_is_refused_with_the_field(timing, path, problem):
@@ -337,4 +337,4 @@ def test_a_schedule_that_says_nothing_is_refused_with_the_field(timing, path, pr
 def test_a_check_of_the_new_leader_s_is_the_one_that_was_due():
     moved = replace(seen(), record=VersionedRecord(replace(RECORD, leader=FOLLOWER), 4))
     moved = replace(moved, nodes={LEADER: (follower(),), FOLLOWER: (leader(DONE),)})
-    assert decide_check(scheduled(), at_time("22T02:01", moved)) == Begun(at("22T02:00"))
+    assert decide_check(scheduled(), at_time("22T02:01", moved)) == StartedCheck(at("22T02:00"))

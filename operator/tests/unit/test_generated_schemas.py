@@ -16,8 +16,8 @@ from pydantic.fields import FieldInfo
 from herdkeeper.api import KINDS, BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.resource import Resource, Rule
 from herdkeeper.commands.generated import stale_files
-from herdkeeper.planning.refusal import MAXIMUM_NAME, MINIMUM_MEMORY_MIB
 from herdkeeper.schema.access import ACCESS, EXECUTOR_RULES, Scope, rule_files
+from herdkeeper.schema.admission import policy_files
 from herdkeeper.schema.crd import Schema, chart_manifests, manifests, resource_schema
 from herdkeeper.schema.field_reference import page
 
@@ -141,13 +141,6 @@ def test_no_rule_uses_optional_fields_whose_cost_the_api_server_can_not_estimate
     assert [rule.rule for rule in kind.RULES if ".?" in f"{rule.rule}{rule.message_expression}"] == []
 
 
-def test_the_api_server_and_the_operator_agree_on_least_memory_and_names() -> None:
-    stated = MINIMUM_MEMORY_MIB
-    texts = " ".join(rule.rule for kind in KINDS for rule in kind.RULES)
-    assert {f"'{minimum}Mi'" in texts for minimum in stated.values()} == {True}
-    assert f"size() <= {MAXIMUM_NAME}" in texts
-
-
 def test_a_union_of_two_types_is_refused_with_what_to_do() -> None:
     class Both(BaseModel):
         value: int | str
@@ -177,6 +170,7 @@ def test_the_generated_files_are_up_to_date() -> None:
     assert stale_files(REPOSITORY / "crds", manifests(), whole_folder=True) == ()
     assert stale_files(REPOSITORY / "charts/herdkeeper/files/crds", chart_manifests(), whole_folder=True) == ()
     assert stale_files(REPOSITORY / "charts/herdkeeper/files/rules", rule_files(), whole_folder=True) == ()
+    assert stale_files(REPOSITORY / "charts/herdkeeper/files/admission", policy_files(), whole_folder=True) == ()
     assert stale_files(REPOSITORY / "docs", {"reference.md": page()}, whole_folder=False) == ()
 
 

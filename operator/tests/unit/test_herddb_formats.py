@@ -15,7 +15,6 @@ from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, decode_log_entry, encode_log_entry
 from herdkeeper.codecs.herddb.node import NodeRecord, decode_node, encode_node
 from herdkeeper.codecs.herddb.record import RowDecoder, Stored, encode_row
-from herdkeeper.codecs.herddb.replica import ReplicaMode, ReplicaState, decode_replica, encode_replica
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition, decode_table, encode_table
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace
@@ -76,17 +75,6 @@ def test_any_tablespace_record_is_read_back(record: TablespaceRecord) -> None:
 @given(st.builds(NodeRecord, texts, texts, st.integers(0, 65535), st.booleans()))
 def test_any_node_record_is_read_back(record: NodeRecord) -> None:
     assert decode_node(encode_node(record)) == record
-
-
-@given(st.builds(ReplicaState, texts, texts, i64, st.sampled_from(ReplicaMode)))
-def test_any_heartbeat_is_read_back(state: ReplicaState) -> None:
-    assert decode_replica(encode_replica(state)) == state
-
-
-def test_a_mode_that_herddb_does_not_have_is_refused() -> None:
-    data = JavaDataWriter().i32(0).utf("u").utf("n").i64(1).i32(9).to_bytes()
-    with pytest.raises(MalformedDataError, match="mode 9"):
-        decode_replica(data)
 
 
 def entry_of(kind: LogEntryType, table: str, key: bytes, value: bytes) -> LogEntry:

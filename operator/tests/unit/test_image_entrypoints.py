@@ -78,6 +78,19 @@ def test_a_member_whose_name_leads_nowhere_says_so_and_starts_in_the_end(member:
     assert "java " in started.stdout
 
 
+def test_a_member_that_is_told_a_port_for_metrics_serves_them_there_whatever_its_configuration_says(member: Member) -> None:
+    (member.config / "zoo.cfg").write_text("metricsProvider.httpPort=1\n")
+    member.start(METRICS_PORT="7070")
+    lines = dict(line.partition("=")[::2] for line in (member.data / "conf/zoo.cfg").read_text().splitlines() if line)
+    assert lines["metricsProvider.className"] == "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+    assert lines["metricsProvider.httpPort"] == "7070"
+
+
+def test_a_member_that_is_told_no_port_for_metrics_has_no_provider(member: Member) -> None:
+    member.start()
+    assert "metricsProvider" not in (member.data / "conf/zoo.cfg").read_text()
+
+
 def test_a_founding_member_may_make_the_empty_tree(member: Member) -> None:
     assert member.start().returncode == 0
     assert (member.data / "store/initialize").exists()

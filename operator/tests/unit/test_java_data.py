@@ -21,12 +21,6 @@ def test_a_v_int_has_the_bytes_that_herddb_writes(value: int, expected: str) -> 
     assert JavaDataReader(bytes.fromhex(expected)).v_int() == value
 
 
-@pytest.mark.parametrize(("value", "expected"), [(0, "00"), (-1, "01"), (1, "02"), (-64, "7f"), (64, "8001")])
-def test_zigzag_gives_small_bytes_to_small_numbers_of_either_sign(value: int, expected: str) -> None:
-    assert JavaDataWriter().z_int(value).to_bytes().hex() == expected
-    assert JavaDataWriter().z_long(value).to_bytes().hex() == expected
-
-
 def test_a_tablespace_znode_of_herddb_is_read_field_by_field() -> None:
     reader = JavaDataReader(bytes.fromhex("0100000361626300046865726400026e30020200026e3000026e319875"))
     assert (reader.v_long(), reader.v_long()) == (1, 0)
@@ -57,12 +51,12 @@ def test_any_text_survives_modified_utf8(text: str) -> None:
     assert decode_modified_utf8(encode_modified_utf8(text)) == normal
 
 
-@given(INT32, INT64, INT32, INT64, st.none() | st.binary(max_size=300), st.floats(allow_nan=False))
-def test_everything_written_is_read_back(v32: int, v64: int, z32: int, z64: int, array: bytes | None, number: float) -> None:
-    writer = JavaDataWriter().v_int(v32).v_long(v64).z_int(z32).z_long(z64).array(array).f64(number)
+@given(INT32, INT64, st.none() | st.binary(max_size=300), st.floats(allow_nan=False))
+def test_everything_written_is_read_back(v32: int, v64: int, array: bytes | None, number: float) -> None:
+    writer = JavaDataWriter().v_int(v32).v_long(v64).array(array).f64(number)
     writer.i32(v32).i64(v64).boolean(True).utf("x")
     reader = JavaDataReader(writer.to_bytes())
-    assert (reader.v_int(), reader.v_long(), reader.z_int(), reader.z_long()) == (v32, v64, z32, z64)
+    assert (reader.v_int(), reader.v_long()) == (v32, v64)
     assert (reader.array(), reader.f64(), reader.i32(), reader.i64()) == (array, number, v32, v64)
     assert (reader.boolean(), reader.utf(), reader.remaining) == (True, "x", 0)
 

@@ -9,15 +9,15 @@ from situations import quickstart, with_status
 from test_plan_bookkeeper import HEALTHY, JOBS_IMAGE
 from test_plan_drain_pause import SCAN, SMALLER, seen, told
 
-from herdkeeper.bookkeeper.observe.ledgers import Asked, keep_scan, recent_scan
+from herdkeeper.bookkeeper.observe.ledgers import ScanRequest, cache_scan, recent_scan
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
-from herdkeeper.clients.kept_answers import KeptAnswers
+from herdkeeper.clients.answer_cache import AnswerCache
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.shared.unknown import Unknown
 
 RULE = PlacementRule({}, 2, 1)
 DATABASE = quickstart("HerdDBCluster")
-ASKED = Asked(("bk-bookie-3-dddddd",), (DATABASE,), RULE)
+ASKED = ScanRequest(("bk-bookie-3-dddddd",), (DATABASE,), RULE)
 SLOW = replace(SCAN, seconds=2.0)
 
 
@@ -41,8 +41,8 @@ class Clock:
     ],
 )
 def test_a_scan_is_kept_for_a_while_that_depends_on_how_long_it_took(situation, scan, asked, later, age):
-    kept = KeptAnswers(clock := Clock())
-    assert keep_scan(kept, "zk/ledgers", ASKED, scan) == scan
+    kept = AnswerCache(clock := Clock())
+    assert cache_scan(kept, "zk/ledgers", ASKED, scan) == scan
     clock.seconds += later
     found = recent_scan(kept, "zk/ledgers", asked)
     assert (None if found is None else found.age_seconds) == age, situation
@@ -50,8 +50,8 @@ def test_a_scan_is_kept_for_a_while_that_depends_on_how_long_it_took(situation, 
 
 
 def test_the_databases_of_a_kept_scan_are_those_of_now():
-    kept, moved_on = KeptAnswers(), with_status(DATABASE, nodes=3)
-    keep_scan(kept, "zk/ledgers", ASKED, SLOW)
+    kept, moved_on = AnswerCache(), with_status(DATABASE, nodes=3)
+    cache_scan(kept, "zk/ledgers", ASKED, SLOW)
     found = recent_scan(kept, "zk/ledgers", replace(ASKED, databases=(moved_on,)))
     assert found is not None
     assert found.databases == (moved_on,)
@@ -61,7 +61,7 @@ def test_a_drain_waits_by_a_kept_scan_and_does_nothing_by_it():
     old = replace(SLOW, age_seconds=10.0)
     waiting = plan_bookkeeper(told(seen()), seen(scan=old), JOBS_IMAGE)
     assert (waiting.actions, waiting.needs_ledgers) == ((), False)
-    assert waiting.look_again_seconds == pytest.approx(30.0), "its age counts"
+    assert waiting.requeue_after_seconds == pytest.approx(30.0), "its age counts"
     acting = plan_bookkeeper(SMALLER, seen(metadata=HEALTHY, scan=old), JOBS_IMAGE)
     assert acting.actions
     assert acting.needs_ledgers

@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from herdkeeper.engine.queue import BURST, CHANGE_SECONDS, DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
-from herdkeeper.engine.reconcile import Key, touched_by
+from herdkeeper.engine.reconcile import Key, locks_of
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
 
-TOUCHES = partial(touched_by, References().stacks_of)
+TOUCHES = partial(locks_of, References().stacks_of)
 
 
 class Clock:
@@ -27,7 +27,7 @@ def taken(queue: KeyQueue[str]) -> list[str]:
     """All keys whose time has come and which nobody works on."""
     found = []
     while (key := queue._next()[0]) is not None:
-        queue._working[key] = queue.touches(key)
+        queue._working[key] = queue.locks(key)
         found.append(key)
     return found
 
@@ -144,14 +144,14 @@ def test_a_resource_s_dependents_and_what_it_refers_to_are_looked_at_with_it():
     references = References()
     references.seen(bookkeeper, {"zooKeeperRef": {"name": "zk"}})
     references.seen(herddb, {"bookKeeperRef": {"name": "bk"}})
-    assert references.touched_by(zookeeper) == (zookeeper, bookkeeper)
-    assert references.touched_by(bookkeeper) == (bookkeeper, herddb, zookeeper)
+    assert references.affected_by(zookeeper) == (zookeeper, bookkeeper)
+    assert references.affected_by(bookkeeper) == (bookkeeper, herddb, zookeeper)
     references.gone(herddb)
-    assert references.touched_by(bookkeeper) == (bookkeeper, zookeeper)
+    assert references.affected_by(bookkeeper) == (bookkeeper, zookeeper)
 
 
 def test_the_clusters_of_one_stack_are_reconciled_one_after_the_other_and_others_beside_them():
-    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), touches=TOUCHES)
+    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), locks=TOUCHES)
     bookies, database = Key("BookKeeperCluster", "demo", "bk"), Key("HerdDBCluster", "demo", "db")
     beside = {Key("HerdDBCluster", "elsewhere", "db"), Key("Tablespace", "demo", "flights"), Key("Tablespace", "demo", "weather")}
     for key in (bookies, database, *beside):
@@ -173,7 +173,7 @@ def test_a_stack_does_not_wait_for_another_one_of_its_namespace_once_it_is_known
     for bookies, database in clusters:
         references.seen(bookies, {"zooKeeperAddress": "elsewhere:2181"})
         references.seen(database, {"bookKeeperRef": {"name": bookies.name}})
-    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), touches=partial(touched_by, references.stacks_of))
+    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), locks=partial(locks_of, references.stacks_of))
     (bookies, database), (others, _) = clusters
     unknown = Key("HerdDBCluster", "demo", "just-made")
     for key in (bookies, database, others, unknown):
@@ -189,7 +189,7 @@ def test_what_a_key_touched_when_it_was_taken_is_let_go_though_it_touches_someth
     references = References()
     bookies, other = Key("BookKeeperCluster", "demo", "bk"), Key("BookKeeperCluster", "demo", "other")
     references.seen(other, {"zooKeeperRef": {"name": "zk"}})
-    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=partial(touched_by, references.stacks_of))
+    queue: KeyQueue[Key] = KeyQueue(Clock(), locks=partial(locks_of, references.stacks_of))
     queue.add(bookies, 0)
     assert queue.take() == bookies
     references.seen(bookies, {"zooKeeperAddress": "elsewhere:2181"})
@@ -204,7 +204,7 @@ def test_who_was_taken_before_a_watch_told_of_a_stack_has_it_to_itself_until_it_
         Key(kind, "demo", name) for kind, name in (("ZooKeeperCluster", "zk"), ("BookKeeperCluster", "bk"), ("HerdDBCluster", "db"))
     )
     references = References()
-    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=partial(touched_by, references.stacks_of))
+    queue: KeyQueue[Key] = KeyQueue(Clock(), locks=partial(locks_of, references.stacks_of))
     queue.add(bookies, 0)
     assert queue.take() == bookies
     references.seen(zookeeper, {})
@@ -222,7 +222,7 @@ BOOKIES, DATABASE = Key("BookKeeperCluster", "demo", "bk"), Key("HerdDBCluster",
 
 def busy_stack() -> KeyQueue[Key]:
     """A queue in which the bookies are worked on, and their database waits."""
-    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=TOUCHES)
+    queue: KeyQueue[Key] = KeyQueue(Clock(), locks=TOUCHES)
     queue.add(BOOKIES, 0)
     assert queue.take() == BOOKIES
     queue.add(DATABASE, 0)
@@ -254,3 +254,23 @@ def test_a_database_is_in_the_queue_of_leadership_too_where_its_stack_holds_it_u
     assert queues.resources.take() == Key("Tablespace", "demo", "flights")
     queues.close()
     assert queues.leadership.take() is queues.resources.take() is None
+
+
+def test_of_one_namespace_one_worker_less_than_all_is_taken_so_that_the_others_never_wait_for_its_servers():
+    queue = KeyQueue(clock := Clock(), share=lambda key: key[0], most_of_a_share=3)
+    for key in ("a1", "a2", "a3", "a4", "b1"):
+        queue.add(key)
+    clock.seconds = 1
+    assert taken(queue) == ["a1", "a2", "a3", "b1"]
+    queue.done("b1")
+    assert taken(queue) == []
+    queue.done("a2")
+    assert taken(queue) == ["a4"]
+
+
+def test_where_only_one_namespace_is_watched_it_has_all_workers():
+    queue = KeyQueue(clock := Clock(), share=lambda key: key[0])
+    for key in ("a1", "a2", "a3", "a4"):
+        queue.add(key)
+    clock.seconds = 1
+    assert taken(queue) == ["a1", "a2", "a3", "a4"]

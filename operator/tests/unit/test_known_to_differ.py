@@ -9,7 +9,7 @@ import pytest
 from situations import quickstart, with_metadata, with_status
 from test_replica_verdicts import CHECKPOINT, FIRST, LEADER, RECORD, SEEN, checkpoint, copy, remembered
 
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.tablespace.observe_verdicts import declared_tablespaces, judged_nodes
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
@@ -44,8 +44,8 @@ class Listed:
 
 def follower(*documents: dict[str, Any]) -> NodeTablespace:
     """What is known of the follower's copy when the namespace has these resources."""
-    world = World(Listed(*documents), None, None)
-    nodes = judged_nodes(CLUSTER, NODES, declared_tablespaces(CLUSTER, world), world)
+    reader = ClusterReader(Listed(*documents), None, None)
+    nodes = judged_nodes(CLUSTER, NODES, declared_tablespaces(CLUSTER, reader), reader)
     view = nodes[FIRST]
     assert not isinstance(view, Unknown)
     return view[0]

@@ -17,7 +17,7 @@ from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.tablespace import StreamStatus, TablespaceLog
 from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.engine.gauges.logs import forget_log, show_log
-from herdkeeper.herddb.log.in_time import log_standings, seconds_to_stand, seconds_to_turn
+from herdkeeper.herddb.log.in_time import log_standings, seconds_to_stalled_stream, seconds_to_turn
 from herdkeeper.herddb.log.seen_archive import ArchiveObserved
 from herdkeeper.herddb.log.seen_pins import SeenStream
 from herdkeeper.herddb.log.status_in_time import log_used_in_time
@@ -70,13 +70,13 @@ DRILLED = with_metadata(IN_4, labels={names.COMPONENT_LABEL: names.DRILL_COMPONE
     [
         ("nobody asks for anything", FORGETFUL, opened(100, 60, 1), (), None, None, ""),
         ("a drill made its own Checkpoint", FORGETFUL, opened(100, 60, 1), (DRILLED,), None, None, ""),
-        ("it is of the ledger that is written, however old", FORGETFUL, opened(2000, 1900), (IN_4,), None, Reason.USED_IN_TIME, "nobody"),
-        ("its ledger has just ended", FORGETFUL, opened(90, 80, 1), (IN_4,), None, Reason.USED_IN_TIME, "nobody"),
-        ("a moment before three quarters", FORGETFUL, opened(90, 80, 35.99), (IN_4,), None, Reason.USED_IN_TIME, "nobody"),
+        ("it is of the ledger that is written, however old", FORGETFUL, opened(2000, 1900), (IN_4,), None, Reason.USED_IN_TIME, "nothing"),
+        ("its ledger has just ended", FORGETFUL, opened(90, 80, 1), (IN_4,), None, Reason.USED_IN_TIME, "nothing"),
+        ("a moment before three quarters", FORGETFUL, opened(90, 80, 35.99), (IN_4,), None, Reason.USED_IN_TIME, "nothing"),
         ("three quarters", FORGETFUL, opened(90, 80, 36), (IN_4,), None, Reason.RETENTION_NEARS, "is released at 2026-11-21T00:00:00Z"),
         ("and who to ask", FORGETFUL, opened(90, 80, 36), (IN_4,), None, Reason.RETENTION_NEARS, "a of 2026-11-18T21:00:00Z, and"),
         ("what to do", FORGETFUL, opened(90, 80, 36), (IN_4,), None, Reason.RETENTION_NEARS, "make a Checkpoint, or see why"),
-        ("the newest one counts", FORGETFUL, opened(90, 80, 36), (IN_4, checkpoint("b", (5, 0))), None, Reason.USED_IN_TIME, "nobody"),
+        ("the newest one counts", FORGETFUL, opened(90, 80, 36), (IN_4, checkpoint("b", (5, 0))), None, Reason.USED_IN_TIME, "nothing"),
         (
             "a transaction that was open there began in the ledger before",
             FORGETFUL,
@@ -84,7 +84,7 @@ DRILLED = with_metadata(IN_4, labels={names.COMPONENT_LABEL: names.DRILL_COMPONE
             (checkpoint("a", (4, 2), **OPEN_SINCE_3),),
             None,
             Reason.RETENTION_NEARS,
-            "goes on from LSN 3,8",
+            "continues from LSN 3,8",
         ),
         ("it is over, but the ledger is there", FORGETFUL, opened(90, 80, 48), (IN_4,), None, Reason.RETENTION_OVER, "at any moment"),
         ("it is gone", FORGETFUL, opened(90, 80, first=5), (IN_4,), None, Reason.LOG_GONE, "into a new Tablespace"),
@@ -95,7 +95,7 @@ DRILLED = with_metadata(IN_4, labels={names.COMPONENT_LABEL: names.DRILL_COMPONE
         ("the log has no ledger yet", KEEPS, LedgerList((), (), None), (), None, Reason.USED_IN_TIME, ""),
         ("it is kept, and nobody makes one", KEEPS, opened(90, 37), (), None, Reason.RETENTION_NEARS, "would be kept beyond retention"),
         ("it is kept, and that is long ago", KEEPS, opened(90, 80, 48), (IN_4,), None, Reason.RETENTION_OVER, "fills the bookies: make"),
-        ("the archive keeps up", ARCHIVED, opened(90, 80, 36, 20), (), PROGRESS, Reason.USED_IN_TIME, "nobody"),
+        ("the archive keeps up", ARCHIVED, opened(90, 80, 36, 20), (), PROGRESS, Reason.USED_IN_TIME, "nothing"),
         ("the archive is behind", ARCHIVED, opened(90, 80, 37, 36), (), PROGRESS, Reason.RETENTION_NEARS, "archived up to LSN 5,10"),
         ("an archive that has not begun", ARCHIVED, opened(90, 37, 20), (), None, Reason.RETENTION_NEARS, "nothing of the log is archived"),
         ("the archive has what the next Checkpoint needs", ARCHIVED, opened(9, 3, first=5), (IN_4,), PROGRESS, Reason.USED_IN_TIME, ""),
@@ -148,7 +148,7 @@ def test_a_checkpoint_of_another_cluster_is_none_of_the_log_and_without_the_clus
     for tablespace, checkpoints in ((KEEPS, ()), (FORGETFUL, (IN_4,))):
         (condition,) = log_used_in_time(log_standings(tablespace, replace(seen, checkpoints=checkpoints))).values()
         assert (condition.status, condition.reason) == ("Unknown", Reason.UNREADABLE)
-        assert "the BookKeeperCluster bk is not there" in condition.message
+        assert "the BookKeeperCluster bk does not exist" in condition.message
     behind = replace(seen, ledgers=opened(90, 80, 37, 36), archive=ArchiveObserved(PROGRESS))
     (archived,) = log_used_in_time(log_standings(ARCHIVED, behind)).values()
     assert archived.reason is Reason.RETENTION_NEARS, "an archive needs the log without a Checkpoint"
@@ -178,8 +178,8 @@ def test_it_is_looked_at_again_when_the_answer_turns(situation: str, ledgers: Le
 def test_a_settled_tablespace_is_looked_at_again_at_that_time() -> None:
     turns = replace(SEEN, ledgers=opened(90, 80, 6), checkpoints=(IN_4,), now=NOW)
     settled = with_spec(FORGETFUL, replicas=1)
-    assert plan_tablespace(settled, weighed(settled, replace(turns, checkpoints=())), "spark").look_again_seconds is None
-    assert plan_tablespace(settled, weighed(settled, turns), "spark").look_again_seconds == 30 * 3600 + 1
+    assert plan_tablespace(settled, weighed(settled, replace(turns, checkpoints=())), "spark").requeue_after_seconds is None
+    assert plan_tablespace(settled, weighed(settled, turns), "spark").requeue_after_seconds == 30 * 3600 + 1
 
 
 def test_the_status_has_the_condition_beside_the_others() -> None:
@@ -230,7 +230,7 @@ def stream(name: str, lsn: tuple[int, int] | None, hours_ago: float, hours: floa
 @pytest.mark.parametrize(
     ("situation", "streams", "ledgers", "reason", "words"),
     [
-        ("it reads what is written", (stream("audit", (5, 3), 0),), opened(90, 80, 47), Reason.USED_IN_TIME, "nobody"),
+        ("it reads what is written", (stream("audit", (5, 3), 0),), opened(90, 80, 47), Reason.USED_IN_TIME, "nothing"),
         ("its ledger has ended long ago", (stream("audit", (4, 3), 20),), opened(90, 80, 40), Reason.RETENTION_NEARS, "LSN 4,3 on;"),
         ("and what becomes of it", (stream("audit", (4, 3), 20),), opened(90, 80, 40), Reason.RETENTION_NEARS, "til 2026-11-22T16:00:00Z"),
         ("it has read nothing", (stream("audit", (-1, -1), 1),), opened(90, 50, 40), Reason.RETENTION_OVER, "audit has read nothing"),
@@ -295,7 +295,7 @@ def test_what_was_known_of_streams_stays_while_nobody_can_look() -> None:
     ],
 )
 def test_a_stream_that_moves_no_more_is_told_of_without_an_event(situation: str, hours_ago: float, seconds: float | None) -> None:
-    assert seconds_to_stand(replace(SEEN, streams=(stream("audit", (5, 0), hours_ago),), now=NOW)) == seconds, situation
+    assert seconds_to_stalled_stream(replace(SEEN, streams=(stream("audit", (5, 0), hours_ago),), now=NOW)) == seconds, situation
 
 
 def test_a_log_that_is_held_back_for_a_stream_says_so() -> None:

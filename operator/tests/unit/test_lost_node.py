@@ -9,7 +9,7 @@ from situations import live, objects, pods
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKENS, claims, settled
 from test_plan_rolling import bookie
 
-from herdkeeper.bookkeeper.plan.gate import Stack, others_trouble
+from herdkeeper.bookkeeper.plan.gate import Stack, why_others_unhealthy
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, Marks
 from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
 from herdkeeper.planning.actions import Apply, Delete, Wait
@@ -72,7 +72,7 @@ def test_a_pod_whose_ready_is_older_than_its_nodes_silence_holds_up_the_roll_of_
     seen = BookKeeperObserved(objects(settled(), pods(PODS), standing(PODS[3], ready=True)), STORE, HEALTHY, TOKENS, nodes=nodes)
     for item in seen.objects.of_kind("StatefulSet"):
         item["status"] = {"observedGeneration": 1, "currentRevision": "a", "updateRevision": "a"}
-    trouble = others_trouble(Stack(CLUSTER, seen, HEALTHY, (0, 1, 2, 3)), 0)
+    trouble = why_others_unhealthy(Stack(CLUSTER, seen, HEALTHY, (0, 1, 2, 3)), 0)
     assert (trouble is not None) is closed
     assert not closed or f"does not report since {SINCE}" in str(trouble)
 
@@ -97,7 +97,7 @@ def test_a_bookie_is_not_changed_while_its_node_is_down(situation, pod, nodes, e
     [
         ("their nodes report: what does not serve is mended, one after the other", UP, None, ["a"]),
         ("the node of both is down: they may still be a quorum", DOWN, None, []),
-        ("something else is disturbed as well", DOWN, "c is not Ready", []),
+        ("something else is disrupted as well", DOWN, "c is not Ready", []),
     ],
 )
 def test_pods_on_a_node_that_is_down_are_not_deleted_with_a_new_template(situation, nodes, gate, deleted):

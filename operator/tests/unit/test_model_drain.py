@@ -16,7 +16,7 @@ import pytest
 from exploration import Explored, Explorer
 
 from herdkeeper.bookkeeper.drain import procedure as drain
-from herdkeeper.bookkeeper.drain.procedure import Claim, JobState, Leaving, Mode, Rest, Round
+from herdkeeper.bookkeeper.drain.procedure import Claim, ClusterState, DrainingBookie, JobState, Mode, Round
 from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Wait
 
@@ -52,7 +52,7 @@ class Round_(NamedTuple):  # noqa: N801 - the plan's own Round has the name
 class Begun(NamedTuple):
     """What was read first: how the leaving bookie is, without what it holds, and which others serve; or the ledgers."""
 
-    leaving: Leaving | None = None
+    leaving: DrainingBookie | None = None
     up: frozenset[int] = frozenset()
     ledgers: tuple[Ledger, ...] = ()
 
@@ -97,7 +97,7 @@ class Scope:
 
     faults: frozenset[str]
     most_faults: int = 1
-    step: Callable[[Leaving, Rest], drain.Step] = drain.next_step
+    step: Callable[[DrainingBookie, ClusterState], drain.Step] = drain.next_step
     late: bool = False
     reads_back: bool = True
     ledgers_last: bool = True
@@ -157,9 +157,9 @@ def _serving(seen: Bookies) -> frozenset[int]:
     return seen.up | {LEAVES} if seen.pod else seen.up
 
 
-def _leaving(seen: Bookies) -> Leaving:
+def _leaving(seen: Bookies) -> DrainingBookie:
     mode = Mode.GONE if not seen.registered else Mode.READ_ONLY if seen.read_only else Mode.WRITABLE
-    return Leaving(
+    return DrainingBookie(
         number=LEAVES,
         bookie_id="bk-0",
         mode=mode,
@@ -183,10 +183,10 @@ def _shares(ledgers: tuple[Ledger, ...]) -> tuple[Share, ...]:
     )
 
 
-def _rest(up: frozenset[int], ledgers: tuple[Ledger, ...]) -> Rest:
+def _rest(up: frozenset[int], ledgers: tuple[Ledger, ...]) -> ClusterState:
     named = {bookie for ledger in ledgers for segment in ledger.segments for bookie in segment.bookies} - {LEAVES}
     away = named - up
-    return Rest(
+    return ClusterState(
         writable=len(up),
         largest_ensemble=2,
         under_replicated=False,  # the auditor says so late, or never
@@ -198,7 +198,7 @@ def _rest(up: frozenset[int], ledgers: tuple[Ledger, ...]) -> Rest:
 def _done(seen: Bookies, step: drain.Step) -> Bookies:  # noqa: PLR0911 - one line a step
     left = seen._replace(planned=None)
     match step:
-        case drain.Mark():
+        case drain.MarkDraining():
             return left._replace(marked=True)
         case drain.MakeReadOnly():
             return left._replace(read_only=True) if seen.pod else left
@@ -370,12 +370,12 @@ def _wrong(seen: Bookies) -> str | None:
     return f"the volumes of bookie 0 are deleted, and ledger {named[0]} names it" if named else None
 
 
-def _blind_once_stopped(bookie: Leaving, rest: Rest) -> drain.Step:
+def _blind_once_stopped(bookie: DrainingBookie, rest: ClusterState) -> drain.Step:
     """A drain that does not look at the ledgers again once the bookie has stopped."""
     return drain.next_step(replace(bookie, shares=()) if bookie.scaled_to_zero else bookie, rest)
 
 
-def _deaf_to_others(bookie: Leaving, rest: Rest) -> drain.Step:
+def _deaf_to_others(bookie: DrainingBookie, rest: ClusterState) -> drain.Step:
     """A drain that does not ask how the bookies are that stay."""
     return drain.next_step(bookie, replace(rest, lacking=None))
 

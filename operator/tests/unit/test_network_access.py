@@ -59,6 +59,7 @@ class Pod:
     component: str = ""
     owner: tuple[str, str] = ("", "")
     declared: frozenset[Declared] = frozenset()
+    scraped_at: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,23 +115,23 @@ def read(kind: Any, name: str, namespace: str, **spec: Any) -> Any:
     )
 
 
-def templates(manifests: Iterable[Json]) -> Iterable[tuple[str, Json]]:
-    """Name and labels of the pods of these workloads, executors of Spark jobs included."""
+def templates(manifests: Iterable[Json]) -> Iterable[tuple[str, Json, tuple[int, ...]]]:
+    """Name, labels and ports for metrics of the pods of these workloads, executors of Spark jobs included."""
     for manifest in manifests:
         if manifest["kind"] not in ("StatefulSet", "Deployment", "Job"):
             continue
         template, name = manifest["spec"]["template"], manifest["metadata"]["name"]
-        yield name, template["metadata"]["labels"]
+        ports = template["spec"]["containers"][0].get("ports", [])
+        yield name, template["metadata"]["labels"], tuple(port["containerPort"] for port in ports if port["name"] == "metrics")
         arguments = template["spec"]["containers"][0].get("args", [])
         if "--executor-pod" in arguments:
             executor = json.loads(arguments[arguments.index("--executor-pod") + 1])
-            yield f"{name}-executor", executor["metadata"]["labels"]
+            yield f"{name}-executor", executor["metadata"]["labels"], ()
 
 
 def stack(namespace: str, prefix: str, **network: Any) -> Example:
     """ZooKeeper, bookies, SQL nodes and jobs of all kinds. `prefix` is before the names; `network` is of the servers' specs."""
-    clients = {name: value for name, value in network.items() if name != "scrapers"}
-    zookeeper = read(ZooKeeperCluster, f"{prefix}zk", namespace, **clients)
+    zookeeper = read(ZooKeeperCluster, f"{prefix}zk", namespace, **network)
     bookkeeper = read(BookKeeperCluster, f"{prefix}bk", namespace, zooKeeperRef={"name": f"{prefix}zk"}, **network)
     herddb = read(HerdDBCluster, f"{prefix}db", namespace, bookKeeperRef={"name": f"{prefix}bk"}, **network)
     tablespace = read(
@@ -153,7 +154,7 @@ def stack(namespace: str, prefix: str, **network: Any) -> Example:
         drill={"schedule": "0 5 * * SUN"},
     )
     bookie, place = BookieIdentity(0, f"{prefix}bk-bookie-0-abc123"), Destination.model_validate(CLAIM)
-    source = CheckpointSource(ADDRESS, "/ledgers", "/herd", "ts", "leader:9845", "follower:9845")
+    source = CheckpointSource(ADDRESS, "/ledgers", "/herd", "ts", "leader:9845", "follower:9845", "secret")
     manifests = (
         *build_zookeeper(zookeeper, Ensemble(3, first_membership(zookeeper, range(3)), None, False, "given")),
         *build_bookies_shared(bookkeeper, ADDRESS, Founded("an-instance", frozenset(), frozenset())),
@@ -171,8 +172,8 @@ def stack(namespace: str, prefix: str, **network: Any) -> Example:
         build_drill(schedule, DrillSource(place, "m.json", "herddb:1", f"{prefix}nightly-drill"), IMAGE),
     )
     pods = [
-        Pod(f"{name}/{number}", namespace, labels, labels[names.COMPONENT_LABEL], owner_of(labels))
-        for name, labels in templates(manifests)
+        Pod(f"{name}/{number}", namespace, labels, labels[names.COMPONENT_LABEL], owner_of(labels), scraped_at=ports)
+        for name, labels, ports in templates(manifests)
         for number in range(2)
     ]
     policies = [manifest for manifest in manifests if manifest["kind"] == "NetworkPolicy"]
@@ -305,7 +306,16 @@ def test_what_the_programs_connect_to_is_open_to_them(source: str, target: str, 
 @pytest.mark.parametrize("namespace", [DEMO, ELSEWHERE])
 @pytest.mark.parametrize(
     ("target", "port"),
-    [(ZOOKEEPER, 2181), (ZOOKEEPER, 2888), (ZOOKEEPER, 8080), (BOOKIE, 3181), (BOOKIE, 8080), (NODE, 9845), ("run-checkpoint/0", 40000)],
+    [
+        (ZOOKEEPER, 2181),
+        (ZOOKEEPER, 2888),
+        (ZOOKEEPER, 8080),
+        (ZOOKEEPER, 7070),
+        (BOOKIE, 3181),
+        (BOOKIE, 8080),
+        (NODE, 9845),
+        ("run-checkpoint/0", 40000),
+    ],
 )
 def test_a_stranger_reaches_neither_the_metadata_nor_the_log_nor_an_admin_port(namespace: str, target: str, port: int) -> None:
     shown = example()
@@ -326,6 +336,19 @@ def test_a_stack_of_the_same_names_elsewhere_reaches_only_what_everybody_does() 
         (target.component, port) for target in servers for port in PORTS for source in strangers if shown.admits(source, target, port)
     }
     assert reached == {(names.HERDDB_COMPONENT, 7000)}
+
+
+@pytest.mark.parametrize(
+    "component", [names.ZOOKEEPER_COMPONENT, names.BOOKIE_COMPONENT, names.AUTORECOVERY_COMPONENT, names.HERDDB_COMPONENT]
+)
+def test_each_server_has_one_named_port_for_metrics_which_its_scrapers_reach_and_clients_do_not(component: str) -> None:
+    shown = example(**WITH_PEERS)
+    servers = [pod for pod in shown.pods if (pod.component, pod.namespace) == (component, DEMO) and not pod.owner[1].startswith("other-")]
+    assert servers
+    for server in servers:
+        (port,) = server.scraped_at
+        assert shown.admits(shown.pod("prometheus", MONITORING), server, port)
+        assert not shown.admits(shown.pod("application"), server, port)
 
 
 def test_each_port_of_a_service_or_a_probe_is_in_the_table() -> None:

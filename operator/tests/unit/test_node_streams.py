@@ -9,14 +9,22 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from http.client import HTTPException, IncompleteRead
 from typing import Any
-from urllib.error import URLError
 
 import pytest
 
-from herdkeeper.clients.signs_of_life import SignsOfLife
+from herdkeeper.clients.bounded_http import TooLargeError
+from herdkeeper.clients.deleted_resources import DeletedResources
+from herdkeeper.clients.liveness import NodeLiveness
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.engine.queue import KeyQueue
 from herdkeeper.engine.reconcile import Key
 from herdkeeper.process.node_streams import NodeStreams
-from herdkeeper.protocol.self_report import SelfReport, UsersTold, decode_line
+from herdkeeper.process.queues import Queues
+from herdkeeper.process.references import References
+from herdkeeper.process.watched_kinds import WATCHED_KINDS
+from herdkeeper.process.watches import WatchEvents
+from herdkeeper.protocol.self_report import ReportedUsers, SelfReport, decode_line
+from herdkeeper.shared import names
 
 CLUSTER = Key("HerdDBCluster", "demo", "db")
 LONG = 10.0
@@ -51,13 +59,13 @@ def nodes() -> Nodes:
 
 
 @pytest.fixture
-def signs_of_life() -> SignsOfLife:
-    return SignsOfLife()
+def liveness() -> NodeLiveness:
+    return NodeLiveness()
 
 
 @pytest.fixture
-def streams(nodes: Nodes, lost: queue.Queue[Key], signs_of_life: SignsOfLife) -> Iterator[NodeStreams]:
-    made = NodeStreams(lost.put, signs_of_life, nodes.connect, reconnect_seconds=0.001)
+def streams(nodes: Nodes, lost: queue.Queue[Key], liveness: NodeLiveness) -> Iterator[NodeStreams]:
+    made = NodeStreams(lost.put, liveness, nodes.connect, reconnect_seconds=0.001)
     yield made
     made.stop()
     nodes.told.put(None)
@@ -106,21 +114,21 @@ def test_a_pod_that_is_over_is_left(streams, nodes, lost) -> None:
     ("end", "is_silent"),
     [
         (TimeoutError("no line"), True),
-        (URLError(TimeoutError("no connection")), True),
-        (URLError(OSError(errno.EHOSTUNREACH, "no route")), True),
+        (OSError(errno.EHOSTUNREACH, "no route"), True),
         (None, False),
         (ConnectionResetError(), False),
-        (URLError(ConnectionRefusedError()), False),
+        (ConnectionRefusedError(), False),
         (IncompleteRead(b""), False),
+        (TooLargeError(), False),
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_only_a_node_that_does_not_answer_at_all_is_silent(streams, nodes, lost, signs_of_life, end, is_silent) -> None:
+def test_only_a_node_that_does_not_answer_at_all_is_silent(streams, nodes, lost, liveness, end, is_silent) -> None:
     streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
     nodes.told.put(b"alive\n")
     nodes.told.put(end)
     assert lost.get(timeout=LONG) == CLUSTER
-    assert (signs_of_life.silent_seconds("a-uid") is not None) == is_silent
+    assert (liveness.silent_seconds("a-uid") is not None) == is_silent
 
 
 def line(*, answers: bool = True, waits: tuple[str, ...] = (), failed: tuple[str, ...] = (), **more: Any) -> bytes:
@@ -128,31 +136,31 @@ def line(*, answers: bool = True, waits: tuple[str, ...] = (), failed: tuple[str
     return b"alive " + json.dumps(said).encode() + b"\n"
 
 
-def test_a_node_that_tells_of_a_trouble_is_looked_at_once_for_each(streams, nodes, lost, signs_of_life) -> None:
+def test_a_node_that_tells_of_a_trouble_is_looked_at_once_for_each(streams, nodes, lost, liveness) -> None:
     streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
     for said in (line(), line(answers=False), line(answers=False), line(answers=False, waits=("app",)), line(), line(failed=("app",))):
         nodes.told.put(said)
-    _wait_for(lambda: signs_of_life.said("a-uid") == SelfReport(zookeeper_steady=2.5, failed=("app",)))
+    _wait_for(lambda: liveness.last_report("a-uid") == SelfReport(zookeeper_steady=2.5, failed=("app",)))
     assert [lost.get(timeout=LONG) for _ in range(3)] == [CLUSTER] * 3
     assert lost.empty()
 
 
-def test_a_node_that_lets_other_users_in_is_looked_at_once(streams, nodes, lost, signs_of_life) -> None:
+def test_a_node_that_lets_other_users_in_is_looked_at_once(streams, nodes, lost, liveness) -> None:
     streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
     old, new = ({"revision": revision, "refused": None} for revision in ("old", "new"))
     refusing = {"revision": "new", "refused": "/credentials/users: user line 2"}
     for said in (old, old, new, new, refusing):
         nodes.told.put(line(users=said))
-    _wait_for(lambda: signs_of_life.said("a-uid") == SelfReport(zookeeper_steady=2.5, users=UsersTold("new", refusing["refused"])))
+    _wait_for(lambda: liveness.last_report("a-uid") == SelfReport(zookeeper_steady=2.5, users=ReportedUsers("new", refusing["refused"])))
     assert [lost.get(timeout=LONG) for _ in range(3)] == [CLUSTER] * 3
     assert lost.empty()
 
 
 def test_what_a_process_said_is_forgotten_with_it() -> None:
-    signs = SignsOfLife()
+    signs = NodeLiveness()
     signs.heard("a-uid", SelfReport(zookeeper_silent=3.0))
     signs.forget("a-uid")
-    assert signs.said("a-uid") is None
+    assert signs.last_report("a-uid") is None
 
 
 @pytest.mark.parametrize(
@@ -161,7 +169,7 @@ def test_what_a_process_said_is_forgotten_with_it() -> None:
         (line(), SelfReport(zookeeper_steady=2.5)),
         (line(answers=False, waits=("app",)), SelfReport(zookeeper_silent=2.5, unacknowledged={"app": 1.5})),
         (line(users=None), SelfReport(zookeeper_steady=2.5)),
-        (line(users={"revision": None, "refused": None}), SelfReport(zookeeper_steady=2.5, users=UsersTold(None))),
+        (line(users={"revision": None, "refused": None}), SelfReport(zookeeper_steady=2.5, users=ReportedUsers(None))),
         (b"alive\n", None),
         (b"alive {\n", None),
         (b"alive []\n", None),
@@ -184,12 +192,59 @@ def test_a_line_tells_what_the_node_says_of_itself_or_only_that_it_lives(said: b
 
 def test_silence_is_told_in_seconds_since_the_last_sign_and_not_of_who_was_never_heard() -> None:
     clock = iter([100.0, 103.5])
-    signs = SignsOfLife(now=lambda: next(clock))
+    signs = NodeLiveness(now=lambda: next(clock))
     assert signs.silent_seconds("a-uid") is None
     signs.heard("a-uid")
     assert signs.silent_seconds("a-uid") == 3.5
     signs.forget("a-uid")
     assert signs.silent_seconds("a-uid") is None
+
+
+STATEFUL_SET = {
+    "kind": "StatefulSet",
+    "metadata": {
+        "name": "db-herddb",
+        "namespace": "demo",
+        "uid": "ours",
+        "resourceVersion": "1",
+        "labels": names.labels("herddb", CLUSTER.kind, CLUSTER.name),
+    },
+}
+
+
+def told_pod(owner_uid: str | None, version: int, address: str = "10.0.0.1") -> dict[str, Any]:
+    """A pod with the right name and the right labels."""
+    owner = [{"kind": "StatefulSet", "name": "db-herddb", "uid": owner_uid, "controller": True}] if owner_uid else []
+    metadata = {"name": "db-herddb-0", "namespace": "demo", "uid": "a-uid", "resourceVersion": str(version), "ownerReferences": owner}
+    return {
+        "kind": "Pod",
+        "metadata": {**metadata, "labels": STATEFUL_SET["metadata"]["labels"]},
+        "status": {"podIP": address, "phase": "Running"},
+    }
+
+
+@pytest.fixture
+def watches(streams: NodeStreams) -> Callable[[dict[str, Any]], None]:
+    queues = Queues(KeyQueue(), KeyQueue())
+    told = WatchEvents(queues, ObjectCache(), streams, References(), DeletedResources())
+    kinds = {kind.kind: kind for kind in WATCHED_KINDS}
+    return lambda body: told.event(kinds[body["kind"]], {"type": "MODIFIED", "object": body})
+
+
+@pytest.mark.parametrize("owner", [None, "somebody-else-s"])
+def test_nothing_is_read_from_a_pod_with_the_right_labels_that_our_stateful_set_did_not_make(watches, nodes, owner) -> None:
+    watches(STATEFUL_SET)
+    watches(told_pod(owner, 2))
+    watches(told_pod("ours", 3, "10.0.0.2"))
+    assert nodes.opened.get(timeout=LONG) == "10.0.0.2"
+    assert nodes.opened.empty()
+
+
+def test_a_pod_that_was_told_of_before_its_stateful_set_is_listened_to_as_soon_as_that_is_known(watches, nodes) -> None:
+    watches(told_pod("ours", 2))
+    assert nodes.opened.empty()
+    watches(STATEFUL_SET)
+    assert nodes.opened.get(timeout=LONG) == "10.0.0.1"
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:

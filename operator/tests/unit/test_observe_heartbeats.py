@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from test_plan_herddb import LOG
 
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.zookeeper import EnsembleError, Znode
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.observe.cluster import _times
@@ -42,14 +42,14 @@ RECORDS = [
 
 @pytest.mark.parametrize("records", RECORDS)
 def test_a_stall_between_two_reads_makes_no_leader_look_late(records):
-    found = _times(World(None, SlowEnsemble(), None), LOG, records, "/herd")[1]["flights"]
+    found = _times(ClusterReader(None, SlowEnsemble(), None), LOG, records, "/herd")[1]["flights"]
     assert set(found) == {"a", "b", "c"}
     assert max(found.values()) - found["a"] == 0.0
 
 
 def test_each_heartbeat_is_read_once():
     ensemble = SlowEnsemble()
-    _times(World(None, ensemble, None), LOG, RECORDS[0], "/herd")
+    _times(ClusterReader(None, ensemble, None), LOG, RECORDS[0], "/herd")
     assert ensemble.read == 6, "the heartbeats of three copies, and the registrations of their nodes"
 
 
@@ -59,5 +59,5 @@ class Silent:
 
 
 def test_from_heartbeats_that_cannot_be_read_nothing_follows():
-    times, heartbeats = _times(World(None, Silent(), None), LOG, RECORDS[0], "/herd")
+    times, heartbeats = _times(ClusterReader(None, Silent(), None), LOG, RECORDS[0], "/herd")
     assert (times.now, heartbeats) == (None, {})

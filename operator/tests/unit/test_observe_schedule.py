@@ -11,7 +11,7 @@ from situations import EXAMPLES, quickstart, ready, with_metadata, with_spec, wi
 
 from herdkeeper.api import Checkpoint, HerdDBCluster
 from herdkeeper.api.restore_drill import Drill
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.log.identity import LogIdentity
 from herdkeeper.jobs.schedule.observe import DRILL_OBJECTS, observe_schedule
 from herdkeeper.schema.defaulting import stored
@@ -64,7 +64,7 @@ def checkpoint(name: str, owner: str = "mine", created: str = "2026-05-10T03:00:
 
 
 def runs(*documents: dict[str, Any]) -> Any:
-    return observe_schedule(SCHEDULE, World(Cluster(*documents), None, None)).runs
+    return observe_schedule(SCHEDULE, ClusterReader(Cluster(*documents), None, None)).runs
 
 
 def test_runs_are_seen_oldest_first_without_those_of_an_earlier_schedule_of_the_same_name():
@@ -90,7 +90,7 @@ ARCHIVED = {
 
 
 def seen(tablespace: dict[str, Any] | None, *others: dict[str, Any]) -> Any:
-    return observe_schedule(SCHEDULE, World(Cluster(checkpoint("a"), others=others, tablespace=tablespace), None, None))
+    return observe_schedule(SCHEDULE, ClusterReader(Cluster(checkpoint("a"), others=others, tablespace=tablespace), None, None))
 
 
 def of_another(name: str) -> dict[str, Any]:
@@ -109,20 +109,20 @@ def test_of_a_tablespace_whose_log_is_archived_all_checkpoints_are_seen_whoever_
     ("clusters", "told"),
     [
         (BELOW, "an-instance"),
-        ({}, Unknown("the HerdDBCluster db is not there, or can't be read, so whose log it is is not known")),
+        ({}, Unknown("the HerdDBCluster db does not exist or can't be read, so the log's owner is unknown")),
         (
             {name: found for name, found in BELOW.items() if name.startswith("HerdDB")},
-            Unknown("the BookKeeperCluster bk is not there, or can't be read, so whose log it is is not known"),
+            Unknown("the BookKeeperCluster bk does not exist or can't be read, so the log's owner is unknown"),
         ),
         (
             {**BELOW, "BookKeeperCluster bk": ready(quickstart("BookKeeperCluster"))},
-            Unknown("the BookKeeperCluster bk does not tell its instanceId yet, so whose log it is is not known"),
+            Unknown("the BookKeeperCluster bk does not report its instanceId yet, so the log's owner is unknown"),
         ),
     ],
 )
 def test_whose_the_archived_log_is_follows_from_the_cluster_that_keeps_it(clusters, told):
     cluster = Cluster(checkpoint("a"), tablespace=ARCHIVED, clusters=clusters)
-    assert observe_schedule(SCHEDULE, World(cluster, None, None)).instance_id == told
+    assert observe_schedule(SCHEDULE, ClusterReader(cluster, None, None)).instance_id == told
 
 
 def test_a_run_tells_of_which_log_its_checkpoint_is():
@@ -174,7 +174,7 @@ def test_what_is_made_for_a_drill_is_seen_and_is_no_run_and_jobs_of_an_earlier_s
     for_a_drill["metadata"]["labels"] = {names.COMPONENT_LABEL: names.DRILL_COMPONENT}
     cluster = DrillingCluster(checkpoint("a"), for_a_drill, jobs=(job("mine", "mine"), job("old", "another")))
     drilling = with_spec(SCHEDULE, drill=Drill(schedule="0 5 * * SUN"))
-    seen = observe_schedule(drilling, World(cluster, None, None))
+    seen = observe_schedule(drilling, ClusterReader(cluster, None, None))
     assert [run.name for run in seen.runs] == ["a"]
     assert [made.metadata.name for made in seen.drill.made_for_drills] == ["b-d"]
     assert [found["metadata"]["name"] for found in seen.drill.objects.of_kind("Job")] == ["mine"]
@@ -184,5 +184,5 @@ def test_what_is_made_for_a_drill_is_seen_and_is_no_run_and_jobs_of_an_earlier_s
 def test_jobs_are_looked_for_as_long_as_the_status_tells_of_drills():
     cluster = DrillingCluster(checkpoint("a"), jobs=(job("mine", "mine"),))
     once = with_status(SCHEDULE, drills_since="2026-05-01T00:00:00Z")
-    assert len(observe_schedule(once, World(cluster, None, None)).drill.objects.of_kind("Job")) == 1
-    assert observe_schedule(SCHEDULE, World(cluster, None, None)).drill.objects.of_kind("Job") == ()
+    assert len(observe_schedule(once, ClusterReader(cluster, None, None)).drill.objects.of_kind("Job")) == 1
+    assert observe_schedule(SCHEDULE, ClusterReader(cluster, None, None)).drill.objects.of_kind("Job") == ()

@@ -6,12 +6,13 @@ import pytest
 from situations import objects, pods
 from test_plan_herddb import CLUSTER, PODS
 
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.execute.node_orders import wake_nodes
 from herdkeeper.herddb.observe.cluster import read_nodes
-from herdkeeper.herddb.state.nodes import names_of
+from herdkeeper.herddb.state.nodes import present_nodes
 from herdkeeper.planning.actions import WakeNodes
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.unknown import Unknown
 
 
 class Answering:
@@ -25,19 +26,40 @@ class Answering:
         return []
 
 
-def at(address):
+STATEFUL_SET = CLUSTER.names.stateful_set
+OURS = {"metadata": {"name": STATEFUL_SET, "uid": "ours"}, "spec": {"replicas": 1}}
+
+
+def at(address, owner="ours"):
     (pod,) = pods([PODS[0]]).values()
-    return objects({("Pod", PODS[0]): {**pod, "status": {**pod["status"], **({"podIP": address} if address else {})}}})
+    made_by = {"kind": "StatefulSet", "name": STATEFUL_SET, "uid": owner, "controller": True}
+    metadata = {**pod["metadata"], "ownerReferences": [made_by]}
+    status = {**pod["status"], **({"podIP": address} if address else {})}
+    return objects({("Pod", PODS[0]): {**pod, "metadata": metadata, "status": status}, ("StatefulSet", STATEFUL_SET): OURS})
 
 
-BY_NAME = names_of(CLUSTER).host_of(PODS[0])
+BY_NAME = CLUSTER.names.host_of(PODS[0])
 
 
 @pytest.mark.parametrize(("address", "host"), [("10.1.2.3", "10.1.2.3"), ("fd00::7", "[fd00::7]"), (None, BY_NAME), ("", BY_NAME)])
 def test_a_node_is_asked_at_its_pod_s_address_and_by_its_name_while_there_is_none(address, host):
     answering = Answering()
-    assert read_nodes(CLUSTER, at(address), World(None, None, answering)) == {PODS[0]: ()}
+    assert read_nodes(CLUSTER, at(address), ClusterReader(None, None, answering)) == {PODS[0]: ()}
     assert answering.asked == [f"http://{host}:9845/tablespaces"]
+
+
+def test_a_pod_with_the_name_and_the_labels_of_a_node_that_our_stateful_set_did_not_make_is_not_asked():
+    answering = Answering()
+    (found,) = read_nodes(CLUSTER, at("10.1.2.3", owner="somebody-else-s"), ClusterReader(None, None, answering)).values()
+    assert isinstance(found, Unknown)
+    assert f"no pod {PODS[0]} that the StatefulSet {STATEFUL_SET} made" in found.why
+    assert answering.asked == []
+
+
+def test_a_pod_of_anybody_s_with_a_number_without_bounds_makes_no_nodes():
+    """It has the labels of a node; a name has up to 63 characters."""
+    stranger = pods([f"{STATEFUL_SET}-100000"])
+    assert present_nodes(CLUSTER, objects(pods(PODS), stranger)) == tuple(PODS)
 
 
 class Kubernetes:
@@ -53,8 +75,7 @@ class Kubernetes:
         return {"token": "a-token"}
 
     def document(self, _version: str, kind: str, key: ObjectKey) -> object:
-        assert (kind, key) == ("Pod", ObjectKey("demo", PODS[0]))
-        return self.pod
+        return {("Pod", PODS[0]): self.pod, ("StatefulSet", STATEFUL_SET): OURS}[kind, key.name]
 
 
 class Ordered:
@@ -66,10 +87,15 @@ class Ordered:
         return {}
 
 
-@pytest.mark.parametrize(
-    ("pod", "host"), [(at("10.1.2.3").get("Pod", PODS[0]), "10.1.2.3"), (at(None).get("Pod", PODS[0]), BY_NAME), (None, BY_NAME)]
-)
+@pytest.mark.parametrize(("pod", "host"), [(at("10.1.2.3").get("Pod", PODS[0]), "10.1.2.3"), (at(None).get("Pod", PODS[0]), BY_NAME)])
 def test_orders_go_there_too(pod, host):
     ordered = Ordered()
-    wake_nodes("demo", WakeNodes("db", (PODS[0],)), World(Kubernetes(pod), None, None), ordered)
+    wake_nodes("demo", WakeNodes("db", (PODS[0],)), ClusterReader(Kubernetes(pod), None, None), ordered)
     assert ordered.orders == [(f"http://{host}:9845/activator/wake", "a-token")]
+
+
+@pytest.mark.parametrize("pod", [None, at("10.1.2.3", owner="somebody-else-s").get("Pod", PODS[0])], ids=["no pod", "anybody's"])
+def test_no_order_and_no_token_go_to_a_pod_that_our_stateful_set_did_not_make(pod):
+    ordered = Ordered()
+    wake_nodes("demo", WakeNodes("db", (PODS[0],)), ClusterReader(Kubernetes(pod), None, None), ordered)
+    assert ordered.orders == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,11 @@ def test_what_no_client_could_verify_is_refused_with_the_key_of_the_secret_and_t
     assert found.reason is Reason.INVALID_SECRET
     assert told in found.why
     assert "PRIVATE" not in found.why
+
+
+def test_a_certificate_that_can_be_served_tells_when_it_expires() -> None:
+    found = judged("mine", secret(), HOSTS)
+    assert isinstance(found, TlsUsable)
+    until = subprocess.run(["openssl", "x509", "-enddate", "-noout"], input=content("node.crt"), capture_output=True, text=True, check=True)
+    assert found.expires is not None
+    assert found.expires.timestamp() == ssl.cert_time_to_seconds(until.stdout.strip().removeprefix("notAfter="))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper import observe as module
 from herdkeeper.zookeeper.observe import _ask_members
 
 NAMED = ZooKeeperNames(ObjectKey("demo", "zk"))
+HOSTS = {number: NAMED.host(number) for number in range(3)}
 
 
 @dataclass
@@ -35,21 +36,21 @@ class Members:
 
 def test_members_that_do_not_answer_are_waited_for_at_the_same_time():
     members = Members(silent=(0, 2))
-    found = _ask_members(World(None, None, members), NAMED, [0, 1, 2], NAMED.pod(1))
+    found = _ask_members(ClusterReader(None, None, members), NAMED, HOSTS, NAMED.pod(1))
     assert found == {0: Unknown("0 did not answer"), 1: ("leader", 8), 2: Unknown("2 did not answer")}
 
 
 def test_the_leader_has_answered_before_the_others_are_asked():
     members = Members(silent=())
-    _ask_members(World(None, None, members), NAMED, [0, 1, 2], NAMED.pod(1))
+    _ask_members(ClusterReader(None, None, members), NAMED, HOSTS, NAMED.pod(1))
     assert members.asked[0] == 1
 
 
 def test_a_leader_that_does_not_answer_keeps_nobody_waiting_for_long(monkeypatch):
     monkeypatch.setattr(module, "HEAD_START_SECONDS", 0.01)
     members = Members(silent=(0, 1, 2))
-    assert set(_ask_members(World(None, None, members), NAMED, [0, 1, 2], NAMED.pod(1))) == {0, 1, 2}
+    assert set(_ask_members(ClusterReader(None, None, members), NAMED, HOSTS, NAMED.pod(1))) == {0, 1, 2}
 
 
 def test_nobody_is_asked_where_nobody_serves():
-    assert _ask_members(World(None, None, Members(silent=())), NAMED, [], None) == {}
+    assert _ask_members(ClusterReader(None, None, Members(silent=())), NAMED, {}, None) == {}

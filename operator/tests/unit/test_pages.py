@@ -7,19 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from prometheus_client import REGISTRY
 
-from herdkeeper.clients import counters as metrics
-from herdkeeper.engine.gauges import audits as audit_metrics
-from herdkeeper.engine.gauges import drills as drill_metrics
-from herdkeeper.engine.gauges import logs as log_metrics
+from herdkeeper_e2e.monitoring.own_metrics import node_metrics, operators_metrics
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "charts/herdkeeper/README.md"])
 OWN_FILE = re.compile(r"(?<![\w./-])(?:operator|crds|charts|images|spark-jobs|e2e|docs|examples)/[\w./*-]*[\w*]")
 MAKE = re.compile(r"^\s*make ([a-z0-9-]+)")
-COUNTED_IN = (audit_metrics, drill_metrics, log_metrics, metrics)
-"""Whose import registers what they count."""
 NO_METRICS = {"herdkeeper_jobs", "herdkeeper_e2e", "herdkeeper_restore"}
 """Two packages, and the table of a restore's bookkeeping."""
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -38,15 +32,6 @@ def words(page: Path) -> Iterator[str]:
     for block in FENCED.findall(text):
         yield from block.splitlines()[1:-1]
     yield from re.findall(r"`([^`\n]+)`", FENCED.sub("", text))
-
-
-def exported() -> set[str]:
-    """The operator's metrics, by the names that Prometheus has for them."""
-    return {
-        family.name + ("_total" if family.type == "counter" else "")
-        for family in REGISTRY.collect()
-        if family.name.startswith("herdkeeper_")
-    }
 
 
 @pages
@@ -74,6 +59,8 @@ def test_each_make_target_that_is_named_is_one(page: Path) -> None:
     assert named <= targets, "README and docs name what the Makefile has"
 
 
-def test_each_metric_of_the_operator_is_explained_in_a_page_and_no_other_is() -> None:
+def test_each_metric_of_ours_is_explained_in_a_page_and_no_other_is() -> None:
     text = "\n".join(page.read_text() for page in PAGES)
-    assert set(re.findall(r"\bherdkeeper_[a-z0-9_]+", text)) - NO_METRICS == exported()
+    assert set(re.findall(r"\bherdkeeper_[a-z0-9_]+", text)) - NO_METRICS == {
+        metric.name for metric in (*operators_metrics(), *node_metrics())
+    }

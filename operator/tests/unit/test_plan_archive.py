@@ -28,7 +28,7 @@ from herdkeeper.planning.actions import Apply, Delete, SetFinalizer, SetLogPin
 from herdkeeper.planning.status import described
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, decode_archive_progress, encode_archive_progress
 from herdkeeper.protocol.log_pin import BEGIN
-from herdkeeper.shared.dependents import NOBODY
+from herdkeeper.shared.dependents import NO_DEPENDENTS
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -82,7 +82,7 @@ def test_a_log_that_is_not_archived_is_not_kept_for_it() -> None:
 
 
 def test_all_pins_go_with_the_resource_and_an_archive_never_does() -> None:
-    step = finalizer_step(ARCHIVED, NOBODY)
+    step = finalizer_step(ARCHIVED, NO_DEPENDENTS)
     assert step is not None
     assert step.present
     seen = replace(SEEN, log_pin=LogPin((5, 3), 8), archive=ArchiveObserved(PROGRESS, LogPin((5, 2), 4)))
@@ -98,7 +98,7 @@ def test_the_archiver_is_there_while_the_spec_asks_for_it() -> None:
     made = archive_steps(ARCHIVED, SEEN, "spark:1")
     (apply,) = made.actions
     assert isinstance(apply, Apply)
-    assert (apply.new, made.look_again_seconds) == (True, 30)
+    assert (apply.new, made.requeue_after_seconds) == (True, 30)
     container = apply.manifest["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == "spark:1"
     assert container["args"][-2:] == ["--every", "30"]
@@ -199,7 +199,7 @@ def test_progress_that_is_none_is_refused(data: bytes) -> None:
 )
 def test_a_checkpoint_reads_the_archive_of_its_tablespace(claim: str, mounted: dict[str, bool | None]) -> None:
     place = Destination.model_validate({"persistentVolumeClaim": {"claimName": claim}})
-    source = CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", ArchiveSource("flights", place))
+    source = CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", "s", ArchiveSource("flights", place))
     asks = Checkpoint(
         metadata={"name": "c", "namespace": "demo"},
         spec={
@@ -228,18 +228,19 @@ PLACE = "s3://archives/flights at https://store:9000"
 FIELD = "spec.log.archive.destination.objectStore"
 KEYS = {"AWS_ACCESS_KEY_ID": "an id", "AWS_SECRET_ACCESS_KEY": "a secret"}
 SECRETS = {"archive-keys": KEYS, "archive-ca": {"ca.crt": "certificates"}}
+UIDS = {"archive-keys": "uid-of-keys", "archive-ca": "uid-of-certificates", "hdfs-options": "uid-of-options"}
 IN_STORE = with_spec(FORGETFUL, log=TablespaceLog.model_validate({"archive": {"destination": {"objectStore": STORE}, "everySeconds": 30}}))
 THERE = replace(PROGRESS, destination=PLACE)
 
 
 def opened(secrets: dict[str, dict[str, str] | None]) -> StoreSecrets | StoreUnusable:
-    return store_secrets(IN_STORE.spec.log.archive.destination.object_store, secrets, FIELD)
+    return store_secrets(IN_STORE.spec.log.archive.destination.object_store, secrets, UIDS, FIELD)
 
 
 def archiver(secrets: dict[str, dict[str, str] | None]) -> Any:
     """The archiver's Deployment; None while none is made."""
     made = archive_steps(IN_STORE, replace(SEEN, archive=ArchiveObserved(store=opened(secrets))), "spark:1")
-    assert made.look_again_seconds == 30
+    assert made.requeue_after_seconds == 30
     return next((action.manifest for action in made.actions if isinstance(action, Apply)), None)
 
 
@@ -271,15 +272,22 @@ def test_an_archiver_is_started_anew_when_what_its_store_is_opened_with_changes_
     assert "annotations" not in on_volume.manifest["spec"]["template"]["metadata"]
 
 
+def test_nobody_can_try_passwords_on_the_mark_that_what_a_store_is_opened_with_leaves_on_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mark depends on what only the Secret itself tells."""
+    first = archiver(SECRETS)["spec"]["template"]["metadata"]["annotations"]
+    monkeypatch.setitem(UIDS, "archive-keys", "uid-of-a-secret-made-anew")
+    assert archiver(SECRETS)["spec"]["template"]["metadata"]["annotations"] != first
+
+
 @pytest.mark.parametrize(
     ("secrets", "words"),
     [
-        ({}, "credentialsSecretRef.name is archive-keys: there is no such Secret; create it with AWS_ACCESS_KEY_ID and AWS_SECRET"),
+        ({}, "credentialsSecretRef.name is archive-keys: the Secret does not exist; create it with AWS_ACCESS_KEY_ID and AWS_SECRET"),
         (
             {"archive-keys": {"AWS_ACCESS_KEY_ID": "x"}},
             "credentialsSecretRef.name is archive-keys: that Secret lacks AWS_SECRET_ACCESS_KEY",
         ),
-        ({"archive-keys": KEYS}, "caSecretRef.name is archive-ca: there is no such Secret; create it with ca.crt"),
+        ({"archive-keys": KEYS}, "caSecretRef.name is archive-ca: the Secret does not exist; create it with ca.crt"),
     ],
     ids=["no Secret", "no key", "no certificates"],
 )
@@ -332,7 +340,7 @@ def test_an_archive_in_a_file_system_is_told_by_its_url_and_its_archiver_started
 
     def annotations(options: dict[str, str]) -> Any:
         store = store_secrets(
-            declared.spec.log.archive.destination.store, {"hdfs-options": options}, "spec.log.archive.destination.fileSystem"
+            declared.spec.log.archive.destination.store, {"hdfs-options": options}, UIDS, "spec.log.archive.destination.fileSystem"
         )
         made = archive_steps(declared, replace(SEEN, archive=ArchiveObserved(store=store)), "spark:1")
         (template,) = (action.manifest["spec"]["template"] for action in made.actions if isinstance(action, Apply))
@@ -354,7 +362,7 @@ def driver(destination: dict[str, Any], archive: dict[str, Any]) -> tuple[list[s
         metadata={"name": "c", "namespace": "demo"},
         spec={"tablespaceRef": {"name": "flights"}, "destination": destination, "job": {"executors": {"instances": 2}}},
     )
-    made = build_checkpoint(asks, CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", source), "spark:1")
+    made = build_checkpoint(asks, CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", "s", source), "spark:1")
     pod = made[-1]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     executor = json.loads(container["args"][container["args"].index("--executor-pod") + 1])

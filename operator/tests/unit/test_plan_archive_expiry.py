@@ -133,7 +133,7 @@ def test_what_may_go_ends_where_the_newest_base_as_old_as_the_window_begins(
 def test_nothing_goes_while_nobody_knows_which_log_it_is() -> None:
     decision = decide_expiry(archive(), seen(), (base(8),), NO_INSTANCE)
     assert isinstance(decision, KeptWhole)
-    assert "the BookKeeperCluster bk is not there" in decision.why
+    assert "the BookKeeperCluster bk does not exist" in decision.why
     unknown = replace(SEEN, archive=seen(order=ordered(22, 5)), checkpoints=(base(8),), instance_id=NO_INSTANCE)
     (step,) = expiry_steps(TOLD, unknown, UUID)
     assert (step.order, step.version, step.why) == (None, 3, decision.why)
@@ -196,7 +196,7 @@ def test_the_archiver_looks_at_the_base_where_it_can() -> None:
         assert step.order == ExpiryOrder("archives", (22, 5), manifest or "")
     assert described(step) == (
         Reason.ARCHIVE_EXPIRES,
-        "Letting go what is archived before LSN 22,5, since the Checkpoint d8 is the newest verified one as old as the recovery window",
+        "Releasing the archive before LSN 22,5, since the Checkpoint d8 is the newest verified one as old as the recovery window",
     )
     assert described(replace(step, order=None, why="so"))[1] == "Letting nothing of the archive go any more, since so"
 
@@ -240,7 +240,7 @@ def test_while_nobody_knows_which_log_it_is_the_window_stays_as_it_was_told_and_
     unknown = replace(SEEN, archive=seen(LATER), checkpoints=(base(8),), instance_id=NO_INSTANCE)
     found = archive_fields(TOLD, unknown, UUID)
     assert found["recoveryWindow"] == {"fromLsn": {"ledgerId": 22, "entryId": 5}}
-    assert found["archive"]["expiry"].startswith("nothing goes: the BookKeeperCluster bk is not there")
+    assert found["archive"]["expiry"].startswith("nothing goes: the BookKeeperCluster bk does not exist")
     assert "recoveryWindow" not in archive_fields(EXPIRES, unknown, UUID)
     whole = archive_fields(TOLD, replace(unknown, archive=seen()), UUID)
     assert whole["recoveryWindow"]["fromLsn"] == {"ledgerId": 0, "entryId": 0}, "an archive that begins with the log needs no Checkpoint"
@@ -275,7 +275,7 @@ def test_what_is_in_the_way_of_expiry_is_told_and_the_log_is_archived_all_the_sa
     stuck = seen()
     assert isinstance(stuck.progress, ArchiveProgress)
     stuck = replace(stuck, progress=replace(stuck.progress, expiry_trouble="a gap"))
-    assert fields(stuck, base(8))["archive"]["expiry"].endswith("; what is before could not be taken away: a gap")
+    assert fields(stuck, base(8))["archive"]["expiry"].endswith("; earlier segments could not be deleted: a gap")
     (condition,) = log_archived(EXPIRES, replace(SEEN, archive=stuck)).values()
     assert (condition.status, "nothing of it expires: a gap" in condition.message) == ("True", True)
     assert fields(seen())["archive"]["firstLsn"] == {"ledgerId": 0, "entryId": 0}
@@ -314,13 +314,13 @@ def test_a_schedule_keeps_for_the_window_what_is_of_its_log_and_does_not_know_wh
     assert needed_by_archive(tablespace, (base(9), newer), INSTANCE, NOON) == {"d9"}
     unknown = needed_by_archive(tablespace, (base(9), newer), NO_INSTANCE, NOON)
     assert isinstance(unknown, Unknown)
-    assert unknown.why.startswith("the BookKeeperCluster bk is not there")
+    assert unknown.why.startswith("the BookKeeperCluster bk does not exist")
 
 
 def test_a_schedule_does_not_know_what_the_archive_of_a_tablespace_without_a_uuid_needs() -> None:
     unknown = needed_by_archive(with_status(EXPIRES, uuid=None), (base(9),), INSTANCE, NOON)
     assert isinstance(unknown, Unknown)
-    assert "the Tablespace flights does not tell its uuid" in unknown.why
+    assert "the Tablespace flights does not report its uuid" in unknown.why
 
 
 @given(st.lists(st.integers(1, 29), min_size=1, max_size=8, unique=True), st.integers(1, 29), st.floats(0, 20))

@@ -61,9 +61,9 @@ def ledgers(open_ensemble: int, naming: dict[str, Naming] | None = None) -> Ledg
     return LedgerScan(7, open_ensemble, open_ensemble, {}, naming or {})
 
 
-def plan(*parts, cluster=CLUSTER, metadata=HEALTHY, store=STORE, scan=ledgers(0), disturbance=None):  # noqa: B008 - it never changes
+def plan(*parts, cluster=CLUSTER, metadata=HEALTHY, store=STORE, scan=ledgers(0), disruption=None):  # noqa: B008 - it never changes
     """What is planned once the ledgers were looked at, where that is needed."""
-    seen = BookKeeperObserved(objects(*parts), store, metadata, TOKENS, disturbance=disturbance)
+    seen = BookKeeperObserved(objects(*parts), store, metadata, TOKENS, disruption=disruption)
     made = plan_bookkeeper(cluster, seen, JOBS_IMAGE)
     return plan_bookkeeper(cluster, replace(seen, scan=scan), JOBS_IMAGE) if made.needs_ledgers else made
 
@@ -166,7 +166,7 @@ def test_autorecovery_starts_once_a_bookie_has_registered_since_an_auditor_witho
 
 def test_a_settled_cluster_gets_nothing():
     made = plan(*claims(0, 1, 2, 3), settled(), pods(PODS))
-    assert (made.actions, made.wait, made.look_again_seconds) == ((), None, None)
+    assert (made.actions, made.wait, made.requeue_after_seconds) == ((), None, None)
 
 
 CHANGED = with_spec(CLUSTER, image="herdkeeper/bookkeeper:0.2.0")
@@ -278,7 +278,7 @@ def test_whoever_takes_the_risk_restarts_bookies_without_one_to_spare():
 
 def test_bookies_do_not_wait_for_sql_nodes_that_lack_bookies():
     bold = with_spec(CHANGED, roll_without_spare_bookie=True)
-    made = rolled(bold, scan=ledgers(5), disturbance="db-herddb-1 is not Ready (starting)")
+    made = rolled(bold, scan=ledgers(5), disruption="db-herddb-1 is not Ready (starting)")
     assert restarted(made) == [PODS[0]]
 
 

@@ -173,7 +173,7 @@ def test_the_resource_goes_once_its_files_have_and_a_failure_tells_how_to_go_on(
     plan = plan_removal(GOING, seen(job(REMOVES, ended)), "spark:1")
     assert done(plan) == expected
     if expected is Reason.REMOVAL_FAILED:
-        assert "it ended. Mend that and delete the Job flights-1-removal" in plan.wait.message
+        assert "it ended. Fix the cause and delete the Job flights-1-removal" in plan.wait.message
         assert "spec.deletionPolicy to Retain" in plan.wait.message
 
 

@@ -6,7 +6,7 @@ import datetime
 from dataclasses import replace
 
 import pytest
-from situations import claim, live, objects, pods, quickstart, with_metadata, with_spec, with_status
+from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
 from test_plan_herddb import LOG
 from test_plan_herddb import SEEN as DATABASE
 from test_plan_tablespace import RECORD, SETTLED
@@ -19,12 +19,14 @@ from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.deletion import plan_herddb_deletion
 from herdkeeper.herddb.state.cluster import HerdDBObserved
+from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.planning.actions import Delete, DeleteLogs, DeleteZnodes, DropTablespace, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS, plan_unreadable_deletion, waited_seconds, waiting_for_users
 from herdkeeper.shared import names
-from herdkeeper.shared.dependents import NOBODY, Dependents
+from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership
@@ -48,19 +50,19 @@ def gives_up(plan) -> bool:
     return [action.reason for action in plan.actions if isinstance(action, SetFinalizer)] == [Reason.DELETION_GIVEN_UP]
 
 
-IN_USE, DROPPING = Dependents(living=("HerdDBCluster db",)), Dependents(deleting=("HerdDBCluster db",))
+IN_USE, DROPPING = Dependents(not_deleted=("HerdDBCluster db",)), Dependents(deleting=("HerdDBCluster db",))
 GOING = "2026-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
     ("policy", "users", "finalizers", "deleting", "expected"),
     [
-        ("Delete", NOBODY, (), None, True),
-        ("Delete", NOBODY, (names.FINALIZER,), None, None),
-        ("Delete", NOBODY, (), GOING, None),
-        ("Retain", NOBODY, (names.FINALIZER,), None, False),
-        ("Retain", NOBODY, (names.FINALIZER,), GOING, False),
-        ("Retain", NOBODY, (), None, None),
+        ("Delete", NO_DEPENDENTS, (), None, True),
+        ("Delete", NO_DEPENDENTS, (names.FINALIZER,), None, None),
+        ("Delete", NO_DEPENDENTS, (), GOING, None),
+        ("Retain", NO_DEPENDENTS, (names.FINALIZER,), None, False),
+        ("Retain", NO_DEPENDENTS, (names.FINALIZER,), GOING, False),
+        ("Retain", NO_DEPENDENTS, (), None, None),
         ("Retain", IN_USE, (), None, True),
         ("Retain", IN_USE, (names.FINALIZER,), None, None),
         ("Retain", IN_USE, (names.FINALIZER,), GOING, None),
@@ -79,10 +81,10 @@ def test_the_finalizer_follows_policy_and_users_and_is_never_added_to_what_is_go
 @pytest.mark.parametrize(
     ("users", "told"),
     [
-        (NOBODY, None),
-        (IN_USE, "it is deleted once nobody uses it: delete HerdDBCluster db first, or let that refer to another"),
+        (NO_DEPENDENTS, None),
+        (IN_USE, "it is deleted once nothing refers to it: delete HerdDBCluster db first, or change the reference there"),
         (DROPPING, "these still delete their data with its help: HerdDBCluster db"),
-        (Dependents(IN_USE.living, ("HerdDBCluster old",)), "it is deleted once nobody uses it: delete HerdDBCluster db first"),
+        (Dependents(IN_USE.not_deleted, ("HerdDBCluster old",)), "it is deleted once nothing refers to it: delete HerdDBCluster db first"),
     ],
 )
 def test_a_deletion_waits_for_whoever_uses_it_and_says_for_whom(users, told):
@@ -181,7 +183,7 @@ def test_a_database_s_metadata_that_can_t_be_reached_is_waited_for_and_then_give
 def test_a_database_waits_for_tablespaces_that_are_dropped_and_not_for_those_that_live():
     made = live(build_herddb(HERDDB, LOG, "db-herddb-credentials")[-1:])
     assert herddb_plan(made, dependents=Dependents(deleting=("Tablespace flights",))).actions == ()
-    assert herddb_plan(made, dependents=Dependents(living=("Tablespace flights",))).actions != ()
+    assert herddb_plan(made, dependents=Dependents(not_deleted=("Tablespace flights",))).actions != ()
 
 
 def test_metadata_whose_ensemble_is_gone_is_waited_for():
@@ -225,7 +227,7 @@ def test_a_tablespace_is_dropped_and_then_its_log_deleted_and_then_it_is_done():
         ("it was refused, since another resource has the name", TABLESPACE, SETTLED),
         ("another tablespace has the name now", MINE, replace(SETTLED, record=VersionedRecord(replace(RECORD, uuid="another"), 0))),
         ("ZooKeeper does not answer", MINE, replace(SETTLED, record=Unknown("silence"))),
-        ("there is no database any more", MINE, replace(SETTLED, herddb=None)),
+        ("the HerdDBCluster no longer exists", MINE, replace(SETTLED, herddb=None)),
     ],
 )
 def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(situation, tablespace, seen):
@@ -297,3 +299,10 @@ def test_of_a_deleted_resource_that_can_t_be_read_nothing_is_deleted_but_its_fin
     plan = plan_unreadable_deletion("spec.replicas is 'x'", age)
     assert [action.reason for action in plan.actions if isinstance(action, SetFinalizer)] == reason
     assert all(isinstance(action, SetFinalizer) and not action.present for action in plan.actions)
+
+
+def test_a_status_that_somebody_wrote_leads_no_deletion_to_ledgers_elsewhere():
+    forged = {"zoo_keeper_address": "elsewhere:2181", "ledgers_root": "/another/bk/ledgers"}
+    found = log_store(ready(with_spec(quickstart("BookKeeperCluster"), zoo_keeper_ref=None, zoo_keeper_address="zk:2181"), **forged))
+    assert found is not None
+    assert (found.zookeeper_address, found.ledgers_root) == ("zk:2181", names.ledgers_root(ObjectKey("demo", "bk")))

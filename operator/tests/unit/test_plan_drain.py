@@ -11,16 +11,16 @@ from herdkeeper.bookkeeper.drain.procedure import (
     MOST_LEDGERS,
     Claim,
     CloseLedgers,
+    ClusterState,
     DeleteClaims,
+    DrainingBookie,
     JobState,
-    Leaving,
     MakeReadOnly,
-    Mark,
+    MarkDraining,
     Mode,
     Move,
     Record,
     RemoveTraces,
-    Rest,
     Restart,
     RetireIdentity,
     Round,
@@ -40,8 +40,8 @@ WRITTEN = Share(42, PLACES, closed=False, written=True, tablespace="flights")
 CLAIMS = (Claim("bk-bookie-1-journal", "uid-1"), Claim("bk-bookie-1-ledgers", "uid-2"))
 MOVED = (Round(1, JobState.DONE),)
 
-HEALTHY = Rest(writable=4, largest_ensemble=3, under_replicated=False, autorecovery=None)
-SERVING = Leaving(
+HEALTHY = ClusterState(writable=4, largest_ensemble=3, under_replicated=False, autorecovery=None)
+SERVING = DrainingBookie(
     number=1,
     bookie_id="bk-1",
     mode=Mode.WRITABLE,
@@ -65,14 +65,14 @@ AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
 @pytest.mark.parametrize(
     ("situation", "bookie", "expected"),
     [
-        ("that we make it read-only is written down first", SERVING, Mark()),
+        ("that we make it read-only is written down first", SERVING, MarkDraining()),
         ("it stops taking new entries", MARKED, MakeReadOnly()),
         ("what it holds is written down", READ_ONLY, Record(1, (CLOSED, WRITTEN))),
         ("and moves while it can still be read", replace(READ_ONLY, rounds=(Round(1, JobState.ABSENT),)), Move(1)),
         ("an open ledger moves when its writer has turned away", replace(READ_ONLY, shares=(TURNED,), rounds=MOVED), Record(2, (TURNED,))),
         (
             "the writer of an idle database is asked to close its ledger",
-            replace(READ_ONLY, shares=(replace(WRITTEN, writer="db-0"),), rounds=MOVED, askable=frozenset({"db-0"})),
+            replace(READ_ONLY, shares=(replace(WRITTEN, writer="db-0"),), rounds=MOVED, own_writers=frozenset({"db-0"})),
             CloseLedgers((replace(WRITTEN, writer="db-0"),)),
         ),
         ("one that nothing names stops", EMPTY, Stop()),
@@ -95,7 +95,7 @@ def test_a_drain_goes_step_by_step(situation, bookie, expected):
         (Unknown("ZooKeeper did not answer"), HEALTHY, Reason.UNREADABLE, "ZooKeeper"),
         (STOPPED, Unknown("ledgers were not scanned"), Reason.UNREADABLE, "scanned"),
         (SERVING, replace(HEALTHY, writable=3), Reason.TOO_FEW_BOOKIES, "until 4 stay"),
-        (SERVING, replace(HEALTHY, under_replicated=True), Reason.UNDER_REPLICATED, "whole"),
+        (SERVING, replace(HEALTHY, under_replicated=True), Reason.UNDER_REPLICATED, "fully replicated"),
         (SERVING, replace(HEALTHY, lacking="3 ledgers name bk-9, which is not registered"), Reason.UNDER_REPLICATED, "bk-9"),
         (SERVING, replace(HEALTHY, autorecovery="no auditor is elected"), Reason.AUTORECOVERY_OFF, "no auditor"),
         (replace(MARKED, answers=False), HEALTHY, Reason.BOOKIE_DOWN, "not Ready"),
@@ -112,10 +112,10 @@ def test_a_drain_goes_step_by_step(situation, bookie, expected):
         (replace(READ_ONLY, shares=(replace(WRITTEN, writer="theirs"),), rounds=MOVED), HEALTHY, Reason.OPEN_LEDGERS, "42"),
         (replace(READ_ONLY, shares=(CLOSED,) * (MOST_LEDGERS + 1)), HEALTHY, Reason.DRAIN_FAILED, str(MOST_LEDGERS)),
         (AWAY, HEALTHY, Reason.BOOKIE_DOWN, "2 ledgers"),
-        (replace(AWAY, shares=()), HEALTHY, Reason.BOOKIE_DOWN, "when it is back"),
+        (replace(AWAY, shares=()), HEALTHY, Reason.BOOKIE_DOWN, "once it is back"),
         (replace(STOPPED, pod_present=True), HEALTHY, Reason.POD_STOPPING, "stopping"),
         (replace(STOPPED, mode=Mode.READ_ONLY), HEALTHY, Reason.POD_STOPPING, "stopping"),
-        (STOPPED, replace(HEALTHY, under_replicated=True), Reason.UNDER_REPLICATED, "whole"),
+        (STOPPED, replace(HEALTHY, under_replicated=True), Reason.UNDER_REPLICATED, "fully replicated"),
         (STOPPED, replace(HEALTHY, lacking="3 ledgers name bk-9, which is not registered"), Reason.UNDER_REPLICATED, "bk-9"),
         (replace(STOPPED, retirement=JobState.RUNNING), HEALTHY, Reason.RETIRING, "bk-1"),
         (replace(STOPPED, retirement=JobState.FAILED), HEALTHY, Reason.DRAIN_FAILED, "delete the failed Job"),
@@ -162,7 +162,7 @@ def situations():
         Unknown("unread"),
     )
     for mode, held, begun, cookie, ours, pod, retirement, rest in product(Mode, shares, rounds, flags, flags, flags, JobState, rests):
-        yield Leaving(1, "bk-1", mode, True, pod, pod, ours, held, begun, cookie, retirement, CLAIMS), rest
+        yield DrainingBookie(1, "bk-1", mode, True, pod, pod, ours, held, begun, cookie, retirement, CLAIMS), rest
 
 
 def test_no_situation_takes_what_a_ledger_may_still_need():

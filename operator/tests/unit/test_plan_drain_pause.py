@@ -55,12 +55,12 @@ def test_a_drain_that_is_held_up_by_the_same_thing_is_looked_at_less_often(situa
     observed = seen(scan=scan)
     made = plan_bookkeeper(told(observed, before), observed, JOBS_IMAGE)
     assert made.wait is not None
-    assert made.look_again_seconds == pytest.approx(seconds), situation
+    assert made.requeue_after_seconds == pytest.approx(seconds), situation
 
 
 def test_a_drain_that_gets_on_is_looked_at_soon():
     observed = seen(metadata=HEALTHY, scan=replace(SCAN, seconds=20.0))
-    assert plan_bookkeeper(told(seen()), observed, JOBS_IMAGE).look_again_seconds == 5.0
+    assert plan_bookkeeper(told(seen()), observed, JOBS_IMAGE).requeue_after_seconds == 5.0
 
 
 ZONES = {0: "a", 1: "a", 2: "a", 3: "b"}
@@ -73,7 +73,7 @@ ZONES = {0: "a", 1: "a", 2: "a", 3: "b"}
             "the only bookie of a zone leaves",
             ZONES,
             2,
-            "the bookies that stay are in 1 racks (-/a), and the copies of each entry shall be in 2",
+            "the bookies that stay are in 1 racks (-/a), and each entry needs copies in 2",
         ),
         ("another one of the zone stays", {**ZONES, 2: "b"}, 2, None),
         ("one zone is enough", ZONES, 1, None),

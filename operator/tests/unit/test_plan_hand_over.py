@@ -11,7 +11,7 @@ from test_plan_herddb import CLUSTER, PODS
 from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD, TABLESPACE, followed
 from test_plan_restart import NEW, OLD, rolled
 
-from herdkeeper.herddb.leadership.hand_over import NO_DEADLINE, Arrival, Deadline, HandOver, serves_seconds, why_not_yet
+from herdkeeper.herddb.leadership.hand_over import NO_DEADLINE, Deadline, HandOver, PendingTakeOver, serves_seconds, why_waiting
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord, CheckpointFollower, Plan
 from herdkeeper.shared import names
@@ -27,22 +27,22 @@ def to(node: str, *tablespaces: str, deadline: Deadline = FRESH) -> list[HandOve
     return [HandOver(tablespace, node, deadline) for tablespace in tablespaces]
 
 
-TABLE: list[tuple[str, list[HandOver], list[Arrival], dict[str, str]]] = [
+TABLE: list[tuple[str, list[HandOver], list[PendingTakeOver], dict[str, str]]] = [
     ("there is one", to(B, "app"), [], {}),
     ("the default one alone", to(B, "herd"), [], {}),
     ("the first by name goes", to(B, "zoo", "app"), [], {"zoo": BOOTS}),
     ("the default one goes last", to(B, "herd", "zoo"), [], {"herd": f"{B} does not lead zoo yet"}),
-    ("the last one is not led yet", to(B, "zoo", "herd"), [Arrival("app", B, 3.9)], {"zoo": BOOTS, "herd": BOOTS}),
-    ("it is not led after seconds: it may never be", to(B, "zoo"), [Arrival("app", B, 59.9)], {"zoo": BOOTS}),
-    ("it is not led after a minute: it holds up nobody any longer", to(B, "zoo"), [Arrival("app", B, 60.0)], {}),
-    ("ZooKeeper's clock is ahead", to(B, "zoo"), [Arrival("app", B, -1.0)], {"zoo": BOOTS}),
-    ("ZooKeeper's clock is far ahead: nobody waits for it", to(B, "zoo"), [Arrival("app", B, -60.0)], {}),
+    ("the last one is not led yet", to(B, "zoo", "herd"), [PendingTakeOver("app", B, 3.9)], {"zoo": BOOTS, "herd": BOOTS}),
+    ("it is not led after seconds: it may never be", to(B, "zoo"), [PendingTakeOver("app", B, 59.9)], {"zoo": BOOTS}),
+    ("it is not led after a minute: it holds up nobody any longer", to(B, "zoo"), [PendingTakeOver("app", B, 60.0)], {}),
+    ("ZooKeeper's clock is ahead", to(B, "zoo"), [PendingTakeOver("app", B, -1.0)], {"zoo": BOOTS}),
+    ("ZooKeeper's clock is far ahead: nobody waits for it", to(B, "zoo"), [PendingTakeOver("app", B, -60.0)], {}),
     ("each node gets one", [*to(B, "app", "zoo"), *to(C, "bar")], [], {"zoo": BOOTS}),
-    ("another node boots", to(C, "zoo"), [Arrival("app", B, 1.0)], {}),
-    ("another node boots, and the default one waits for that", to(C, "herd"), [Arrival("app", B, 1.0)], {"herd": BOOTS}),
+    ("another node boots", to(C, "zoo"), [PendingTakeOver("app", B, 1.0)], {}),
+    ("another node boots, and the default one waits for that", to(C, "herd"), [PendingTakeOver("app", B, 1.0)], {"herd": BOOTS}),
     ("nothing makes the leader stop", to(B, "app", "zoo", deadline=NO_DEADLINE), [], {"zoo": BOOTS}),
     ("the last turn that fits in", to(B, "app", "zoo", deadline=Deadline(asked=7.9, left=12.1)), [], {"zoo": BOOTS}),
-    ("turns have taken long enough", to(B, "app", "zoo", "herd", deadline=LATE), [Arrival("bar", B, 1.0)], {}),
+    ("turns have taken long enough", to(B, "app", "zoo", "herd", deadline=LATE), [PendingTakeOver("bar", B, 1.0)], {}),
     ("the pod is killed soon", to(B, "app", "zoo", "herd", deadline=Deadline(asked=0.5, left=4.5)), [], {}),
     ("the operator's clock is behind", to(B, "app", "zoo", deadline=Deadline(asked=-1.1, left=21.1)), [], {}),
     ("it is no more behind than clocks are", to(B, "app", "zoo", deadline=Deadline(asked=-0.9, left=20.9)), [], {"zoo": BOOTS}),
@@ -50,10 +50,10 @@ TABLE: list[tuple[str, list[HandOver], list[Arrival], dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("situation", "leaving", "arriving", "waiting"), TABLE, ids=[name for name, *_ in TABLE])
-def test_the_turns(situation, leaving, arriving, waiting):
-    assert why_not_yet(leaving, arriving) == waiting, situation
-    assert why_not_yet(leaving[::-1], arriving) == waiting, "in whatever order they come"
+@pytest.mark.parametrize(("situation", "leaving", "pending", "waiting"), TABLE, ids=[name for name, *_ in TABLE])
+def test_the_turns(situation, leaving, pending, waiting):
+    assert why_waiting(leaving, pending) == waiting, situation
+    assert why_waiting(leaving[::-1], pending) == waiting, "in whatever order they come"
 
 
 @pytest.mark.parametrize("count", range(1, 40))
@@ -65,8 +65,8 @@ def test_everything_has_left_a_node_long_before_it_stops_however_many_there_are(
     for look in range(60):
         now = look / 2
         leaving = to(B, *(name for name in tablespaces if name not in left_at), deadline=Deadline(now, 20.0 - now))
-        arriving = [Arrival(name, B, now - since) for name, since in left_at.items() if now - since < led_after]
-        waiting = why_not_yet(leaving, arriving)
+        pending = [PendingTakeOver(name, B, now - since) for name, since in left_at.items() if now - since < led_after]
+        waiting = why_waiting(leaving, pending)
         left_at.update((each.tablespace, now) for each in leaving if each.tablespace not in waiting)
         if len(left_at) == len(tablespaces):
             break
@@ -125,11 +125,11 @@ BOOTING, LED = ("follower", "booting"), ("follower", "leader")
 @pytest.mark.parametrize("plan_of", [plan_both, plan_refused])
 def test_a_deleted_pod_s_tablespaces_leave_it_one_after_the_other_and_those_that_wait_keep_their_leader(plan_of):
     first = plan_of(CLUSTER, deleted(database({}), seconds_ago=0.1))
-    assert (moved(first), first.look_again_seconds) == (["app"], 0.5)
+    assert (moved(first), first.requeue_after_seconds) == (["app"], 0.5)
     assert followed(first) == [], "the Service of flights stays with the leader that serves"
 
     booting = plan_of(CLUSTER, deleted(database({"app": BOOTING}, {"app": 3540.1}), seconds_ago=0.6))
-    assert (moved(booting), booting.look_again_seconds) == ([], 0.5)
+    assert (moved(booting), booting.requeue_after_seconds) == ([], 0.5)
 
     led = plan_of(CLUSTER, deleted(database({"app": LED}, {"app": 3540.1}), seconds_ago=1.1))
     assert (moved(led), followed(led)) == (["flights"], [("flights-leader", PODS[1])])
@@ -140,7 +140,7 @@ def test_a_deleted_pod_s_tablespaces_leave_it_one_after_the_other_and_those_that
     still = deleted(database({"app": LED, "flights": LED, "zoo": BOOTING}, users), seconds_ago=3.1)
     assert moved(plan_of(CLUSTER, still)) == []
     last = plan_of(CLUSTER, deleted(database(dict.fromkeys(users, LED), users), seconds_ago=3.6))
-    assert (moved(last), last.look_again_seconds) == (["herd"], 1.0)
+    assert (moved(last), last.requeue_after_seconds) == (["herd"], 1.0)
 
 
 def test_while_a_tablespace_is_not_led_by_its_new_leader_the_others_stay_where_they_are_served_until_there_is_no_time_left():
@@ -177,7 +177,7 @@ def test_leaders_are_relieved_one_after_the_other_before_their_node_is_restarted
     seen = database({})
     restarting = replace(rolled(OLD, NEW), records=seen.records, nodes=seen.nodes)
     first = plan_both(CLUSTER, restarting)
-    assert (moved(first), first.look_again_seconds) == (["app"], 0.5)
+    assert (moved(first), first.requeue_after_seconds) == (["app"], 0.5)
     assert first.later[0] == f"Moving the leadership of flights to {PODS[1]} later, since {PODS[1]} does not lead app yet"
     booting = database({"app": BOOTING}, {"app": 1999.9})
     assert plan_both(CLUSTER, replace(restarting, records=booting.records, nodes=booting.nodes)).actions == ()

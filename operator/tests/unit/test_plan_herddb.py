@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 from dataclasses import replace
 
 from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec, with_status
@@ -72,8 +73,7 @@ def test_a_database_is_not_ready_while_no_ledger_can_be_opened_though_its_nodes_
     health = summarize_herddb(CLUSTER, replace(SETTLED, bookkeeper=few)).health
     assert (health.status, health.reason) == ("False", Reason.WAITING_FOR_BOOKKEEPER)
     assert health.message == (
-        "2 SQL nodes serve what can be read, and no ledger can be opened: the BookKeeperCluster bk has 2 writable bookies of the 3 that a "
-        "ledger needs"
+        "2 SQL nodes serve reads, but no ledger can be opened: the BookKeeperCluster bk has 2 writable bookies of the 3 that a ledger needs"
     )
     assert summarize_herddb(CLUSTER, SETTLED).health.status == "True"
 
@@ -140,6 +140,12 @@ def test_the_database_is_encrypted_once_no_pod_is_left_that_was_made_without_tls
     assert summarize_herddb(CLUSTER, SEEN).fields["encrypted"] is None
 
 
+def test_the_status_tells_when_the_certificate_expires_as_long_as_it_can_be_served_with():
+    tls = TlsUsable("certificates", datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC))
+    assert summarize_herddb(CLUSTER, replace(SETTLED, tls=tls)).fields["certificateExpires"] == "2026-05-10T12:00:00Z"
+    assert summarize_herddb(CLUSTER, SETTLED).fields["certificateExpires"] is None
+
+
 def test_a_named_secret_is_not_changed_and_the_nodes_get_a_users_file_made_of_it():
     own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
     plan = plan_herddb(own, replace(SEEN, credentials=UserCredentials("admin", "secret")))
@@ -163,7 +169,7 @@ def test_a_settled_database_gets_nothing():
 
 def test_serving_nodes_are_not_changed_while_a_bookie_or_a_member_of_the_ensemble_is_disturbed():
     changed = with_spec(CLUSTER, image="herdkeeper/herddb:0.2.0")
-    held = plan_herddb(changed, replace(SETTLED, disturbance="zk-zookeeper-1 is not Ready (starting)"))
+    held = plan_herddb(changed, replace(SETTLED, disruption="zk-zookeeper-1 is not Ready (starting)"))
     assert applied(held) == []
     assert held.wait is not None
     assert "zk-zookeeper-1 is not Ready" in held.wait.message
@@ -219,7 +225,7 @@ def test_declared_users_are_added_changed_and_taken_away_without_a_restart():
 def test_a_secret_that_is_missing_changes_nobodys_login_and_holds_nothing_else_up():
     one = with_spec(CLUSTER, users=(UserSecret(secret_name="one"),), image="herdkeeper/herddb:0.2.0")
     stored = secret_of(ADMINISTRATOR, SqlUser("app", "a", "one"))
-    missing = {"one": CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no such Secret; create it")}
+    missing = {"one": CredentialsMissing(Reason.WAITING_FOR_SECRET, "the Secret does not exist; create it")}
     seen = replace(SETTLED, objects=objects(SETTLED.objects.items, stored), users=missing)
     assert applied(plan_herddb(one, seen)) == ["StatefulSet"]
     assert not [action for action in plan_herddb(one, seen).actions if isinstance(action, AddToSecret)]

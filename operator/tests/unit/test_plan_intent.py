@@ -38,7 +38,14 @@ def test_defaults_status_and_another_way_to_write_a_quantity_are_no_difference()
 
 @pytest.mark.parametrize(
     ("intended", "written"),
-    [("1024Ti", "1Pi"), ("2048Pi", "2Ei"), ("1000", "1k"), ("2000000", "2M"), ("99999999999999Ti", "9223372036854775807")],
+    [
+        ("1024Ti", "1Pi"),
+        ("2048Pi", "2Ei"),
+        ("1000", "1k"),
+        ("2000000", "2M"),
+        ("1.5Gi", "1536Mi"),
+        ("99999999999999Ti", "9223372036854775807"),
+    ],
 )
 def test_a_unit_that_only_the_api_server_writes_is_no_difference(intended, written):
     assert difference({"memory": intended}, {"memory": written}) is None

@@ -119,11 +119,17 @@ def test_a_checkpoint_may_begin_with_a_follower_that_another_one_or_an_earlier_c
 @pytest.mark.parametrize(
     "change", [{"mode": "Full"}, {"target": Target(lsn=Lsn(ledger_id=3, entry_id=4))}], ids=["the whole log", "not now"]
 )
-def test_a_checkpoint_that_can_not_begin_with_a_follower_gets_neither_its_name_nor_the_token(change):
-    checkpoint = with_spec(CHECKPOINT, **change)
+def test_a_checkpoint_that_asks_no_follower_gets_neither_its_name_nor_the_token(change):
+    checkpoint = with_spec(CHECKPOINT, verify="Reread", **change)
     assert begun_with(checkpoint, (follower("n1"), follower("n2"))) == (None, None)
     seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], follower("n1"), follower("n2"))))
     assert "HERDDB_TOKEN" not in str(plan_checkpoint(checkpoint, seen, "spark:1").actions)
+
+
+def test_a_checkpoint_that_is_compared_with_a_follower_shows_it_the_token():
+    compared = with_spec(CHECKPOINT, verify="Follower", mode="Full")
+    seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], follower("n1"))))
+    assert "HERDDB_TOKEN" in str(plan_checkpoint(compared, seen, "spark:1").actions)
 
 
 @pytest.mark.parametrize(
@@ -202,12 +208,12 @@ FIELD = "spec.destination.objectStore"
 @pytest.mark.parametrize(
     ("secrets", "expected"),
     [
-        ({}, f"{FIELD}.credentialsSecretRef.name is store-keys: there is no such Secret; create it with AWS_ACCESS_KEY_ID and"),
+        ({}, f"{FIELD}.credentialsSecretRef.name is store-keys: the Secret does not exist; create it with AWS_ACCESS_KEY_ID and"),
         (
             {"store-keys": KEYS | {"AWS_SECRET_ACCESS_KEY": ""}},
             f"{FIELD}.credentialsSecretRef.name is store-keys: that Secret lacks AWS_SE",
         ),
-        ({"store-keys": KEYS}, f"{FIELD}.caSecretRef.name is store-ca: there is no such Secret; create it with ca.crt"),
+        ({"store-keys": KEYS}, f"{FIELD}.caSecretRef.name is store-ca: the Secret does not exist; create it with ca.crt"),
         ({"store-keys": KEYS, "store-ca": {"tls.crt": "x"}}, f"{FIELD}.caSecretRef.name is store-ca: that Secret lacks ca.crt; add it"),
         ({"store-keys": KEYS, "store-ca": {"ca.crt": "x"}}, None),
     ],
@@ -235,8 +241,9 @@ def test_a_checkpoint_in_a_file_system_waits_for_the_secret_with_its_options_wha
     missing = why_store_unusable(place.store, {"hdfs-options": None}, field)
     plan = plan_checkpoint(IN_HDFS, replace(SEEN, store_unusable=missing), "spark:1")
     assert (plan.actions, plan.wait.reason) == ((), Reason.WAITING_FOR_SECRET)
-    assert plan.wait.message == f"{field}.optionsSecretRef.name is hdfs-options: there is no such Secret; create it with the options"
-    assert store_secrets(place.store, {"hdfs-options": {"user": "me"}}, field) == StoreSecrets({"hdfs-options/user": "me"})
+    assert plan.wait.message == f"{field}.optionsSecretRef.name is hdfs-options: the Secret does not exist; create it with the options"
+    found = store_secrets(place.store, {"hdfs-options": {"user": "me"}}, {"hdfs-options": "a-uid"}, field)
+    assert found == StoreSecrets({"hdfs-options": "a-uid", "hdfs-options/user": "me"})
     plan = plan_checkpoint(IN_HDFS, SEEN, "spark:1")
     assert arguments(plan)[arguments(plan).index("--destination") + 1] == "webhdfs://namenode:9870/backups"
     without = Destination.model_validate({"fileSystem": {"url": HDFS["url"]}})
@@ -263,16 +270,16 @@ SECRET = "spec.destination.encryption.keysSecretRef.name is backup-keys: "
 @pytest.mark.parametrize(
     ("encryption", "values", "expected"),
     [
-        (NAMED, None, f"{SECRET}there is no such Secret; create it with the key 2026-11: 32 random bytes as base64"),
+        (NAMED, None, f"{SECRET}the Secret does not exist; create it with the key 2026-11: 32 random bytes as base64"),
         (NAMED, {}, f"{SECRET}that Secret is empty; add the key 2026-11"),
-        (UNNAMED, None, f"{SECRET}there is no such Secret; create it with a key"),
+        (UNNAMED, None, f"{SECRET}the Secret does not exist; create it with a key"),
         (NAMED, {"2025-11": A_KEY}, f"{SECRET}that Secret lacks the key 2026-11, which currentKey names, and has 2025-11; add it"),
         (NAMED, {"2026-11": A_KEY[:-8]}, f"{SECRET}its entry 2026-11 "),
         (NAMED, {"2026-11": A_KEY, "old": "short"}, f"{SECRET}its entry old "),
         (
             UNNAMED,
             {"a": A_KEY, "b": ANOTHER_KEY},
-            f"{SECRET}that Secret has several keys (a, b); say in currentKey which one new files get",
+            f"{SECRET}that Secret has several keys (a, b); name the key for new files in currentKey",
         ),
         (UNNAMED, {"a": A_KEY + "\n"}, "/encryption/backup-keys"),
         (NAMED, {"2025-11": ANOTHER_KEY, "2026-11": A_KEY}, "/encryption/backup-keys/2026-11"),
@@ -469,8 +476,11 @@ def test_a_job_whose_driver_said_nothing_is_still_told_of():
     ("ended", "words"),
     [
         ({"terminated": {"exitCode": 3, "message": CheckpointSummary("r", JobOutcome.RETRYABLE, "StackOverflowError").to_json()}}, ""),
-        ({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}, "its last pod died without last words (OOMKilled, exit code 137)"),
-        (None, "its last pod died without last words (Evicted: The node was low on resource: memory.)"),
+        (
+            {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+            "its last pod ended without a termination message (OOMKilled, exit code 137)",
+        ),
+        (None, "its last pod ended without a termination message (Evicted: The node was low on resource: memory.)"),
     ],
     ids=["with last words", "killed for want of memory", "evicted"],
 )
@@ -518,8 +528,8 @@ def test_what_a_checkpoint_shall_be_made_from_is_handed_on(mode, expected):
 
 @pytest.mark.parametrize(
     ("spec", "expected"),
-    [({}, None), ({"full_every": "36h"}, "129600"), ({"full_every": "36h", "mode": "Incremental"}, None)],
-    ids=["as the job does it anyway", "other than the default", "never, since increments are asked for"],
+    [({}, "604800"), ({"full_every": "36h"}, "129600"), ({"full_every": "36h", "mode": "Incremental"}, None)],
+    ids=["a week where nobody says it", "other than the default", "never, since increments are asked for"],
 )
 def test_after_how_long_a_checkpoint_shall_read_the_whole_log_is_handed_on(spec, expected):
     checkpoint = CHECKPOINT.model_copy(update={"spec": CHECKPOINT.spec.model_copy(update=spec)})

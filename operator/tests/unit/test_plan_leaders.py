@@ -64,20 +64,20 @@ def test_what_could_not_be_read_moves_no_leader():
 @pytest.mark.parametrize("root_parent", [True, Unknown("silence")])
 def test_what_could_not_be_read_is_read_again_within_a_second_since_no_event_tells_that_zookeeper_answers(root_parent):
     plan = plan_both(CLUSTER, replace(CALM, records=Unknown("silence"), root_parent=root_parent))
-    assert plan.look_again_seconds == 1.0
+    assert plan.requeue_after_seconds == 1.0
 
 
 def test_a_leader_that_does_not_lead_yet_is_looked_at_soon():
     booting = replace(LEADER, role="booting", ready=False)
     plan = plan_both(CLUSTER, replace(CALM, nodes={**CALM.nodes, PODS[0]: (booting,)}))
-    assert (plan.actions, plan.look_again_seconds) == ((), 1.0)
+    assert (plan.actions, plan.requeue_after_seconds) == ((), 1.0)
 
 
 def test_a_leader_that_has_fallen_silent_is_looked_at_when_it_counts_as_hung_though_other_actions_fail():
     seen = replace(CALM, nodes={**CALM.nodes, PODS[0]: Unknown("silence")}, silent_seconds={PODS[0]: 4.5}, root_parent=False)
     plan = plan_both(CLUSTER, seen)
     assert [type(action).__name__ for action in plan.actions] == ["EnsureZnode"]
-    assert plan_leadership(CLUSTER, seen).look_again_seconds == 0.5
+    assert plan_leadership(CLUSTER, seen).requeue_after_seconds == 0.5
 
 
 def test_a_tablespace_without_a_resource_is_failed_over_too():
@@ -88,7 +88,7 @@ def test_a_leader_that_can_not_be_replaced_is_told_and_looked_at_soon():
     plan = plan_both(CLUSTER, replace(LOST, nodes=dict.fromkeys(PODS, NotListening("refused"))))
     assert plan.actions == ()
     assert plan.wait is not None
-    assert (plan.wait.reason, plan.look_again_seconds) == (Reason.NO_LEADER, 1.0)
+    assert (plan.wait.reason, plan.requeue_after_seconds) == (Reason.NO_LEADER, 1.0)
 
 
 def test_a_leader_that_can_not_be_replaced_yet_is_looked_at_soon_whatever_else_is_waited_for():
@@ -97,7 +97,7 @@ def test_a_leader_that_can_not_be_replaced_yet_is_looked_at_soon_whatever_else_i
     lost = replace(LOST, objects=objects(LOST.objects.items, going), now=1001.0)
     plan = plan_both(CLUSTER, lost)
     assert plan.wait is not None
-    assert (plan.actions, plan.look_again_seconds) == ((), 1.0)
+    assert (plan.actions, plan.requeue_after_seconds) == ((), 1.0)
     assert MOVED in plan_both(CLUSTER, replace(lost, now=1005.0)).actions
 
 

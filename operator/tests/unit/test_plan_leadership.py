@@ -45,14 +45,14 @@ DIFFERING = follower(differs=OTHER_ROWS)
 WRONG = Node(copy=replace(LEADER, differs=OTHER_ROWS))
 BARRED = follower(barred=True)
 KEPT_ON_DISK = "it was found different from the log, as its node keeps on its disk"
-UNTOLD = Unknown("whether its rows are the log's can't be told: the status of the Tablespace flights can't be read")
+UNTOLD = Unknown("it is unknown whether its rows match the log: the status of the Tablespace flights can't be read")
 DOUBTED = Keep(f"{A} does not answer (silence): whether it lives is for HerdDB's own failover to find out", settled=False)
 FAILED = Node(copy=replace(LEADER, role="failed", ready=False, last_error="not enough bookies"))
 TOO_FEW = "org.apache.bookkeeper.client.BKException$BKNotEnoughBookiesException: Not enough non-faulty bookies available"
 NO_LEDGER = "it finds fewer writable bookies than a ledger needs, and so would they"
-LEFT = Move(B, f"{A} shall not lead any more (its pod is being deleted)", in_turn=True)
+LEFT = Move(B, f"{A} must not lead any more (its pod is being deleted)", in_turn=True)
 GONE = f"{A} can't lead any more (its pod is gone)"
-UNACKNOWLEDGED = "its bookies acknowledge nothing any more"
+UNACKNOWLEDGED = "its bookies no longer acknowledge"
 UNANSWERED = Keep(f"{A} does not answer (no ZooKeeper): whether it lives is for HerdDB's own failover to find out", settled=False)
 SERVED = replace(WELL[B], heartbeat=1999.0, report=SelfReport(zookeeper_steady=7.0))
 
@@ -74,8 +74,8 @@ CUT_OFF = cut_off(7.0)
 FAR = (7, 20_000)
 STILL_BOOTING = Keep(f"{A} is booting: whether it lives is for HerdDB's own failover to find out", settled=False)
 STOPPED, UNSETTLED = follower(role="stopped", ready=False), follower(ready=False)
-RELIEVED_WHY = f"{A} shall not lead any more (its node is restarted)"
-CANT_TELL = "how far behind it is can't be told"
+RELIEVED_WHY = f"{A} must not lead any more (its node is restarted)"
+CANT_TELL = "its lag is unknown"
 TABLE: list[tuple[str, Situation, Decision]] = [
     # the leader serves
     ("all is well", CALM, Keep(f"{A} leads")),
@@ -124,12 +124,12 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "its boot fails since there are too few bookies, which moving does not change",
         situation(a=unbooted(f"1970-01-01T00:33:10Z {TOO_FEW}")),
-        Blocked(f"{A} can't lead any more (its boot fails: 1970-01-01T00:33:10Z {TOO_FEW}), and nobody else could: {NO_LEDGER}"),
+        Blocked(f"{A} can't lead any more (its boot fails: 1970-01-01T00:33:10Z {TOO_FEW}), and no other replica could: {NO_LEDGER}"),
     ),
     (
-        "its process has started anew, and finds too few bookies",
+        "its process has restarted, and finds too few bookies",
         situation(a=replace(unbooted(f"1970-01-01T00:33:10Z {TOO_FEW}"), running_since=1500.0)),
-        Blocked(f"{A} can't lead any more (its process has started anew), and nobody else could: {NO_LEDGER}"),
+        Blocked(f"{A} can't lead any more (its process has restarted), and no other replica could: {NO_LEDGER}"),
     ),
     (
         "its boot failed for too few bookies, and for something else since: it boots each second",
@@ -139,13 +139,14 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "its log has failed since there are too few bookies",
         situation(a=Node(copy=replace(LEADER, role="failed", ready=False, last_error=TOO_FEW))),
-        Blocked(f"{A} can't lead any more (it has failed: {TOO_FEW}), and nobody else could: {NO_LEDGER}"),
+        Blocked(f"{A} can't lead any more (it has failed: {TOO_FEW}), and no other replica could: {NO_LEDGER}"),
     ),
     (
         "its log has failed just now since it finds too few bookies, though enough are counted",
         situation(a=Node(copy=replace(LEADER, role="failed", ready=False, last_error=f"1970-01-01T00:32:30Z the log failed: {TOO_FEW}"))),
         Blocked(
-            f"{A} can't lead any more (it has failed: 1970-01-01T00:32:30Z the log failed: {TOO_FEW}), and nobody else could: {NO_LEDGER}"
+            f"{A} can't lead any more (it has failed: 1970-01-01T00:32:30Z the log failed: {TOO_FEW}), and no other replica could:"
+            f" {NO_LEDGER}"
         ),
     ),
     (
@@ -155,8 +156,8 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "its log has failed, and nobody could write",
-        situation(a=FAILED, no_writing="2 writable bookies of 3"),
-        Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and nobody else could: 2 writable bookies of 3"),
+        situation(a=FAILED, why_no_writing="2 writable bookies of 3"),
+        Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and no other replica could: 2 writable bookies of 3"),
     ),
     (
         "a copy of an earlier tablespace of that name has failed",
@@ -287,7 +288,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "the leader differs",
         situation(a=WRONG, b=follower(lsn=(7, 900), checkpoint=(7, 890))),
-        Move(B, f"{A} shall not lead any more (it {OTHER_ROWS})"),
+        Move(B, f"{A} must not lead any more (it {OTHER_ROWS})"),
     ),
     ("the leader differs, and shall be left alone", situation(a=WRONG, relieve=False), Keep(f"{A} leads")),
     (
@@ -298,13 +299,13 @@ TABLE: list[tuple[str, Situation, Decision]] = [
             c=follower(lsn=(7, 1), checkpoint=(7, 0)),
         ),
         Keep(
-            f"{A} leads on, though it {OTHER_ROWS}: no other replica can ({B}: the log no longer has what its disk lacks; "
+            f"{A} leads on, though it {OTHER_ROWS}: no other replica can ({B}: the log no longer has the entries that its disk lacks; "
             f"{C}: it is 89999 entries behind)"
         ),
     ),
     (
         "the leader differs and nobody could write",
-        situation(a=WRONG, no_writing="2 bookies of 3"),
+        situation(a=WRONG, why_no_writing="2 bookies of 3"),
         Keep(f"{A} leads on, though it {OTHER_ROWS}: 2 bookies of 3"),
     ),
     # the same, remembered by the node alone
@@ -319,7 +320,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "the leader was barred before it led",
         situation(a=Node(copy=replace(LEADER, barred=True))),
-        Move(B, f"{A} shall not lead any more ({KEPT_ON_DISK})", checkpoint_first=False),
+        Move(B, f"{A} must not lead any more ({KEPT_ON_DISK})", checkpoint_first=False),
     ),
     # whether its rows are right can't be read
     (
@@ -338,12 +339,12 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "it has started anew and must boot",
         situation(a=BOOTING),
-        Move(B, f"{A} can't lead any more (its process has started anew)", leader_lost=True),
+        Move(B, f"{A} can't lead any more (its process has restarted)", leader_lost=True),
     ),
     (
         "it is no node of the cluster any more",
         replace(CALM, nodes={B: WELL[B], C: WELL[C]}),
-        Move(B, f"{A} can't lead any more (it is no node of this cluster)", leader_lost=True),
+        Move(B, f"{A} can't lead any more (it is not a node of this cluster)", leader_lost=True),
     ),
     (
         "another follower has less to replay",
@@ -367,8 +368,8 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "nobody could write",
-        situation(a=DEAD, no_writing="2 writable bookies of 3"),
-        Blocked(f"{A} can't lead any more (its pod is gone), and nobody else could: 2 writable bookies of 3"),
+        situation(a=DEAD, why_no_writing="2 writable bookies of 3"),
+        Blocked(f"{A} can't lead any more (its pod is gone), and no other replica could: 2 writable bookies of 3"),
     ),
     (
         "the record was changed a moment ago",
@@ -392,7 +393,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=DEAD, b=Node(copy=Unknown("silence")), c=follower(recoverable=False)),
         Blocked(
             f"{A} can't lead any more (its pod is gone), and no other replica can: {B}: it does not answer (silence); "
-            f"{C}: the log no longer has what its disk lacks"
+            f"{C}: the log no longer has the entries that its disk lacks"
         ),
     ),
     (
@@ -410,7 +411,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         replace(situation(a=DEAD, b=follower(recoverable=None), c=follower(role="booting")), record=replace(RECORD, replicas=(A, B, C))),
         Blocked(
             f"{A} can't lead any more (its pod is gone), and no other replica can: "
-            f"{B}: it does not tell whether its disk and the log suffice; {C}: it is booting"
+            f"{B}: it does not report whether its disk and the log are complete; {C}: it is booting"
         ),
     ),
     (
@@ -428,32 +429,32 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "it is gone, and nobody knows whether another one could write",
-        situation(a=DEAD, no_writing=NOT_KNOWN),
+        situation(a=DEAD, why_no_writing=NOT_KNOWN),
         Move(B, GONE, leader_lost=True),
     ),
     (
         "it hangs, and nobody knows whether another one could write",
-        situation(a=HUNG, b=BEATING, no_writing=NOT_KNOWN),
+        situation(a=HUNG, b=BEATING, why_no_writing=NOT_KNOWN),
         Move(B, f"{A} can't lead any more ({UNHEARD})", leader_lost=True),
     ),
     (
         "its log has failed, and nobody knows whether another one could write",
-        situation(a=FAILED, no_writing=NOT_KNOWN),
-        Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and nobody else could: {NOT_KNOWN.why}"),
+        situation(a=FAILED, why_no_writing=NOT_KNOWN),
+        Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and no other replica could: {NOT_KNOWN.why}"),
     ),
     (
         "the leader differs, and nobody knows whether another one could write",
-        situation(a=WRONG, no_writing=NOT_KNOWN),
+        situation(a=WRONG, why_no_writing=NOT_KNOWN),
         Keep(f"{A} leads on, though it {OTHER_ROWS}: {NOT_KNOWN.why}"),
     ),
     (
         "one is asked for, and nobody knows whether it could write",
-        replace(CALM, requested=B, no_writing=NOT_KNOWN),
+        replace(CALM, requested=B, why_no_writing=NOT_KNOWN),
         Refused(f"{B} can't lead now: {NOT_KNOWN.why}"),
     ),
     (
         "the preferred one is healthy, and nobody knows whether it could write",
-        replace(CALM, preferred=C, no_writing=NOT_KNOWN),
+        replace(CALM, preferred=C, why_no_writing=NOT_KNOWN),
         Keep(f"{A} leads; the preferred {C} can't: {NOT_KNOWN.why}"),
     ),
     # the leader is about to stop
@@ -480,24 +481,24 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "nobody can take over",
         situation(a=LEAVING, b=DEAD, c=DEAD),
         Blocked(
-            f"{A} shall not lead any more (its pod is being deleted), and no other replica can: {B}: its pod is gone; {C}: its pod is gone"
+            f"{A} must not lead any more (its pod is being deleted), and no other replica can: {B}: its pod is gone; {C}: its pod is gone"
         ),
     ),
     (
         "nobody could write after it",
-        situation(a=LEAVING, no_writing="no bookies"),
-        Blocked(f"{A} shall not lead any more (its pod is being deleted), but it stays: no bookies"),
+        situation(a=LEAVING, why_no_writing="no bookies"),
+        Blocked(f"{A} must not lead any more (its pod is being deleted), but it stays: no bookies"),
     ),
-    ("it ends, and nobody knows whether another one could write", situation(a=LEAVING, no_writing=NOT_KNOWN), LEFT),
+    ("it ends, and nobody knows whether another one could write", situation(a=LEAVING, why_no_writing=NOT_KNOWN), LEFT),
     (
         "it is to be relieved",
         situation(a=RELIEVED),
-        Move(B, f"{A} shall not lead any more (its node is restarted)", in_turn=True),
+        Move(B, f"{A} must not lead any more (its node is restarted)", in_turn=True),
     ),
     (
         "it is to be relieved, and nobody knows whether another one could write",
-        situation(a=RELIEVED, no_writing=NOT_KNOWN),
-        Blocked(f"{A} shall not lead any more (its node is restarted), but it stays: {NOT_KNOWN.why}"),
+        situation(a=RELIEVED, why_no_writing=NOT_KNOWN),
+        Blocked(f"{A} must not lead any more (its node is restarted), but it stays: {NOT_KNOWN.why}"),
     ),
     (
         "a follower is to be relieved: another one takes over",
@@ -571,13 +572,13 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "nobody could write after a switchover",
-        replace(CALM, requested=B, no_writing="no bookies"),
+        replace(CALM, requested=B, why_no_writing="no bookies"),
         Refused(f"{B} can't lead now: no bookies"),
     ),
     (
         "there is no leader to take over from",
         situation(a=Node(copy=Unknown("silence")), requested=B),
-        Refused(f"there is nobody to take over from: {A} does not answer (silence)"),
+        Refused(f"there is no leader to take over from: {A} does not answer (silence)"),
     ),
     (
         "a failover comes before a request",

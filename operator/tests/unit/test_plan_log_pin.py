@@ -27,7 +27,7 @@ from herdkeeper.planning.actions import DropTablespace, Plan, SetFinalizer, SetL
 from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.status import described
 from herdkeeper.protocol.log_pin import BEGIN, decode_log_pin, encode_log_pin
-from herdkeeper.shared.dependents import NOBODY
+from herdkeeper.shared.dependents import NO_DEPENDENTS
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -135,7 +135,7 @@ def test_while_nobody_knows_which_log_it_is_a_pin_stays_and_one_that_is_missing_
     assert log_pin_steps(KEEPS, replace(seen, log_pin=LogPin(None, 8)), UUID) == (), "it keeps everything as it is"
     (step,) = log_pin_steps(KEEPS, seen, UUID)
     assert (step.lsn, step.version) == (BEGIN, None)
-    assert "the BookKeeperCluster bk is not there" in step.why
+    assert "the BookKeeperCluster bk does not exist" in step.why
 
 
 def test_the_instance_of_a_cluster_that_does_not_tell_it_is_unknown():
@@ -159,8 +159,8 @@ def test_the_pin_goes_before_everything_else():
 
 
 def test_nobody_keeps_the_log_of_a_tablespace_whose_resource_is_deleted():
-    assert finalizer_step(FORGETFUL, NOBODY) is None
-    step = finalizer_step(KEEPS, NOBODY)
+    assert finalizer_step(FORGETFUL, NO_DEPENDENTS) is None
+    step = finalizer_step(KEEPS, NO_DEPENDENTS)
     assert step is not None
     assert step.present
     first = plan_tablespace_deletion(KEEPS, replace(SEEN, log_pin=LogPin((5, 3), 8)), 0.0)

@@ -238,7 +238,7 @@ def test_what_all_lost_bookies_wait_for_is_told_together():
     assert plan.wait.reason is Reason.RECOVERING
     for number in (0, 1):
         assert f"bookie {number} lost a disk" in plan.wait.message
-    assert "2 are there: new ones are being started" in plan.wait.message
+    assert "2 are writable: new ones are being started" in plan.wait.message
 
 
 def test_open_ledgers_that_name_a_lost_bookie_are_closed_by_their_writers_as_soon_as_others_can_be_opened():

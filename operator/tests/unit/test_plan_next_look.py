@@ -8,7 +8,7 @@ import pytest
 from test_plan_leadership import BEATING, CALM, DEAD, FAILED, HUNG, WELL, A, cut_off, situation, waiting
 
 from herdkeeper.herddb.leadership.decision import Blocked, Keep, Move, Node, Situation, decide
-from herdkeeper.herddb.leadership.next_look import next_look
+from herdkeeper.herddb.leadership.requeue import requeue_after_seconds
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -48,14 +48,14 @@ TABLE: list[tuple[str, Situation, type, float | None]] = [
 def test_the_next_look(name: str, seen: Situation, decision: type, seconds: float | None) -> None:
     decided = decide(seen)
     assert isinstance(decided, decision), name
-    assert next_look(seen, decided) == (None if seconds is None else pytest.approx(seconds)), name
+    assert requeue_after_seconds(seen, decided) == (None if seconds is None else pytest.approx(seconds)), name
 
 
 def test_a_leader_that_stops_answering_is_looked_at_when_it_counts_as_hung_however_the_looks_before_fell() -> None:
     for first in (2.0, 2.3, 2.61, 2.99):
         silence = first
         while isinstance(decided := decide(silent(silence)), Keep):
-            again = next_look(silent(silence), decided)
+            again = requeue_after_seconds(silent(silence), decided)
             assert again is not None
             silence += again
         assert silence == pytest.approx(5.0, abs=0.05)

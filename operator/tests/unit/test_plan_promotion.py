@@ -37,7 +37,7 @@ OFF = replace(RECORD, replicas=("n0",))
     [
         ("it differs", RECORD, MAY, DIFFERENT, BAR),
         ("it differs and boots", RECORD, BOOTING, DIFFERENT, BAR),
-        ("it differs, after it was made anew, and stays on the list", RECORD, MAY, AGAIN, BAR),
+        ("it differs, after a rebuild, and stays on the list", RECORD, MAY, AGAIN, BAR),
         ("it differs and knows", RECORD, BARRED, DIFFERENT, None),
         ("it differs and its image is an older one", RECORD, OLDER_IMAGE, DIFFERENT, None),
         ("it differs and does not answer", RECORD, SILENT, DIFFERENT, None),

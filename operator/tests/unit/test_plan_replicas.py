@@ -11,7 +11,7 @@ from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.decision import FAR_BEHIND
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.tablespace.place import Place
-from herdkeeper.herddb.tablespace.replicas import AddReplica, Copies, RemoveReplica, SetAside, next_replica
+from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, SetAside, next_replica
 from herdkeeper.herddb.tablespace.verdicts import Verdict
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.reason import Reason
@@ -23,10 +23,10 @@ BOOTING = replace(FOLLOWER, role="booting", ready=False)
 SILENT = Unknown("silence")
 
 
-def copies(leader: str, wanted: int = 2, leaving: tuple[str, ...] = (), free: tuple[str, ...] = (), **views) -> Copies:
+def copies(leader: str, wanted: int = 2, leaving: tuple[str, ...] = (), free: tuple[str, ...] = (), **views) -> ReplicaState:
     """A tablespace that `leader` leads; `views` are what the nodes of its list say of it."""
     record = TablespaceRecord("a-uuid", "flights", leader, tuple(views), 1, 10_000)
-    return Copies(record, wanted, frozenset(leaving), views, free)
+    return ReplicaState(record, wanted, frozenset(leaving), views, free)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_one_copy_at_a_time(situation, seen, expected):
             "the leader leaves",
             copies("n2", leaving=("n2",), n0=FOLLOWER, n1=FOLLOWER, n2=LEADER),
             Reason.WAITING_FOR_OTHERS,
-            "n2 leaves: its leadership goes to another node first",
+            "n2 is removed: its leadership moves to another node first",
         ),
         (
             "the new copy boots",
@@ -101,7 +101,7 @@ def test_one_copy_at_a_time(situation, seen, expected):
             "the new copy could not recover",
             copies("n0", leaving=("n2",), n0=LEADER, n1=replace(FOLLOWER, recoverable=False), n2=FOLLOWER),
             Reason.WAITING_FOR_FOLLOWER,
-            "n1: the log no longer has what its disk lacks",
+            "n1: the log no longer has the entries that its disk lacks",
         ),
         (
             "the new copy has other rows",
@@ -172,7 +172,7 @@ SAYS = "it had other rows than the log at LSN 7,10 (Checkpoint c) in t"
 DIFFERS = replace(FOLLOWER, differs=BAD["n1"].sentence)
 
 
-def differing(seen: Copies, *nodes: str, verdicts=BAD) -> Copies:
+def differing(seen: ReplicaState, *nodes: str, verdicts=BAD) -> ReplicaState:
     return replace(seen, different={node: verdicts[node] for node in nodes})
 
 
@@ -237,7 +237,7 @@ def differing(seen: Copies, *nodes: str, verdicts=BAD) -> Copies:
         (
             "it was made anew before",
             differing(copies("n0", n0=LEADER, n1=DIFFERS), "n1", verdicts=AGAIN),
-            Wait(Reason.REBUILT_IN_VAIN, f"n1 {SAYS.removeprefix('it ')}, after it was made anew"),
+            Wait(Reason.REBUILT_IN_VAIN, f"n1 {SAYS.removeprefix('it ')}, after a rebuild"),
         ),
         (
             "it was made anew before, and is one too many",
@@ -250,7 +250,7 @@ def test_a_copy_that_differs_is_made_anew(situation, seen, expected):
     assert next_replica(seen) == expected, situation
 
 
-NOT_YET = Wait(Reason.REPLICA_DIFFERS, "what n1 still has differs: moved aside once it answers and runs no copy")
+NOT_YET = Wait(Reason.REPLICA_DIFFERS, "what n1 still has differs: it is moved aside once the node answers and runs no replica")
 
 
 @pytest.mark.parametrize(

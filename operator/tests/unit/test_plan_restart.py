@@ -56,7 +56,7 @@ def test_a_leader_is_relieved_before_it_is_restarted():
     change, wake, _ = plan_both(CLUSTER, rolled(OLD, NEW)).actions
     assert isinstance(change, ChangeTablespaceRecord)
     assert change.record == replace(RECORD, leader=PODS[1])
-    assert change.why == f"led by {PODS[1]}, since {PODS[0]} shall not lead any more (it is restarted with its new template)"
+    assert change.why == f"led by {PODS[1]}, since {PODS[0]} must not lead any more (it is restarted with its new template)"
     assert wake == WakeNodes("db", (PODS[1],))
 
 
@@ -132,7 +132,7 @@ def following(leader_lsn=LEADER.lsn, **fields: object):
         (
             "nobody tells how far behind the other one is",
             following(lsn=None),
-            f"{PODS[1]} follows flights, and how far behind it is can't be told",
+            f"{PODS[1]} follows flights, and its lag is unknown",
         ),
         (
             "the other one differs from the log",

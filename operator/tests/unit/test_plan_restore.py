@@ -133,7 +133,7 @@ def test_a_tablespace_that_exists_is_refused_not_adopted_and_not_touched():
 @pytest.mark.parametrize(
     ("checkpoint", "reason", "words"),
     [
-        (None, Reason.WAITING_FOR_CHECKPOINT, "spec.bootstrap.checkpoint.name is flights-1: there is no such Checkpoint"),
+        (None, Reason.WAITING_FOR_CHECKPOINT, "spec.bootstrap.checkpoint.name is flights-1: the Checkpoint does not exist yet"),
         (CHECKPOINT, Reason.WAITING_FOR_CHECKPOINT, "has not succeeded yet"),
         (with_status(CHECKPOINT, phase="Failed"), Reason.INVALID_SPEC, "create one from another Checkpoint"),
     ],
@@ -200,7 +200,7 @@ def test_clients_get_their_secret_once_the_content_is_verified():
 @pytest.mark.parametrize(
     ("situation", "seen", "phase", "reason", "words"),
     [
-        ("no job yet", MADE, "Pending", Reason.RESTORING, "has not begun"),
+        ("no job yet", MADE, "Pending", Reason.RESTORING, "has not started"),
         ("loading", with_job(progress=RestoreProgress(30, 100)), "Running", Reason.RESTORING, "30 of 100 rows are loaded"),
         ("comparing", with_job(progress=RestoreProgress(100, 100)), "Running", Reason.RESTORING, "are compared"),
         ("the leader is busy", with_job(progress=Unknown("silence")), "Running", Reason.RESTORING, "rows are loaded from"),
@@ -209,14 +209,14 @@ def test_clients_get_their_secret_once_the_content_is_verified():
             with_job("Failed", RestoreSummary("r", JobOutcome.RETRYABLE, "no leader")),
             "Failed",
             Reason.RESTORE_FAILED,
-            "no leader; once that is mended, delete the Job restored-restore",
+            "no leader; once the cause is fixed, delete the Job restored-restore",
         ),
         (
             "somebody's tables",
             with_job("Failed", RestoreSummary("r", JobOutcome.CONFIGURATION_REFUSED, "the tablespace has tables (mine): drop them")),
             "Failed",
             Reason.RESTORE_FAILED,
-            "drop them; once that is mended, delete the Job restored-restore",
+            "drop them; once the cause is fixed, delete the Job restored-restore",
         ),
         (
             "another content",
@@ -393,7 +393,9 @@ def test_which_moment_was_restored_is_told_with_the_checkpoint_that_was_made_of_
 def test_a_moment_that_can_not_be_had_is_told_with_what_can_be_done():
     said = RestoreSummary("r", JobOutcome.CONFIGURATION_REFUSED, "spec.bootstrap.target.lsn (--to) is 9,9: the archive ends with 3,8")
     message = summarize_tablespace(NOTED, with_job("Failed", said)).health.message
-    assert "the archive ends with 3,8; for another moment delete this Tablespace and create it with that; once that is mended" in message
+    assert (
+        "the archive ends with 3,8; for another moment delete this Tablespace and create it with that; once the cause is fixed" in message
+    )
 
 
 def test_progress_is_what_the_bookkeeping_says():

@@ -156,9 +156,9 @@ def test_where_the_log_is_archived_a_moment_of_the_recovery_window_is_drawn():
 @pytest.mark.parametrize(
     ("situation", "why"),
     [
-        (seen(checkpoints=()), "there is no verified Checkpoint of this schedule yet"),
-        (seen(checkpoints=(with_status(NIGHTS[0], phase="Succeeded", manifest=manifest(7)),)), "there is no verified Checkpoint"),
-        (seen(checkpoints=(verified(7, deletion_timestamp="2026-05-10T04:00:00Z"),)), "there is no verified Checkpoint"),
+        (seen(checkpoints=()), "this schedule has no verified Checkpoint yet"),
+        (seen(checkpoints=(with_status(NIGHTS[0], phase="Succeeded", manifest=manifest(7)),)), "this schedule has no verified Checkpoint"),
+        (seen(checkpoints=(verified(7, deletion_timestamp="2026-05-10T04:00:00Z"),)), "this schedule has no verified Checkpoint"),
         (seen(tablespace=Unknown("the Tablespace flights can't be read")), "the Tablespace flights can't be read"),
         (seen(tablespace=None), "the Tablespace flights, or its database, is not there"),
         (seen(herddb=None), "the Tablespace flights, or its database, is not there"),
@@ -169,7 +169,7 @@ def test_without_anything_to_restore_the_drill_waits(situation, why):
     assert isinstance(found, NothingToDraw)
     assert found.why.startswith(why)
     plan = plan_drill(SCHEDULE, situation, SPARK)
-    assert (plan.actions, plan.look_again_seconds) == ((), 30)
+    assert (plan.actions, plan.requeue_after_seconds) == ((), 30)
 
 
 def test_nothing_is_made_before_the_draw_is_noted_and_then_one_job_whatever_is_seen_meanwhile():
@@ -199,7 +199,7 @@ def test_a_moment_gets_a_checkpoint_of_its_own_first_which_is_restored_once_it_i
 def test_the_longest_name_of_a_schedule_leaves_room_for_those_of_a_drill():
     key = ObjectKey("demo", names.drill_checkpoint("a" * 25, SUNDAY))
     assert len(key.name) == 40
-    assert len(names.checkpoint_names(key).job) <= 57  # a pod's name adds six
+    assert len(names.job_name(key, names.CHECKPOINT_COMPONENT)) <= 57  # a pod's name adds six
     assert len(names.drill_job("a" * 25, SUNDAY)) <= 57
 
 
@@ -230,6 +230,6 @@ def test_neither_the_log_nor_the_archive_rests_on_a_checkpoint_that_was_made_for
 
 
 def test_a_drill_is_looked_for_at_its_time_and_while_runs_can_not_be_read_nothing_is_begun():
-    assert plan_drill(SCHEDULE, seen(at("10T04:59")), SPARK).look_again_seconds == 60
+    assert plan_drill(SCHEDULE, seen(at("10T04:59")), SPARK).requeue_after_seconds == 60
     unknown = replace(seen(), runs=Unknown("the Checkpoint x can't be read"))
     assert plan_scheduled_checkpoint(noted(), unknown, SPARK).actions == ()

@@ -12,7 +12,7 @@ from herdkeeper.planning.actions import Apply, Wait
 from herdkeeper.planning.rolling import Gate, roll
 from herdkeeper.shared.reason import Reason
 
-OPEN, CLOSED = Gate(None), Gate("something else is disturbed")
+OPEN, CLOSED = Gate(None), Gate("something else is disrupted")
 
 
 def bookie(image: str):
@@ -32,7 +32,7 @@ def going(name: str):
     ("situation", "live_image", "ready", "gate", "expected"),
     [
         ("it is as intended", "new", True, CLOSED, None),
-        ("nothing else is disturbed", "old", True, OPEN, Reason.ROLLING),
+        ("nothing else is disrupted", "old", True, OPEN, Reason.ROLLING),
         ("a serving pod waits for the others", "old", True, CLOSED, Reason.WAITING_FOR_OTHERS),
         ("a pod that does not serve is mended at once", "old", False, CLOSED, Reason.ROLLING),
         ("it is not there yet", None, False, CLOSED, Reason.CREATING),

@@ -117,7 +117,7 @@ def test_a_higher_node_does_not_wait_for_a_lower_one_that_still_holds_a_copy():
 def test_a_node_with_a_copy_waits_for_its_tablespace_and_is_named_in_the_status():
     seen = running(3, found=record(N0, N0, N2))
     plan = plan_herddb(TWO, seen)
-    assert (plan.actions, plan.look_again_seconds) == ((), 2.0)
+    assert (plan.actions, plan.requeue_after_seconds) == ((), 2.0)
     assert plan.wait is not None
     assert plan.wait.reason is Reason.WAITING_FOR_TABLESPACE
     assert summarize_herddb(TWO, seen).fields["leavingNodes"] == [N2]

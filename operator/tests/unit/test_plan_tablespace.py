@@ -17,10 +17,10 @@ from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
 from herdkeeper.herddb.tablespace.place import Place
-from herdkeeper.herddb.tablespace.plan import BARRED_SECONDS
 from herdkeeper.herddb.tablespace.plan import plan_tablespace as plan_with_image
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Annotate, Apply, BarPromotion, ChangeTablespaceRecord, CreateTablespace, SetCopyAside
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -200,8 +200,8 @@ def test_the_expected_replicas_that_would_change_the_quorums_are_pinned_to_one()
 def test_a_settled_tablespace_gets_nothing():
     plan = plan_tablespace(with_status(TABLESPACE, uuid="a-uuid"), SETTLED)
     assert (plan.actions, plan.wait) == ((), None)
-    assert plan.look_again_seconds is not None
-    assert plan.look_again_seconds > 3600, "nothing but its weekly check is to come"
+    assert plan.requeue_after_seconds is not None
+    assert plan.requeue_after_seconds > 3600, "nothing but its weekly check is to come"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_tablespace_whose_name_is_taken_says_so_and_still_gets_its_replicas():
 def test_a_service_that_is_not_there_yet_is_looked_for_and_left_to_the_database():
     without = objects({key: item for key, item in FOR_CLIENTS.items() if key[0] == "Secret"})
     plan = plan_tablespace(TABLESPACE, replace(SETTLED, objects=without))
-    assert (plan.actions, plan.look_again_seconds) == ((), 5.0)
+    assert (plan.actions, plan.requeue_after_seconds) == ((), 5.0)
 
 
 COMPARED = ReplicaStatus(node=NODES[1], role="follower", verified_lsn=Lsn(ledger_id=4, entry_id=9), verified_by="c")
@@ -277,7 +277,7 @@ def test_while_a_copy_that_differs_has_to_stay_on_the_list_its_node_is_kept_from
     unled = replace(seen, nodes={**seen.nodes, NODES[0]: (copy("booting", settled=False),)})
     plan = plan_tablespace(known(DIFFERENT), unled)
     assert [type(action) for action in plan.actions] == [BarPromotion]
-    assert (plan.wait and plan.wait.reason, plan.look_again_seconds) == (Reason.REPLICA_DIFFERS, BARRED_SECONDS)
+    assert (plan.wait and plan.wait.reason, plan.requeue_after_seconds) == (Reason.REPLICA_DIFFERS, requeue.SOON)
 
 
 def test_a_copy_that_is_equal_again_may_lead_by_itself_again():

@@ -15,7 +15,7 @@ from test_plan_restart import NEW, OLD, rolled
 
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.herddb.leadership.decision import Move, decide
-from herdkeeper.herddb.leadership.take_over import LONGEST_PAUSE_SECONDS, NotTaken, read_marks
+from herdkeeper.herddb.leadership.take_over import LONGEST_PAUSE_SECONDS, MissedTakeOver, read_marks
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.planning.actions import Annotate, ChangeTablespaceRecord, Plan
 from herdkeeper.shared.names import DID_NOT_LEAD_PREFIX
@@ -34,7 +34,7 @@ def marks(plan: Plan) -> list[tuple[str | None, Reason]]:
     return [(each.annotations[DID_NOT_LEAD_PREFIX + TARGET], each.reason) for each in found]
 
 
-def marked(mark: NotTaken):
+def marked(mark: MissedTakeOver):
     return with_metadata(CLUSTER, annotations={DID_NOT_LEAD_PREFIX + TARGET: mark.text})
 
 
@@ -43,7 +43,7 @@ def preferring(*names: str):
     return tuple(with_metadata(with_spec(wanted, tablespace_name=name), name=name) for name in names)
 
 
-@pytest.mark.parametrize("mark", [NotTaken("flights", 1999), NotTaken("flights", 1_790_000_000, 17)])
+@pytest.mark.parametrize("mark", [MissedTakeOver("flights", 1999), MissedTakeOver("flights", 1_790_000_000, 17)])
 def test_a_mark_is_read_as_it_was_written(mark):
     assert read_marks({DID_NOT_LEAD_PREFIX + "n1": mark.text, "herdkeeper.io/paused": "true"}) == {"n1": mark}
 
@@ -54,8 +54,8 @@ def test_what_is_no_mark_says_nothing(text):
 
 
 def test_the_pause_is_twice_as_long_each_time_and_an_hour_at_most():
-    assert [NotTaken("app", 0, times).pause_seconds for times in (1, 2, 3, 5, 6, 400)] == [120, 240, 480, 1920, 3600, 3600]
-    twice = NotTaken("app", 1000, 2)
+    assert [MissedTakeOver("app", 0, times).pause_seconds for times in (1, 2, 3, 5, 6, 400)] == [120, 240, 480, 1920, 3600, 3600]
+    twice = MissedTakeOver("app", 1000, 2)
     assert twice.why_not(1239) == "it was given app and did not lead it, 2 times in a row: not tried again within 240 s"
     assert twice.why_not(1240) is None
     assert twice.why_not(700) is None, "a clock that went far back holds nobody up"
@@ -73,7 +73,7 @@ def test_the_pause_is_twice_as_long_each_time_and_an_hour_at_most():
 )
 def test_who_does_not_lead_what_it_was_given_is_marked(situation, role, since, said):
     seen = replace(database({"app": ("follower", role)}, {"app": 2000.0 - since}), tablespaces=())
-    expected = [] if said is None else [(NotTaken("app", int(2000 - since), said).text, Reason.DID_NOT_LEAD)]
+    expected = [] if said is None else [(MissedTakeOver("app", int(2000 - since), said).text, Reason.DID_NOT_LEAD)]
     assert marks(plan_both(CLUSTER, seen)) == expected, situation
     assert marks(plan_refused(CLUSTER, seen)) == expected, "of a refused database, too"
 
@@ -82,9 +82,9 @@ def test_who_loses_a_leadership_right_after_it_got_it_is_marked_with_the_move_an
     dead = replace(database({"app": LED}, {"app": 1994.0}), tablespaces=())
     dead = replace(dead, nodes={**dead.nodes, TARGET: NotListening("refused")})
     plan = plan_both(CLUSTER, dead)
-    assert (moved(plan), marks(plan)) == (["app"], [(NotTaken("app", 1994).text, Reason.DID_NOT_LEAD)])
-    assert marks(plan_both(marked(NotTaken("app", 1994)), dead)) == []
-    assert marks(plan_both(marked(NotTaken("zoo", 1700)), dead)) == [(NotTaken("app", 1994, 2).text, Reason.DID_NOT_LEAD)]
+    assert (moved(plan), marks(plan)) == (["app"], [(MissedTakeOver("app", 1994).text, Reason.DID_NOT_LEAD)])
+    assert marks(plan_both(marked(MissedTakeOver("app", 1994)), dead)) == []
+    assert marks(plan_both(marked(MissedTakeOver("zoo", 1700)), dead)) == [(MissedTakeOver("app", 1994, 2).text, Reason.DID_NOT_LEAD)]
 
 
 @pytest.mark.parametrize(
@@ -107,33 +107,33 @@ def test_a_node_that_ends_since_it_was_told_to_is_not_marked():
 
 def test_a_mark_goes_once_the_node_leads_what_it_was_given_since():
     led = replace(database({"app": LED}, {"app": 1990.0}), tablespaces=())
-    assert marks(plan_both(marked(NotTaken("app", 1990)), led)) == [(None, Reason.LEADS_AGAIN)]
-    assert marks(plan_both(marked(NotTaken("app", 1991)), led)) == []
+    assert marks(plan_both(marked(MissedTakeOver("app", 1990)), led)) == [(None, Reason.LEADS_AGAIN)]
+    assert marks(plan_both(marked(MissedTakeOver("app", 1991)), led)) == []
     long_ago = replace(led, now=1991 + 2 * LONGEST_PAUSE_SECONDS + 1)
-    assert marks(plan_both(marked(NotTaken("app", 1991)), long_ago)) == [(None, Reason.LEADS_AGAIN)]
-    assert marks(plan_refused(marked(NotTaken("app", 1990)), led)) == []
+    assert marks(plan_both(marked(MissedTakeOver("app", 1991)), long_ago)) == [(None, Reason.LEADS_AGAIN)]
+    assert marks(plan_refused(marked(MissedTakeOver("app", 1990)), led)) == []
 
 
 @pytest.mark.parametrize("other", [1988.0, 1988.9, 1989.1, 1995.0])
 def test_a_mark_stands_while_the_node_leads_only_another_one_that_it_got_with_it_or_later(other):
     seen = replace(database({"app": BOOTING, "flights": LED}, {"app": 1988.2, "flights": other}), tablespaces=())
-    mark = NotTaken("app", 1988)
+    mark = MissedTakeOver("app", 1988)
     assert marks(plan_both(CLUSTER, seen)) == [(mark.text, Reason.DID_NOT_LEAD)]
     assert marks(plan_both(marked(mark), seen)) == [], "told once"
 
 
 def test_a_mark_goes_once_the_node_leads_a_later_one_and_another_node_has_what_it_was_marked_for():
     led = replace(database({"flights": LED}, {"flights": 1989.0}), tablespaces=())
-    assert marks(plan_both(marked(NotTaken("app", 1988)), led)) == [(None, Reason.LEADS_AGAIN)]
-    assert marks(plan_both(marked(NotTaken("app", 1989)), led)) == [], "of the same second"
+    assert marks(plan_both(marked(MissedTakeOver("app", 1988)), led)) == [(None, Reason.LEADS_AGAIN)]
+    assert marks(plan_both(marked(MissedTakeOver("app", 1989)), led)) == [], "of the same second"
 
 
 def test_nothing_returns_to_a_preferred_node_that_did_not_take_over_until_its_pause_is_over():
     seen = replace(database({}), tablespaces=preferring(*USERS))
     assert moved(plan_both(CLUSTER, seen)) == ["app"]
-    assert moved(plan_both(marked(NotTaken("flights", 1900)), seen)) == []
-    assert moved(plan_both(marked(NotTaken("flights", 1880)), seen)) == ["app"]
-    assert moved(plan_both(marked(NotTaken("flights", 1880, 2)), seen)) == []
+    assert moved(plan_both(marked(MissedTakeOver("flights", 1900)), seen)) == []
+    assert moved(plan_both(marked(MissedTakeOver("flights", 1880)), seen)) == ["app"]
+    assert moved(plan_both(marked(MissedTakeOver("flights", 1880, 2)), seen)) == []
 
 
 def test_no_further_tablespace_follows_one_that_its_preferred_node_does_not_lead():
@@ -145,22 +145,22 @@ def test_a_roll_stops_with_the_reason_where_nobody_takes_over():
     seen = database({})
     restarting = replace(rolled(OLD, NEW), records=seen.records, nodes=seen.nodes)
     assert moved(plan_both(CLUSTER, restarting)) == ["app"]
-    plan = plan_both(marked(NotTaken("app", 1990)), restarting)
+    plan = plan_both(marked(MissedTakeOver("app", 1990)), restarting)
     assert (moved(plan), plan.wait and plan.wait.reason) == ([], Reason.NO_LEADER)
     assert plan.wait is not None
     assert "it was given app and did not lead it: not tried again within 120 s" in plan.wait.message
 
 
 def test_who_is_asked_for_gets_the_leadership_though_it_did_not_take_over_before():
-    assert moved(plan_both(marked(NotTaken("app", 1999)), asking(TARGET))) == ["flights"]
+    assert moved(plan_both(marked(MissedTakeOver("app", 1999)), asking(TARGET))) == ["flights"]
 
 
 LOST = replace(CALM, nodes={**CALM.nodes, PODS[0]: NotListening("refused")})
 
 
 def test_a_lost_leader_and_one_that_ends_are_replaced_by_whoever_is_there():
-    assert moved(plan_both(marked(NotTaken("app", 1999)), LOST)) == ["flights"]
-    assert moved(plan_both(marked(NotTaken("app", 3599)), deleted(CALM, seconds_ago=0.1))) == ["flights"]
+    assert moved(plan_both(marked(MissedTakeOver("app", 1999)), LOST)) == ["flights"]
+    assert moved(plan_both(marked(MissedTakeOver("app", 3599)), deleted(CALM, seconds_ago=0.1))) == ["flights"]
 
 
 THIRD = "db-herddb-2"
@@ -182,7 +182,7 @@ def chosen(plan: Plan) -> list[str]:
 def test_another_node_is_chosen_where_there_is_one():
     calm = of_three(CALM)
     lost = replace(calm, nodes={**calm.nodes, PODS[0]: NotListening("refused")})
-    mark = with_metadata(OF_THREE, annotations={DID_NOT_LEAD_PREFIX + TARGET: NotTaken("app", 1990).text})
+    mark = with_metadata(OF_THREE, annotations={DID_NOT_LEAD_PREFIX + TARGET: MissedTakeOver("app", 1990).text})
     assert (chosen(plan_both(OF_THREE, lost)), chosen(plan_both(mark, lost))) == ([TARGET], [THIRD])
 
 

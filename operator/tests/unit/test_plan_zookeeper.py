@@ -276,7 +276,7 @@ ALL = (settled(membership()), claims("true", "true", "true"))
             saw(*ALL, members(0, 1, 2, revision=OLD), zxids={0: 0x1000FFFFF, 1: 0x200000001, 2: 0x200000001}),
             [1],
         ),
-        ("bookies are being restarted", saw(*ALL, members(0, 1, 2, revision=OLD), disturbance="bk is not Ready"), None),
+        ("bookies are being restarted", saw(*ALL, members(0, 1, 2, revision=OLD), disruption="bk is not Ready"), None),
         ("one that does not serve is outdated", saw(*ALL, members(0, 2), members(1, ready=False, revision=OLD), serving=(0, 2)), [1]),
         (
             "a broken template is mended",
@@ -311,7 +311,7 @@ ALL = (settled(membership()), claims("true", "true", "true"))
         ),
         (
             "one that serves is not Ready, and bookies are being restarted",
-            saw(*ALL, members(0, 2), members(1, ready=False, revision=OLD), disturbance="bk is not Ready"),
+            saw(*ALL, members(0, 2), members(1, ready=False, revision=OLD), disruption="bk is not Ready"),
             None,
         ),
     ],
@@ -436,7 +436,7 @@ STARTING = saw(
         ("it does not say where it is", healthy(observers=(3,), zxids=dict.fromkeys(range(3), 0x200009000)), 5, Reason.JOINING),
         ("a voter is away", saw(*ALL, members(0, 2), members(1, ready=False), serving=(0, 2)), 5, Reason.WAITING_FOR_OTHERS),
         ("there is no leader", healthy(leader=7), 5, Reason.WAITING_FOR_OTHERS),
-        ("a voter is outdated", saw(*ALL, members(0, 1, 2, revision=OLD), disturbance="bookies"), 5, Reason.WAITING_FOR_OTHERS),
+        ("a voter is outdated", saw(*ALL, members(0, 1, 2, revision=OLD), disruption="bookies"), 5, Reason.WAITING_FOR_OTHERS),
         (
             "one that would stay is away",
             saw(

@@ -198,7 +198,7 @@ BOTH_EQUAL = (checkpoint("a", 9), checkpoint("b", 12, node=SECOND))
             (*BOTH_EQUAL, checkpoint("c", 15, "airports", "flights")),
             "False",
             Reason.REPLICA_DIFFERS,
-            "db-herddb-1 had other rows than the log at LSN 4,15 (Checkpoint c) in airports, flights; it can't lead, and is made anew",
+            "db-herddb-1 had other rows than the log at LSN 4,15 (Checkpoint c) in airports, flights; it can't lead, and is rebuilt",
         ),
         (
             (checkpoint("c", 15, "flights", node=LEADER),),

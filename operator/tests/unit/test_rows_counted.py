@@ -11,7 +11,7 @@ from test_known_to_differ import CLUSTER, document
 from test_replica_verdicts import FIRST, LEADER, RECORD, SEEN, checkpoint, copy
 
 from herdkeeper.api import Tablespace
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.leadership.decision import Node, Refused, Situation, decide
 from herdkeeper.herddb.observe.cluster import read_node
 from herdkeeper.herddb.state.cluster import Counts, NodeTablespace, Unreplayable
@@ -69,9 +69,9 @@ class Listed:
 
 
 def test_nobody_is_switched_over_to_a_follower_that_has_other_numbers_of_rows():
-    world = World(Listed(), None, None)
+    reader = ClusterReader(Listed(), None, None)
     seen = {LEADER: counted("leader", t=11), FIRST: counted("follower", t=1)}
-    views = judged_nodes(CLUSTER, seen, declared_tablespaces(CLUSTER, world), world)
+    views = judged_nodes(CLUSTER, seen, declared_tablespaces(CLUSTER, reader), reader)
     nodes = {node: Node(copy=view[0]) for node, view in views.items() if not isinstance(view, Unknown)}
     record = replace(RECORD, replicas=(LEADER, FIRST))
     decision = decide(Situation(record, nodes, None, changed_at=1000.0, now=2000.0, requested=FIRST))
@@ -164,9 +164,9 @@ class Answers:
 def test_what_a_node_tells_is_read():
     counts = {"exact": True, "position": {"ledgerId": 4, "entryId": 20}, "tables": {"t": 52}}
     entry = {"ledgerId": 7, "offset": 41, "entryType": "TRUNCATE", "table": "t", "message": "a transaction is on the table"}
-    (told,) = read_node(World(None, None, Answers(counts=counts, unreplayable=entry)), "url")
+    (told,) = read_node(ClusterReader(None, None, Answers(counts=counts, unreplayable=entry)), "url")
     assert (told.counts, told.unreplayable) == (Counts(AT, {"t": 52}), STUCK)
-    (moving,) = read_node(World(None, None, Answers(counts={**counts, "exact": False}, unreplayable=None)), "url")
+    (moving,) = read_node(ClusterReader(None, None, Answers(counts={**counts, "exact": False}, unreplayable=None)), "url")
     assert (moving.counts, moving.unreplayable) == (None, None)
-    (older,) = read_node(World(None, None, Answers()), "url")
+    (older,) = read_node(ClusterReader(None, None, Answers()), "url")
     assert (older.counts, older.unreplayable) == (None, None)

@@ -67,7 +67,7 @@ def test_without_authorities_tls_is_spoken_and_not_verified() -> None:
 
 
 def test_a_node_that_speaks_no_tls_is_not_taken_where_nodes_are_to_be_verified() -> None:
-    with pytest.raises(LeaderNotFound, match="'db-0' of 'demo' speaks no TLS"):
+    with pytest.raises(LeaderNotFound, match="'db-0' of 'demo' does not serve TLS"):
         LeaderFinder(tree(), "/ns/db/herd", authorities="certificates").leader("demo")
 
 

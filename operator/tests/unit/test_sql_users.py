@@ -13,18 +13,18 @@ from test_plan_leaders import CALM
 
 from herdkeeper.api.herddb_cluster import UserSecret
 from herdkeeper.api.resource import SecretReference
-from herdkeeper.clients.world import World
-from herdkeeper.codecs.herddb.users import SqlUser, decode_users, encode_users, revision_of, unfit, unfit_of_administrator
+from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.codecs.herddb.users import SqlUser, decode_users, encode_users, invalid_part, invalid_part_of_administrator, revision_of
 from herdkeeper.herddb.build import build_herddb_secret
 from herdkeeper.herddb.observe.cluster import read_credentials, read_users
 from herdkeeper.herddb.plan.cluster import plan_herddb
-from herdkeeper.herddb.plan.users import bring_users
+from herdkeeper.herddb.plan.users import refresh_users
 from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.status.cluster import summarize_herddb
 from herdkeeper.planning.actions import Apply, ForgetNode
 from herdkeeper.planning.summary import Health
-from herdkeeper.protocol.self_report import SelfReport, UsersTold
+from herdkeeper.protocol.self_report import ReportedUsers, SelfReport
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 
@@ -32,7 +32,7 @@ ADMINISTRATOR = SqlUser("herdkeeper", "secret")
 APP, REPORT = SqlUser("app", "a", "one"), SqlUser("report", "b", "two")
 TWO = with_spec(CLUSTER, users=(UserSecret(secret_name="one"), UserSecret(secret_name="two")))
 FOUND: dict[str, UserCredentials | CredentialsMissing] = {"one": UserCredentials("app", "a"), "two": UserCredentials("report", "b")}
-GONE = CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no such Secret; create it with username and password")
+GONE = CredentialsMissing(Reason.WAITING_FOR_SECRET, "the Secret does not exist; create it with username and password")
 
 
 def file_of(*users: SqlUser) -> str:
@@ -41,8 +41,8 @@ def file_of(*users: SqlUser) -> str:
 
 @given(st.text(), st.text())
 def test_what_the_file_can_hold_of_the_administrator_is_read_from_it_as_it_was_written(username: str, password: str) -> None:
-    fits = unfit_of_administrator(username, password) is None
-    assert fits or unfit(username, password) is not None, "no more is refused of the administrator"
+    fits = invalid_part_of_administrator(username, password) is None
+    assert fits or invalid_part(username, password) is not None, "no more is refused of the administrator"
     if fits:
         assert decode_users(file_of(SqlUser(username, password))) == (SqlUser(username, password),)
 
@@ -72,7 +72,7 @@ class Secrets:
 def test_a_password_that_the_administrator_has_had_and_the_file_holds_is_not_refused(password: str, refused: bool) -> None:
     own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
     login = {"username": "admin", "password": password}
-    read = read_credentials(own, World(Secrets({"mine": login}), None, None))
+    read = read_credentials(own, ClusterReader(Secrets({"mine": login}), None, None))
     if not refused:
         assert read == UserCredentials("admin", password)
         assert "users" in build_herddb_secret(own, "db-herddb-users", (SqlUser("admin", password),), "a-token")["data"]
@@ -88,7 +88,7 @@ def test_a_password_that_the_administrator_has_had_and_the_file_holds_is_not_ref
 @pytest.mark.parametrize("password", ["a\x7fb", "caf\ufffd", "a,b"])
 def test_of_other_users_what_a_client_can_t_send_is_refused_too(password: str) -> None:
     login = {"username": "app", "password": password}
-    read = read_users(with_spec(CLUSTER, users=(UserSecret(secret_name="one"),)), World(Secrets({"one": login}), None, None))["one"]
+    read = read_users(with_spec(CLUSTER, users=(UserSecret(secret_name="one"),)), ClusterReader(Secrets({"one": login}), None, None))["one"]
     assert isinstance(read, CredentialsMissing)
     assert read.reason is Reason.INVALID_SECRET
     assert "without commas, control characters and spaces around it" in read.why
@@ -96,7 +96,7 @@ def test_of_other_users_what_a_client_can_t_send_is_refused_too(password: str) -
 
 @given(st.lists(st.tuples(st.text(), st.text(), st.none() | st.sampled_from(["one", "a-secret.of-mine"]))))
 def test_what_the_file_can_hold_is_read_from_it_as_it_was_written(values: list[tuple[str, str, str | None]]) -> None:
-    users = tuple(SqlUser(*value) for value in values if unfit(value[0], value[1]) is None)
+    users = tuple(SqlUser(*value) for value in values if invalid_part(value[0], value[1]) is None)
     assert decode_users(file_of(*users)) == users
 
 
@@ -131,7 +131,13 @@ def test_the_administrator_comes_first_and_the_others_as_declared() -> None:
 @pytest.mark.parametrize(
     ("found", "stored", "users", "reason", "why"),
     [
-        ({"two": GONE}, "", (ADMINISTRATOR, APP), Reason.WAITING_FOR_SECRET, "spec.users[1].secretName is two: there is no such Secret; "),
+        (
+            {"two": GONE},
+            "",
+            (ADMINISTRATOR, APP),
+            Reason.WAITING_FOR_SECRET,
+            "spec.users[1].secretName is two: the Secret does not exist; ",
+        ),
         ({"two": GONE}, "kept", (ADMINISTRATOR, APP, REPORT), Reason.WAITING_FOR_SECRET, "(report stays as it was)"),
         ({"one": GONE}, "kept", (ADMINISTRATOR, APP, REPORT), Reason.WAITING_FOR_SECRET, "spec.users[0].secretName is one: "),
         (
@@ -139,14 +145,14 @@ def test_the_administrator_comes_first_and_the_others_as_declared() -> None:
             "",
             (ADMINISTRATOR, APP),
             Reason.INVALID_SECRET,
-            "spec.users[1].secretName is two: its username app is that of the user of the Secret one; give it another username",
+            "spec.users[1].secretName is two: its username app belongs to the user of the Secret one; set another username",
         ),
         (
             {"one": UserCredentials("herdkeeper", "x")},
             "kept",
             (ADMINISTRATOR, APP, REPORT),
             Reason.INVALID_SECRET,
-            "spec.users[0].secretName is one: its username herdkeeper is that of the administrator; give it another username (app stays",
+            "spec.users[0].secretName is one: its username herdkeeper belongs to the administrator; set another username (app stays",
         ),
         # the later one has the name, the earlier one is edited
         (
@@ -154,10 +160,16 @@ def test_the_administrator_comes_first_and_the_others_as_declared() -> None:
             "kept",
             (ADMINISTRATOR, APP, REPORT),
             Reason.INVALID_SECRET,
-            "its username report is that of the user of the Secret two; give it another username (app stays as it was)",
+            "its username report belongs to the user of the Secret two; set another username (app stays as it was)",
         ),
         # neither has the name yet
-        ({"two": UserCredentials("app", "x")}, "", (ADMINISTRATOR, APP), Reason.INVALID_SECRET, "that of the user of the Secret one; give"),
+        (
+            {"two": UserCredentials("app", "x")},
+            "",
+            (ADMINISTRATOR, APP),
+            Reason.INVALID_SECRET,
+            "belongs to the user of the Secret one; set",
+        ),
     ],
 )
 def test_what_is_wrong_with_one_secret_is_told_and_takes_no_login_away(found, stored, users, reason, why) -> None:
@@ -196,7 +208,7 @@ def test_a_name_is_free_as_soon_as_who_had_it_has_another(secrets) -> None:
     assert (alone.users, alone.problems) == ((ADMINISTRATOR, SqlUser("report", "x", "one")), ())
 
 
-def seen_with(told: dict[str, UsersTold | None], *users: SqlUser) -> HerdDBObserved:
+def seen_with(told: dict[str, ReportedUsers | None], *users: SqlUser) -> HerdDBObserved:
     """The database with a users file of these, and what its nodes tell."""
     secret = live((build_herddb_secret(CLUSTER, "db-herddb-credentials", users, "a-token"),))
     reports = {node: SelfReport(users=each) for node, each in told.items()}
@@ -207,8 +219,8 @@ def in_force(cluster, seen: HerdDBObserved) -> Health:
     return summarize_herddb(cluster, seen).conditions["UsersInForce"]
 
 
-NEW = UsersTold(revision_of(file_of(ADMINISTRATOR, APP, REPORT)))
-OLD = UsersTold("an-older-one")
+NEW = ReportedUsers(revision_of(file_of(ADMINISTRATOR, APP, REPORT)))
+OLD = ReportedUsers("an-older-one")
 
 
 def test_users_are_in_force_once_every_node_tells_so_and_the_status_names_them_then() -> None:
@@ -225,7 +237,7 @@ def test_users_are_in_force_once_every_node_tells_so_and_the_status_names_them_t
 
 def test_a_node_that_says_nothing_is_not_taken_for_one_that_has_them_unless_it_had_them_before() -> None:
     seen = seen_with({PODS[0]: NEW}, ADMINISTRATOR, APP, REPORT)
-    assert in_force(TWO, seen).message == "db-herddb-1 has not told yet which users it lets in"
+    assert in_force(TWO, seen).message == "db-herddb-1 has not reported yet which users may log in"
     assert in_force(with_status(TWO, users_revision=NEW.revision), seen).status == "True"
     assert in_force(with_status(TWO, users_revision=NEW.revision), seen_with({PODS[0]: OLD}, ADMINISTRATOR, APP, REPORT)).status == "False"
     starting = replace(seen, objects=objects(seen.objects.items, pods(PODS[1:], conditions=[])))
@@ -235,7 +247,7 @@ def test_a_node_that_says_nothing_is_not_taken_for_one_that_has_them_unless_it_h
 
 
 def test_a_node_that_refuses_the_file_says_why_and_one_of_an_older_program_what_to_do() -> None:
-    refusing = {PODS[0]: NEW, PODS[1]: UsersTold("an-older-one", "/credentials/users: user line 2")}
+    refusing = {PODS[0]: NEW, PODS[1]: ReportedUsers("an-older-one", "/credentials/users: user line 2")}
     told = in_force(TWO, seen_with(refusing, ADMINISTRATOR, APP, REPORT))
     assert (told.reason, told.message) == (Reason.USERS_CHANGING, "db-herddb-1 has not taken them up yet (/credentials/users: user line 2)")
     old_program = in_force(TWO, seen_with({PODS[0]: NEW, PODS[1]: None}, ADMINISTRATOR, APP, REPORT))
@@ -255,7 +267,7 @@ def test_a_problem_is_told_while_all_others_are_in_force_and_the_database_stays_
 
 def test_the_kubelet_is_asked_once_to_bring_a_file_that_a_node_has_not() -> None:
     seen = seen_with({PODS[0]: NEW, PODS[1]: OLD}, ADMINISTRATOR, APP, REPORT)
-    (mark,) = bring_users(TWO, seen)
+    (mark,) = refresh_users(TWO, seen)
     assert (mark.name, mark.uid, mark.annotations) == (PODS[1], f"uid-{PODS[1]}", {"herdkeeper.io/users": NEW.revision})
     assert plan_herddb(TWO, seen).actions == (mark,)
     pod = seen.objects.get("Pod", PODS[1])
@@ -263,14 +275,14 @@ def test_the_kubelet_is_asked_once_to_bring_a_file_that_a_node_has_not() -> None
     marked = {("Pod", PODS[1]): {**pod, "metadata": {**pod["metadata"], "annotations": dict(mark.annotations)}}}
     stopping = {("Pod", PODS[1]): {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}}
     for other in (marked, stopping):
-        assert bring_users(TWO, replace(seen, objects=objects(seen.objects.items, other))) == ()
+        assert refresh_users(TWO, replace(seen, objects=objects(seen.objects.items, other))) == ()
     for told in ({}, dict.fromkeys(PODS), dict.fromkeys(PODS, NEW)):
-        assert bring_users(TWO, seen_with(told, ADMINISTRATOR, APP, REPORT)) == ()
+        assert refresh_users(TWO, seen_with(told, ADMINISTRATOR, APP, REPORT)) == ()
 
 
 def test_a_mark_that_is_refused_keeps_nothing_else_from_being_done() -> None:
     seen = seen_with({PODS[0]: NEW, PODS[1]: OLD}, ADMINISTRATOR, APP, REPORT)
-    (mark,) = bring_users(TWO, seen)
+    (mark,) = refresh_users(TWO, seen)
     without_map = {key: item for key, item in seen.objects.items.items() if key[0] != "ConfigMap"}
     changes = plan_herddb(TWO, replace(seen, objects=objects(without_map))).actions
     assert [each.manifest["kind"] for each in changes[:-1] if isinstance(each, Apply)] == ["ConfigMap"]
@@ -282,7 +294,7 @@ def test_a_mark_that_is_refused_keeps_nothing_else_from_being_done() -> None:
 
 
 def test_a_file_that_is_about_to_change_is_not_in_force() -> None:
-    told = in_force(TWO, seen_with(dict.fromkeys(PODS, UsersTold(revision_of(file_of(ADMINISTRATOR)))), ADMINISTRATOR))
+    told = in_force(TWO, seen_with(dict.fromkeys(PODS, ReportedUsers(revision_of(file_of(ADMINISTRATOR)))), ADMINISTRATOR))
     assert (told.status, told.reason) == ("False", Reason.USERS_CHANGING)
 
 

@@ -195,7 +195,11 @@ def test_others_count_on_a_resource_only_as_it_is_declared_now(situation, resour
 
 @pytest.mark.parametrize(
     ("resource", "why"),
-    [(unready("NoLeader"), "NoLeader: why"), (ready(CLUSTER), "it has not been looked at yet"), (CLUSTER, "it has not been looked at yet")],
+    [
+        (unready("NoLeader"), "NoLeader: why"),
+        (ready(CLUSTER), "it has not been reconciled yet"),
+        (CLUSTER, "it has not been reconciled yet"),
+    ],
 )
 def test_why_others_wait_is_the_resource_s_own_reason(resource, why):
     assert why_not_ready(resource) == why
@@ -224,8 +228,8 @@ def last_read(membership):
         ("all serve", [0, 1, 2], ("true", "true", "true"), Reason.READY, "3 members serve"),
         ("one is away", [0, 2], ("true", "true", "true"), Reason.MEMBERS_NOT_READY, "2 of 3 members serve (zk-zookeeper-1: no pod)"),
         ("two are away", [0], ("true", "true", "true"), Reason.QUORUM_LOST, "1 of 3 voters serve and 2 are needed"),
-        ("two are away, with data", [0], ("true", "true", "true"), Reason.QUORUM_LOST, "They serve again by themselves"),
-        ("one of them is empty", [0], ("true", "false", "true"), Reason.QUORUM_LOST, "They serve again by themselves"),
+        ("two are away, with data", [0], ("true", "true", "true"), Reason.QUORUM_LOST, "They serve again once a majority runs"),
+        ("one of them is empty", [0], ("true", "false", "true"), Reason.QUORUM_LOST, "They serve again once a majority runs"),
         ("both are empty", [0], ("true", "false", None), Reason.QUORUM_LOST, "data-zk-zookeeper-1 and data-zk-zookeeper-2 are empty"),
     ],
 )

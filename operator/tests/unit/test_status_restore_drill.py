@@ -143,7 +143,7 @@ def test_a_drill_that_compared_all_rows_succeeded():
             with_job("Failed", server={"exitCode": 64, "message": "arguments throwaway are not understood"}),
             "R: it ended; its HerdDB server had ended (exit code 64): arguments throwaway are not understood",
         ),
-        (with_job("Complete"), "its Job succeeded without telling what it compared"),
+        (with_job("Complete"), "its Job succeeded without a result"),
     ],
 )
 def test_a_drill_that_failed_tells_the_first_difference_or_what_stood_in_the_way(situation, told):
@@ -229,7 +229,7 @@ def test_whether_a_restore_was_tried_of_late(schedule, now, told):
 
 def test_a_drill_that_waits_for_something_to_restore_says_so():
     drilled = summarize_scheduled_checkpoint(SCHEDULE, seen(checkpoints=())).conditions["RestoreDrilled"]
-    assert drilled.message == "no restore drill has succeeded yet; one is due, and there is no verified Checkpoint of this schedule yet"
+    assert drilled.message == "no restore drill has succeeded yet; one is due, and this schedule has no verified Checkpoint yet"
 
 
 def test_what_is_known_of_drills_stays_while_runs_can_not_be_read():

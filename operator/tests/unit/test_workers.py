@@ -7,15 +7,15 @@ import time
 
 import pytest
 
-from herdkeeper.clients.world import World
-from herdkeeper.engine.execute import Hands
+from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.engine.execute import Clients
 from herdkeeper.engine.queue import KeyQueue
 from herdkeeper.engine.reconcile import Key, Outcome, Result
 from herdkeeper.process import workers as module
 from herdkeeper.process.workers import Workers
 from herdkeeper.settings import Settings
 
-HANDS = Hands(None, World(None, None, None), None, lambda: True, None)
+HANDS = Clients(None, ClusterReader(None, None, None), None, lambda: True, None)
 KEY, OTHER = Key("ZooKeeperCluster", "demo", "zk"), Key("ZooKeeperCluster", "demo", "other")
 
 
@@ -76,8 +76,8 @@ def test_a_failure_ends_no_worker_and_comes_again(queue, monkeypatch):
 def test_what_zookeeper_s_watches_tell_of_a_resource_has_it_looked_at(queue):
     woken, watches = [], []
 
-    def reconcile(_, hands):
-        watches.append(hands.world.wake)
+    def reconcile(_, clients):
+        watches.append(clients.reader.wake)
         return Result(Outcome.OK)
 
     Workers(Settings(), HANDS, queue, reconcile, woken.append)._reconcile(KEY)

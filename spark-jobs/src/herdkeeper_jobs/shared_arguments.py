@@ -62,7 +62,7 @@ def add_reading_rate_argument(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=float("inf"),
         metavar="N",
-        help="upper limit of what is read from a bookie (default: none)",
+        help="upper limit for reads from a bookie (default: none)",
     )
 
 

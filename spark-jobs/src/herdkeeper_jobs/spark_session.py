@@ -58,6 +58,16 @@ class SparkConfigurationError(ValueError):
     """An argument or a variable that Spark needs is missing or wrong; the message names it and the fix."""
 
 
+AUTHENTICATED = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.authEngineVersion": "2",
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+}
+"""Who connects to the driver or to an executor must know the job's secret, and what they send is encrypted with it. With executors as pods
+Spark makes the secret itself, one for each job, and gives it to executors as a variable of their pods (SecurityManager, Spark 4.3)."""
+
+
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """Where the tasks of a job run."""
@@ -246,7 +256,7 @@ def _kubernetes(settings: SparkSettings, environment: Mapping[str, str]) -> dict
         raise SparkConfigurationError("--executor-image is empty: executors as pods need an image; give the driver's own")
     pod_ip, pod_name, namespace = (_variable(environment, name) for name in ("POD_IP", "POD_NAME", "POD_NAMESPACE"))
     _check_pod(settings.executor_pod)
-    return _volume(settings.executor_volume) | {
+    return (AUTHENTICATED | _volume(settings.executor_volume)) | {
         # The pod has no service, so that executors find the driver by its address.
         "spark.driver.bindAddress": pod_ip,
         "spark.driver.host": pod_ip,
@@ -258,6 +268,10 @@ def _kubernetes(settings: SparkSettings, environment: Mapping[str, str]) -> dict
         "spark.kubernetes.container.image.pullPolicy": settings.image_pull_policy,
         "spark.kubernetes.authenticate.serviceAccountName": environment.get("SERVICE_ACCOUNT", "default"),
         "spark.kubernetes.executor.request.cores": settings.executor_cpu_request,
+        # There are neither claims nor Services of Spark's own, so the driver needs no right to list and delete any.
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+        "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
         "spark.executor.instances": str(settings.executors),
         "spark.executor.cores": str(settings.executor_cores),
         "spark.executor.memory": _java_size("--executor-memory", settings.executor_memory),

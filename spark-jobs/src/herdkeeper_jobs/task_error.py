@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from herdkeeper.protocol.job_summary import JobOutcome
-from herdkeeper_jobs.checkpoint.errors import KeyUnusable
+from herdkeeper_jobs.errors import KeyUnusable
 
 _OURS = re.compile(r"(herdkeeper[\w.]*\.\w+|\w+Error): ")
 

@@ -89,6 +89,6 @@ def test_files_are_found_renamed_replaced_and_removed_with_their_folders(folder:
     remove_empty_folder(folder / "a/data/other")
     assert set(names_below(folder)) == {"a/manifests/.1.json.removed", "a/manifests/2.json"}
     assert [path.name for path in (folder / "a/data").children()] == []
-    with pytest.raises(FileNotFoundError, match="other/3 is not there"):
+    with pytest.raises(FileNotFoundError, match="other/3 does not exist"):
         (folder / "a/data/other/3").read_bytes()
     assert not (folder / "a/manifests").is_file()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +24,7 @@ from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, 
 from herdkeeper_jobs.checkpoint.data_files import write_tables
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
-from herdkeeper_jobs.spark_session import SparkSettings, spark_configuration
+from herdkeeper_jobs.spark_session import AUTHENTICATED, SparkSettings, spark_configuration
 from herdkeeper_jobs.wal.blocks import Batches
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.fold import last_changes, place_changes
@@ -89,7 +90,9 @@ def main() -> None:
     """Folds, and tells what came of it."""
     folder, keys = Path(sys.argv[1]), int(sys.argv[2])
     builder = SparkSession.builder.master("local-cluster[2,1,512]").config("spark.executor.memory", "512m")
-    for key, value in spark_configuration(SparkSettings(), {}).items():
+    # here nobody makes the secret but the test
+    authenticated = AUTHENTICATED | {"spark.authenticate.secret": secrets.token_hex(32)}
+    for key, value in (spark_configuration(SparkSettings(), {}) | authenticated).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
 

@@ -25,12 +25,12 @@ from herdkeeper.codecs.herddb.table import decode_table
 from herdkeeper.sql.connection import Connection
 from herdkeeper_e2e.server_processes import CREDENTIALS, HERD_ROOT, LEDGERS_ROOT, NODE_ID, TOKEN, Servers, servers
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
-from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.errors import CheckpointRefused
+from herdkeeper_jobs.log_source import open_log
 from herdkeeper_jobs.restore.rows import sql_rows
 
 _LIMIT_SECONDS = 180
@@ -143,7 +143,7 @@ def test_a_log_without_its_beginning_is_checkpointed_from_a_real_follower(spark:
             assert counted(loaded) == counted(sql_rows(definition, database.connection.query(f"SELECT * FROM {name}"))), name
 
         database.connection.execute("INSERT INTO pair(k,j,n) VALUES(1000,1,'behind it')")
-        again = CheckpointRequest(HERD_ROOT, "story", TargetRequest(None, database.http[0], database.http[1]), tmp_path, "run-2")
+        again = CheckpointRequest(HERD_ROOT, "story", TargetRequest(None, database.http[0], database.http[1], TOKEN), tmp_path, "run-2")
         second = run_checkpoint(lambda: spark, catalog, again)
         assert (second.base_ledger_id, second.base_entry_id) == (summary.ledger_id, summary.entry_id)
         assert second.comparison is not None

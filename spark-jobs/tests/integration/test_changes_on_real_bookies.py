@@ -28,9 +28,9 @@ from herdkeeper.codecs.herddb.tablespace import heartbeat_path
 from herdkeeper.protocol.log_pin import decode_stream_pin, log_pin_path, stream_pin
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, NODE_ID
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
-from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.datasource import register, remove_pin
 from herdkeeper_jobs.datasource.stream import StreamOffset
+from herdkeeper_jobs.log_source import open_log
 
 PATIENCE_SECONDS = 120
 AGE_HOURS = str(6 / 3600)

@@ -23,8 +23,8 @@ from real_database import Database
 from herdkeeper.shared.names import FILE_SYSTEM_OPTIONS_VARIABLE
 from herdkeeper_e2e.hdfs_processes import USER, running_hdfs
 from herdkeeper_e2e.server_processes import CREDENTIALS, LEDGERS_ROOT
-from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.encryption.keys import FOLDERS
+from herdkeeper_jobs.manifests.manifest import manifests
 from herdkeeper_jobs.restore import cli as restore_cli
 from herdkeeper_jobs.storage.file_system_path import FileSystemPath
 from herdkeeper_jobs.storage.stored_path import names_below, stored_path

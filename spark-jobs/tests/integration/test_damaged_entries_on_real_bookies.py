@@ -23,13 +23,13 @@ from herdkeeper.codecs.bookkeeper.metadata import DigestType
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, Servers, jars_of, servers
-from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.job import audit
-from herdkeeper_jobs.audit.plan import AuditBudget
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
+from herdkeeper_jobs.copies.check import check_copies
+from herdkeeper_jobs.copies.plan import AuditBudget
 from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import repair

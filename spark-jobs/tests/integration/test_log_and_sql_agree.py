@@ -25,7 +25,7 @@ from herdkeeper.codecs.herddb.log_entry import LogEntryType
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ServerError
 from herdkeeper_e2e.folded_log import FoldedLog, folded_log
-from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
+from herdkeeper_jobs.manifests.manifest import ManifestIndex
 from herdkeeper_jobs.restore.rows import sql_rows
 from herdkeeper_jobs.restore.verify import schema_facts, system_facts
 

@@ -20,9 +20,10 @@ from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper.sql.connection import Connection
 from herdkeeper_e2e.server_processes import CREDENTIALS, NODE_ID, TOKEN, leads
 from herdkeeper_jobs.checkpoint.origin import Mode
-from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
+from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.manifests.manifest import manifests
 
 _LEADS_SECONDS = 60
 _NAME = "moved"

@@ -21,7 +21,7 @@ from restored_twin import Twins, checkpoint_of, content, require_same, restore
 from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.frames import Value
-from herdkeeper_jobs.checkpoint.manifest import read_manifest
+from herdkeeper_jobs.manifests.manifest import read_manifest
 
 _MOMENT = datetime(2024, 2, 29, 23, 59, 59, 999000, UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

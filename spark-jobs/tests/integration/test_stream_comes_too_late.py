@@ -17,9 +17,9 @@ from spark_of_tests import STARTS, has_not_begun
 from test_changes_on_real_bookies import PATIENCE_SECONDS, SlowSink, ledgers_of, options, started
 from waits import wait_until
 
-from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.datasource import register
 from herdkeeper_jobs.datasource.stream import StreamOffset
+from herdkeeper_jobs.log_source import open_log
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _RETENTION_MILLIS = 10_000

@@ -76,11 +76,11 @@ def following(follower: PlayedFollower) -> Iterator[str]:
             url = urlparse(self.path)
             follower.asked.append(url.path)
             query = {name: int(values[0]) for name, values in parse_qs(url.query).items()}
-            if url.path.endswith("/digest"):
+            if self.headers["Authorization"] != f"Bearer {TOKEN}":
+                self._answer(401, b'{"error":"this is not the token"}')
+            elif url.path.endswith("/digest"):
                 tables = {name: {"rows": digest.rows, "digest": digest.hex} for name, digest in follower.digests.items()}
                 self._answer(200, json.dumps({"ledger": query["ledger"], "entry": query["entry"], "tables": tables}).encode())
-            elif self.headers["Authorization"] != f"Bearer {TOKEN}":
-                self._answer(401, b'{"error":"this is not the token"}')
             elif isinstance(follower.tables, bytes):
                 self._answer(200, follower.tables)
             else:

@@ -15,12 +15,12 @@ from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.entry import master_key
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
-from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.job import AuditResult, audit
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, VersionedMetadata
+from herdkeeper_jobs.copies.check import check_copies
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.repair.relocation import Relocation
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import RepairResult, repair

@@ -13,7 +13,10 @@ from herdkeeper.codecs.herddb.row_digest import digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.checkpoint.run import manifest_table
+from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
+from herdkeeper_jobs.manifests.manifest import (
     Encryption,
     Identity,
     Manifest,
@@ -25,9 +28,6 @@ from herdkeeper_jobs.checkpoint.manifest import (
     files_in,
     tablespace_folder,
 )
-from herdkeeper_jobs.checkpoint.run import manifest_table
-from herdkeeper_jobs.encryption.keys import Key
-from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.storage.stored_path import AnyPath
 
 IDENTITY = Identity(instance_id="i-1", tablespace_uuid="ts-1", tablespace="demo", ledgers_root="/l", herd_root="/h")

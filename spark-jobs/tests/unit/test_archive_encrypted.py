@@ -16,11 +16,11 @@ from test_log_archive import IDENTITY, Archive
 
 from herdkeeper_jobs.archive import cli
 from herdkeeper_jobs.archive.copying import Copied, copy_log
-from herdkeeper_jobs.archive.expiry import take_away
+from herdkeeper_jobs.archive.expiry import delete_segments
 from herdkeeper_jobs.archive.segment import Place, oldest_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.encryption.keys import FOLDERS, Key
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below
 from herdkeeper_jobs.termination_message import VARIABLE
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -80,7 +80,7 @@ def test_a_segment_s_manifest_that_was_changed_is_neither_read_nor_gone_on_from(
     (path,) = found_below(archive.folder / "log" / "segments", "*.json")
     document = json.loads(path.read_bytes())
     write(path, json.dumps(document | {"last": {"ledgerId": 3, "entryId": 3}, "nextLedger": None}).encode())
-    with pytest.raises(InvariantViolated, match="was changed: it says something else than what the key '2026-11' sealed"):
+    with pytest.raises(InvariantViolated, match="was changed: its content differs from what the key '2026-11' sealed"):
         copied(archive, old)
     with pytest.raises(InvariantViolated, match="was changed"):
         archive.up_to(Lsn(3, 3))
@@ -96,7 +96,7 @@ def test_segments_are_taken_away_though_their_key_is_lost(archive: Archive, keys
     copied(archive, old)
     keys.remove("2026-11")
     chain = segments(archive.folder, IDENTITY)
-    take_away(archive.folder, chain[:2])
+    delete_segments(archive.folder, chain[:2])
     assert oldest_segment(archive.folder, IDENTITY) == chain[2]
     assert len(data_files(archive)) == len(chain) - 2
 

@@ -22,10 +22,10 @@ from test_log_archive import IDENTITY, Archive, Killed, Looks, in_a_folder, mani
 
 from herdkeeper.protocol.log_archive import ArchiveProgress, ExpiryOrder, decode_archive_progress, encode_expiry_order
 from herdkeeper_jobs.archive import cli, expiry
-from herdkeeper_jobs.archive.expiry import due, expired, sweep, take_away
+from herdkeeper_jobs.archive.expiry import delete_segments, due, expired, sweep
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, segments
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import ManifestFile, Position, commit_manifest
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.manifests.manifest import ManifestFile, Position, commit_manifest
 from herdkeeper_jobs.storage.stored_path import StoredPath, remove_file
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -81,7 +81,7 @@ def test_segments_that_end_before_what_is_needed_may_go(archive: Archive, keep_f
     assert (firsts(found.going) if found else []) == expected
     if found:
         assert firsts((found.oldest_left,)) == [left]
-        take_away(archive.folder, found.going)
+        delete_segments(archive.folder, found.going)
     assert firsts(segments(archive.folder, IDENTITY))[0] == left
     assert len([name for name in files(archive) if name.startswith("log/data/")]) == len(everything) - len(expected)
     assert [lsn for lsn, _ in archive.archived()] == sorted(lsn for lsn in archive.written if lsn >= Lsn(*left))
@@ -99,9 +99,9 @@ def test_a_segment_of_which_only_a_part_is_old_stays(archive: Archive) -> None:
 
 def test_an_archive_never_loses_all_its_segments(archive: Archive) -> None:
     chain = segments(archive.folder, IDENTITY)
-    with pytest.raises(CheckpointRefused, match="shall be kept from 5,3 on, but it ends with 5,2: nothing of it goes"):
+    with pytest.raises(CheckpointRefused, match="must be kept from 5,3 on, but it ends with 5,2: nothing is deleted"):
         due(place_of(archive), order(5, 3))
-    with pytest.raises(CheckpointRefused, match="shall be kept from 3,0 on, but it is empty"):
+    with pytest.raises(CheckpointRefused, match="must be kept from 3,0 on, but it is empty"):
         expired((), Lsn(3, 0))
     assert segments(archive.folder, IDENTITY) == chain
 
@@ -116,7 +116,7 @@ def test_nothing_goes_of_an_archive_with_a_gap_wherever_it_is(archive: Archive) 
 
 def test_nothing_goes_while_a_segment_can_not_be_read(archive: Archive) -> None:
     write(manifests(archive)[7], b"?")
-    with pytest.raises(InvariantViolated, match="is no manifest of a segment"):
+    with pytest.raises(InvariantViolated, match="is not a manifest of a segment"):
         due(place_of(archive), order(3, 4))
 
 
@@ -124,7 +124,7 @@ def test_much_goes_in_parts(archive: Archive) -> None:
     taken = []
     while (found := due(place_of(archive), order(5, 1), most=4)) is not None:
         taken.append(len(found.going))
-        take_away(archive.folder, found.going)
+        delete_segments(archive.folder, found.going)
     assert taken == [4, 4, 2]
 
 
@@ -153,16 +153,16 @@ def test_segments_go_only_while_the_base_that_they_are_not_needed_for_is_whole(a
     with pytest.raises(CheckpointRefused, match=r"lacks data/run/t\.parquet"):
         due(place_of(archive), named)
     remove_file(archive.folder.parent.parent / named.manifest)
-    with pytest.raises(CheckpointRefused, match="which the archive would be kept for, is not there"):
+    with pytest.raises(CheckpointRefused, match="for which the archive is kept, does not exist"):
         due(place_of(archive), named)
 
 
 def test_a_base_that_needs_more_than_is_kept_or_is_of_another_log_lets_nothing_go(archive: Archive) -> None:
-    with pytest.raises(CheckpointRefused, match="is not gone on from 3,5: nothing goes"):
+    with pytest.raises(CheckpointRefused, match="does not continue from 3,5: nothing is deleted"):
         due(place_of(archive), order(3, 5, base(archive)))
     remove_below(archive.folder / "manifests")
     foreign = base(archive, identity=IDENTITY.model_copy(update={"tablespace_uuid": "another"}))
-    with pytest.raises(CheckpointRefused, match="belongs to c/another: nothing goes"):
+    with pytest.raises(CheckpointRefused, match="belongs to c/another: nothing is deleted"):
         due(place_of(archive), order(3, 4, foreign))
 
 
@@ -207,7 +207,7 @@ def _expire(archive: Archive, wanted: ExpiryOrder) -> None:
     if found is None:
         sweep(archive.folder)
     else:
-        take_away(archive.folder, found.going)
+        delete_segments(archive.folder, found.going)
 
 
 def _killing(call: Any, steps: Iterator[int]) -> Any:
@@ -224,8 +224,8 @@ def test_of_two_that_expire_the_same_neither_takes_more(archive: Archive, monkey
     second = due(place_of(archive), order(3, 7))
     assert first
     assert second
-    take_away(archive.folder, second.going)
-    take_away(archive.folder, first.going)
+    delete_segments(archive.folder, second.going)
+    delete_segments(archive.folder, first.going)
     assert firsts(segments(archive.folder, IDENTITY))[0] == (3, 7)
 
 
@@ -237,7 +237,7 @@ def test_a_segment_that_names_a_file_of_somebody_else_takes_nothing_with_it(arch
     name = archive.folder / "log" / "segments" / ".00.json.expired"
     write(name, oldest.model_copy(update={"path": path}).model_dump_json(by_alias=True).encode())
     before = files(archive)
-    with pytest.raises(CheckpointRefused, match="is no file of its archive: it is left alone"):
+    with pytest.raises(CheckpointRefused, match="is not a file of its archive: the file is kept"):
         sweep(archive.folder)
     assert files(archive) == before
 
@@ -251,7 +251,7 @@ def test_a_link_is_not_followed(archive: Archive) -> None:
     name = archive.folder / "log" / "segments" / ".00.json.expired"
     linked = oldest.path.replace("run-1", "elsewhere")
     name.write_text(oldest.model_copy(update={"path": linked}).model_dump_json(by_alias=True))
-    with pytest.raises(CheckpointRefused, match="is no file of its archive"):
+    with pytest.raises(CheckpointRefused, match="is not a file of its archive"):
         sweep(archive.folder)
     assert (archive.folder / oldest.path).is_file()
 
@@ -285,7 +285,7 @@ def archiver(archive: Archive, monkeypatch: pytest.MonkeyPatch, *between: Callab
     monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
     where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
     looks = Looks(*between)
-    assert cli.main([*where, "--destination", str(archive.folder.parent.parent), "--claim", "archives", "--every", "60"], looks) == 0
+    assert cli.main([*where, "--destination", str(archive.folder.parent.parent), "--place", "archives", "--every", "60"], looks) == 0
 
 
 def test_the_program_says_that_the_archive_begins_later_before_anything_goes(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,8 +310,8 @@ def test_the_program_says_that_the_archive_begins_later_before_anything_goes(arc
     [
         (encode_expiry_order(ExpiryOrder("another", (3, 4))), ""),
         (b"?", "what may go of an archive"),
-        (encode_expiry_order(ExpiryOrder("archives", (9, 0))), "but it ends with 5,2: nothing of it goes"),
-        (encode_expiry_order(ExpiryOrder("archives", (3, 4), "c/0ab/manifests/x.json")), "is not there: nothing goes"),
+        (encode_expiry_order(ExpiryOrder("archives", (9, 0))), "but it ends with 5,2: nothing is deleted"),
+        (encode_expiry_order(ExpiryOrder("archives", (3, 4), "c/0ab/manifests/x.json")), "does not exist: nothing is deleted"),
     ],
     ids=["another claim is meant", "it can't be read", "the archive does not hold it", "the base is not there"],
 )
@@ -402,7 +402,7 @@ def test_what_a_killed_run_left_goes_with_the_next_look_though_nothing_more_may_
     found = due(place_of(archive), order(3, 4))
     assert found is not None
     monkeypatch.setattr(expiry, "sweep", lambda folder: None)
-    take_away(archive.folder, found.going)
+    delete_segments(archive.folder, found.going)
     assert len(files(archive)) == 24
     monkeypatch.undo()
     archiver(archive, monkeypatch)

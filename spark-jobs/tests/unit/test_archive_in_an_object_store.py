@@ -21,11 +21,11 @@ from test_log_archive import IDENTITY, Archive, Entries, Killed
 from herdkeeper.protocol.log_archive import ArchiveProgress, decode_archive_progress, encode_expiry_order
 from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper_jobs.archive import segment as archived_segment
-from herdkeeper_jobs.archive.alone import identity_of_archive
-from herdkeeper_jobs.archive.expiry import due, sweep, take_away
+from herdkeeper_jobs.archive.archive_only_log import identity_of_archive
+from herdkeeper_jobs.archive.expiry import delete_segments, due, sweep
 from herdkeeper_jobs.archive.parts import WholeLog, log_parts
 from herdkeeper_jobs.archive.segment import manifest_path, newest_segment, oldest_segment, segments
-from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
+from herdkeeper_jobs.errors import CheckpointRetryable
 from herdkeeper_jobs.storage import object_path
 from herdkeeper_jobs.storage.object_path import ACCESS_KEY_ID, SECRET_ACCESS_KEY, ObjectPath
 from herdkeeper_jobs.storage.stored_path import names_from, stored_path, take_name
@@ -135,7 +135,7 @@ def expire(archive: Archive) -> None:
     if found is None:
         sweep(archive.folder)
     else:
-        take_away(archive.folder, found.going)
+        delete_segments(archive.folder, found.going)
 
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["before the request", "before its answer"])
@@ -209,7 +209,7 @@ def test_two_archivers_that_let_the_same_go_neither_take_more_nor_fail(archive: 
         take_name(path, other)
 
     monkeypatch.setattr("herdkeeper_jobs.archive.expiry.take_name", meanwhile)
-    take_away(archive.folder, going.going)
+    delete_segments(archive.folder, going.going)
     assert firsts(segments(archive.folder, IDENTITY)) == [(3, 2), (3, 3), (5, 0), (5, 1)]
     assert len(all_files(archive.folder)) == 8
 
@@ -264,7 +264,7 @@ def test_a_variable_that_is_missing_is_told(archive: Archive, monkeypatch: pytes
         object_path._opened.cache_clear()
         archiver(archive, patched)
     object_path._opened.cache_clear()
-    assert f"{SECRET_ACCESS_KEY} not set: pass what the object store is opened with from its Secret" in told(archive).trouble
+    assert f"{SECRET_ACCESS_KEY} not set: pass the object store's settings from its Secret" in told(archive).trouble
 
 
 def test_a_store_that_would_write_over_an_archive_gets_none(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:

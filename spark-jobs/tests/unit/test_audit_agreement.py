@@ -17,11 +17,11 @@ from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError, Entry, entry
 from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, Segment
 from herdkeeper.codecs.bookkeeper.striping import striping
 from herdkeeper.protocol.audit_finding import FindingKind, Severity
-from herdkeeper_jobs.audit import third_look
+from herdkeeper_jobs.audit import third_pass
 from herdkeeper_jobs.audit.comparison import contradicted
-from herdkeeper_jobs.audit.holding import CopyState, Holding
-from herdkeeper_jobs.audit.inspection import inspect, sums_of_content
-from herdkeeper_jobs.audit.plan import AuditedLedger, AuditTask
+from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.inspection import inspect, sums_of_content
+from herdkeeper_jobs.copies.plan import AuditedLedger, AuditTask
 
 
 def entry(entry_id: int, payload: str = "", lac: int | None = None, length: int | None = None) -> bytes:
@@ -109,8 +109,8 @@ def test_a_contradiction_that_is_gone_at_the_next_look_is_no_finding() -> None:
 
 
 def test_of_more_contradictions_than_are_looked_at_one_by_one_the_blocks_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(third_look, "BLOCK", 10)
-    monkeypatch.setattr(third_look, "_MOST_BLOCKS", 1)
+    monkeypatch.setattr(third_pass, "BLOCK", 10)
+    monkeypatch.setattr(third_pass, "_MOST_BLOCKS", 1)
     bookies = three(99)
     for entry_id in (13, 55, 57, 92):
         bookies[0].entries[1, entry_id] = entry(entry_id, "1/??")

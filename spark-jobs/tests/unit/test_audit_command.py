@@ -15,11 +15,11 @@ from herdkeeper.codecs.bookkeeper.striping import EntryRange
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.audit import arguments, cli
-from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.on_spark import run_on_spark
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
 from herdkeeper_jobs.audit.schema import holdings_from_table, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError
+from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
 from herdkeeper_jobs.spark_session import (
     SparkConfigurationError,
     SparkSettings,
@@ -89,8 +89,8 @@ def test_ledgers_that_make_no_sense_are_refused_by_the_part(text: str) -> None:
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (["--run-id", "a/b"], "--run-id: 'a/b' is no file name"),
-        (["--ledgers-root", "ledgers"], "--ledgers-root: 'ledgers' is no absolute path"),
+        (["--run-id", "a/b"], "--run-id: 'a/b' is not a file name"),
+        (["--ledgers-root", "ledgers"], "--ledgers-root: 'ledgers' is not an absolute path"),
         (["--bytes-per-second-per-bookie", "0"], "--bytes-per-second-per-bookie: 0.0 is not above 0"),
         (["--master", "yarn"], "--master is 'yarn': give local[N]"),
         (["--racks", "b0=a,b1"], "--racks: 'b1' names no bookie and rack"),

@@ -72,15 +72,15 @@ def test_a_tablespace_that_nobody_has_written_to_has_no_ledgers() -> None:
     [
         (
             LedgerFilter(tablespaces=(replace(ORDERS, name="order"),)),
-            "there is no tablespace 'order' in the database at /shop/db/herd; there are orders",
+            "the tablespace 'order' does not exist in the database at /shop/db/herd; existing ones: orders",
         ),
         (
             LedgerFilter(tablespaces=(TablespaceName("/shop/dc/herd", "orders"),)),
-            "no tablespace 'orders' in the database at /shop/dc/herd; there are none",
+            "the tablespace 'orders' does not exist in the database at /shop/dc/herd; existing ones: none",
         ),
         (
             LedgerFilter(bookies=frozenset({"b0", "b7"})),
-            r"there is no bookie b7: none has a cookie or is registered; there are 10\.0\.0\.7:3181, b0",
+            r"the bookie b7 does not exist: it has no cookie and is not registered; known bookies: 10\.0\.0\.7:3181, b0",
         ),
     ],
     ids=["another tablespace", "another database", "a bookie"],
@@ -120,7 +120,7 @@ def test_an_audit_says_which_ledgers_it_was_asked_for_and_reads_no_others() -> N
 def test_an_audit_of_no_ledger_says_that_nothing_was_audited() -> None:
     result = audited(PlayedCatalog({}, versioned(ledger(1, -1, NAMES))), request=AuditRequest(LedgerFilter((EntryRange(5, 9),))))
     assert (result.findings, result.summary.outcome) == ((), JobOutcome.SUCCEEDED)
-    assert result.summary.message == "nothing was audited: there is no such ledger (only ledgers 5-9)"
+    assert result.summary.message == "nothing was audited: no ledger matches (only ledgers 5-9)"
 
 
 def test_a_ledger_of_unknown_state_is_told_whatever_the_filter_wants_of_states() -> None:
@@ -151,7 +151,7 @@ def test_the_command_line_takes_all_conditions() -> None:
 
 
 def test_a_state_that_there_is_not_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(arguments.ArgumentError, match=r"--states: 'closed' is no state of a ledger; there are Open, InRecovery, Closed"):
+    with pytest.raises(arguments.ArgumentError, match=r"--states: 'closed' is not a ledger state; use one of Open, InRecovery, Closed"):
         arguments.parse_states("closed")
 
 

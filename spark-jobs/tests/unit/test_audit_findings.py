@@ -15,7 +15,7 @@ from herdkeeper.codecs.bookkeeper.striping import EntryRange, striping
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.bookie_health import BookieTally, copies_by_state
 from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies, findings_of_ledger, severity_of
-from herdkeeper_jobs.audit.holding import CopyState, Holding
+from herdkeeper_jobs.copies.holding import CopyState, Holding
 
 NAMES = ("b0", "b1", "b2", "b3")
 KINDS = {

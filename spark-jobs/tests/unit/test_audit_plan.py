@@ -13,7 +13,7 @@ from played_bookie import ledger
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, Segment
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
 
 ADDRESSES = {f"b{number}": BookieAddress("h", 3181) for number in range(6)}
 

@@ -32,7 +32,7 @@ FINDINGS = (
     Finding(FindingKind.CONTRADICTION, Severity.CRITICAL, 1500, 8, 9, "b0", 0, 3, 0, "right digests, but payload or length differ"),
     Finding(FindingKind.WRONG_LAST_CONFIRMED, Severity.CRITICAL, 1501, 3, 3, "b1", 0, detail="its LAC is 9"),
     Finding(FindingKind.WRONG_LENGTH, Severity.LOW, 1502, 7, 7, detail="70 and 75"),
-    Finding(FindingKind.ORPHAN, Severity.LOW, 1503, detail="there is no tablespace u9 any more"),
+    Finding(FindingKind.ORPHAN, Severity.LOW, 1503, detail="the tablespace u9 no longer exists"),
 )
 LOADS = re.compile(r"""(?:https?:)?//|\bsrc=|\bhref=|url\(|@import|<script|<link|<iframe""", re.IGNORECASE)
 
@@ -184,7 +184,7 @@ def test_a_run_of_chosen_ledgers_says_so_and_calls_no_ledger_good_that_it_may_ha
     assert "ledger 1377, 2026-05-04: critical" in html
     assert "ledger 1377, 2026-05-05: nothing found" not in html
     nothing = replace(chosen, summary=replace(chosen.summary, ledgers=0))
-    assert "<h2>Nothing was audited: there is no ledger of those that were asked for</h2>" in rendered(nothing, [nothing])
+    assert "<h2>Nothing was audited: no ledger matches the request</h2>" in rendered(nothing, [nothing])
 
 
 def test_a_report_of_very_many_findings_is_made_in_time_and_lists_the_most_urgent() -> None:

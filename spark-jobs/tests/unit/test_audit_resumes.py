@@ -24,12 +24,21 @@ from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs import durable_file
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.job import AuditResult, audit
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask, estimated_ledger_bytes
-from herdkeeper_jobs.audit.portion import LEDGERS_AT_ONCE, Counted, Course, Portion, Work, bytes_of_portion, take, what_is_left
+from herdkeeper_jobs.audit.portion import (
+    LEDGERS_AT_ONCE,
+    Counted,
+    Portion,
+    RunProgress,
+    Work,
+    bytes_of_portion,
+    next_portion,
+    remaining_work,
+)
 from herdkeeper_jobs.audit.progress import Progress, ProgressRefusedError, RunIdentity
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.scope import Scope
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, MetadataUnavailableError, UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditTask, estimated_ledger_bytes
 from herdkeeper_jobs.termination_message import VARIABLE
 
 RUN = RunIdentity("run-1", "instance-1", AuditDepth.DEEP, "")
@@ -91,7 +100,7 @@ def attempt(catalog: PlayedCatalog, destination: Path, deadline: Deadline) -> Au
         deadline.step()
         return kept
 
-    return audit(cast("LedgerCatalog", catalog), AuditRequest(seed="run-1"), BUDGET, run, Course(own.read().portions, keep))
+    return audit(cast("LedgerCatalog", catalog), AuditRequest(seed="run-1"), BUDGET, run, RunProgress(own.read().portions, keep))
 
 
 def test_a_run_that_is_killed_at_any_step_finds_what_an_undisturbed_one_finds(tmp_path: Path) -> None:
@@ -152,9 +161,9 @@ def test_what_a_run_knows_of_a_portion_reads_back_as_it_was(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        (replace(RUN, ledger_filter="bookies b1"), "was begun with ledger_filter '', not 'bookies b1'"),
-        (replace(RUN, depth=AuditDepth.LIGHT), "was begun with depth 'Deep', not 'Light'"),
-        (replace(RUN, instance_id="instance-2"), "was begun with instance_id 'instance-1', not 'instance-2'"),
+        (replace(RUN, ledger_filter="bookies b1"), "was started with ledger_filter '', not 'bookies b1'"),
+        (replace(RUN, depth=AuditDepth.LIGHT), "was started with depth 'Deep', not 'Light'"),
+        (replace(RUN, instance_id="instance-2"), "was started with instance_id 'instance-1', not 'instance-2'"),
     ],
 )
 def test_the_progress_of_a_run_that_was_asked_for_something_else_is_refused(other: RunIdentity, words: str, tmp_path: Path) -> None:
@@ -167,7 +176,7 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     own = Progress(tmp_path, RUN)
     own.keep(0, Portion(9, 3, False, Counted()), 1.0)
     (own.folder / "000000.parquet").write_bytes(b"rubbish")
-    with pytest.raises(ProgressRefusedError, match=r"000000\.parquet can't be read .* delete .*run-1, and the run begins anew"):
+    with pytest.raises(ProgressRefusedError, match=r"000000\.parquet can't be read .* delete .*run-1 to restart the run"):
         own.read()
 
 
@@ -215,7 +224,7 @@ def portion(through: int, unreadable: tuple[int, ...] = (), last_try: bool = Fal
     ],
 )
 def test_what_is_left_follows_from_what_is_durable(ledger_ids: list[int], done: list[Portion], left: Work | None) -> None:
-    assert what_is_left(ledger_ids, done) == left
+    assert remaining_work(ledger_ids, done) == left
 
 
 def of(*ledgers: LedgerMetadata) -> list[VersionedMetadata]:
@@ -225,10 +234,10 @@ def of(*ledgers: LedgerMetadata) -> list[VersionedMetadata]:
 def test_a_portion_ends_with_the_ledger_that_fills_it_and_reads_no_further() -> None:
     reads = iter(of(*(ledger(number, 99, NAMES) for number in (2, 4, 6, 8))))
     one = estimated_ledger_bytes(ledger(2, 99, NAMES), AuditDepth.DEEP)
-    taken = take(Work([2, 4, 6, 8], 8), reads, (Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one))
+    taken = next_portion(Work([2, 4, 6, 8], 8), reads, (Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one))
     assert (len(taken.reads), taken.through) == (2, 4)
     assert len(list(reads)) == 2
-    rest = take(Work([6, 8], 8), of(ledger(6, 99, NAMES)), (Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one))
+    rest = next_portion(Work([6, 8], 8), of(ledger(6, 99, NAMES)), (Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one))
     assert (len(rest.reads), rest.through) == (1, 8), "ledger 8 is gone"
 
 
@@ -365,9 +374,9 @@ def test_a_run_that_could_not_go_on_is_not_asked_to_pause(program: Program, monk
     monkeypatch.setenv(VARIABLE, str(program.folder / "message"))
     given = ["--zookeeper", "z:1", "--ledgers-root", "/elsewhere/ledgers", "--run-id", "r", "--read-until", "2026-11-23T05:00:00Z"]
     assert cli.main(given) == 2
-    assert "--read-until: a run can only go on from what it has written; add --output" in (program.folder / "message").read_text()
+    assert "--read-until: a run resumes from its stored progress; add --output" in (program.folder / "message").read_text()
     assert cli.main([*given[:-1], "2026-11-23T05:00:00", "--output", str(program.folder)]) == 2
-    assert "'2026-11-23T05:00:00' is no time with a zone" in (program.folder / "message").read_text()
+    assert "'2026-11-23T05:00:00' is not a time with a zone" in (program.folder / "message").read_text()
 
 
 def test_a_run_that_was_begun_for_other_ledgers_is_refused(program: Program) -> None:
@@ -375,7 +384,7 @@ def test_a_run_that_was_begun_for_other_ledgers_is_refused(program: Program) -> 
         program.run(catalog(), "r", fails_at=3)
         code, summary = program.run(catalog(), "r", "--ledgers", "1-3")
     assert code == 2
-    assert "was begun with ledger_filter '', not 'ledgers 1-3'" in summary.message
+    assert "was started with ledger_filter '', not 'ledgers 1-3'" in summary.message
 
 
 def test_short_findings_are_the_same_with_and_without_portions(tmp_path: Path) -> None:

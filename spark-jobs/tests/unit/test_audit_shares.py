@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from played_bookie import ledger
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, Segment
-from herdkeeper_jobs.audit.holding import CopyState, Holding
-from herdkeeper_jobs.audit.plan import AuditedLedger, HoldingCheck, holding_checks
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_from_table, holdings_to_batch
 from herdkeeper_jobs.audit.shares import CopiesLostError, Matched, match, segments_of
+from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, holding_checks
 
 NAMES = ("b0", "b1", "b2")
 
@@ -72,12 +72,12 @@ def test_of_a_ledger_with_a_bad_copy_all_holdings_come_out_and_only_its_bytes_ar
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"copies": 9}, "30 copies were to be looked at, 29 came back; 1 shares are wrong, the first in ledger 1 on bookie b0: 10 and 9"),
-        ({"copies": 11}, "30 copies were to be looked at, 31 came back; .* 10 and 11"),
-        ({"position": 1}, "ledger 1: copies came back of a bookie that was not to be looked at"),
-        ({"bookie_id": "b9"}, "ledger 1: copies came back of a bookie"),
-        ({"segment": 1}, "a segment that was not to be looked at"),
-        ({"ledger_id": 7}, "a segment that was not to be looked at"),
+        ({"copies": 9}, "30 copies were to be read, 29 came back; 1 shares are wrong, the first in ledger 1 on bookie b0: 10 and 9"),
+        ({"copies": 11}, "30 copies were to be read, 31 came back; .* 10 and 11"),
+        ({"position": 1}, "ledger 1: copies came back from a bookie that was not asked for them"),
+        ({"bookie_id": "b9"}, "ledger 1: copies came back from a bookie"),
+        ({"segment": 1}, "a segment that was not asked for"),
+        ({"ledger_id": 7}, "a segment that was not asked for"),
     ],
     ids=["too few", "too many", "another position", "another bookie", "another segment", "another ledger"],
 )

@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.entry import Entry
-from herdkeeper_jobs.audit.holding import CopyState
 from herdkeeper_jobs.audit.on_spark import run_on_spark
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
 from herdkeeper_jobs.audit.schema import holdings_from_table
+from herdkeeper_jobs.copies.holding import CopyState
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
 from herdkeeper_jobs.datasource.source import knowing, most_tasks_at_once
 
 ENTRIES = 4096

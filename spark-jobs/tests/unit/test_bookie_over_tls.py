@@ -17,7 +17,7 @@ from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.shared.names import IDENTITY_VARIABLE
 from herdkeeper.tls.identity import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE
 from herdkeeper_e2e.certificates import Authority, Issued
-from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError
+from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun
 
 HOST = "127.0.0.1"
 BEGINS = bytes.fromhex("0000000d 0a06080310091800 1000 d20600")
@@ -115,13 +115,19 @@ def holding(entries: int) -> PlayedBookie:
     return PlayedBookie({(4, number): packed(4, number) for number in range(entries)})
 
 
+def entries_of(connection: BookieConnection, last: int) -> list[EntryAnswer]:
+    """Ledger 4 up to an entry, one by one."""
+    parts = connection.read_runs(4, 0, last)
+    return [answer for part in parts for answer in (part.answers() if isinstance(part, EntryRun) else (part,))]
+
+
 def test_everything_but_the_request_for_tls_is_encrypted(authority: Authority, tmp_path: Path) -> None:
     bookie = holding(600)
     with (
         front_of(bookie, authority.issue([HOST]), tmp_path) as (front, address),
         BookieConnection("b0", address, ANSWER_SECONDS) as connection,
     ):
-        answers = list(connection.read_run(4, 0, 599))
+        answers = entries_of(connection, 599)
     assert [answer.entry_id for answer in answers] == list(range(600))
     assert {answer.code for answer in answers} == {ReadCode.OK}
     assert front.plain == [REQUEST]
@@ -134,7 +140,7 @@ def test_a_bookie_that_knows_no_batches_is_connected_to_again_with_tls(authority
         front_of(bookie, authority.issue([HOST]), tmp_path) as (front, address),
         BookieConnection("b0", address, ANSWER_SECONDS) as connection,
     ):
-        assert len(list(connection.read_run(4, 0, 19))) == 20
+        assert len(entries_of(connection, 19)) == 20
     assert front.plain == [REQUEST, REQUEST]
 
 

@@ -24,12 +24,12 @@ from herdkeeper.codecs.herddb.index import IndexDefinition, encode_index
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_log_entry
 from herdkeeper.codecs.herddb.table import Column, ColumnType, decode_table, encode_table
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError
-from herdkeeper_jobs.checkpoint.errors import LogTruncatedError
 from herdkeeper_jobs.datasource.changes import CommittedChanges, TransactionBeganEarlierError
 from herdkeeper_jobs.datasource.options import OptionError, parse_options
 from herdkeeper_jobs.datasource.schema import CHANGES, CHANGES_ARROW, ENTRIES
 from herdkeeper_jobs.datasource.source import knowing, most_tasks_at_once
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader, StreamOffset
+from herdkeeper_jobs.errors import LogTruncatedError
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -588,9 +588,9 @@ def test_whoever_applies_the_changes_of_a_stream_has_what_a_checkpoint_has(log: 
         ({}, "metadataServiceUri is '': give zk\\+hierarchical://"),
         ({"metadataServiceUri": URI}, "give exactly one of ledgers .* and tablespace"),
         ({"metadataServiceUri": URI, "ledgers": "1", "tablespace": "t"}, "give exactly one of ledgers"),
-        ({"metadataServiceUri": URI, "ledgers": "9-5"}, "ledgers: '9-5' is no ledger id and no range"),
+        ({"metadataServiceUri": URI, "ledgers": "9-5"}, "ledgers: '9-5' is not a ledger id or a range"),
         ({"metadataServiceUri": URI, "tablespace": "t"}, "herdRoot is ''"),
-        ({"metadataServiceUri": URI, "ledgers": "1", "afterLsn": "yesterday"}, "afterLsn: 'yesterday' is no LSN"),
+        ({"metadataServiceUri": URI, "ledgers": "1", "afterLsn": "yesterday"}, "afterLsn: 'yesterday' is not an LSN"),
         ({"metadataServiceUri": URI, "ledgers": "1", "restartLsn": "1,1"}, "restartLsn is 1,1, afterLsn None"),
         ({"metadataServiceUri": URI, "ledgers": "1", "afterLsn": "2,1", "upToLsn": "1,1"}, "upToLsn is 1,1, which comes before"),
         ({"metadataServiceUri": URI, "ledgers": "1", "partitions": "0"}, "partitions is '0': give a number above 0"),

@@ -22,10 +22,14 @@ from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.checkpoint.base import BaseUnusable, CheckpointBase, candidates, described
-from herdkeeper_jobs.checkpoint.continuation import Continuation
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
-from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
+from herdkeeper_jobs.checkpoint.reading import open_manifest
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
+from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
+from herdkeeper_jobs.log_source import open_log
+from herdkeeper_jobs.manifests.continuation import Continuation
+from herdkeeper_jobs.manifests.manifest import (
     Identity,
     Manifest,
     Position,
@@ -34,13 +38,9 @@ from herdkeeper_jobs.checkpoint.manifest import (
     manifest_path,
     tablespace_folder,
 )
-from herdkeeper_jobs.checkpoint.moment import Time
-from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
-from herdkeeper_jobs.checkpoint.reading import open_manifest
-from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
-from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.wal.log_state import LogState, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time
 
 KEY = Column("k", ColumnType.LONG, 0, nullable=False)
 BEFORE = TableDefinition("demo", "t", "u1", (KEY, Column("v", ColumnType.STRING, 1)), ("k",), auto_increment=True)
@@ -143,7 +143,7 @@ def test_a_log_whose_first_ledger_was_dropped_is_folded_from_the_newest_checkpoi
         refused = r"begins with ledger 5, its first one was 3.*-0+2: data/run-2/.*-0+3: data/run-1/.*older\.parquet has other bytes"
         with pytest.raises(CheckpointRefused, match=refused):
             job.base_for(Mode.AUTO, end)
-        with pytest.raises(CheckpointRefused, match=r"Full: take Auto"):
+        with pytest.raises(CheckpointRefused, match=r"Full: set Auto"):
             job.base_for(Mode.FULL, end)
         (folder / older.path).unlink()
         (folder / older.path).mkdir()
@@ -240,7 +240,7 @@ def test_a_file_that_is_no_manifest_is_no_base_and_older_ones_are_looked_at(tmp_
     made_of(folder, 8)
     (folder / "manifests" / f"{3:020d}-{8:020d}.json").write_text("{")
     assert reasons(folder, Lsn(3, 9))[1:] == [Lsn(3, 7)]
-    assert "is no manifest" in str(reasons(folder, Lsn(3, 9))[0])
+    assert "is not a manifest" in str(reasons(folder, Lsn(3, 9))[0])
 
 
 def test_what_was_looked_at_is_told_in_few_words() -> None:

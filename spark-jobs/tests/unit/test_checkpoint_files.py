@@ -19,8 +19,8 @@ from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
 from herdkeeper_jobs.checkpoint import data_files
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import DataFile, NewParquetFile, content_fault, sync_folders, verify_files, write_tables
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash, file_size
 
 NUMBERS = TableDefinition(

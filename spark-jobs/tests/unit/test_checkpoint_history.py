@@ -26,13 +26,13 @@ from herdkeeper_jobs.checkpoint.history import (
     Start,
     TableSize,
     Unreadable,
-    Weight,
+    WarningLevel,
     WindowUnknown,
     checkpoint_history,
 )
 from herdkeeper_jobs.checkpoint.history_files import publish_history, read_listing
 from herdkeeper_jobs.checkpoint.history_report import render_history, what_to_do
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.manifests.manifest import (
     Making,
     Manifest,
     ManifestBase,
@@ -89,7 +89,7 @@ def history_of(*read: Recorded | Unreadable, gone: tuple[Lsn, ...] = (), older: 
 
 OF_FOLLOWER = ManifestBase(manifest="", lsn=Position.of(Lsn(4, 0)), run_id="", follower="n1.nodes.demo.svc:9845")
 A, B, C = checkpoint(3, 0), checkpoint(5, 24, based_on(Lsn(3, 7))), checkpoint(9, 30, based_on(Lsn(5, 7)))
-BROKEN = Unreadable(named(Lsn(4, 7)), "is no manifest: Expecting value")
+BROKEN = Unreadable(named(Lsn(4, 7)), "is not a manifest: Expecting value")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_each_checkpoint_is_told_with_what_became_of_its_base_and_the_time_since
 def test_a_base_that_is_older_than_what_is_read_is_there_by_its_name() -> None:
     history = history_of(B, C, older=("00000000000000000001-00000000000000000001.json", A.name))
     assert (history.older, history.links[0].start, history.links[0].gap) == (2, Start.THERE, None)
-    assert history.oddities == ()
+    assert history.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -133,27 +133,27 @@ def test_a_base_that_is_older_than_what_is_read_is_there_by_its_name() -> None:
     [
         ((A, B, C), []),
         ((B, C), []),  # what the oldest one was made from has expired
-        ((A, C), [(Weight.NOTE, "goes on from the one at 5,7, which is gone, though older ones are there")]),
-        ((A, BROKEN), [(Weight.LOST, f"The manifest {BROKEN.name} can't be read: is no manifest: Expecting value")]),
+        ((A, C), [(WarningLevel.NOTE, "goes on from the one at 5,7, which is gone, though older ones are there")]),
+        ((A, BROKEN), [(WarningLevel.LOST, f"The manifest {BROKEN.name} can't be read: is not a manifest: Expecting value")]),
         (
             (A, replace(B, missing=("data/run-5/t/0.parquet", "data/run-5/t/1.parquet"))),
-            [(Weight.LOST, "The checkpoint at 5,7 lacks 2 of its 4 files, data/run-5/t/0.parquet first: it can't be restored")],
+            [(WarningLevel.LOST, "The checkpoint at 5,7 lacks 2 of its 4 files, data/run-5/t/0.parquet first: it can't be restored")],
         ),
         (
             (A, replace(B, run_id="again"), C),
-            [(Weight.NOTE, "The checkpoint at 9,7 goes on from the one at 5,7 of run run-5, and that was made anew")],
+            [(WarningLevel.NOTE, "The checkpoint at 9,7 goes on from the one at 5,7 of run run-5, which was replaced")],
         ),
         (
             (A, replace(B, moment_millis=at(-2))),
-            [(Weight.NOTE, "has an earlier moment than the one before it, at 3,7: leaders' clocks differ")],
+            [(WarningLevel.NOTE, "has an earlier moment than the one before it, at 3,7: leaders' clocks differ")],
         ),
-        ((replace(A, moment_millis=None),), [(Weight.NOTE, "The checkpoint at 3,7 does not tell its moment")]),
+        ((replace(A, moment_millis=None),), [(WarningLevel.NOTE, "The checkpoint at 3,7 has no moment")]),
     ],
 )
-def test_what_is_odd_is_named_in_words(read: tuple[Recorded | Unreadable, ...], odd: list[tuple[Weight, str]]) -> None:
-    found = history_of(*read).oddities
-    assert [oddity.weight for oddity in found] == [weight for weight, _ in odd]
-    assert all(words in oddity.words for oddity, (_, words) in zip(found, odd, strict=True))
+def test_what_is_odd_is_named_in_words(read: tuple[Recorded | Unreadable, ...], odd: list[tuple[WarningLevel, str]]) -> None:
+    found = history_of(*read).warnings
+    assert [warning.level for warning in found] == [weight for weight, _ in odd]
+    assert all(words in warning.words for warning, (_, words) in zip(found, odd, strict=True))
 
 
 def test_the_longest_gap_is_what_could_have_been_lost() -> None:
@@ -327,7 +327,7 @@ def test_what_lies_in_the_folder_is_read_and_only_the_newest_of_many(tmp_path: P
     assert isinstance(five, Recorded)
     assert (five.moment_millis, five.tables, five.missing, five.made) == (at(5), (TableSize("t", 5, 4),), (), None)
     assert isinstance(seven, Unreadable)
-    assert seven.reason == "it says that it is of 7,7"
+    assert seven.reason == "its content is of 7,7"
     assert isinstance(eight, Unreadable)
     assert isinstance(nine, Recorded)
     assert nine.missing == ("data/run-9/t/0-a.parquet",)
@@ -406,7 +406,7 @@ def test_an_archive_that_can_not_be_read_is_odd_and_no_fault_of_the_report(tmp_p
     segments.mkdir(parents=True)
     (segments / named(Lsn(3, 0))).write_text("{")
     assert publish_history(whole_log(folder), folder, at(1)).failure == ""
-    assert "The archive of the log can&#x27;t be read, so what it covers is not known" in (folder / "report.html").read_text()
+    assert "The archive of the log can&#x27;t be read, so its range is unknown" in (folder / "report.html").read_text()
 
 
 def test_a_long_history_is_rendered_in_bounds() -> None:

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from places import all_files, write
 
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.checkpoint.reading import CheckpointNotFoundError, open_latest
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import (
     Identity,
     Manifest,
     ManifestColumn,
@@ -23,7 +24,6 @@ from herdkeeper_jobs.checkpoint.manifest import (
     manifest_path,
     tablespace_folder,
 )
-from herdkeeper_jobs.checkpoint.reading import CheckpointNotFoundError, open_latest
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 

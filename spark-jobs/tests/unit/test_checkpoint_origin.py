@@ -15,23 +15,23 @@ from test_checkpoint_manifest import IDENTITY, manifest
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
 from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper_jobs.archive.copying import copy_log
-from herdkeeper_jobs.archive.expiry import due, take_away
+from herdkeeper_jobs.archive.expiry import delete_segments, due
 from herdkeeper_jobs.archive.parts import ReadBudget, WholeLog
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import origin
 from herdkeeper_jobs.checkpoint.base import BaseRows
-from herdkeeper_jobs.checkpoint.continuation import Continuation
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
-from herdkeeper_jobs.checkpoint.log_source import LogSource
-from herdkeeper_jobs.checkpoint.manifest import Making, ManifestBase, Position, commit_manifest
-from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
 from herdkeeper_jobs.checkpoint.run import chosen_target
 from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.errors import CheckpointRefused
+from herdkeeper_jobs.log_source import LogSource
+from herdkeeper_jobs.manifests.continuation import Continuation
+from herdkeeper_jobs.manifests.manifest import Making, ManifestBase, Position, commit_manifest
 from herdkeeper_jobs.wal.log_state import LogState
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time
 
 SPARK: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
 
@@ -196,7 +196,7 @@ def test_a_moment_before_the_window_is_refused_with_the_window(log: PlayedLog, t
         commit_manifest(base, folder)
     found = due(Place(folder, IDENTITY, "run"), ExpiryOrder("c", (5, 1)))
     assert found is not None
-    take_away(folder, found.going)
+    delete_segments(folder, found.going)
     log.drop(3)
     log.drop(5)
     window = r"With the archive, moments from 1970-01-01T00:00:00.005Z \(LSN 5,1\) to 1970-01-01T00:00:00.007Z \(LSN 7,2\) can be had"
@@ -218,5 +218,5 @@ def test_a_window_without_a_base_is_none_and_that_of_a_whole_archive_begins_with
     assert str(recovery_window(whole, folder)).startswith("moments from 1970-01-01T00:00:00.003Z (LSN 3,0) to ")
     found = due(Place(folder, IDENTITY, "run"), ExpiryOrder("c", (5, 1)))
     assert found is not None
-    take_away(folder, found.going)
+    delete_segments(folder, found.going)
     assert recovery_window(whole, folder) is None

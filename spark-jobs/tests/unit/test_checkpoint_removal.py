@@ -14,11 +14,10 @@ from fsspec.implementations.webhdfs import WebHDFS
 from places import all_files, write
 from test_checkpoint_manifest import IDENTITY, manifest, table
 
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import ManifestFile, commit_manifest, read_manifest, report_path, tablespace_folder
-from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
 from herdkeeper_jobs.checkpoint.removal_cli import main
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.manifests.manifest import ManifestFile, commit_manifest, manifests, read_manifest, report_path, tablespace_folder
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import StoredPath, take_name
 
@@ -189,7 +188,7 @@ def test_another_manifest_that_cannot_be_read_may_name_any_file_so_nothing_goes(
     leaving, _ = situation(place)
     write((place / leaving).with_name(f"{3:020d}-{8:020d}.json"), b"{")
     before = all_files(place)
-    with pytest.raises(InvariantViolated, match="is no manifest"):
+    with pytest.raises(InvariantViolated, match="is not a manifest"):
         remove_checkpoint(place, "run-1", leaving)
     assert all_files(place) == before
 
@@ -221,7 +220,7 @@ def test_a_manifest_of_another_place_is_not_the_checkpoint(place: StoredPath) ->
     leaving, _ = situation(place)
     elsewhere = (place / leaving).with_name(f"{3:020d}-{8:020d}.json")
     take_name(place / leaving, elsewhere)
-    with pytest.raises(InvariantViolated, match="says that it is of"):
+    with pytest.raises(InvariantViolated, match="is for LSN"):
         remove_checkpoint(place, "run-1", "/".join(elsewhere.parts[-4:]))
 
 

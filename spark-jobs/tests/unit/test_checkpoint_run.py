@@ -33,30 +33,30 @@ from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper.shared.timetable import duration_of
 from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.archive.copying import copy_log
-from herdkeeper_jobs.archive.expiry import due, take_away
+from herdkeeper_jobs.archive.expiry import delete_segments, due
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import cli, data_files, file_check, history_files, run, target
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated, KeyUnusable
-from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import Identity
-from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts
 from herdkeeper_jobs.checkpoint.origin import Origin
-from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
+from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated, KeyUnusable
+from herdkeeper_jobs.log_source import open_log
+from herdkeeper_jobs.manifests.manifest import Identity, manifests
 from herdkeeper_jobs.storage import file_system_path
 from herdkeeper_jobs.storage import stored_path as stored_path_module
 from herdkeeper_jobs.storage.object_path import ObjectPath, ObjectWriter
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import parse_moment
 from herdkeeper_jobs.wal.task_log import TaskLog
 
 
@@ -119,7 +119,7 @@ def follower_has(monkeypatch: pytest.MonkeyPatch, rows: dict[int, str]) -> None:
     """A follower that can be held where it is asked for, and has these rows of `t`."""
     digest = digest_of_rows([stored(key, value) for key, value in rows.items()])
     held: dict[str, RowDigest] = {"t": digest}
-    monkeypatch.setattr(target, "follower_digest", lambda address, tablespace, lsn, timeout: FollowerDigest(lsn, held, address))
+    monkeypatch.setattr(target, "follower_digest", lambda address, tablespace, lsn, token, timeout: FollowerDigest(lsn, held, address))
 
 
 def test_a_past_lsn_holds_what_was_committed_there_and_the_same_log_is_compared_with_a_follower_of_today(
@@ -637,7 +637,7 @@ def test_every_moment_of_the_window_is_as_it_was_after_the_rest_has_expired_and_
     expiring = due(there, ExpiryOrder("archives", (3, 1), base.manifest))
     assert expiring is not None
     assert [segment.first.lsn for segment in expiring.going] == [Lsn(3, 0)]
-    take_away(there.folder, expiring.going)
+    delete_segments(there.folder, expiring.going)
     job.log.drop(3)
     later = replace(job, folder=left)
     for moment, expected in with_all.items():

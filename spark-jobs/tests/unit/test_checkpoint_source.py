@@ -19,11 +19,16 @@ from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, Le
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace
 from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper_jobs import log_source
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError
-from herdkeeper_jobs.checkpoint import cli, log_source
-from herdkeeper_jobs.checkpoint.errors import (
+from herdkeeper_jobs.checkpoint import cli
+from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
+from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, follower_tables, log_position
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest
+from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.errors import (
     CheckpointRefused,
     CheckpointRetryable,
     InvariantViolated,
@@ -31,10 +36,7 @@ from herdkeeper_jobs.checkpoint.errors import (
     LogTruncatedError,
     NotConfirmedYet,
 )
-from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
-from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
-from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
-from herdkeeper_jobs.checkpoint.run import CheckpointRequest
+from herdkeeper_jobs.log_source import LogSource, open_log
 from herdkeeper_jobs.wal.lsn import Lsn
 
 TABLESPACE = TablespaceRecord("0ab", "demo", "n0", ("n0", "n1"), 1, 60000)
@@ -142,7 +144,7 @@ def test_a_ledger_that_is_dropped_between_two_looks_is_worth_a_retry_which_tells
     dropped = {5: ledger(5, None)}
     for read in (lambda log: log.ledgers_up_to(Lsn(5, 2), Lsn(3, 4)), lambda log: log.readable_from(Lsn(3, 4))):
         log = log_of(PlayedCatalog(dropped, listed=[[3, 5], [5]]), monkeypatch)
-        with pytest.raises(CheckpointRetryable, match="ledger 3 of the log of 'demo' was dropped while the log was looked at"):
+        with pytest.raises(CheckpointRetryable, match="ledger 3 of the log of 'demo' was dropped while the log was being read"):
             read(log)
         with pytest.raises((LogDropped, LogTruncatedError), match="begins with ledger 5"):
             read(log)
@@ -159,10 +161,10 @@ def test_bookies_that_do_not_answer_are_worth_a_retry(monkeypatch: pytest.Monkey
     log = log_of(PlayedCatalog(), monkeypatch)
 
     def nobody(metadata: LedgerMetadata, addresses: object) -> int:
-        raise LastConfirmedUnknownError("no bookie told its LAC")
+        raise LastConfirmedUnknownError("no bookie reported its LAC")
 
     monkeypatch.setattr(log_source, "last_confirmed", nobody)
-    with pytest.raises(CheckpointRetryable, match="no bookie told"):
+    with pytest.raises(CheckpointRetryable, match="no bookie reported"):
         log.confirmed_end()
 
 
@@ -171,13 +173,18 @@ class Node(BaseHTTPRequestHandler):
 
     answer: ClassVar[tuple[int, object]] = (200, {})
     asked: ClassVar[list[str]] = []
+    shown: ClassVar[list[str | None]] = []
+    location: ClassVar[str] = ""
 
     def do_GET(self) -> None:
         self.asked.append(f"{self.command} {self.path}")
+        self.shown.append(self.headers["Authorization"])
         status, body = self.answer
         data = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
+        if self.location:
+            self.send_header("Location", self.location)
         self.end_headers()
         self.wfile.write(data)
 
@@ -189,7 +196,7 @@ class Node(BaseHTTPRequestHandler):
 
 @contextmanager
 def node(status: int, body: object) -> Iterator[str]:
-    Node.answer, Node.asked = (status, body), []
+    Node.answer, Node.asked, Node.shown, Node.location = (status, body), [], [], ""
     with ThreadingHTTPServer(("127.0.0.1", 0), Node) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{server.server_address[1]}"
@@ -207,13 +214,31 @@ def test_a_leaders_log_position_is_found_under_its_tablespace() -> None:
 def test_a_followers_digest_is_asked_for_at_the_lsn() -> None:
     body = {"ledger": 5, "entry": 7, "tables": {"t": {"rows": 2, "digest": "0" * 31 + "a"}}, "openTransactions": 0}
     with node(200, body) as address:
-        assert follower_digest(address, "demo", Lsn(5, 7), 9) == FollowerDigest(Lsn(5, 7), {"t": RowDigest(2, 10)}, address)
+        assert follower_digest(address, "demo", Lsn(5, 7), "a-token", 9) == FollowerDigest(Lsn(5, 7), {"t": RowDigest(2, 10)}, address)
     assert Node.asked == ["POST /tablespaces/demo/digest?ledger=5&entry=7&timeoutSeconds=9&scanSeconds=3600"]
+    assert Node.shown == ["Bearer a-token"]
+
+
+def test_a_node_that_does_not_take_the_token_is_named_with_what_it_asks_for() -> None:
+    with node(401, {"error": "this is not the token"}) as address, pytest.raises(CheckpointRefused, match="HERDDB_TOKEN has to be the key"):
+        follower_digest(address, "demo", Lsn(5, 7), "another", 9)
+
+
+def test_no_token_is_carried_to_where_a_node_s_answer_points() -> None:
+    with node(200, {}) as thief:
+        Node.location = f"http://{thief}/"
+        Node.answer = (302, {})
+        assert isinstance(follower_digest(thief, "demo", Lsn(5, 7), "a-token", 9), NotHeld)
+        with pytest.raises(CheckpointRetryable, match="answered 302"):
+            next(follower_tables(thief, "demo", "a-token", 9))
+    assert [path for path in Node.asked if "/tablespaces/demo" not in path] == []
 
 
 def test_a_follower_that_passed_the_lsn_tells_where_it_is() -> None:
     with node(409, {"error": "already at (5,9)", "position": {"ledgerId": 5, "entryId": 9}}) as address:
-        assert follower_digest(address, "demo", Lsn(5, 7), 9) == NotHeld(f"the node {address} answered 409: already at (5,9)", Lsn(5, 9))
+        assert follower_digest(address, "demo", Lsn(5, 7), "a-token", 9) == NotHeld(
+            f"the node {address} answered 409: already at (5,9)", Lsn(5, 9)
+        )
 
 
 def test_a_node_that_is_away_is_worth_a_retry() -> None:
@@ -230,7 +255,7 @@ ARGUMENTS = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/h
     ("arguments", "words"),
     [
         (["--run-id", "../x"], "--run-id is '../x'"),
-        (["--run-id", "r", "--to", "yesterday"], "spec.target (--to): 'yesterday' is no moment"),
+        (["--run-id", "r", "--to", "yesterday"], "spec.target (--to): 'yesterday' is not a moment"),
         (["--run-id", "r", "--master", "yarn"], "--master is 'yarn'"),
         (["--run-id", "r", "--destination", "/no/such/folder"], "--destination is '/no/such/folder'"),
         (["--run-id", "r", "--bytes-per-second-per-bookie", "0"], "--bytes-per-second-per-bookie is 0: give more than 0"),
@@ -249,13 +274,13 @@ def test_bad_arguments_end_with_2_and_a_summary_that_names_them(
     assert words in summary.message
 
 
-def test_the_token_for_a_followers_tables_comes_from_the_environment_and_is_not_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_token_for_a_follower_comes_from_the_environment_and_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     followers: list[FollowerSource | None] = []
+    targets: list[TargetRequest] = []
 
     def made(parsed: object, request: CheckpointRequest, settings: object) -> CheckpointSummary:
         followers.append(request.follower)
+        targets.append(request.target)
         return CheckpointSummary("r", JobOutcome.SUCCEEDED, "done")
 
     monkeypatch.setattr(cli, "_checkpoint", made)
@@ -265,7 +290,8 @@ def test_the_token_for_a_followers_tables_comes_from_the_environment_and_is_not_
     assert cli.main([*arguments, "--base-follower", "n1:9845", "--base-witness", "n2:9845"]) == 0
     assert cli.main(arguments) == 0
     assert followers == [FollowerSource("n1:9845", "of-the-secret", "n2:9845"), None]
-    assert "of-the-secret" not in repr(followers)
+    assert [target.token for target in targets] == ["of-the-secret"] * 2
+    assert "of-the-secret" not in repr((followers, targets))
 
 
 def test_the_most_that_is_read_from_a_bookie_is_for_all_tasks_that_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

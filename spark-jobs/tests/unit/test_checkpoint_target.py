@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from herdkeeper_jobs.checkpoint import node_http, target
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
-from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts, NotCounted, NotHeld
 from herdkeeper_jobs.checkpoint.target import TargetRequest, choose_target
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time
 
 
 @dataclass
@@ -38,7 +38,7 @@ class PlayedFollower:
     answers: list[FollowerDigest | NotHeld]
     asked: list[Lsn] = field(default_factory=list)
 
-    def digest(self, address: str, tablespace: str, lsn: Lsn, timeout_seconds: int) -> FollowerDigest | NotHeld:
+    def digest(self, address: str, tablespace: str, lsn: Lsn, token: str, timeout_seconds: int) -> FollowerDigest | NotHeld:
         self.asked.append(lsn)
         answer = self.answers.pop(0)
         return FollowerDigest(lsn, {}, address) if isinstance(answer, FollowerDigest) else answer
@@ -166,7 +166,7 @@ def test_a_node_that_leads_now_is_worth_a_retry(monkeypatch: pytest.MonkeyPatch)
         ({"exact": True, "position": {"ledgerId": 5, "entryId": 11}, "tables": {"t": 3}}, False, "the node n0:9845 does not lead it"),
         ({"exact": True, "position": {"ledgerId": 5, "entryId": 14}, "tables": {"t": 3}}, True, "the leader n0:9845 was at 5,14 by then"),
         ({"exact": False, "position": {"ledgerId": 5, "entryId": 11}, "tables": {}}, True, "was written to while it counted"),
-        (None, True, "tells no rows of its tables"),
+        (None, True, "reports no row counts of its tables"),
     ],
     ids=[
         "only NOOPs lie between",

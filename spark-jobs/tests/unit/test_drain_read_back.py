@@ -12,9 +12,9 @@ from test_replication_audit import PlayedCatalog, full, versioned
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, Segment
 from herdkeeper.codecs.bookkeeper.share import Place, read_record, record_of, share_of
 from herdkeeper_jobs.audit import read_back_cli
-from herdkeeper_jobs.audit.plan import AuditBudget
 from herdkeeper_jobs.audit.read_back import ReadBack, read_back
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
+from herdkeeper_jobs.copies.plan import AuditBudget
 
 OLD, NEW = ("b0", "gone", "b2"), ("b0", "b1", "b2")
 BUDGET = AuditBudget(cores=2, timeout_seconds=2.0)
@@ -97,7 +97,7 @@ def test_an_open_striped_ledger_of_which_nobody_tells_what_is_confirmed_is_no_pr
     before = turned(None)
     after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
     result = moved(before, now=(after,), bookies=[])
-    assert result.trouble[0].startswith("open ledger 1: no bookie told its LAC")
+    assert result.trouble[0].startswith("open ledger 1: no bookie reported its LAC")
 
 
 def test_a_ledger_that_was_deleted_meanwhile_holds_nothing() -> None:

@@ -24,12 +24,12 @@ from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper_jobs.checkpoint import cli as checkpoint_cli
 from herdkeeper_jobs.checkpoint.base import stored_rows
 from herdkeeper_jobs.checkpoint.data_files import verify_files, write_tables
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
-from herdkeeper_jobs.checkpoint.manifest import read_manifest, read_outline
 from herdkeeper_jobs.checkpoint.reading import open_latest
 from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
 from herdkeeper_jobs.encryption.keys import FOLDERS
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.manifests.manifest import read_manifest, read_outline
 from herdkeeper_jobs.restore import cli
 from herdkeeper_jobs.restore.chunks import row_groups
 from herdkeeper_jobs.restore.source import open_source
@@ -143,7 +143,7 @@ def test_a_checkpoint_that_can_not_be_encrypted_is_refused_before_anything_is_re
 
 def test_a_key_that_only_a_task_lacks_ends_the_job_for_good_as_it_does_in_the_driver() -> None:
     """Executors whose pods lack what the driver's has."""
-    raised = "Job aborted: Traceback\n  herdkeeper_jobs.checkpoint.errors.KeyUnusable: f is encrypted with the key 'a'\n"
+    raised = "Job aborted: Traceback\n  herdkeeper_jobs.errors.KeyUnusable: f is encrypted with the key 'a'\n"
     assert outcome_of_tasks(raised, ("InvariantViolated",)) is JobOutcome.CONFIGURATION_REFUSED
     assert outcome_of_tasks(raised.replace("KeyUnusable", "InvariantViolated"), ("InvariantViolated",)) is JobOutcome.INVARIANT_VIOLATED
     assert outcome_of_tasks("OSError: reset by peer", ("InvariantViolated",)) is JobOutcome.RETRYABLE
@@ -187,13 +187,13 @@ def cut_off_seal(document: dict[str, Any]) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lsn, "was changed: it says something else in the clear than what the key '2026-11' sealed"),
+        (lsn, "was changed: its plain part differs from what the key '2026-11' sealed"),
         (fewer_files, "was changed"),
         (swapped_files, "was changed"),
         (another_file_key, "was changed"),
-        (cut_off_seal, "was changed: the key '2026-11' of the Secret backup-keys did not seal what is there"),
+        (cut_off_seal, "was changed: the key '2026-11' of the Secret backup-keys did not seal this content"),
         (lambda document: {"encryption": None}, "schemaVersion 2 without what was sealed"),
-        (lambda document: {"schemaVersion": 1}, "is no manifest"),
+        (lambda document: {"schemaVersion": 1}, "is not a manifest"),
     ],
     ids=["LSN", "fewer files", "swapped files", "another file key", "cut off", "no encryption", "as if it were plain"],
 )
@@ -208,7 +208,7 @@ def test_a_manifest_under_the_name_of_another_moment_is_refused(place: StoredPat
     path = write_checkpoint(place, TABLES, key=keys.add("2026-11"))
     moved = path.with_name(path.name.replace("9.json", "8.json"))
     write(moved, path.read_bytes())
-    with pytest.raises(InvariantViolated, match="says that it is of 3,9"):
+    with pytest.raises(InvariantViolated, match="is for LSN 3,9"):
         open_source(moved)
 
 

@@ -17,8 +17,8 @@ from places import write
 from secret_keys import MountedSecret
 from xxhash import xxh3_128_hexdigest
 
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string()), ("x", pa.binary())])

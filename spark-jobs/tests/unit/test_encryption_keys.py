@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from secret_keys import MountedSecret
 
 from herdkeeper.protocol.encryption_key import NoKeyError, decode_key
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.encryption.keys import FOLDERS, Key, Keyring, SealedBy, key_at, keyring
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
 
 
 @given(st.binary(min_size=32, max_size=32))
@@ -75,7 +75,7 @@ def test_the_only_key_of_a_secret_needs_not_be_named_and_one_of_several_has_to_b
     first = keys.add("a")
     assert key_at(keys.folder) == first
     second = keys.add("b")
-    with pytest.raises(KeyUnusable, match=r"has the keys 'a', 'b': say in encryption.currentKey which one"):
+    with pytest.raises(KeyUnusable, match=r"has the keys 'a', 'b': name the key for new files in encryption.currentKey"):
         key_at(keys.folder)
     assert key_at(keys.folder / "b") == second
     with pytest.raises(KeyUnusable, match="the Secret backup-keys has no key 'c': add it"):
@@ -102,5 +102,5 @@ def test_a_folder_or_a_value_that_is_no_key_is_named(keys: MountedSecret) -> Non
     (keys.folder / "bad").write_text("tooshort")
     with pytest.raises(KeyUnusable, match="the key 'bad' of the Secret backup-keys has 6 bytes instead of 32"):
         keyring()
-    with pytest.raises(KeyUnusable, match="ENCRYPTION_KEYS names /nowhere, which is no folder: mount the Secret there"):
+    with pytest.raises(KeyUnusable, match="ENCRYPTION_KEYS names /nowhere, which is not a folder: mount the Secret there"):
         Keyring.of({FOLDERS: "/nowhere"})

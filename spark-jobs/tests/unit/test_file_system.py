@@ -122,7 +122,7 @@ def test_an_address_is_the_url_of_a_folder() -> None:
     for wrong in ("webhdfs://", "webhdfs://user:word@host/a", "webhdfs://host//a", "webhdfs://host/../other"):
         with pytest.raises(ValueError, match="names no file system: give the URL of a folder"):
             stored_path(wrong)
-    with pytest.raises(ValueError, match="is in the pod itself, and goes with it: mount a volume"):
+    with pytest.raises(ValueError, match="is in the pod itself and is lost with it: mount a volume"):
         stored_path("memory://a/b")
 
 
@@ -146,7 +146,7 @@ def test_a_file_system_that_renames_over_what_is_there_is_refused(tmp_path: Path
     over = played_web_hdfs.PlayedHdfs(tmp_path, renames_over=True).serve() / "folder"
     why = why_unusable(over, writes=True) or ""
     assert why.startswith(
-        f"the file system {over.root} does not give a name only once (renaming a file: the second file of a name replaces"
+        f"the file system {over.root} does not create a name only once (renaming a file: the second file of a name replaces"
     )
     assert why.endswith("take one that does, such as HDFS by webhdfs://, or a volume or an object store")
     with pytest.raises(OSError, match="can't be created: the file system"):
@@ -201,14 +201,14 @@ def test_a_file_system_that_looks_first_and_writes_then_is_refused(folder: FileS
             path._write_whole(content)
         return True
 
-    assert creates_once._why_not(folder, look_first) == "of 2 at once 2 were told that the name is theirs"
+    assert creates_once._why_not(folder, look_first) == "of 2 concurrent creates 2 succeeded"
 
 
 def test_a_client_that_keeps_only_its_own_calls_in_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two jobs have a client each."""
     monkeypatch.delenv(FILE_SYSTEM_OPTIONS_VARIABLE)
     why = why_unusable(FileSystemPath("serialising://store", "folder"), writes=True) or ""
-    assert "creating a file: of 2 at once 2 were told that the name is theirs" in why
+    assert "creating a file: of 2 concurrent creates 2 succeeded" in why
 
 
 def test_what_is_missing_to_open_a_file_system_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ def test_options_are_the_entries_of_the_secret(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     assert options_of(tmp_path) == {"user": "checkpoints", "use_https": True}
     (tmp_path / "data_proxy.json").write_text("{")
-    with pytest.raises(FileSystemNotConfiguredError, match=r"the entry data_proxy\.json of the file system's options is no JSON"):
+    with pytest.raises(FileSystemNotConfiguredError, match=r"the entry data_proxy\.json of the file system's options is not JSON"):
         options_of(tmp_path)
 
 

@@ -30,19 +30,19 @@ from herdkeeper.codecs.herddb.record import encode_row
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper_jobs.checkpoint import follower_base
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource, load_tables, take_tables
 from herdkeeper_jobs.checkpoint.follower_stream import read_stream
-from herdkeeper_jobs.checkpoint.manifest import Encryption, Manifest, commit_manifest
-from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.origin import Mode
-from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
+from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.manifests.manifest import Encryption, Manifest, commit_manifest, manifests
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import parse_moment
 from herdkeeper_jobs.wal.timeline import Timeline
 
 INDEX = IndexDefinition("demo", "by_w", "i1", "an older name", "hash", (("w", 2, 2),))
@@ -206,7 +206,7 @@ def test_a_follower_that_is_alone_is_compared_with_itself(job: Job) -> None:
 
 def test_followers_that_contradict_each_other_make_no_checkpoint_and_no_verdict(job: Job) -> None:
     job.witness.digests["t"] = digest_of_rows(ROWS[:2])
-    with pytest.raises(InvariantViolated, match=r"the follower .* has 2 rows.*which of the two is wrong can't be told") as error:
+    with pytest.raises(InvariantViolated, match=r"the follower .* has 2 rows.*it is unknown which of the two is wrong") as error:
         job.run()
     assert not hasattr(error.value, "comparison")
     assert manifests(job.destination) == []
@@ -228,7 +228,7 @@ def test_without_a_follower_that_could_be_begun_with_the_refusal_says_why(job: J
 
 
 def test_whoever_asks_for_the_whole_log_gets_no_followers_tables(job: Job) -> None:
-    with pytest.raises(CheckpointRefused, match="Full: take Auto"):
+    with pytest.raises(CheckpointRefused, match="Full: set Auto"):
         job.run(mode=Mode.FULL)
     assert job.source.asked == []
 

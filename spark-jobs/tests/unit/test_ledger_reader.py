@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -23,16 +23,18 @@ from herdkeeper.codecs.bookkeeper.entry import Entry, entry_digest
 from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper_jobs.bookkeeper import connection
-from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError
+from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
 from herdkeeper_jobs.bookkeeper.reader import (
+    DEFAULT_SETTINGS,
     ENTRY_SCHEMA,
     EntryUnreadableError,
     LastConfirmedUnknownError,
     PartitionSpec,
     ReadSettings,
+    cut_pieces,
     last_confirmed,
-    plan_partitions,
+    ledger_pieces,
     read_partition,
 )
 from herdkeeper_jobs.bookkeeper.replicas import Asking, BookieAccess, Replicas
@@ -52,11 +54,24 @@ def trio(ledger_id: int, last: int) -> tuple[PlayedBookie, PlayedBookie, PlayedB
     return PlayedBookie(full(ledger_id, last)), PlayedBookie(full(ledger_id, last)), PlayedBookie(full(ledger_id, last))
 
 
+def partitions_of(
+    ledgers: Sequence[tuple[LedgerMetadata, int]], addresses: Mapping[str, BookieAddress], most: int, how: ReadSettings = DEFAULT_SETTINGS
+) -> tuple[PartitionSpec, ...]:
+    """Whole ledgers, each with its last entry, in at most so many partitions."""
+    return cut_pieces([piece for metadata, last in ledgers for piece in ledger_pieces(metadata, last, 0)], addresses, most, how)
+
+
+def answers_of(connection: BookieConnection, ledger_id: int, first: int, last: int) -> list[EntryAnswer]:
+    """What `read_runs` finds, entry by entry."""
+    parts = connection.read_runs(ledger_id, first, last)
+    return [answer for part in parts for answer in ([part] if isinstance(part, EntryAnswer) else part.answers())]
+
+
 def read_all(
     metadata: LedgerMetadata, addresses: dict[str, BookieAddress], partitions: int = 1, how: ReadSettings = QUICK
 ) -> list[dict[str, object]]:
     assert metadata.last_entry_id is not None
-    specs = plan_partitions([(metadata, metadata.last_entry_id)], addresses, partitions, how)
+    specs = partitions_of([(metadata, metadata.last_entry_id)], addresses, partitions, how)
     batches = [batch for spec in specs for batch in read_partition(spec)]
     assert all(batch.schema == ENTRY_SCHEMA and 0 < batch.num_rows <= QUICK.batch_entries for batch in batches)
     return list(pa.Table.from_batches(batches, ENTRY_SCHEMA).to_pylist())
@@ -95,7 +110,7 @@ def test_of_a_striped_ledger_so_many_entries_are_asked_for_at_once_as_have_some_
     metadata = replace(ledger(4, last, NAMES, (2, 2)), length=None if last is None else (last + 1) * payload)
     found = []
     with served(*bookies) as addresses:
-        (spec,) = plan_partitions([(metadata, len(entries) - 1)], addresses, 1, replace(QUICK, batch_entries=1))
+        (spec,) = partitions_of([(metadata, len(entries) - 1)], addresses, 1, replace(QUICK, batch_entries=1))
         with closing(read_partition(spec)) as read:
             for number, _ in enumerate(read):
                 if number in (0, asked[0]):
@@ -186,7 +201,7 @@ def test_of_a_striped_ledger_a_bookie_that_lacks_everything_is_asked_in_one_wind
 
 def test_a_silent_bookie_is_given_up_after_the_timeout() -> None:
     with served(PlayedBookie(silent=True)) as addresses, pytest.raises(BookieUnreachableError, match=r"bookie b0: .*timed out"):
-        list(BookieConnection("b0", addresses["b0"], 0.2).read_run(1, 0, 5))
+        answers_of(BookieConnection("b0", addresses["b0"], 0.2), 1, 0, 5)
 
 
 @pytest.fixture
@@ -219,8 +234,8 @@ def test_a_bookie_that_stays_busy_is_left_for_the_next_replica(pauses: list[floa
 def test_a_bookie_that_knows_no_batches_is_read_entry_by_entry_and_asked_for_a_batch_once() -> None:
     bookie = PlayedBookie(full(1, 600) | full(2, 5), knows_batches=False)
     with served(bookie) as addresses, BookieConnection("b0", addresses["b0"], 2.0) as connection:
-        assert [answer.entry_id for answer in connection.read_run(1, 0, 600) if answer.code is ReadCode.OK] == list(range(601))
-        assert [answer.code for answer in connection.read_run(2, 0, 6)] == [ReadCode.OK] * 6 + [ReadCode.NO_ENTRY]
+        assert [answer.entry_id for answer in answers_of(connection, 1, 0, 600) if answer.code is ReadCode.OK] == list(range(601))
+        assert [answer.code for answer in answers_of(connection, 2, 0, 6)] == [ReadCode.OK] * 6 + [ReadCode.NO_ENTRY]
     assert len(bookie.requests) == 601 + 7
 
 
@@ -228,7 +243,7 @@ def test_a_bookie_that_gives_more_entries_than_were_asked_for_is_not_believed() 
     bookie = PlayedBookie(full(1, 10), heeds_most=False)
     refusal = "answered 7 entries from 0 on of ledger 1, asked up to 3"
     with served(bookie) as addresses, pytest.raises(BookieUnreachableError, match=refusal):
-        list(BookieConnection("b0", addresses["b0"], 2.0).read_run(1, 0, 3))
+        answers_of(BookieConnection("b0", addresses["b0"], 2.0), 1, 0, 3)
 
 
 @settings(max_examples=30, deadline=None)
@@ -236,7 +251,7 @@ def test_a_bookie_that_gives_more_entries_than_were_asked_for_is_not_believed() 
 def test_a_run_gives_one_answer_per_entry_in_order_whatever_the_bookie_lacks(held: set[int], last: int, most_in_batch: int) -> None:
     bookie = PlayedBookie({(1, entry_id): packed(1, entry_id) for entry_id in held}, most_in_batch=most_in_batch)
     with served(bookie) as addresses, BookieConnection("b0", addresses["b0"], 2.0) as connection:
-        answers = list(connection.read_run(1, 0, last))
+        answers = answers_of(connection, 1, 0, last)
     assert [answer.entry_id for answer in answers] == list(range(last + 1))
     assert {answer.entry_id for answer in answers if answer.code is ReadCode.OK} == {entry_id for entry_id in held if entry_id <= last}
 
@@ -295,7 +310,7 @@ def test_a_bookie_that_was_overtaken_is_asked_last_for_a_while() -> None:
     bookies[1].on_request = lambda: asked.append("b1")
     ledgers = [(ledger(number, 20, NAMES), 20) for number in (4, 7)]  # of both b1 would be the first to be asked
     with served(*bookies) as addresses:
-        (spec,) = plan_partitions(ledgers, addresses, 1, replace(HASTY, speculative_read_seconds=1.0))
+        (spec,) = partitions_of(ledgers, addresses, 1, replace(HASTY, speculative_read_seconds=1.0))
         assert sum(batch.num_rows for batch in read_partition(spec)) == 42
     assert asked == ["b1"]
 
@@ -414,14 +429,14 @@ def test_a_fresh_open_ledger_has_nothing_confirmed() -> None:
 
 
 def test_a_lac_that_nobody_tells_is_not_guessed() -> None:
-    with pytest.raises(LastConfirmedUnknownError, match="open ledger 4: no bookie told its LAC"):
+    with pytest.raises(LastConfirmedUnknownError, match="open ledger 4: no bookie reported its LAC"):
         last_confirmed(ledger(4, None, NAMES), {"b0": nowhere()}, QUICK)
 
 
 @given(st.lists(st.integers(-1, 50), max_size=6), st.integers(1, 8))
 def test_partitions_keep_the_order_lose_nothing_and_are_about_equal(lasts: list[int], count: int) -> None:
     ledgers = [(ledger(number, last, NAMES), last) for number, last in enumerate(lasts)]
-    specs = plan_partitions(ledgers, {}, count)
+    specs = partitions_of(ledgers, {}, count)
     read = [(piece.ledger_id, entry_id) for spec in specs for piece in spec.pieces for entry_id in piece.entries]
     assert read == [(number, entry_id) for number, last in enumerate(lasts) for entry_id in range(last + 1)]
     assert len(specs) <= count
@@ -440,7 +455,7 @@ def entry_bytes(payloads: Sequence[int], specs: Sequence[PartitionSpec]) -> list
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 100_000)), min_size=1, max_size=6), st.integers(1, 8))
 def test_partitions_are_of_about_equal_sizes_in_bytes_whatever_the_sizes_of_entries(sizes: list[tuple[int, int]], count: int) -> None:
-    specs = plan_partitions([sized(number, *size) for number, size in enumerate(sizes)], {}, count)
+    specs = partitions_of([sized(number, *size) for number, size in enumerate(sizes)], {}, count)
     read = [(piece.ledger_id, entry_id) for spec in specs for piece in spec.pieces for entry_id in piece.entries]
     assert read == [(number, entry_id) for number, (entries, _) in enumerate(sizes) for entry_id in range(entries)]
     assert len(specs) <= count
@@ -450,12 +465,12 @@ def test_partitions_are_of_about_equal_sizes_in_bytes_whatever_the_sizes_of_entr
 
 
 def test_a_ledger_of_large_entries_is_cut_finer_than_one_of_as_many_small_ones() -> None:
-    specs = plan_partitions([sized(0, 1000, 0), sized(1, 1000, 64 * 9)], {}, 11)
+    specs = partitions_of([sized(0, 1000, 0), sized(1, 1000, 64 * 9)], {}, 11)
     assert [[(piece.ledger_id, len(piece.entries)) for piece in spec.pieces] for spec in specs] == [[(0, 1000)], *[[(1, 100)]] * 10]
 
 
 def test_entries_of_an_open_ledger_count_as_those_of_the_others_do() -> None:
-    specs = plan_partitions([sized(0, 300, 1000), sized(1, 100, 0, closed=False)], {}, 4)
+    specs = partitions_of([sized(0, 300, 1000), sized(1, 100, 0, closed=False)], {}, 4)
     assert [[(piece.ledger_id, len(piece.entries)) for piece in spec.pieces] for spec in specs] == [*[[(0, 100)]] * 3, [(1, 100)]]
 
 

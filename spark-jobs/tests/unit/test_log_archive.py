@@ -27,9 +27,9 @@ from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.parts import LogParts, WholeLog, archive_partitions, live_partitions, log_parts, read_archived
 from herdkeeper_jobs.archive.segment import Place, newest_segment, oldest_segment, read_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings, read_partition
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped, NotConfirmedYet
-from herdkeeper_jobs.checkpoint.log_source import LogSource
-from herdkeeper_jobs.checkpoint.manifest import Identity
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped, NotConfirmedYet
+from herdkeeper_jobs.log_source import LogSource
+from herdkeeper_jobs.manifests.manifest import Identity
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_file
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -190,7 +190,8 @@ def test_an_archiver_that_comes_too_late_refuses_to_leave_a_gap(archive: Archive
     archive.write(5, 4, closed=True)
     archive.log.drop(3)
     with pytest.raises(
-        CheckpointRefused, match=r"the archive ends with 3,3, and the log .* begins with ledger 5 now: what lies between is lost"
+        CheckpointRefused,
+        match=r"the archive ends with 3,3, and the log .* begins with ledger 5 now: the archive can't get the entries between",
     ):
         archive.copy()
     assert len(archive.archived()) == 4
@@ -406,7 +407,7 @@ def test_the_program_goes_on_and_tells_what_is_archived_and_what_is_in_the_way(
     first, stuck, again = told
     assert first.held == ArchivedRange((3, 0), 3000, True, (5, 0), 5000, (5, 1))
     assert (first.destination, first.trouble, stuck.held) == ("archives", "", first.held)
-    assert (stuck.current_at_millis, "no bookie told its LAC" in stuck.trouble) == (first.current_at_millis, True)
+    assert (stuck.current_at_millis, "no bookie reported its LAC" in stuck.trouble) == (first.current_at_millis, True)
     assert again.held is not None
     assert (again.held.last, again.trouble) == ((5, 2), "")
     assert first.current_at_millis is not None

@@ -79,7 +79,7 @@ def test_a_store_that_looks_first_and_writes_then_is_refused(bucket: ObjectPath,
 
     monkeypatch.setattr(obstore, "put", look_first)
     told = why_unusable(bucket, writes=True) or ""
-    assert "does not decide about `If-None-Match: *` in one step (of 4 at once 4 were told that the name is theirs), so two jobs" in told
+    assert "does not decide about `If-None-Match: *` in one step (of 4 concurrent creates 4 succeeded), so two jobs" in told
     assert len(raced_for) == 1, "one is enough"
     assert all_files(bucket) == {".herdkeeper-creates-once"}
 
@@ -99,7 +99,10 @@ def test_of_a_store_s_answer_its_code_and_message_are_told_and_not_the_keys_that
         "\n\nDebug source:\nan id"
     )
     told = "Server returned non-2xx status code: 403 Forbidden: SignatureDoesNotMatch: The signature differs"
-    with pytest.raises(PermissionError, match=f"the object store refuses these credentials: {told}$"), object_path._told(ObjectPath("b")):
+    with (
+        pytest.raises(PermissionError, match=f"the object store refuses these credentials: {told}$"),
+        object_path._as_os_errors(ObjectPath("b")),
+    ):
         raise obstore.exceptions.PermissionDeniedError(answer)
 
 

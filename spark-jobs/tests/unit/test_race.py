@@ -44,7 +44,7 @@ def test_each_who_is_told_that_the_name_is_theirs_is_counted() -> None:
         place.content = content
         return not taken
 
-    assert why_not_one([look_first] * 3, place.read) == "of 3 at once 3 were told that the name is theirs"
+    assert why_not_one([look_first] * 3, place.read) == "of 3 concurrent creates 3 succeeded"
 
 
 def test_one_that_is_refused_may_not_have_written() -> None:
@@ -60,7 +60,7 @@ def test_one_that_is_refused_may_not_have_written() -> None:
         place.content = content
         return False
 
-    assert why_not_one([first, refused], place.read) == "of 2 at once one that was refused has written"
+    assert why_not_one([first, refused], place.read) == "of 2 concurrent creates one that was refused has written"
 
 
 def test_that_nobody_was_told_so_says_nothing_of_the_place_and_is_tried_again() -> None:
@@ -69,5 +69,5 @@ def test_that_nobody_was_told_so_says_nothing_of_the_place_and_is_tried_again() 
 
     with pytest.raises(ConnectionError, match="no answer"):
         why_not_one([lost, lambda content: False], bytes)
-    with pytest.raises(OSError, match="of 2 at once nobody was told that the new name is theirs"):
+    with pytest.raises(OSError, match="of 2 concurrent creates none succeeded"):
         why_not_one([lambda content: False] * 2, bytes)

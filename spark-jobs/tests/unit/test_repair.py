@@ -164,7 +164,7 @@ def test_a_ledger_that_is_gone_or_that_somebody_else_copies_is_left_alone() -> N
         catalog.client.owners[LOCK] = 99
         locked = repaired(catalog, [missing(5, 5)])
     assert gone.findings[0].repair_detail == "the ledger is gone"
-    assert "somebody else copies this ledger's entries now" in locked.findings[0].repair_detail
+    assert "another process copies this ledger's entries now" in locked.findings[0].repair_detail
     assert catalog.client.owners == {LOCK: 99}
     assert writes(bookies) == []
 

@@ -117,7 +117,7 @@ def test_without_another_writable_bookie_it_is_refused_and_says_what_to_add() ->
             (finding,) = repaired(catalog, found, settings).findings
             assert finding.repair is RepairOutcome.REFUSED
             assert (
-                "too few writable bookies can take it: 1 of the bookies that hold entries from 0 on have some damaged, and 0 others"
+                "too few writable bookies can take them: 1 of the bookies that hold entries from 0 on have some damaged, and 0 others"
                 in finding.repair_detail
             )
     assert (client.moved, writes(bookies)) == ([], [])
@@ -129,7 +129,7 @@ def test_without_bookkeepers_client_it_is_refused_and_never_written_in_place() -
     with served(*bookies) as addresses:
         (finding,) = repaired(catalog_of(addresses, of_herddb(10)), [damaged(5, 5)]).findings
     assert finding.repair is RepairOutcome.REFUSED
-    assert "this program has no BookKeeper client to copy it elsewhere" in finding.repair_detail
+    assert "this program has no BookKeeper client to copy them elsewhere" in finding.repair_detail
     assert writes(bookies) == []
 
 
@@ -201,7 +201,7 @@ def fail(catalog: PlayedCatalog, bookies: Sequence[PlayedBookie]) -> None:
     ("happens", "words"),
     [
         (damage_the_target, "the copies were moved, but entries 9-9 on b3 are Corrupt"),
-        (leave_the_metadata, "BookKeeper's client said that it moved the copies, but the metadata still names b1"),
+        (leave_the_metadata, "BookKeeper's client reported that it moved the copies, but the metadata still names b1"),
         (delete_the_ledger, "but the ledger is gone"),
         (lose_the_session, "the connection to ZooKeeper was SUSPENDED"),
         (lose_the_lock, "it is held by another session"),
@@ -326,7 +326,9 @@ def test_an_audit_whose_image_lacks_the_client_refuses_what_is_damaged_and_names
         )
         result = cli.repaired(cast("LedgerCatalog", catalog), audited(catalog), told)
     assert result.summary.not_repaired == 1
-    assert "NOT REPAIRED: 1 findings, the first in ledger 1 on bookie b1: what a bookie holds damaged" in result.summary.message
+    assert (
+        "NOT REPAIRED: 1 findings, the first in ledger 1 on bookie b1: damaged copies can't be repaired in place" in result.summary.message
+    )
 
 
 @pytest.fixture

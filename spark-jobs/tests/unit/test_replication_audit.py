@@ -1,4 +1,4 @@
-"""The whole audit against played bookies and played metadata: what it counts, what it settles on the second look, and what it refuses."""
+"""The whole audit against played bookies and played metadata: what it counts, what it settles on the second pass, and what it refuses."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, striping
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
-from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit
-from herdkeeper_jobs.audit.look import TaskRunner
+from herdkeeper_jobs.audit.copy_reader import TaskRunner
+from herdkeeper_jobs.audit.job import AuditInvariantError, AuditResult, audit
 from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, AuditTask
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.copies.check import check_copies
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, AuditTask
 
 NAMES = ("b0", "b1", "b2")
 Read = VersionedMetadata | UndecodableMetadata
@@ -140,7 +140,7 @@ def test_a_bookie_that_breaks_off_once_is_read_again_and_not_reported() -> None:
         result = audited(PlayedCatalog(addresses, versioned(ledger(1, 60, NAMES))))
     assert result.findings == ()
     assert result.summary.copies_verified == result.summary.copies_expected == 183
-    assert [line["bookies"] for line in log if line["event"] == "second look"] == [["b1"]], "what was asked twice is told nevertheless"
+    assert [line["bookies"] for line in log if line["event"] == "second pass"] == [["b1"]], "what was asked twice is told nevertheless"
 
 
 def test_a_ledger_that_is_gone_by_the_second_look_is_no_finding_and_not_counted() -> None:
@@ -157,7 +157,7 @@ def test_a_ledger_whose_ensemble_changed_meanwhile_is_judged_by_its_new_metadata
     with served(*bookies) as addresses:
         result = audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES)), later={1: now}))
     assert result.findings == ()
-    # The first look has verified two replicas, which are where they were, so that the second one reads the third alone.
+    # The first pass has verified two replicas, which are where they were, so that the second one reads the third alone.
     assert result.summary.copies_verified == result.summary.copies_expected == 30
     # one entry is asked for before the others, so that a bookie without the ledger is asked no more
     assert [len(bookie.requests) for bookie in bookies[:2]] == [3, 3]
@@ -261,7 +261,7 @@ def test_only_the_ledgers_of_the_filter_are_audited() -> None:
 
 def test_copies_that_get_lost_between_plan_and_result_are_a_violated_invariant() -> None:
     bookies = [PlayedBookie(full((1, 9))) for _ in NAMES]
-    with served(*bookies) as addresses, pytest.raises(InvariantViolatedError, match="30 copies were to be looked at, 20 came back"):
+    with served(*bookies) as addresses, pytest.raises(AuditInvariantError, match="30 copies were to be read, 20 came back"):
         audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES))), run=lambda tasks: run_here(tasks[1:]))
 
 

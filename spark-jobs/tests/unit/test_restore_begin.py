@@ -9,7 +9,7 @@ import pytest
 
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import NotLeader, ServerError
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore.bookkeeping import Begin, Header, end_left_open, find_begin
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.run import failed_comparison

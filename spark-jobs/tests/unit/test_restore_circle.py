@@ -118,7 +118,9 @@ def test_a_row_that_refers_to_one_that_is_not_there_is_refused_and_named(tmp_pat
 
 def test_rows_that_no_order_of_statements_makes_are_refused_and_one_is_named(tmp_path: Path) -> None:
     table = _with_keys(_MANAGED, ForeignKey("mentored", "uuid-employee", ("mentor",), ("id",)))
-    with pytest.raises(RestoreRefused, match=r"^3 rows of 'employee' hold each other .*one of them: employee id = 7\. Set its references"):
+    with pytest.raises(
+        RestoreRefused, match=r"^3 rows of 'employee' refer to each other .*one of them: employee id = 7\. Set its references"
+    ):
         _circle(tmp_path, {table: [_employee(7, 8, 9), _employee(8, 7), _employee(9), _employee(10)]})
 
 
@@ -139,7 +141,7 @@ def test_who_refers_to_herself_is_not_changed_while_another_looks_like_her_child
     (rows,) = possible.order.steps
     assert isinstance(rows, Rows)
     assert (rows.numbers.tolist(), rows.turns.tolist()) == ([1, 0], [0, 1])
-    with pytest.raises(RestoreRefused, match="2 rows of 'employee' hold each other"):
+    with pytest.raises(RestoreRefused, match="2 rows of 'employee' refer to each other"):
         circle("impossible", 7)
 
 
@@ -150,7 +152,7 @@ def test_who_refers_to_herself_is_not_changed_while_the_table_has_a_key_to_colum
     table = _with_keys(_MANAGED, mentored, ForeignKey("of_club", "uuid-club", ("club",), ("number",)))
     source = open_source(write_checkpoint(tmp_path, {table: [_employee(7, 7, 8), _employee(8)], club: [{"number": 1}]}))
     tables = source.tables[:1]
-    with pytest.raises(RestoreRefused, match=r"2 rows of 'employee' hold each other .* one of them: employee id = 7\."):
+    with pytest.raises(RestoreRefused, match=r"2 rows of 'employee' refer to each other .* one of them: employee id = 7\."):
         read_circle(tables, row_groups(enumerate(tables), source.folder, 1000, 1 << 18), source.folder)
 
 

@@ -43,7 +43,7 @@ def run(arguments: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     [
         ("", False, 2, "the variable HERDDB_PASSWORD is not set"),
         ("secret", False, 2, "no such file; give <INSTANCEID>"),
-        ("secret", True, 42, "is no manifest"),
+        ("secret", True, 42, "is not a manifest"),
     ],
     ids=["no password", "no manifest", "a damaged manifest"],
 )
@@ -119,8 +119,8 @@ def archived(place: Path, instance: str = "i-1", uuid: str = "ts-1") -> Path:
 @pytest.mark.parametrize(
     ("given", "code", "words"),
     [
-        ({"--to": "now"}, 2, "spec.bootstrap.target (--to): 'now' is no moment of an archive: expected latest, LEDGER,ENTRY, or a time"),
-        ({"--to": "yesterday"}, 2, "spec.bootstrap.target (--to): 'yesterday' is no moment"),
+        ({"--to": "now"}, 2, "spec.bootstrap.target (--to): 'now' is not a moment of an archive: expected latest, LEDGER,ENTRY, or a time"),
+        ({"--to": "yesterday"}, 2, "spec.bootstrap.target (--to): 'yesterday' is not a moment"),
         ({"--to": "3,9", "--run-id": "../r"}, 2, "--run-id is '../r': it names a folder"),
         ({"--to": "3,9"}, 2, "spec.bootstrap.target.lsn (--to) is 3,9: the archive ends with 3,0. From the archive, moments from 1970"),
         ({"--to": "3,9", "--archive": "/nowhere"}, 2, "--archive leads to /nowhere: no such folder; mount the volume there"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import pytest
 
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
-from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
+from herdkeeper_jobs.manifests.manifest import ManifestIndex
 from herdkeeper_jobs.restore.ddl import add_foreign_key, create_index, create_table, default_literal, filler_row, insert
 
 
@@ -33,6 +34,18 @@ def column(kind: ColumnType, default: bytes | None = None, *, nullable: bool = T
 )
 def test_a_default_is_written_as_herddb_reads_it(kind: ColumnType, default: bytes | None, literal: str | None) -> None:
     assert default_literal(column(kind, default)) == literal
+
+
+@pytest.mark.parametrize("default", [b"x', k long) --", b"'", b"it'''s"])
+def test_a_text_that_would_end_its_own_quotes_is_no_default(default: bytes) -> None:
+    with pytest.raises(ValueError, match="'c' of type STRING has the default"):
+        default_literal(column(ColumnType.STRING, default))
+
+
+@pytest.mark.parametrize("write", [create_table, insert])
+def test_no_statement_is_made_of_a_name_that_would_end_its_own_back_ticks(write: Callable[[TableDefinition], str]) -> None:
+    with pytest.raises(ValueError, match="DROP TABLE `u' has a back-tick"):
+        write(TableDefinition("demo", "t` (id int); DROP TABLE `u", "uuid", (Column("id", ColumnType.INTEGER, 0),), ("id",)))
 
 
 @pytest.mark.parametrize(("kind", "default"), [(ColumnType.BYTES, b"\1"), (ColumnType.TIMESTAMP, struct.pack(">q", 5))])

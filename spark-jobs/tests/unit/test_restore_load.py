@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
 
 from herdkeeper.sql.errors import ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore.chunks import Chunk, RowGroup, row_groups, rows_per_chunk
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 from herdkeeper_jobs.restore.load import Batch, ChunkLoader, load_group
@@ -144,7 +144,7 @@ def test_every_chunk_is_there_exactly_once_whatever_is_lost_in_a_run_and_in_the_
 def test_rows_that_somebody_else_wrote_are_not_taken_for_loaded_ones() -> None:
     tablespace = PlayedTablespace()
     tablespace.rows.append(1)
-    with pytest.raises(InvariantViolated, match=r"file#0\+0 is not loaded, yet its rows are there"):
+    with pytest.raises(InvariantViolated, match=r"file#0\+0 is not loaded, but its rows exist"):
         ChunkLoader(tablespace.session()).load(CHUNKS[0], batches_of(CHUNKS[0]))
     assert tablespace.marks == {}
 
@@ -176,7 +176,7 @@ def test_the_chunks_of_a_row_group_are_all_of_its_rows_in_order(rows: int, size:
 
 @pytest.mark.parametrize(("rows", "size", "expected"), [(100, 100, 20), (100, 10_000, 10), (3, 10_000_000, 1)])
 def test_large_rows_go_in_smaller_transactions(rows: int, size: int, expected: int) -> None:
-    from herdkeeper_jobs.checkpoint.manifest import ManifestFile
+    from herdkeeper_jobs.manifests.manifest import ManifestFile
 
     assert rows_per_chunk(ManifestFile(path="f", rows=rows, size=size, hash=""), 20, 1000) == expected
 

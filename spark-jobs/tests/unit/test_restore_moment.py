@@ -36,29 +36,30 @@ from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, Segment
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import origin, run
 from herdkeeper_jobs.checkpoint.base import BaseRows
-from herdkeeper_jobs.checkpoint.continuation import Continuation
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
-from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.checkpoint.origin import Search, choose_origin
+from herdkeeper_jobs.checkpoint.reading import open_manifest
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, Order, run_checkpoint
+from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
+from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.log_source import open_log
+from herdkeeper_jobs.manifests.continuation import Continuation
+from herdkeeper_jobs.manifests.manifest import (
     ENCRYPTED_VERSION,
     CommittedManifest,
     Manifest,
     Position,
     commit_manifest,
     manifest_path,
+    manifests,
     read_manifest,
 )
-from herdkeeper_jobs.checkpoint.moment import parse_moment
-from herdkeeper_jobs.checkpoint.origin import Search, choose_origin
-from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
-from herdkeeper_jobs.checkpoint.run import CheckpointRequest, Order, run_checkpoint
-from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
-from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.restore import moment
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.moment import Moment, MomentSource, checkpoint_of_moment, left_out_of, parse_restored_moment
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import parse_moment
 
 STATES: dict[str, dict[int, str]] = {
     "3,1": {1: "a"},
@@ -252,10 +253,10 @@ WINDOW = r"moments from 1970-01-01T00:00:01.000Z \(LSN 3,0\) to 1970-01-01T00:00
         ("8,3", r"spec.bootstrap.target.lsn \(--to\) is 8,3: the archive ends with 8,2. From the archive, " + WINDOW),
         ("3,5", r"target.lsn \(--to\) is 3,5: the archive has no such entry, neither in its segment from 3,4 to .*" + WINDOW),
         ("4,0", r"target.lsn \(--to\) is 4,0: the archive has no such entry.*" + WINDOW),
-        ("2,0", r"target.lsn \(--to\) is 2,0: the archive begins with 3,0, and there is no checkpoint at that LSN.*" + WINDOW),
+        ("2,0", r"target.lsn \(--to\) is 2,0: the archive begins with 3,0, and no checkpoint exists at that LSN.*" + WINDOW),
         (
             "1970-01-01T00:00:09.900Z",
-            r"target.timestamp \(--to\) is 1970-01-01T00:00:09.900Z: nothing that is archived was written later.*: the archive ends with "
+            r"target.timestamp \(--to\) is 1970-01-01T00:00:09.900Z: the archive has no later entry.*: the archive ends with "
             r"8,2, stamped 1970-01-01T00:00:09.900Z; take an earlier time, or latest.*" + WINDOW,
         ),
         ("1970-01-01T00:00:00.999Z", r"target.timestamp \(--to\) is 1970.*: the log begins after it, with 3,0.*" + WINDOW),
@@ -313,7 +314,7 @@ def test_a_time_for_which_an_entry_that_is_not_archived_may_be_later_is_refused(
     folder = files.archived_at / "cluster-1" / "0ab"
     (folder / "log" / "segments" / f"{3:020d}-{0:020d}.json").unlink()
     why = (
-        "the archive begins with 3,2, and there is no checkpoint in which nothing is later.*"
+        "the archive begins with 3,2, and no checkpoint exists that holds nothing later.*"
         r"No checkpoint at the place is a base \(there is none of this tablespace up to the target\)"
     )
     with pytest.raises(RestoreRefused, match=why):
@@ -332,7 +333,7 @@ def test_why_a_checkpoint_is_not_gone_on_from_to_a_time_is_said(files: Files, ke
     for entry in range(4):
         (folder / "log" / "segments" / f"{3:020d}-{entry:020d}.json").unlink()
     newer = r"0*3-0*4: .*is encrypted with the key '2026-11' .*: the Secret backup-keys has no key; put that key back"
-    older = "0*3-0*1: what lies between it and the archive is not known"
+    older = "0*3-0*1: the entries between it and the archive are unknown"
     with pytest.raises(
         RestoreRefused, match=rf"the archive begins with 3,4, .*No checkpoint at the place is a base \({newer}.*; {older}\)"
     ):
@@ -351,7 +352,7 @@ def test_a_checkpoint_whose_open_transaction_began_before_the_archive_is_no_base
 
 def test_neither_archive_nor_checkpoint_at_the_place_is_said_with_the_place(files: Files) -> None:
     with pytest.raises(
-        RestoreRefused, match=r"spec.bootstrap.archive \(--archive\) leads to .*cluster-1/0ab: there is no archive of a log"
+        RestoreRefused, match=r"spec.bootstrap.archive \(--archive\) leads to .*cluster-1/0ab, which has no archive of a log"
     ):
         files.made("latest")
 
@@ -440,7 +441,7 @@ def test_a_choice_whose_checkpoint_has_gone_since_is_made_anew(archived: Files) 
 
 @pytest.mark.parametrize("text", ["now", "yesterday", "3", "2026-01-01T00:00:00"])
 def test_what_is_no_moment_of_an_archive_is_named(text: str) -> None:
-    with pytest.raises(ValueError, match="is no moment"):
+    with pytest.raises(ValueError, match="is not a moment"):
         parse_restored_moment(text)
 
 

@@ -9,9 +9,9 @@ import pytest
 from places import write
 from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
 
-from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
+from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import ManifestIndex
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.storage.stored_path import StoredPath
@@ -27,6 +27,16 @@ def test_a_reference_to_a_table_that_the_checkpoint_does_not_have_is_refused_and
     [
         (replace(PARENT, columns=(*PARENT.columns, Column("n", ColumnType.NULL, 9))), UNIQUE, "column 'n' has the type null"),
         (replace(PARENT, name="a`b"), UNIQUE, "the name 'a`b' has a back-tick"),
+        (
+            replace(PARENT, foreign_keys=(ForeignKey("f`k", "uuid-parent", ("id",), ("id",)),)),
+            UNIQUE,
+            "the name 'f`k' has a back-tick",
+        ),
+        (
+            PARENT,
+            ManifestIndex(name="i", table="parent", type="hash", unique=False, columns=("i`d",)),
+            "the name 'i`d' has a back-tick",
+        ),
         (
             PARENT,
             ManifestIndex(name="i", table="parent", type="hash", unique=True, columns=("id",)),

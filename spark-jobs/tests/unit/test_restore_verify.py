@@ -18,7 +18,7 @@ from herdkeeper.codecs.herddb.record import Stored, encode_row
 from herdkeeper.codecs.herddb.row_digest import digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType
 from herdkeeper.sql.errors import ConnectionLost
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore.chunks import row_groups
 from herdkeeper_jobs.restore.session import Session
 from herdkeeper_jobs.restore.source import Source, open_source

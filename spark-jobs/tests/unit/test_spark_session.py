@@ -42,6 +42,19 @@ def test_executors_belong_to_the_driver_s_pod_and_call_its_address():
     assert configuration["spark.kubernetes.authenticate.serviceAccountName"] == POD["SERVICE_ACCOUNT"]
 
 
+def test_nobody_speaks_with_a_driver_or_an_executor_without_the_secret_of_the_job():
+    configuration = spark_configuration(SparkSettings(master="k8s://https://api", executor_image="spark:1"), POD)
+    assert configuration["spark.authenticate"] == "true"
+    assert configuration["spark.network.crypto.enabled"] == "true"
+    assert not [key for key in configuration if key.startswith("spark.authenticate.secret")], "Spark makes another one for each job"
+
+
+def test_a_driver_asks_for_neither_claims_nor_services_which_it_has_no_right_to():
+    configuration = spark_configuration(SparkSettings(master="k8s://https://api", executor_image="spark:1"), POD)
+    asks = ("ownPersistentVolumeClaim", "reusePersistentVolumeClaim", "service.deleteOnTermination")
+    assert [configuration[f"spark.kubernetes.driver.{key}"] for key in asks] == ["false"] * 3
+
+
 @pytest.mark.parametrize(
     ("settings", "environment", "named"),
     [

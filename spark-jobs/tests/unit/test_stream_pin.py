@@ -23,13 +23,13 @@ from test_wal_fold import entry, insert
 from herdkeeper.codecs.herddb.log_entry import LogEntryType
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.protocol.log_pin import LONGEST_AGE_SECONDS, StreamPin, decode_stream_pin, encode_stream_pin, stream_of, stream_pin
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
-from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.datasource.options import OptionError, PinOptions, parse_options
 from herdkeeper_jobs.datasource.pin import HeldLog, remove_from
 from herdkeeper_jobs.datasource.renewal import Renewal, RenewingReader, renewed_each
 from herdkeeper_jobs.datasource.schema import CHANGES
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
+from herdkeeper_jobs.log_source import LogSource
 from herdkeeper_jobs.wal.lsn import Lsn
 
 PATH = "/db/herd/logPins/0ab/stream-audit"

@@ -609,7 +609,7 @@ def test_the_highest_key_of_a_table_with_auto_increment_outlives_its_row(spark: 
 
 def test_an_lsn_is_parsed_and_printed_alike() -> None:
     assert str(Lsn.parse(" 12,345 ")) == "12,345"
-    with pytest.raises(ValueError, match="'12' is no LSN"):
+    with pytest.raises(ValueError, match="'12' is not an LSN"):
         Lsn.parse("12")
 
 

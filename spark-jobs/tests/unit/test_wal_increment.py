@@ -15,7 +15,7 @@ from test_wal_fold import Log, Replay, Tables, create, entry, folded, in_one_led
 from herdkeeper.codecs.herddb.index import IndexDefinition, encode_index
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
 from herdkeeper.codecs.herddb.table import encode_table
-from herdkeeper_jobs.checkpoint.continuation import Continuation
+from herdkeeper_jobs.manifests.continuation import Continuation
 from herdkeeper_jobs.wal.fold import BaseChanges, highest_auto_increments, last_changes, place_changes, with_base
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn

@@ -52,7 +52,7 @@ class Client:
         """The operation with its outcome. What SqlError says was not applied has failed: the checks hold the client to it."""
         known = replace(begun, leader=connection.address.host.partition(".")[0])
         try:
-            return replace(known, content=self.work.carry_out(connection, begun), outcome=Outcome.OK)
+            return replace(self.work.carry_out(connection, known), outcome=Outcome.OK)
         except RolledBackError as error:
             return replace(known, outcome=Outcome.FAIL, error=str(error))
         except OutcomeUnknown as error:

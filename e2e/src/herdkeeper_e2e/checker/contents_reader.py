@@ -9,7 +9,6 @@ from herdkeeper.sql.errors import SqlError
 from herdkeeper.sql.leader import Patience
 from herdkeeper_e2e.checker import tables
 from herdkeeper_e2e.checker.contents import Contents
-from herdkeeper_e2e.checker.work import registers
 from herdkeeper_e2e.session import SettingError, open_session
 
 PATIENCE = Patience(deadline_seconds=120.0, call_seconds=60.0)
@@ -21,7 +20,8 @@ def main() -> int:
     try:
         with open_session() as session, session.connect(PATIENCE) as connection:
             rows = tuple((int(str(row["id"])), str(row["operation"])) for row in connection.stream(tables.SELECT_SET))
-            found = Contents(connection.address.host.partition(".")[0], rows, registers(connection))
+            registers = {int(str(row["register"])): int(str(row["value"])) for row in connection.query(tables.SELECT_REGISTERS)}
+            found = Contents(connection.address.host.partition(".")[0], rows, registers)
     except (SqlError, SettingError) as error:
         print(f"contents_reader failed: {error}", file=sys.stderr)
         return 1

@@ -5,7 +5,8 @@ Several clients write one file each or share one; Python and Java write the same
     {"at": 12.5, "process": "python-0", "number": 3, "phase": "invoke", "kind": "add", "rows": [3000, 3001]}
     {"at": 12.7, "process": "python-0", "number": 3, "phase": "ok", "kind": "add", "leader": "db-herddb-0"}
 
-`kind` is add (`rows`), write (`register`, `value`), read (`values` at its end: an object from register to value) or fault (`name`).
+`kind` is add (`rows`), write (`register`, `value`), read (`values` at its end: an object from register to value) or fault (`name`). The end
+of a read or write may have the leader's `ledger`.
 An operation without an end is unknown: its client may have died.
 """
 
@@ -36,7 +37,8 @@ def end_line(operation: Operation) -> str:
     record = _head(operation.process, operation.number, operation.ended, operation.outcome.value) | {"kind": _kind(operation.content)}
     if isinstance(operation.content, Read):
         record |= _content_fields(operation.content)
-    return json.dumps(record | {"leader": operation.leader, "error": operation.error})
+    known = {} if operation.ledger is None else {"ledger": operation.ledger}
+    return json.dumps(record | known | {"leader": operation.leader, "error": operation.error})
 
 
 def parse_history(lines: Iterable[str]) -> list[Operation]:
@@ -74,8 +76,8 @@ def _ended(key: tuple[str, int], at: float, record: Mapping[str, Any], known: Ma
     if found is None or found.ended is not None:
         raise HistoryError(f"{key[0]}/{key[1]} ends {'twice' if found else 'without having begun'}")
     content = _parse_content(record) if isinstance(found.content, Read) else found.content
-    leader, error = str(record.get("leader", "")), str(record.get("error", ""))
-    return Operation(*key, content, found.begun, at, Outcome(record["phase"]), leader, error)
+    leader, error, ledger = str(record.get("leader", "")), str(record.get("error", "")), record.get("ledger")
+    return Operation(*key, content, found.begun, at, Outcome(record["phase"]), leader, error, None if ledger is None else int(ledger))
 
 
 def _head(process: str, number: int, at: float, phase: str) -> dict[str, object]:

@@ -1,39 +1,46 @@
-"""Carries the steps of a nemesis plan out on the test cluster, and waits after each until all is healthy and all clients write again."""
+"""Carries the bursts of a nemesis plan out on the test cluster, and waits after each until all is healthy and all clients write again."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from herdkeeper_e2e.checker.nemesis_plan import Action, Step
+from herdkeeper_e2e.checker.nemesis_plan import Burst, Hit, Maneuver, Step, Target, Way
 from herdkeeper_e2e.checker.operation import Fault, Outcome
 from herdkeeper_e2e.checker.partition import heal, parted
 from herdkeeper_e2e.checker.recorder import Recorder
+from herdkeeper_e2e.cluster import CommandError
 from herdkeeper_e2e.conditions import all_ready, pod_problem
-from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.sql_stack import RESOURCES, TABLESPACE, SqlStack, say
+from herdkeeper_e2e.kubectl import KubectlError, Object
+from herdkeeper_e2e.sql_stack import BOOKIES, RESOURCES, TABLESPACE, SqlStack, say
 from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 DATABASE = "db"
 SQL_PODS = "app.kubernetes.io/name=herddb"
 ZOOKEEPER_PODS = "app.kubernetes.io/name=zookeeper"
-BOOKIE_PODS = "app.kubernetes.io/name=bookie"
+SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 NODES = 2
 LEDGER_SIZES = ("32Ki", "48Ki")
 """At the pace of the clients the leader opens another ledger every few seconds. Each roll of the SQL nodes takes the other one."""
+LOCKS = {"server.tablemanager.writelocktimeout": "1", "server.tablemanager.readlocktimeout": "1"}
+"""Seconds: a client that meets a lock of its own transaction is refused, and goes on."""
 WRITES = 20
-"""Acknowledged to each program's clients before the next fault."""
+"""Acknowledged to each program's clients before the next burst."""
 HEALTHY_SECONDS = 5.0
 """On end: a status may still tell of the time before the fault."""
 HEALTH = Limit(900, 1)
+MOST_RESTARTS = 2
+"""Of a container in its pod. With each more the kubelet lets it wait for longer."""
 
 
 @dataclass
 class Nemesis:
-    """Does the steps one after the other; what it did is in the history, beside the clients' operations."""
+    """Does the bursts one after the other; what it did is in the history, beside the clients' operations."""
 
     stack: SqlStack
     clients: Sequence[SteeredProcess]
@@ -43,26 +50,27 @@ class Nemesis:
     ledger_size: str = ""
 
     def begin(self) -> None:
-        """Small ledgers, and nothing left of an earlier run."""
+        """Small ledgers, locks that are soon given up, and nothing left of an earlier run."""
         heal(self.stack)
+        self.stack.kubectl.want("herddbcluster", DATABASE, config=LOCKS)
         self._roll()
         self.wait_until_healthy()
 
-    def perform(self, step: Step) -> None:
-        """One step, and all is healthy again. WaitError when that takes too long."""
-        time.sleep(step.pause_seconds)  # the plan's own time between two faults, drawn from the seed
-        leader = self.stack.leader()
-        say(f"nemesis {self.number}: {step.action.value} ({leader} leads, held for {step.hold_seconds:g} s)")
-        operation = self.recorder.begin("nemesis", self.number, Fault(step.action.value))
-        self.number += 1
-        try:
-            self._act(step, leader)
-        finally:
-            self.recorder.end(replace(operation, outcome=Outcome.OK, leader=leader))
+    def perform(self, burst: Burst) -> None:
+        """The steps of a burst, each at its time, and all is healthy again. WaitError when that takes too long."""
+        with ThreadPoolExecutor(len(burst)) as pool:
+            running = []
+            for step in burst:
+                time.sleep(step.pause_seconds)  # the plan's own time between two faults, drawn from the seed
+                running.append(pool.submit(self._step, self.number, step))
+                self.number += 1
+            for each in running:
+                each.result()
         self.wait_until_healthy()
+        self._forget_restarts()
 
     def wait_until_healthy(self) -> None:
-        """All clients' writes are acknowledged, every SQL pod serves, and the four resources have been Ready for some seconds."""
+        """All clients' writes are acknowledged, every server's pod serves, and the four resources have been Ready for some seconds."""
         for clients in self.clients:
             clients.acknowledges(WRITES, HEALTH)
         since = time.monotonic()
@@ -80,65 +88,96 @@ class Nemesis:
     def finish(self) -> None:
         """Takes back whatever may still be there of a fault; for the end of a run, a broken one too."""
         heal(self.stack)
-        for pod in self._sql_pods():
-            self.stack.resume(str(pod["metadata"]["name"]))
+        for pod in self._servers():
+            with suppress(LookupError, CommandError, KubectlError):  # a pod that is on no machine, or is gone meanwhile, stands not still
+                self.stack.resume(str(pod["metadata"]["name"]))
 
     def _problem(self) -> Pending | None:
         pods = self._sql_pods()
         if len(pods) != self.nodes:
             return Pending(f"{len(pods)} of {self.nodes} SQL nodes are there")
-        for pod in [*pods, *self.stack.operator_pods()]:
+        for pod in [*self._servers(), *self.stack.operator_pods()]:
             problem = pod_problem(pod)
             if problem is not None or "deletionTimestamp" in pod["metadata"]:
                 return Pending(f"{pod['metadata']['name']}: {problem or 'is being deleted'}")
         ready = all_ready(self.stack.kubectl.list(RESOURCES), 4)
         return ready if isinstance(ready, Pending) else None
 
-    def _act(self, step: Step, leader: str) -> None:
+    def _step(self, number: int, step: Step) -> None:
+        """One fault. It has failed when it met nobody: what it was meant for was just away for another one."""
+        operation = self.recorder.begin("nemesis", number, Fault(str(step.action)))
+        try:
+            self._act(number, step)
+            ended = replace(operation, outcome=Outcome.OK)
+        except (LookupError, CommandError, KubectlError) as error:
+            say(f"nemesis {number}: missed: {error!r}")
+            ended = replace(operation, outcome=Outcome.FAIL, error=f"missed: {error!r}")
+        self.recorder.end(ended)
+
+    def _act(self, number: int, step: Step) -> None:
+        leader = self.stack.leader()
+        victim = self._victim(step.action.target, step.victim, leader) if isinstance(step.action, Hit) else leader
+        say(f"nemesis {number}: {step.action} ({victim}; {leader} leads; held for {step.hold_seconds:g} s)")
         match step.action:
-            case Action.KILL_LEADER:
-                self._kill(leader)
-            case Action.KILL_LEADER_AND_OPERATOR:
+            case Hit(_, way):
+                self._hit(victim, way, step.hold_seconds)
+            case Maneuver.SWITCH_OVER:
+                self.stack.ask_to_lead(self._victim(Target.FOLLOWER, step.victim, leader))
+            case Maneuver.KILL_OPERATOR:
                 self.stack.kill_operator()
-                self._kill(leader)
-            case Action.PAUSE_LEADER:
-                self._pause(leader, step.hold_seconds)
-            case Action.DELETE_LEADER:
-                self.stack.delete(leader)
-            case Action.SWITCH_OVER:
-                self.stack.switch_over(self.stack.other())
-            case Action.KILL_OPERATOR:
-                self.stack.kill_operator()
-            case Action.PARTITION_FROM_ZOOKEEPER | Action.PARTITION_FROM_BOOKIES | Action.PARTITION_FROM_OPERATOR:
-                with parted(self.stack, leader, self._others(step.action)):
+            case Maneuver.PARTITION_FROM_ZOOKEEPER | Maneuver.PARTITION_FROM_BOOKIES | Maneuver.PARTITION_FROM_OPERATOR:
+                with parted(self.stack, number, leader, self._others(step.action)):
                     time.sleep(step.hold_seconds)  # the fault itself lasts so long
-            case Action.ROLL:
+            case Maneuver.ROLL:
                 self._roll()
-            case Action.SCALE:
+            case Maneuver.SCALE:
                 self._scale()
             case _:
                 assert_never(step.action)
 
-    def _kill(self, leader: str) -> None:
-        """SIGKILL of the JVM. Its pod is deleted once all write again, so that the kubelet's back-off does not add up."""
-        self.stack.signal("KILL", leader)
-        for clients in self.clients:
-            clients.acknowledges(WRITES, HEALTH)
-        self.stack.delete(leader)
+    def _victim(self, target: Target, number: int, leader: str) -> str:
+        """The pod that is hit. IndexError when there is none such."""
+        match target:
+            case Target.LEADER:
+                return leader
+            case Target.FOLLOWER:
+                found = [node for node in self.stack.replicas() if node != leader]
+            case Target.BOOKIE | Target.ZOOKEEPER:
+                pods = self.stack.kubectl.list("pods", BOOKIES if target is Target.BOOKIE else ZOOKEEPER_PODS)
+                found = [str(pod["metadata"]["name"]) for pod in pods]
+            case _:
+                assert_never(target)
+        if not found:
+            raise IndexError(f"there is no {target.value}")
+        return found[number % len(found)]
 
-    def _pause(self, leader: str, seconds: float) -> None:
-        try:
-            self.stack.signal("STOP", leader)
-            time.sleep(seconds)  # the fault itself lasts so long
-        finally:
-            self.stack.resume(leader)
+    def _hit(self, pod: str, way: Way, seconds: float) -> None:
+        match way:
+            case Way.KILLED:
+                self.stack.signal("KILL", pod)
+            case Way.PAUSED:
+                with self.stack.stopped(pod):
+                    time.sleep(seconds)  # the fault itself lasts so long
+            case Way.DELETED:
+                self.stack.kubectl.run("delete", "pod", pod, "--wait=false")
+            case Way.REMOVED:
+                self.stack.kubectl.run("delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
+            case _:
+                assert_never(way)
 
-    def _others(self, action: Action) -> Sequence[Object]:
+    def _forget_restarts(self) -> None:
+        """A pod whose container was killed again and again is replaced, so that the kubelet's back-off does not add up."""
+        for pod in self._servers():
+            if max((each["restartCount"] for each in pod["status"].get("containerStatuses", [])), default=0) > MOST_RESTARTS:
+                self.stack.delete(str(pod["metadata"]["name"]))
+                self.wait_until_healthy()
+
+    def _others(self, action: Maneuver) -> Sequence[Object]:
         match action:
-            case Action.PARTITION_FROM_ZOOKEEPER:
+            case Maneuver.PARTITION_FROM_ZOOKEEPER:
                 return self.stack.kubectl.list("pods", ZOOKEEPER_PODS)
-            case Action.PARTITION_FROM_BOOKIES:
-                return self.stack.kubectl.list("pods", BOOKIE_PODS)
+            case Maneuver.PARTITION_FROM_BOOKIES:
+                return self.stack.kubectl.list("pods", BOOKIES)
             case _:
                 return self.stack.operator_pods()
 
@@ -166,3 +205,6 @@ class Nemesis:
 
     def _sql_pods(self) -> list[Object]:
         return self.stack.kubectl.list("pods", SQL_PODS)
+
+    def _servers(self) -> list[Object]:
+        return self.stack.kubectl.list("pods", SERVERS)

@@ -57,7 +57,8 @@ Content = Add | Write | Read | Fault
 @dataclass(frozen=True)
 class Operation:
     """One operation. `process` and `number` identify it; `ended` is None when its end was not recorded; `leader` is the SQL node that
-    answered, empty where the client can't tell."""
+    answered, empty where the client can't tell. `ledger` is one in which this node had written an entry of its log before a Write was
+    sent, or while a Read was answered; None where the client can't tell."""
 
     process: str
     number: int
@@ -67,6 +68,7 @@ class Operation:
     outcome: Outcome
     leader: str = ""
     error: str = ""
+    ledger: int | None = None
 
     @property
     def name(self) -> str:

@@ -22,7 +22,9 @@ CREATE_REGISTERS = "CREATE TABLE checker_register (`register` int, `value` long,
 INSERT_REGISTER = "INSERT INTO checker_register (`register`, `value`) VALUES (?, 0)"
 WRITE_REGISTER = "UPDATE checker_register SET `value` = ? WHERE `register` = ? AND `value` < ?"
 """The condition keeps an UPDATE that arrives late, after its client gave it up, from setting a newer value back."""
-SELECT_REGISTERS = "SELECT `register`, `value` FROM checker_register"
+SELECT_REGISTERS = "SELECT r.`register`, r.`value`, l.`ledger`, l.`offset` FROM checker_register r, syslogstatus l"
+"""And, of the same node, where its log stands."""
+SELECT_POSITION = "SELECT `ledger`, `offset` FROM syslogstatus"
 
 
 def main() -> int:

@@ -17,6 +17,7 @@ class ViolationKind(StrEnum):
     STRANGER = "a row or a value that nobody wrote"
     DUPLICATE = "a row is there more than once"
     BACK_IN_TIME = "a read is older than what this leader had shown or acknowledged before it began"
+    BACK_BETWEEN_LEADERS = "a read is older than what another leader had shown or acknowledged in an earlier ledger"
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.connection import Connection, Transaction
 from herdkeeper.sql.errors import OutcomeUnknown
+from herdkeeper.sql.frames import Value
 from herdkeeper_e2e.checker import tables
 from herdkeeper_e2e.checker.operation import Add, Content, Operation, Read, Write
 
 SIZES = (1, 3, 1, 5)
 """Rows of the next operations, in turn. One row is a statement of its own, several are a transaction."""
 ROLLED_BACK_EVERY = 16
+IN_TRANSACTION_EVERY = 4
+"""Of the writes of a register."""
 MOST_ROWS = 10
 MOST_OPERATIONS = 1_000_000_000
 
@@ -28,8 +31,8 @@ class Work(Protocol):
     def content(self, number: int, /) -> Content:
         """What operation `number` tries."""
 
-    def carry_out(self, connection: Connection, operation: Operation, /) -> Content:
-        """Does it; returns the content with what was found. Raises SqlError or RolledBackError."""
+    def carry_out(self, connection: Connection, operation: Operation, /) -> Operation:
+        """Does it; returns the operation with what was found. Raises SqlError or RolledBackError."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,13 @@ class Adding:
         first = (self.client * MOST_OPERATIONS + number) * MOST_ROWS
         return Add(tuple(range(first, first + SIZES[number % len(SIZES)])))
 
-    def carry_out(self, connection: Connection, operation: Operation, /) -> Content:
+    def carry_out(self, connection: Connection, operation: Operation, /) -> Operation:
         """One INSERT, or several in a transaction whose last statement is the UPDATE that names the last row."""
         assert isinstance(operation.content, Add)
         rows = operation.content.rows
         if len(rows) == 1:
             connection.execute(tables.INSERT_ROW, (rows[0], operation.name))
-            return operation.content
+            return operation
         with connection.transaction() as transaction:
             for row in rows[:-1]:
                 transaction.execute(tables.INSERT_ROW, (row, operation.name))
@@ -57,7 +60,7 @@ class Adding:
             transaction.execute(tables.NAME_ROW, (operation.name, rows[-1]))
             if operation.number % ROLLED_BACK_EVERY == ROLLED_BACK_EVERY - 1:
                 raise RolledBackError("rolled back by the client")
-        return operation.content
+        return operation
 
 
 @dataclass(frozen=True)
@@ -70,13 +73,23 @@ class Writing:
         """The next value."""
         return Write(self.register, number + 1)
 
-    def carry_out(self, connection: Connection, operation: Operation, /) -> Content:
-        """One UPDATE. One that changes nothing tells too little: the register may have vanished."""
+    def carry_out(self, connection: Connection, operation: Operation, /) -> Operation:
+        """One UPDATE, now and then in a transaction. One that changes nothing tells too little: the register may have vanished."""
         assert isinstance(operation.content, Write)
-        value = operation.content.value
-        if connection.execute(tables.WRITE_REGISTER, (value, self.register, value)) != 1:
+        value, number = operation.content.value, operation.number
+        known = replace(operation, ledger=_ledger(connection.query(tables.SELECT_POSITION)))
+        if number % IN_TRANSACTION_EVERY != IN_TRANSACTION_EVERY - 1:
+            self._update(connection, value)
+            return known
+        with connection.transaction() as transaction:
+            self._update(transaction, value)
+            if number % ROLLED_BACK_EVERY == ROLLED_BACK_EVERY - 1:
+                raise RolledBackError("rolled back by the client")
+        return known
+
+    def _update(self, where: Connection | Transaction, value: int) -> None:
+        if where.execute(tables.WRITE_REGISTER, (value, self.register, value)) != 1:
             raise OutcomeUnknown(f"the UPDATE to {value} changed no row")
-        return operation.content
 
 
 @dataclass(frozen=True)
@@ -87,11 +100,13 @@ class Reading:
         """Nothing is known yet."""
         return Read({})
 
-    def carry_out(self, connection: Connection, _operation: Operation, /) -> Content:
+    def carry_out(self, connection: Connection, operation: Operation, /) -> Operation:
         """One SELECT."""
-        return Read(registers(connection))
+        rows = connection.query(tables.SELECT_REGISTERS)
+        found = {int(str(row["register"])): int(str(row["value"])) for row in rows}
+        return replace(operation, content=Read(found), ledger=_ledger(rows))
 
 
-def registers(connection: Connection) -> Mapping[int, int]:
-    """Each register's value."""
-    return {int(str(row["register"])): int(str(row["value"])) for row in connection.query(tables.SELECT_REGISTERS)}
+def _ledger(rows: Sequence[Mapping[str, Value]]) -> int | None:
+    """The ledger in which the leader has an entry. None where it has just opened one: another node may lead, and this one not know it."""
+    return int(str(rows[0]["ledger"])) if rows and int(str(rows[0]["offset"])) >= 0 else None

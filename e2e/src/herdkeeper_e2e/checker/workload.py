@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 from herdkeeper.sql.errors import SqlError
 from herdkeeper_e2e.checker.client import Client
 from herdkeeper_e2e.checker.recorder import Recorder
+from herdkeeper_e2e.checker.stop_order import stop_when_told
 from herdkeeper_e2e.checker.work import Adding, Reading, Work, Writing
 from herdkeeper_e2e.session import Session, SettingError, open_session
 
@@ -31,13 +31,6 @@ def clients(arguments: argparse.Namespace, session: Session, recorder: Recorder)
     works += [(f"python-writer-{register}", Writing(register)) for register in arguments.register]
     works += [(f"python-reader-{number}", Reading()) for number in range(arguments.readers)]
     return (Client(name, work, session, recorder, arguments.pause_seconds) for name, work in works)
-
-
-def _stop_when_told(stop: threading.Event) -> None:
-    # not sys.stdin: a thread that holds its lock aborts the interpreter at its end
-    while (piece := os.read(0, 4096)) and b"stop" not in piece:
-        pass
-    stop.set()
 
 
 def work(arguments: argparse.Namespace, stop: threading.Event) -> None:
@@ -67,7 +60,7 @@ def main() -> int:
     parser.add_argument("--readers", type=int, default=2, help="clients that read all registers")
     parser.add_argument("--pause-seconds", type=float, default=0.02, help="of each client between two operations")
     stop = threading.Event()
-    threading.Thread(target=_stop_when_told, args=(stop,), daemon=True).start()
+    threading.Thread(target=stop_when_told, args=(stop,), daemon=True).start()
     try:
         work(parser.parse_args(), stop)
     except (SqlError, SettingError) as error:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from herdkeeper_e2e.fuzz import world
+from herdkeeper_e2e.fuzz.conversation import Note
 from herdkeeper_e2e.fuzz.judgement import Kind, Violation
 from herdkeeper_e2e.fuzz.story import STORIES_OF_A_WORLD, draw, world_of
 from herdkeeper_e2e.fuzz.telling import tell
@@ -73,7 +74,7 @@ def _seeds(only: Sequence[int] | None, first: int) -> Iterator[int]:
         seed += 1
 
 
-def _note(folder: Path, seed: int) -> world.Note:
+def _note(folder: Path, seed: int) -> Note:
     began = time.monotonic()
 
     def note(words: str) -> None:

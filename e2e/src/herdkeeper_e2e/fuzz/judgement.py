@@ -91,22 +91,41 @@ class Promises:
     broken: dict[int, str] = field(default_factory=dict)
     pending: dict[int, dict[int, str]] = field(default_factory=dict)
     """By slot: tags of the statements that its open transaction accepted."""
+    half_committed: dict[int, str] = field(default_factory=dict)
+    """Tags of the transaction in which an ALTER was sent last: HerdDB commits it first, whatever becomes of the ALTER."""
     keys: set[int] = field(default_factory=set)
     """That were given to acknowledged rows of the table `a`."""
+    late: bool = False
+    """Whether a statement whose answer was lost may take effect behind later ones: a leader that stood still goes on with it."""
+    doubtful: set[str] = field(default_factory=set)
+    """Tables whose rows such a statement may still change or remove: nothing is known of what is added to them."""
+    touched: dict[int, set[str]] = field(default_factory=dict)
+    """By slot: tables of which its open transaction may change or remove rows."""
 
     def begin(self, slot: int) -> None:
         """A transaction began there."""
         self.pending[slot] = {}
+        self.touched[slot] = set()
+
+    def moved(self) -> None:
+        """Another node leads: it has fenced the one before, whose statements take no effect any more."""
+        self.doubtful.clear()
 
     def sent(self, statement: Sql) -> None:
         """From now on its tables may be other than they were."""
+        if statement.slot != OUTSIDE:
+            self.touched[statement.slot].update(statement.spoils)
+            if statement.commits:
+                self.half_committed, self.pending[statement.slot] = self.pending[statement.slot], {}
         for known in (self.kept, *self.pending.values()):
             for tag in [tag for tag, table in known.items() if table in statement.spoils]:
                 del known[tag]
 
     def accepted(self, statement: Sql) -> None:
         """The server has answered with a number of rows."""
-        if not statement.adds:
+        if statement.slot != OUTSIDE and statement.commits:
+            self._keep(self.half_committed)
+        if not statement.adds or statement.table in self.doubtful:
             return
         where = self.kept if statement.slot == OUTSIDE else self.pending[statement.slot]
         where.update(dict.fromkeys(statement.tags, statement.table))
@@ -116,9 +135,17 @@ class Promises:
         if not statement.in_parts:
             self.broken.update(dict.fromkeys(statement.tags, f"{statement.sql} was refused ({why[:120]})"))
 
+    def unanswered(self, statement: Sql) -> None:
+        """The answer to a statement outside of transactions was lost."""
+        if self.late:
+            self.doubtful.update(statement.spoils)
+
     def committed(self, slot: int) -> None:
         """The COMMIT was acknowledged."""
-        self.kept.update(self.pending.pop(slot, {}))
+        self._keep(self.pending.pop(slot, {}))
+
+    def _keep(self, tags: Mapping[int, str]) -> None:
+        self.kept.update({tag: table for tag, table in tags.items() if table not in self.doubtful})
 
     def undone(self, slot: int, why: str) -> None:
         """The transaction was rolled back, or its leader is gone before a COMMIT was sent."""
@@ -127,6 +154,8 @@ class Promises:
     def unknown(self, slot: int) -> None:
         """The answer to its COMMIT was lost."""
         self.pending.pop(slot, None)
+        if self.late:
+            self.doubtful.update(self.touched.get(slot, ()))
 
     def judge(self, where: str, contents: Contents) -> Iterator[Violation]:
         """What contradicts the promises."""

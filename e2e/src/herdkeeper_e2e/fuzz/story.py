@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import count
 from random import Random
 
 from herdkeeper.sql.frames import Value
@@ -68,6 +69,11 @@ class Sql:
     def in_parts(self) -> bool:
         """Whether HerdDB carries it out row by row, so that the rows before a bad one stay when it is refused."""
         return self.adds and len(self.tags) > 1
+
+    @property
+    def commits(self) -> bool:
+        """Whether HerdDB commits the transaction that it is in before it looks at it (docs/limits.md)."""
+        return self.sql.startswith("ALTER TABLE")
 
 
 @dataclass(frozen=True)
@@ -187,6 +193,11 @@ def draw(seed: int) -> Story:
     return Story(seed, world, birth, habits, acts, tells_default=first)
 
 
+def endless(seed: int) -> Iterator[Step]:
+    """A script that never ends, with statements of all kinds that HerdDB may refuse, and without leader changes."""
+    return _Script(Random(f"endless {seed}"), frozenset(Refusal)).steps(None, quiet=True)
+
+
 def prelude(number: int) -> Iterator[str]:
     """Statements that make the tables of a story's tablespace, by its number."""
     action = ("", " ON DELETE CASCADE", " ON DELETE SET NULL")[number % 3]
@@ -223,9 +234,9 @@ class _Script:
         if Refusal.LOCK in habit:
             self._writes += [self._lock, self._lock]
 
-    def steps(self, number: int, *, quiet: bool) -> Iterator[Step]:
-        """The steps of an act; `quiet`: the leader moves for what happens to machines only."""
-        for _ in range(number):
+    def steps(self, number: int | None, *, quiet: bool) -> Iterator[Step]:
+        """The steps of an act, without an end when None; `quiet`: the leader moves for what happens to machines only."""
+        for _ in count() if number is None else range(number):
             yield self._step(quiet)
 
     def _step(self, quiet: bool) -> Step:

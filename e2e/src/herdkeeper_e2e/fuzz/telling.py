@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any, assert_never
@@ -15,14 +15,15 @@ from kazoo.exceptions import KazooException
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.table import TableDefinition
-from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Connection, Transaction
-from herdkeeper.sql.errors import ConnectionLost, NotLeader, OutcomeUnknown, ServerError, SqlError
+from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Connection
+from herdkeeper.sql.errors import SqlError
 from herdkeeper.sql.frames import Value
 from herdkeeper_e2e.folded_log import folded_log
-from herdkeeper_e2e.fuzz.judgement import Contents, Kind, Promises, Violation, differences, fenced_writers
+from herdkeeper_e2e.fuzz.conversation import Conversation, Note
+from herdkeeper_e2e.fuzz.judgement import Contents, Kind, Violation, differences, fenced_writers
 from herdkeeper_e2e.fuzz.story import OUTSIDE, Act, Begin, Checkpoints, CloseLedger, End, Move, Rest, Sql, Step, Story, prelude
 from herdkeeper_e2e.fuzz.troubles import COME_FIRST, make_trouble
-from herdkeeper_e2e.fuzz.world import CALL_SECONDS, Note, Stuck, World
+from herdkeeper_e2e.fuzz.world import CALL_SECONDS, Stuck, World
 from herdkeeper_e2e.server_processes import HERD_ROOT, LEDGERS_ROOT
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 
@@ -35,29 +36,13 @@ _FOLLOWS_SECONDS = 25
 _CHECK = "check?maxStopMillis=20"
 
 
-class _RolledBack(Exception):  # noqa: N818 - a way out of a transaction's block
-    """Makes a transaction's block end with ROLLBACK."""
-
-
 @dataclass
-class _Open:
-    block: AbstractContextManager[Transaction]
-    transaction: Transaction
-
-
-@dataclass
-class Script:
+class Script(Conversation):
     """One tablespace of a story, told by one thread at a time."""
 
-    world: World
-    name: str
-    note: Note
-    promises: Promises = field(default_factory=Promises)
-    violations: list[Violation] = field(default_factory=list)
+    world: World = field(kw_only=True)
     _further: Iterator[int] = field(default_factory=lambda: count(2**29))
     """Tags behind all that a story draws."""
-    _connection: Connection | None = None
-    _open: dict[int, _Open] = field(default_factory=dict)
 
     def begin(self, number: int) -> None:
         """Makes the tables; what stops that is a violation."""
@@ -65,7 +50,7 @@ class Script:
             for sql in prelude(number):
                 self._make(sql)
         except Stuck as error:
-            self._found(Kind.NO_LEADER, str(error))
+            self.found(Kind.NO_LEADER, str(error))
 
     def _make(self, sql: str) -> None:
         """Again and again until it is there."""
@@ -78,7 +63,7 @@ class Script:
                 if "AlreadyExists" in str(error):
                     return
                 self.note(f"{self.name}: {sql} -> {error}")
-                self._lost_leader()
+                self.hang_up()
         raise Stuck(f"{sql} is not done within {_MADE_SECONDS} s")
 
     def tell(self, steps: tuple[Step, ...]) -> None:
@@ -89,18 +74,14 @@ class Script:
                     self.note(f"{self.name}: {_CHECK} -> {self._order_leader(_CHECK)}")
                 self._step(step)
         except Stuck as error:
-            self._found(Kind.NO_LEADER, str(error))
+            self.found(Kind.NO_LEADER, str(error))
         except KazooException as error:
             self.note(f"{self.name}: ZooKeeper: {error!r}")
 
     def _step(self, step: Step) -> None:
         match step:
-            case Sql():
-                self._statement(step)
-            case Begin(slot):
-                self._begin(slot)
-            case End(slot, commit):
-                self._end(slot, commit)
+            case Sql() | Begin() | End():
+                self.say(step)
             case Move():
                 self._move(step)
             case Checkpoints(times):
@@ -115,135 +96,28 @@ class Script:
             case _:
                 assert_never(step)
 
-    # statements
-
-    def connection(self) -> Connection:
-        """To the leader. Whoever led before took the open transactions with it."""
-        if self._connection is None or self._connection.closed:
-            self._forget("its leader was gone before a COMMIT was sent")
-            self._connection = self.world.connect(self.name)
-        return self._connection
-
-    def _forget(self, why: str) -> None:
-        for slot in tuple(self._open):
-            del self._open[slot]
-            self.promises.undone(slot, why)
+    def _connect(self) -> Connection:
+        return self.world.connect(self.name)
 
     def _follow_leader(self) -> None:
         if self._connection is not None and self._connection.address != self.world.addresses[self.leader]:
             self._connection.close()
 
-    def _lost_leader(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-
-    def _statement(self, statement: Sql) -> None:
-        if statement.slot != OUTSIDE and statement.slot not in self._open:
-            statement = replace(statement, slot=OUTSIDE)
-        if statement.slot == OUTSIDE:
-            self._outside(statement)
-            return
-        self.connection()
-        if statement.slot in self._open:
-            self._execute(statement, self._open[statement.slot].transaction)
-
-    def _outside(self, statement: Sql) -> None:
-        connection = self.connection()
-        before = self._contents(connection)
-        refused = self._execute(statement, connection)
-        if not refused or before is None or connection.closed or statement.in_parts:
-            if statement.table == "a" and statement.adds and not refused:
-                self._note_key(statement.tags[0])
-            return
-        after = self._contents(connection)
-        if after is not None and (words := differences(before.tables, after.tables)):
-            self._found(Kind.CHANGED_BY_REFUSAL, f"{statement.sql} {statement.parameters}: {words}")
-
-    def _execute(self, statement: Sql, where: Connection | Transaction) -> bool:
-        """Whether it was refused for certain."""
-        self.promises.sent(statement)
-        refused = False
-        try:
-            if statement.sql.startswith("SELECT"):
-                answer = f"{len(where.query(statement.sql, statement.parameters))} rows"
-            else:
-                answer = str(where.execute(statement.sql, statement.parameters))
-            self.promises.accepted(statement)
-        except NotLeader as error:
-            answer = self._away(statement, error)
-        except ServerError as error:
-            answer, refused = f"refused: {str(error)[:150]}", True
-            self.promises.refused(statement, str(error))
-        except SqlError as error:
-            answer = self._away(statement, error)
-        self.note(f"{self.name} {statement.slot or ''}: {statement.sql} {list(statement.parameters)} -> {answer}")
-        return refused
-
-    def _away(self, statement: Sql, error: SqlError) -> str:
-        if not isinstance(error, OutcomeUnknown):
-            self.promises.refused(statement, str(error))
-        self._lost_leader()
-        return f"{type(error).__name__}: {str(error)[:150]}"
-
-    def _note_key(self, tag: int) -> None:
-        if self._connection is not None and not self._connection.closed:
-            with suppress(SqlError):
-                self.promises.keys |= {int(str(row["k"])) for row in self._connection.query("SELECT k FROM a WHERE v = ?", (tag,))}
-
-    def _begin(self, slot: int) -> None:
-        connection = self.connection()
-        if slot in self._open:
-            return
-        block = connection.transaction()
-        try:
-            self._open[slot] = _Open(block, block.__enter__())
-        except (NotLeader, ConnectionLost):
-            self._lost_leader()
-            return
-        except SqlError as error:
-            self.note(f"{self.name} {slot}: BEGIN -> {error}")
-            return
-        self.promises.begin(slot)
-        self.note(f"{self.name} {slot}: BEGIN -> {self._open[slot].transaction.id}")
-
-    def _end(self, slot: int, commit: bool) -> None:
-        self.connection()
-        if slot not in self._open:
-            return
-        one = self._open.pop(slot)
-        answer = "done"
-        try:
-            if commit:
-                one.block.__exit__(None, None, None)
-                self.promises.committed(slot)
-            else:
-                with suppress(_RolledBack):
-                    one.block.__exit__(_RolledBack, _RolledBack(), None)
-                self.promises.undone(slot, "its transaction was rolled back")
-        except OutcomeUnknown as error:
-            answer = str(error)
-            self.promises.unknown(slot)
-            self._lost_leader()
-        except SqlError as error:
-            answer = f"refused: {error}"
-            self.promises.undone(slot, f"its COMMIT was refused: {error}")
-        self.note(f"{self.name} {slot}: {'COMMIT' if commit else 'ROLLBACK'} -> {answer}")
-
     # leaders and followers
 
     def _move(self, step: Move) -> None:
-        before = None if step.writers else self._contents(self.connection())
+        before = None if step.writers else self.contents(self.connection())
         after = self.world.successor(self.name)
         if after is None:
             return
         self.note(f"{self.name}: {after} shall lead{f', beside {step.writers} writers' if step.writers else ''}")
         with _writers(self, step):
             self.world.name_leader(self.name, after)
-            self._lost_leader()
+            self.hang_up()
             connection = self.connection()
-        found = None if before is None else self._contents(connection)
+        found = None if before is None else self.contents(connection)
         if before is not None and found is not None and (words := differences(before.tables, found.tables)):
-            self._found(Kind.CHANGED_BY_MOVE, f"at {self.leader}: {words}")
+            self.found(Kind.CHANGED_BY_MOVE, f"at {self.leader}: {words}")
 
     @property
     def leader(self) -> str:
@@ -261,32 +135,19 @@ class Script:
         """One more, with a row, which a follower can't do without its disk."""
         self._follow_leader()
         tag = next(self._further)
-        self._outside(Sql(OUTSIDE, f"CREATE TABLE f{tag} (k int primary key, v int)"))
-        self._outside(Sql(OUTSIDE, f"INSERT INTO f{tag} (k, v) VALUES (?, ?)", (tag, tag), f"f{tag}", (tag,), adds=True))
+        self.say(Sql(OUTSIDE, f"CREATE TABLE f{tag} (k int primary key, v int)"))
+        self.say(Sql(OUTSIDE, f"INSERT INTO f{tag} (k, v) VALUES (?, ?)", (tag, tag), f"f{tag}", (tag,), adds=True))
 
     def end_ledger(self) -> None:
         """One more row, and the ledger that has it is closed."""
         self._follow_leader()
         tag = next(self._further)
-        self._outside(Sql(OUTSIDE, "INSERT INTO w (k, v) VALUES (?, ?)", (tag, tag), "w", (tag,), adds=True))
+        self.say(Sql(OUTSIDE, "INSERT INTO w (k, v) VALUES (?, ?)", (tag, tag), "w", (tag,), adds=True))
         self._order_leader("close-ledger")
 
     def _order_leader(self, order: str) -> tuple[int, Any]:
         leader = self.leader
         return self.world.order(leader, f"tablespaces/{self.name}/{order}") if self.world.runs(leader) else (0, "it is not running")
-
-    def _contents(self, connection: Connection) -> Contents | None:
-        """None when it can't be told now."""
-        try:
-            tables = [str(row["table_name"]) for row in connection.query("SELECT * FROM systables WHERE systemtable = 'false'")]
-            return Contents.of({table: connection.query(f"SELECT * FROM {table}") for table in tables})
-        except SqlError as error:
-            self.note(f"{self.name}: the rows can't be read: {error}")
-            return None
-
-    def _found(self, kind: Kind, explanation: str) -> None:
-        self.note(f"{self.name}: VIOLATION {kind.value}: {explanation}")
-        self.violations.append(Violation(kind, self.name, explanation))
 
     # the end
 
@@ -295,33 +156,33 @@ class Script:
         try:
             self._judge()
         except Stuck as error:
-            self._found(Kind.NO_LEADER, str(error))
+            self.found(Kind.NO_LEADER, str(error))
         except KazooException as error:
             self.note(f"{self.name}: ZooKeeper: {error!r}")
 
     def _judge(self) -> None:
         connection = self.connection()
-        contents = self._contents(connection)
+        contents = self.contents(connection)
         if contents is None:
-            self._found(Kind.NO_ANSWER, "its rows can't be read")
+            self.found(Kind.NO_ANSWER, "its rows can't be read")
             return
         self.violations += self.promises.judge(f"{self.name} at {self.leader}", contents)
         self._compare_copies(contents)
         self._judge_checks()
         for node in self.world.others(self.leader):
             if not self._can_lead(node):
-                self._found(Kind.NO_FOLLOWER, f"{node} can't lead: {self.world.tablespaces(node).get(self.name)}")
+                self.found(Kind.NO_FOLLOWER, f"{node} can't lead: {self.world.tablespaces(node).get(self.name)}")
                 continue
-            self._forget("its transaction was left open")
+            self.forget("its transaction was left open")
             self.world.name_leader(self.name, node)
-            self._lost_leader()
-            found = self._contents(self.connection())
+            self.hang_up()
+            found = self.contents(self.connection())
             if found is None:
-                self._found(Kind.NO_ANSWER, f"its rows can't be read at {node}")
+                self.found(Kind.NO_ANSWER, f"its rows can't be read at {node}")
                 continue
             self.violations += self.promises.judge(f"{self.name} at {node}", found)
             if words := differences(contents.tables, found.tables):
-                self._found(Kind.CHANGED_BY_MOVE, f"at {node}: {words}")
+                self.found(Kind.CHANGED_BY_MOVE, f"at {node}: {words}")
         self._judge_next_key()
 
     def _can_lead(self, node: str) -> bool:
@@ -338,12 +199,12 @@ class Script:
             connection.execute("INSERT INTO a (v) VALUES (?)", (tag,))
             given = {int(str(row["k"])) for row in connection.query("SELECT k FROM a WHERE v = ?", (tag,))}
             if given & self.promises.keys:
-                self._found(Kind.GIVEN_TWICE, f"{given} at {self.leader}")
+                self.found(Kind.GIVEN_TWICE, f"{given} at {self.leader}")
 
     def _compare_copies(self, contents: Contents) -> None:
         status, closed = self._order_leader("close-ledger")
         if status != 200:
-            self._found(Kind.NO_ANSWER, f"its ledger can't be closed: {closed}")
+            self.found(Kind.NO_ANSWER, f"its ledger can't be closed: {closed}")
             return
         digests = {node: self._digest(node, (closed["closed"], closed["lastEntry"])) for node in self.world.others(self.leader)}
         if self.world.plan.retention_millis is not None:
@@ -352,16 +213,16 @@ class Script:
             with open_catalog(self.world.servers.zookeeper, LEDGERS_ROOT) as catalog:
                 folded = folded_log(catalog, HERD_ROOT, self.name, self.world.servers.folder)
         except Exception as error:  # the fold's own errors are many
-            self._found(Kind.LOG_DIFFERS, f"it can't be folded: {type(error).__name__}: {error}")
+            self.found(Kind.LOG_DIFFERS, f"it can't be folded: {type(error).__name__}: {error}")
             return
         in_log = Contents.of({table.name: _named(table, rows) for table, rows in zip(folded.timeline.tables, folded.rows, strict=True)})
         if words := differences(contents.tables, in_log.tables):
-            self._found(Kind.LOG_DIFFERS, words)
+            self.found(Kind.LOG_DIFFERS, words)
         expected = {table.name: digest for table, digest in zip(folded.timeline.tables, folded.digests, strict=True)}
         for node, found in digests.items():
             wrong = [name for name in expected.keys() | (found or {}).keys() if found is not None and expected.get(name) != found.get(name)]
             if wrong:
-                self._found(Kind.COPY_DIFFERS, f"{node} differs from the log in {sorted(wrong)}")
+                self.found(Kind.COPY_DIFFERS, f"{node} differs from the log in {sorted(wrong)}")
 
     def _judge_checks(self) -> None:
         """What the nodes remember of the story's full checks, and what the followers find in one more."""
@@ -378,11 +239,11 @@ class Script:
             with suppress(Stuck):
                 self.world.wait("", partial(self._passed, node, check))
                 continue
-            self._found(Kind.NO_FOLLOWER, f"{node} does not pass {check}: {self._told(node).get('checks')}")
+            self.found(Kind.NO_FOLLOWER, f"{node} does not pass {check}: {self._told(node).get('checks')}")
         for node in self.world.nodes:
             failed = {table: verdict for table, verdict in self._told(node).get("checks", {}).items() if not verdict["pass"]}
             if failed:
-                self._found(Kind.COPY_DIFFERS, f"{node} failed a full check: {failed}")
+                self.found(Kind.COPY_DIFFERS, f"{node} failed a full check: {failed}")
 
     def _passed(self, node: str, check: dict[str, Any]) -> bool:
         verdicts = self._told(node).get("checks", {})
@@ -407,7 +268,7 @@ class Script:
             if applied is not None and (applied["ledgerId"], applied["entryId"]) > end:
                 return None  # somebody has written meanwhile
             time.sleep(_PAUSE_SECONDS)
-        self._found(Kind.NO_FOLLOWER, f"{node} is at {applied}, the log at {end}; its last error: {here.get('lastError')}")
+        self.found(Kind.NO_FOLLOWER, f"{node} is at {applied}, the log at {end}; its last error: {here.get('lastError')}")
         return None
 
 
@@ -455,7 +316,7 @@ def tell(story: Story, world: World, note: Note) -> list[Violation]:
     if story.tells_default:
         names[-1] = DEFAULT_TABLESPACE
     said = {node: len(world.words(node)) for node in world.nodes}
-    scripts = [Script(world, name, note) for name in names]
+    scripts = [Script(name, note, world=world) for name in names]
     violations: list[Violation] = []
     try:
         _bear(story, world, names, note)

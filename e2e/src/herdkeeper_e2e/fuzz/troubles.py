@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Protocol, assert_never
 
+from herdkeeper_e2e.fuzz.conversation import Note
 from herdkeeper_e2e.fuzz.story import Act, Trouble
-from herdkeeper_e2e.fuzz.world import BOOKIES, Note, World
+from herdkeeper_e2e.fuzz.world import BOOKIES, World
 
 COME_FIRST = (Trouble.LEAVE_BOOKIE, Trouble.LONG_ABSENCE, Trouble.FULL_DISK)
 """Troubles that the scripts of their act come after."""

@@ -35,8 +35,6 @@ _READY_SECONDS = 90.0
 _POLL_SECONDS = 0.05
 _ORDER_SECONDS = 20
 _KEPT_FOR_EVER = 10 * 24 * 3600 * 1000
-Note = Callable[[str], None]
-"""Takes a line of what a story does."""
 _BOOKIE = {
     "zkTimeout": 4000,
     "dbStorage_writeCacheMaxSizeMb": 16,

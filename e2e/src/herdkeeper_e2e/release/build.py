@@ -1,7 +1,8 @@
 """Makes the files of a release in dist/, from a commit of the repository: whoever makes them again gets the same bytes.
 
 chart package, install.yaml (the chart rendered, for those without Helm), quickstart.yaml, the wheel, release notes, and SHA256SUMS over all
-of it. Images are built from the checkout and archived where a container engine answers; their bytes differ from build to build.
+of it. Images are built from the checkout and archived, each with a list of what it holds, where a container engine answers; their bytes
+differ from build to build.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -23,17 +25,15 @@ from typing import Annotated
 import typer
 
 from herdkeeper_e2e.control_plane import helm
+from herdkeeper_e2e.release.sbom import write_sboms
+from herdkeeper_e2e.release.source import IMAGES, REPOSITORY, ReleaseError, commit, commit_epoch, output, uncommitted
 
-REPOSITORY = Path(__file__).resolve().parents[4]
 NAMESPACE = "herdkeeper-system"
-IMAGES = ("operator", "zookeeper", "bookkeeper", "herddb", "spark")
 CHECKSUMS = "SHA256SUMS"
+CHART = "charts/herdkeeper"
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?")
-_OLDEST_KUBERNETES = "v1.29.0"
-
-
-class ReleaseError(ValueError):
-    """What was asked for can't be released; the message says what to do."""
+_OLDEST_KUBERNETES = "v1.30.0"
+"""Of install.yaml, which has the admission policies; the chart leaves them out on 1.29."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,6 @@ class Release:
             raise ReleaseError(f"REGISTRY is {self.registry!r}: set a host and a path, e.g. registry.example.com/team")
 
 
-def commit_epoch(repository: Path) -> int:
-    """When the checked-out commit was made, in seconds since 1970; SOURCE_DATE_EPOCH where that is set."""
-    given = os.environ.get("SOURCE_DATE_EPOCH")
-    return int(given or _output("git", "log", "-1", "--format=%ct", folder=repository))
-
-
-def uncommitted(repository: Path) -> tuple[str, ...]:
-    """Files of the checkout that are not as committed: a release has none of what they say."""
-    return tuple(line[3:] for line in _output("git", "status", "--porcelain", folder=repository).splitlines())
-
-
 def release_notes(changelog: str, version: str) -> str:
     """The section of a version in CHANGELOG.md, without its heading. ReleaseError when it has none."""
     found = re.search(rf"^## {re.escape(version)}(?: [^\n]*)?$\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
@@ -73,9 +62,9 @@ def release_notes(changelog: str, version: str) -> str:
 def stamp(checkout: Path, release: Release) -> None:
     """Writes version and registry into a copy of the checkout."""
     _replace(checkout / "pyproject.toml", r'^version = ".*"$', f'version = "{release.version}"')
-    _replace(checkout / "charts/herdkeeper/Chart.yaml", r"^version: .*$", f"version: {release.version}")
-    _replace(checkout / "charts/herdkeeper/Chart.yaml", r"^appVersion: .*$", f"appVersion: {release.version}")
-    _replace(checkout / "charts/herdkeeper/values.yaml", r'^  registry: ""$', f'  registry: "{release.registry}"')
+    _replace(checkout / CHART / "Chart.yaml", r"^version: .*$", f"version: {release.version}")
+    _replace(checkout / CHART / "Chart.yaml", r"^appVersion: .*$", f"appVersion: {release.version}")
+    _replace(checkout / CHART / "values.yaml", r'^  registry: ""$', f'  registry: "{release.registry}"')
 
 
 def write_chart(chart: Path, to: Path, epoch: int) -> None:
@@ -93,36 +82,53 @@ def write_chart(chart: Path, to: Path, epoch: int) -> None:
 def install_manifest(chart: Path) -> str:
     """The namespace and all that the chart makes, for `kubectl apply --server-side`."""
     command = (str(helm()), "template", "herdkeeper", str(chart), "--namespace", NAMESPACE, "--kube-version", _OLDEST_KUBERNETES)
-    objects = _output(*command).replace("app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: kubectl")
+    objects = output(*command).replace("app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: kubectl")
     return f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n{objects}"
 
 
 def write_files(repository: Path, release: Release, dist: Path) -> None:
     """All but images and checksums, from the commit that is checked out. ReleaseError when the changelog lacks the version."""
     dist.mkdir(parents=True, exist_ok=True)
+    with _stamped(repository, release) as checkout:
+        (dist / "RELEASE-NOTES.md").write_text(release_notes((checkout / "CHANGELOG.md").read_text(), release.version))
+        _write_chart_of(checkout, release, dist)
+        (dist / "install.yaml").write_text(install_manifest(checkout / CHART))
+        (dist / "quickstart.yaml").write_bytes((checkout / "examples/quickstart.yaml").read_bytes())
+        _write_wheel(checkout, dist, release.epoch)
+
+
+def write_release_chart(repository: Path, release: Release, dist: Path) -> None:
+    """The chart's package alone, from the commit that is checked out."""
+    with _stamped(repository, release) as checkout:
+        _write_chart_of(checkout, release, dist)
+
+
+@contextmanager
+def _stamped(repository: Path, release: Release) -> Iterator[Path]:
+    """A copy of the commit that is checked out, with version and registry of the release."""
     with tempfile.TemporaryDirectory() as folder:
         checkout = Path(folder) / "herdkeeper"
         checkout.mkdir()
         committed = subprocess.run(["git", "archive", "HEAD"], cwd=repository, check=True, capture_output=True).stdout
         with tarfile.open(fileobj=io.BytesIO(committed)) as archive:
             archive.extractall(checkout, filter="data")
-        (dist / "RELEASE-NOTES.md").write_text(release_notes((checkout / "CHANGELOG.md").read_text(), release.version))
         stamp(checkout, release)
-        chart = checkout / "charts/herdkeeper"
-        write_chart(chart, dist / f"herdkeeper-{release.version}.tgz", release.epoch)
-        (dist / "install.yaml").write_text(install_manifest(chart))
-        (dist / "quickstart.yaml").write_bytes((checkout / "examples/quickstart.yaml").read_bytes())
-        _write_wheel(checkout, dist, release.epoch)
+        yield checkout
+
+
+def _write_chart_of(checkout: Path, release: Release, dist: Path) -> None:
+    write_chart(checkout / CHART, dist / f"herdkeeper-{release.version}.tgz", release.epoch)
 
 
 def _write_wheel(checkout: Path, dist: Path, epoch: int) -> None:
     command = (sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "-w", str(dist), str(checkout))
-    _output(*command, environment={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)})
+    output(*command, environment={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)})
 
 
-def write_images(repository: Path, version: str, dist: Path) -> None:
-    """An archive of each image, as `docker load` reads it."""
-    environment = {**os.environ, "HERDKEEPER_IMAGE_TAG": version}
+def write_images(repository: Path, version: str, source: str, dist: Path) -> None:
+    """An archive of each image, as `docker load` reads it. Their labels name the commit and, unless it is empty, `source`."""
+    origin = {"HERDKEEPER_REVISION": commit(repository), "HERDKEEPER_SOURCE": source}
+    environment = {**os.environ, **origin, "HERDKEEPER_IMAGE_TAG": version}
     subprocess.run([str(repository / "e2e/images/build.sh"), *IMAGES], env=environment, check=True)
     for name in IMAGES:
         subprocess.run(["docker", "save", "-o", str(dist / f"{name}-{version}.tar"), f"herdkeeper/{name}:{version}"], check=True)
@@ -152,17 +158,10 @@ def _replace(file: Path, line: str, by: str) -> None:
     file.write_text(text)
 
 
-def _output(*command: str, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> str:
-    """Standard output of a program. ReleaseError with what it said when it fails."""
-    answer = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if answer.returncode != 0:
-        raise ReleaseError(f"{' '.join(command[:3])} failed: {answer.stderr.strip()[-2000:]}")
-    return answer.stdout
-
-
 def main(
     version: Annotated[str, typer.Argument(help="The version, e.g. 0.2.0.")],
     registry: Annotated[str, typer.Option(help="What stands before `herdkeeper/NAME` in the chart's images.")] = "",
+    source: Annotated[str, typer.Option(help="The address of the repository, for the images' labels.")] = "",
 ) -> None:
     """Make the files of a release in dist/."""
     dist = REPOSITORY / "dist"
@@ -178,9 +177,10 @@ def main(
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(code=1) from error
     if engine_answers():
-        write_images(REPOSITORY, version, dist)
+        write_images(REPOSITORY, version, source, dist)
+        write_sboms(version, dist, release.epoch)
     else:
-        typer.echo("no container engine answers: dist/ has no images", err=True)
+        typer.echo("no container engine answers: dist/ has no images, and no lists of what they hold", err=True)
     (dist / CHECKSUMS).write_text(checksums(dist.iterdir()))
     typer.echo((dist / CHECKSUMS).read_text(), nl=False)
 

@@ -84,8 +84,8 @@ def with_table(page: str, values: str) -> str:
     return f"{before}{BEGIN}\n{table(settings(values))}\n{END}{after}"
 
 
-def alert_groups(example: str) -> str:
-    """The groups of the PrometheusRule among the documents of an example, as they are written, comments and all."""
-    (rule,) = [part for part in re.split(r"^---$", example, flags=re.MULTILINE) if re.search(r"^kind: PrometheusRule$", part, re.MULTILINE)]
-    _, _, spec = rule.partition("\nspec:\n")
+def spec_of(kind: str, example: str) -> str:
+    """The spec of the only document of a kind in an example, as it is written, comments and all."""
+    (found,) = [part for part in re.split(r"^---$", example, flags=re.MULTILINE) if re.search(rf"^kind: {kind}$", part, re.MULTILINE)]
+    _, _, spec = found.partition("\nspec:\n")
     return spec

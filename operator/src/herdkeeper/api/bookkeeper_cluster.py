@@ -30,13 +30,14 @@ from herdkeeper.api.resource import (
     unchanged_class,
     unchanged_optional,
 )
+from herdkeeper.shared.names import BookKeeperNames
 
 MOST = 2**31 - 1
 """BookKeeper reads some numbers of its configuration into 32 bits, and does not start with a larger one."""
 
 
 class AutoRecovery(Model):
-    """The daemon that copies the entries of lost bookies to others."""
+    """The daemon that copies the entries of lost bookies to other bookies."""
 
     enabled: bool = Field(True, description="Whether lost replicas are copied elsewhere. The operator itself never switches it off.")
     replicas: int = Field(1, ge=1, le=16, description="Daemon pods; one of them is the elected auditor.")
@@ -54,7 +55,7 @@ class AutoRecovery(Model):
 
 
 class Compaction(Model):
-    """When entry logs of which little is still needed are rewritten without the rest."""
+    """When entry logs with little live data are rewritten."""
 
     threshold_percent: int = Field(ge=0, le=99, description="Entry logs are rewritten of which less than this is still needed; 0: never.")
     interval_seconds: int = Field(ge=60, le=MOST, description="Seconds between two passes. Not below garbageCollection.intervalSeconds.")
@@ -73,7 +74,7 @@ class LedgerVolumes(VolumeClaim):
 
 
 class GarbageCollection(Model):
-    """How the space of deleted ledgers is got back."""
+    """How the space of deleted ledgers is reclaimed."""
 
     interval_seconds: int = Field(60, ge=1, le=MOST, description="Seconds between two looks for ledgers that are deleted.")
     minor_compaction: Compaction = Field(
@@ -101,17 +102,17 @@ class Placement(Model):
         "topology.kubernetes.io/zone",
         min_length=1,
         max_length=317,
-        description="Label of the nodes that says in which rack a bookie stands; the node itself where it is missing. Bookies in several "
+        description="Node label whose value is a bookie's rack. A node without the label is a rack of its own. Bookies in several "
         "`topology.kubernetes.io/region`s are spread over regions first.",
     )
-    min_racks_per_write_quorum: int = Field(2, ge=1, le=15, description="Racks that the copies of each entry shall be in.")
+    min_racks_per_write_quorum: int = Field(2, ge=1, le=15, description="Racks over which the copies of each entry are spread.")
     enforced: bool = Field(
         False, description="Whether a ledger that can't be spread so is not opened at all. Otherwise it is spread as well as can be."
     )
 
 
 class BookKeeperClusterSpec(Model):
-    """What the bookies shall be."""
+    """The desired state of the bookies."""
 
     zoo_keeper_ref: Reference | None = Field(
         None, description="The ZooKeeperCluster that keeps the metadata. Immutable. Exactly one of zooKeeperRef and zooKeeperAddress."
@@ -119,8 +120,9 @@ class BookKeeperClusterSpec(Model):
     zoo_keeper_address: str | None = Field(
         None,
         max_length=1024,
-        pattern=r"^[^,:\s]+:[0-9]+(,[^,:\s]+:[0-9]+)*$",
-        description="An external ZooKeeper ensemble, `host:port,host:port`. Immutable. Exactly one of zooKeeperRef and zooKeeperAddress.",
+        pattern=r"^[^,:\s]+:[0-9]+(,[^,:\s]+:[0-9]+){0,14}$",
+        description="An external ZooKeeper ensemble, `host:port,host:port`, 15 members at most. Immutable. Exactly one of zooKeeperRef and "
+        "zooKeeperAddress.",
     )
     bookies: int = Field(
         4,
@@ -132,8 +134,8 @@ class BookKeeperClusterSpec(Model):
     drain: tuple[Annotated[int, Field(ge=0, le=99999)], ...] = Field(
         (),
         max_length=100,
-        description="Numbers of bookies that shall leave, whatever their number; others take their place as far as `bookies` asks for them."
-        " Taken out again before the bookie's identity is removed, the bookie stays.",
+        description="Bookies to drain, by number. New bookies replace them as far as `bookies` asks for it. A drain is cancelled when"
+        " the number is removed before the bookie's identity is.",
     )
     image: Image | None = Field(None, description="Image of bookies and autorecovery; the operator's setting when absent.")
     journal: VolumeClaim = Field(
@@ -143,7 +145,7 @@ class BookKeeperClusterSpec(Model):
     ledgers: LedgerVolumes = Field(
         LedgerVolumes(size="20Gi"), description="Ledger volumes of each bookie: entry logs and their index. A larger size grows it."
     )
-    garbage_collection: GarbageCollection = Field(GarbageCollection(), description="How the space of deleted ledgers is got back.")
+    garbage_collection: GarbageCollection = Field(GarbageCollection(), description="How the space of deleted ledgers is reclaimed.")
     journal_sync: JournalSync = Field(JournalSync(), description="How many writes share one fsync of the journal.")
     resources: Compute = Field(Compute(cpu="200m", memory="768Mi"), description="CPU and memory of each bookie.")
     pods: Pods = Field(
@@ -157,8 +159,8 @@ class BookKeeperClusterSpec(Model):
     )
     scrapers: NetworkPeers = Field(
         (),
-        description="Pods that may connect to the HTTP port (8080) of bookies and autorecovery, for `/metrics`, beside the operator. The "
-        "port asks for no password and deletes ledgers on request: name nobody else.",
+        description="Pods that may connect to the HTTP port (8080) of bookies and autorecovery, for `/metrics`, beside the operator."
+        " The port has no password and deletes ledgers on request: name only pods that you trust.",
     )
     auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
     placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")
@@ -169,20 +171,20 @@ class BookKeeperClusterSpec(Model):
     )
     config: ConfigLines = Field(
         {},
-        description="More lines of bk_server.conf, e.g. `numAddWorkerThreads`. Keys that the operator owns are refused; what BookKeeper "
-        "does not know has no effect, and is named in the condition ConfigKnown.",
+        description="More lines of bk_server.conf, e.g. `numAddWorkerThreads`. Keys that the operator owns are refused. Keys that"
+        " BookKeeper does not know have no effect; the condition ConfigKnown names them.",
     )
     deletion_policy: DeletionPolicy = Field("Retain", description="What happens to volumes and metadata when this resource is deleted.")
 
 
 class DrainStatus(Model):
-    """A bookie that leaves."""
+    """The drain of a bookie."""
 
-    ledgers: int | None = Field(None, description="Ledgers whose metadata names it; absent while unknown.")
+    ledgers: int | None = Field(None, description="Ledgers whose metadata names the bookie; absent while unknown.")
     open_ledgers: int | None = Field(None, description="Those among them that a writer still sends to it.")
     bytes: int | None = Field(None, description="Estimated bytes of entries in closed ledgers that are left to move.")
-    seconds_left: int | None = Field(None, description="Estimate from what was moved so far; absent before anything was.")
-    message: str = Field(description="The next step, or what it waits for and what would free it.")
+    seconds_left: int | None = Field(None, description="Estimate from the bytes moved so far; absent before the first.")
+    message: str = Field(description="The next step, or what the drain waits for and how to unblock it.")
 
 
 class BookieStatus(Model):
@@ -190,11 +192,11 @@ class BookieStatus(Model):
 
     number: int = Field(description="Its number: in the names of its objects, never reused.")
     bookie_id: str = Field(description="Its identity in BookKeeper's metadata, bound to its volumes.")
-    state: str = Field(description="Writable, ReadOnly, Starting, Away, Stopped (for good), or Lost: a disk of it is gone.")
+    state: str = Field(description="Writable, ReadOnly, Starting, Away, Stopped (for good), or Lost (one of its disks is gone).")
     ledgers_left: int | None = Field(None, description="Of a lost one: ledgers that still name it.")
     rack: str | None = Field(None, description="The rack in which BookKeeper's clients place it.")
     region: str | None = Field(None, description="The region of its node.")
-    drain: DrainStatus | None = Field(None, description="Present while it shall leave.")
+    drain: DrainStatus | None = Field(None, description="Present while the bookie drains.")
 
 
 class PlacementCheck(Model):
@@ -210,11 +212,11 @@ class PlacementCheck(Model):
 
 
 class BookKeeperClusterStatus(Status):
-    """What the bookies are."""
+    """The observed state of the bookies."""
 
     zoo_keeper_address: str | None = Field(None, description="Connection string of the metadata's ensemble.")
     ledgers_root: str | None = Field(None, description="The cluster's own root in ZooKeeper.")
-    metadata_service_uri: str | None = Field(None, description="What BookKeeper clients connect with.")
+    metadata_service_uri: str | None = Field(None, description="The URI that BookKeeper clients connect to.")
     instance_id: str | None = Field(None, description="Identity that BookKeeper gave the cluster when it was formatted.")
     ready_bookies: int | None = Field(
         None, description="Bookies that are registered as writable and pass their readiness probe; absent while ZooKeeper can't be read."
@@ -225,12 +227,12 @@ class BookKeeperClusterStatus(Status):
     under_replicated_ledgers: int | None = Field(None, description="Ledgers that the auditor marked; counted up to 1000.")
     under_replicated_since: str | None = Field(None, description="When the oldest of these marks was made (RFC 3339).")
     replication_enabled: bool | None = Field(
-        None, description="Whether autorecovery may copy. False after somebody switched it off in the metadata with BookKeeper's own tools."
+        None, description="Whether autorecovery is enabled in BookKeeper's metadata. BookKeeper's own tools can disable it."
     )
     placement_check: PlacementCheck | None = Field(
-        None, description="What the last look at the ledgers' placement found; absent before the first, and where one rack is all there is."
+        None, description="Result of the last placement check; absent before the first, and when there is only one rack."
     )
-    next_bookie: int | None = Field(None, description="The number of the next new bookie: above all that were ever given.")
+    next_bookie: int | None = Field(None, description="The number of the next new bookie. Numbers are never used twice.")
     bookies: tuple[BookieStatus, ...] = Field((), description="Each bookie.")
 
 
@@ -300,3 +302,8 @@ class BookKeeperCluster(Resource):
 
     spec: BookKeeperClusterSpec
     status: BookKeeperClusterStatus | None = None
+
+    @property
+    def names(self) -> BookKeeperNames:
+        """The names of its objects."""
+        return BookKeeperNames(self.key)

@@ -37,7 +37,7 @@ Moment = Annotated[
 ]
 """A time with its offset (RFC 3339)."""
 FULL_EVERY = "7d"
-"""Of a Checkpoint that does not say; its job has the same."""
+"""Of a Checkpoint that does not say."""
 
 
 class Lsn(Model):
@@ -58,7 +58,7 @@ class Target(Model):
 
 
 class CheckpointSpec(Model):
-    """What shall be checkpointed. Immutable, but for what becomes of it in the end."""
+    """What is checkpointed. Immutable, except for deletionPolicy."""
 
     tablespace_ref: Reference = Field(description="The Tablespace.")
     target: Target | None = Field(None, description="The moment that the checkpoint holds; now, the last confirmed entry, when absent.")
@@ -73,7 +73,7 @@ class CheckpointSpec(Model):
     full_every: Duration = Field(
         FULL_EVERY,
         description="With mode Auto: a chain of checkpoints that were made from one another begins anew from the whole log after so many "
-        "minutes, hours or days (`36h`, `7d`). Without effect once the log has lost its beginning.",
+        "minutes, hours or days (`36h`, `7d`). No effect once the beginning of the log is gone.",
     )
     destination: Destination = Field(description="Where Parquet files and the manifest go.")
     verify: Literal["Follower", "Reread"] = Field(
@@ -88,7 +88,8 @@ class CheckpointSpec(Model):
     job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
     deletion_policy: DeletionPolicy = Field(
         "Retain",
-        description="Delete: when this resource is deleted, its manifest and its files at the destination go, once nobody else needs them.",
+        description="Delete: when this resource is deleted, its manifest and its files at the destination are deleted once nothing else"
+        " needs them.",
     )
 
 
@@ -105,8 +106,10 @@ class ComparisonStatus(Model):
     node: str = Field(description="The SQL node.")
     tablespace_uuid: str = Field(description="Identity of the tablespace inside HerdDB.")
     lsn: Lsn = Field(description="Where both were compared.")
-    result: Literal["Equal", "Different"] = Field(description="Equal: each table had the rows that the log says. Different: some had not.")
-    different_tables: tuple[str, ...] | None = Field(None, description="The tables with other rows, as far as they could be told.")
+    result: Literal["Equal", "Different"] = Field(
+        description="Equal: all tables have the same rows as the log. Different: some tables don't."
+    )
+    different_tables: tuple[str, ...] | None = Field(None, description="The tables with other rows, as far as they are known.")
     different_tables_total: int | None = Field(None, description="How many there are.")
 
 
@@ -126,19 +129,19 @@ class CheckpointStatus(JobStatus):
     manifest: str | None = Field(None, description="Path of the manifest at the destination.")
     reused: bool | None = Field(
         None,
-        description="True when the manifest was there already, of another Checkpoint at the same LSN or of an earlier try of this one: the "
-        "content was compared with it, and what else was asked for (mode, where the log is read) is as it was made then.",
+        description="True when a manifest at this LSN existed already, from another Checkpoint or an earlier attempt. The content was"
+        " compared with it. Mode and source of the log are those of that manifest.",
     )
     report: str | None = Field(
         None,
-        description="Path of the report for people (HTML) at the destination, of all checkpoints of the tablespace that are there; each "
-        "Checkpoint makes it anew. Absent when it could not be written: the message says why.",
+        description="Path at the destination of an HTML report about all checkpoints of the tablespace there. Each Checkpoint writes it"
+        " again. Absent when writing failed; the message has the reason.",
     )
     base: Lsn | None = Field(
         None, description="LSN of the checkpoint that it was made from, with the log behind it. Absent: from the whole log."
     )
     base_follower: str | None = Field(
-        None, description="The SQL node whose tables at that LSN it was made from, since there was no checkpoint. Absent otherwise."
+        None, description="The SQL node whose tables at that LSN were the base, because there was no checkpoint. Absent otherwise."
     )
     restart_lsn: Lsn | None = Field(
         None,
@@ -153,7 +156,9 @@ class CheckpointStatus(JobStatus):
     )
     open_transactions: int | None = Field(None, description="Transactions that were open at the LSN; their changes are not in it.")
     verified: str | None = Field(None, description="How it was verified.")
-    comparison: ComparisonStatus | None = Field(None, description="What it found out about a follower, also when it failed for that.")
+    comparison: ComparisonStatus | None = Field(
+        None, description="Result of the comparison with a follower, also when the Checkpoint failed because of it."
+    )
 
 
 _MADE_ONCE = "the job may have read it already; create a new Checkpoint"
@@ -210,7 +215,7 @@ class Checkpoint(Resource):
 
     @property
     def place(self) -> str:
-        """Where its files are: what is equal for two Checkpoints with the same destination."""
+        """Identity of the destination: equal for two Checkpoints with the same one."""
         return self.spec.destination.place
 
     @property

@@ -32,6 +32,7 @@ from herdkeeper.api.resource import (
     unchanged_optional,
     unchanged_volume,
 )
+from herdkeeper.shared.names import HerdDBNames
 
 LEAST_LEDGER_SIZE = "16Ki"
 
@@ -86,7 +87,7 @@ class UserSecret(Model):
 
 
 class HerdDBClusterSpec(Model):
-    """What the SQL nodes shall be."""
+    """The desired state of the SQL nodes."""
 
     book_keeper_ref: Reference = Field(description="The BookKeeperCluster that keeps the log. Immutable.")
     replicas: int = Field(2, ge=1, le=99, description="SQL nodes.")
@@ -98,8 +99,8 @@ class HerdDBClusterSpec(Model):
     network_policy: NetworkPolicies = "Enabled"
     clients: NetworkPeers | None = Field(
         None,
-        description="Pods that may connect to the SQL port (7000), beside the operator, the nodes and restores. Absent: everybody; empty: "
-        "nobody else.",
+        description="Pods that may connect to the SQL port (7000), beside the operator, the nodes and restores. Absent: any pod. Empty:"
+        " no other pod.",
     )
     scrapers: NetworkPeers = Field(
         (), description="Pods that may connect to the HTTP port (9845), for `/metrics`, beside the operator and Checkpoints."
@@ -110,8 +111,8 @@ class HerdDBClusterSpec(Model):
     users: tuple[UserSecret, ...] = Field(
         (),
         max_length=MOST_USERS,
-        description="Users beside the administrator. HerdDB knows no permissions: each of them may do all that the administrator may. Who "
-        "is taken away can't log in any more, and his connections are closed.",
+        description="Users beside the administrator. HerdDB has no permissions: each user may do all that the administrator may."
+        " Removed users can't log in any more, and their connections are closed.",
     )
     tls: Tls | None = Field(None, description="Encrypts the SQL port; not encrypted when absent.")
     config: ConfigLines = Field({}, description="More lines of server.properties. Keys that the operator owns are refused.")
@@ -128,9 +129,9 @@ class RelievedNode(Model):
 
 
 class HerdDBClusterStatus(Status):
-    """What the SQL nodes are."""
+    """The observed state of the SQL nodes."""
 
-    nodes: int | None = Field(None, description="SQL nodes that there are, those that leave included.")
+    nodes: int | None = Field(None, description="Existing SQL nodes, including those being removed.")
     relieved_nodes: tuple[RelievedNode, ...] = Field((), description="SQL nodes that lead nothing for now: their leaderships move away.")
     leaving_nodes: tuple[str, ...] = Field((), description="SQL nodes that leave: tablespaces move their copies to others.")
     ready_nodes: int | None = Field(None, description="SQL nodes whose tablespaces are settled.")
@@ -138,9 +139,14 @@ class HerdDBClusterStatus(Status):
     sql_address: str | None = Field(None, description="host:port of the SQL nodes inside the cluster.")
     jdbc_url: str | None = Field(None, description="JDBC URL that finds leaders through ZooKeeper.")
     credentials_secret: str | None = Field(None, description="Secret with `username` and `password`.")
-    users: tuple[str, ...] = Field((), description="Who may log in, as all SQL nodes have it: the administrator first.")
-    users_revision: str | None = Field(None, description="Which users file that is; the nodes tell it.")
+    users: tuple[str, ...] = Field((), description="Users who may log in on all SQL nodes, the administrator first.")
+    users_revision: str | None = Field(None, description="Revision of the users file in use, as the nodes report it.")
     encrypted: bool | None = Field(None, description="`true` when every SQL node has been started with TLS.")
+    certificate_expires: str | None = Field(
+        None,
+        description="When the certificate of `spec.tls` expires (RFC 3339); absent without one, and while it can't be served with.",
+        json_schema_extra={"format": "date-time"},
+    )
     tablespaces: tuple[str, ...] = Field((), description="Tablespaces that the nodes report.")
 
 
@@ -210,14 +216,14 @@ class HerdDBCluster(Resource):
         ),
         Rule(
             rule="has(oldSelf.tls) || !has(self.tls) || self.tls.plaintext == 'Accepted'",
-            message="spec.tls.plaintext must be Accepted when TLS comes to a cluster that runs without: drivers that are connected would "
-            "not find out that a node speaks it; set spec.tls.plaintext to Refused once all clients have connected anew",
+            message="spec.tls.plaintext must be Accepted when TLS is added to a running cluster: connected drivers don't notice that a"
+            " node now uses TLS; set spec.tls.plaintext to Refused once all clients have reconnected",
             field_path=".tls",
         ),
         Rule(
             rule="has(self.tls) || !has(oldSelf.tls) || oldSelf.tls.plaintext == 'Accepted'",
-            message="spec.tls can't go while its plaintext is Refused: clients and nodes would not understand each other while the nodes "
-            "are restarted one by one; set spec.tls.plaintext to Accepted first, and take spec.tls away once all nodes have that",
+            message="spec.tls can't be removed while its plaintext is Refused: nodes restart one by one, and clients could not connect"
+            " to all of them; set spec.tls.plaintext to Accepted first, and remove spec.tls once all nodes have it",
         ),
         unchanged_volume("storage", "HerdDBCluster"),
         least_memory("resources.memory", 512),
@@ -237,3 +243,8 @@ class HerdDBCluster(Resource):
 
     spec: HerdDBClusterSpec
     status: HerdDBClusterStatus | None = None
+
+    @property
+    def names(self) -> HerdDBNames:
+        """The names of its objects."""
+        return HerdDBNames(self.key)

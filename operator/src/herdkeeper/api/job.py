@@ -35,7 +35,7 @@ class Executors(Model):
 
 
 class DriverJob(Model):
-    """How a job runs whose driver does all of its work."""
+    """How a job runs that has no executors."""
 
     image: Image | None = Field(None, description="Image of the job; the operator's setting when absent.")
     resources: Compute = Field(Compute(cpu="500m", memory="2Gi"), description="CPU and memory of the Spark driver.")
@@ -122,12 +122,12 @@ class ObjectStore(Model):
 
     @property
     def place(self) -> str:
-        """What is equal for two that are the same."""
+        """Identity of the place."""
         return place_in_store(self.uri, self.endpoint)
 
 
 def place_in_store(uri: str, endpoint: str | None) -> str:
-    """What is equal for two that are the same, and no claim's name."""
+    """Identity of the place in a store. It never equals a claim's name."""
     return uri if endpoint is None else f"{uri} at {endpoint}"
 
 
@@ -165,7 +165,7 @@ class FileSystem(Model):
 
     @property
     def place(self) -> str:
-        """What is equal for two that are the same."""
+        """Identity of the place."""
         return self.url
 
 
@@ -173,8 +173,8 @@ class Encryption(Model):
     """Keys for what lies at a destination. Jobs and the archiver mount the Secret; the operator looks at it, and keeps none."""
 
     keys_secret_ref: SecretReference = Field(
-        description="Secret whose entries are keys, each 32 random bytes as base64 (`openssl rand -base64 32`). What is there is read with "
-        "whichever of them it was written with, so a key has to stay as long as there are files of it. What is not encrypted is read, too."
+        description="Secret whose entries are keys, each 32 random bytes as base64 (`openssl rand -base64 32`). Files are read with the"
+        " key that they were written with, so keep a key while such files exist. Files that are not encrypted are read, too."
     )
     current_key: str | None = Field(
         None,
@@ -193,7 +193,8 @@ class Destination(Model):
     file_system: FileSystem | None = Field(None, description="A folder of another file system, e.g. HDFS.")
     encryption: Encryption | None = Field(
         None,
-        description="Encrypts new files before they leave the job's pods, and gives the keys to read those that are. Plain when absent.",
+        description="Encrypts new files before they leave the job's pods, and provides the keys for existing ones. Without it files are"
+        " not encrypted.",
     )
 
     @property
@@ -203,7 +204,7 @@ class Destination(Model):
 
     @property
     def place(self) -> str:
-        """What is equal for two that are the same: the name of a claim, or the address of a store, which is no such name."""
+        """Identity of the destination: the name of a claim, or the address of a store, which is never a claim's name."""
         return self.claim_name or "" if self.store is None else self.store.place
 
     @property

@@ -41,12 +41,12 @@ class PodTraits(Model):
 
 
 class Pods(PodTraits):
-    """The same of servers, which are spread. A change restarts them, one at a time, as one of the image does."""
+    """Pods of servers, which are spread over nodes. A change restarts them one at a time, as a change of the image does."""
 
     anti_affinity: Literal["Preferred", "Required"] = Field(
         "Preferred",
-        description="Whether two pods of the same kind may share a node where there is no other room. With Required the later one waits "
-        "(Pending) instead.",
+        description="Whether two pods of the same kind may share a node when no other node has room. With Required the second one stays"
+        " Pending.",
     )
 
 

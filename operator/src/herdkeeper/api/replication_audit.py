@@ -49,11 +49,11 @@ class LedgerFilter(Model):
     """Which ledgers are audited. What is absent is met by every ledger."""
 
     tablespaces: tuple[TablespaceOfDatabase, ...] = Field(
-        (), max_length=50, description="In the log of one of these. One that is not there fails the audit."
+        (), max_length=50, description="In the log of one of these. A name that does not exist fails the audit."
     )
     states: tuple[LedgerStateName, ...] = Field((), max_length=3, description="In one of these states when its metadata is read.")
     bookies: tuple[BookieId, ...] = Field(
-        (), max_length=100, description="One of these is in an ensemble of the ledger. One that BookKeeper does not know fails the audit."
+        (), max_length=100, description="One of these is in an ensemble of the ledger. An id that BookKeeper does not know fails the audit."
     )
     ledger_ranges: tuple[LedgerRange, ...] = Field(
         (), max_length=100, description="With an id in one of these, or among those of `spec.ledgers`."
@@ -61,8 +61,8 @@ class LedgerFilter(Model):
 
 
 class Window(Model):
-    """Hours of the day. On days on which clocks are changed, a time that is left out comes as much later as is left out, and of one that
-    comes twice the first one counts."""
+    """Hours of the day. When clocks change, a skipped time counts as the same instant later on, and of a repeated time the first one
+    counts."""
 
     from_: TimeOfDay = Field(alias="from", description="When it opens, e.g. `22:00`.")
     to: TimeOfDay = Field(
@@ -72,7 +72,7 @@ class Window(Model):
 
 
 class ReplicationAuditSpec(Model):
-    """What shall be audited. Immutable, but for the hours of `window`."""
+    """What is audited. Immutable, except for the hours of `window`."""
 
     book_keeper_ref: Reference = Field(description="The BookKeeperCluster.")
     depth: Literal["Light", "Deep"] = Field(
@@ -96,7 +96,7 @@ class ReplicationAuditSpec(Model):
     )
     repair: RepairMode = Field(
         "Report",
-        description="Report: findings are told. DryRun: and what Repair would do about each, as the replicas are now; nothing is written. "
+        description="Report: findings are reported. DryRun: also what Repair would do about each; nothing is written. "
         "Repair: missing entries of closed ledgers are written again from a replica whose digest was verified, under BookKeeper's "
         "replication lock, and read back. Damaged ones are left behind: BookKeeper's client copies all that their bookie has of the ledger "
         "to another bookie, which there must be.",
@@ -121,10 +121,8 @@ class SeverityCounts(Model):
     under_replicated: int = Field(0, description="Fewer than the write quorum, on a closed ledger.")
     at_risk: int = Field(0, description="Copies in fewer racks than the cluster wants, and has.")
     pending: int = Field(0, description="Fewer than the write quorum, on a ledger that is being written.")
-    unknown: int = Field(0, description="What could not be looked at.")
-    low: int = Field(
-        0, description="Nothing is missing or damaged: ledgers that nobody needs, numbers of a writer that contradict each other."
-    )
+    unknown: int = Field(0, description="Entries that could not be read.")
+    low: int = Field(0, description="Nothing is missing or damaged: ledgers that no log lists, or contradicting numbers of a writer.")
 
 
 class FindingStatus(Model):
@@ -146,16 +144,14 @@ class FindingStatus(Model):
 class ReplicationAuditStatus(JobStatus):
     """What was found."""
 
-    resumes_at: str | None = Field(
-        None, description="Of a Paused one: when its window opens and it goes on.", json_schema_extra={"format": "date-time"}
-    )
+    resumes_at: str | None = Field(None, description="When a Paused audit resumes.", json_schema_extra={"format": "date-time"})
     ledger_filter: str | None = Field(None, description="Which ledgers it was asked for; absent for all of the cluster.")
-    ledgers: int | None = Field(None, description="Ledgers audited; of a Paused one so far, as is what follows.")
+    ledgers: int | None = Field(None, description="Ledgers audited; for a Paused audit so far, as the fields below.")
     entries: int | None = Field(None, description="Entries audited.")
     replicas: int | None = Field(None, description="Replicas of entries that were read and verified.")
     replicas_unread: int | None = Field(None, description="Of a light audit: replicas that were not read, since a sample of them is good.")
     bytes: int | None = Field(None, description="Bytes read.")
-    replicas_unknown: int | None = Field(None, description="Replicas that could not be looked at.")
+    replicas_unknown: int | None = Field(None, description="Replicas that could not be read.")
     findings_total: int | None = Field(None, description="Findings in all.")
     report: str | None = Field(None, description="Path of the report for people (HTML) at the destination.")
     findings_by_severity: SeverityCounts | None = Field(None, description="Findings in all, by severity.")
@@ -177,7 +173,7 @@ def audit_rules(parent: str = "") -> tuple[Rule, ...]:
     return (
         Rule(
             rule=f"!has(self.{parent}window) || has(self.{parent}destination)",
-            message=f"spec.{parent}window needs spec.{parent}destination: what is done by the end of the window is kept there",
+            message=f"spec.{parent}window needs spec.{parent}destination: progress is kept there when the window closes",
             field_path=f".{parent}window",
         ),
         Rule(
@@ -222,8 +218,8 @@ class ReplicationAudit(Resource):
         *unchanged_job(_MADE_ONCE),
         Rule(
             rule="has(self.window) == has(oldSelf.window)",
-            message="spec.window can't come or go: a run begins as one that may pause, or as one that may not; change its hours, or create "
-            "a new ReplicationAudit",
+            message="spec.window can't be added or removed: a run can pause or can't, from its start on; change its hours, or create a"
+            " new ReplicationAudit",
             field_path=".window",
         ),
         *audit_rules(),

@@ -7,6 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from herdkeeper.shared.names import ObjectKey
+
 GROUP = "herdkeeper.io"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
@@ -55,7 +57,7 @@ class ObjectMeta(BaseModel):
 class Condition(Model):
     """A condition as Kubernetes' API conventions define it."""
 
-    type: str = Field(description="What the condition speaks of, e.g. Ready or Progressing.")
+    type: str = Field(description="The type of the condition, e.g. Ready or Progressing.")
     status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
     reason: str = Field(description="Why, as one CamelCase word.")
     message: str = Field(description="Why, as a sentence that a person can act on.")
@@ -66,8 +68,8 @@ class Condition(Model):
 class PlanStatus(Model):
     """What the operator would do."""
 
-    steps: tuple[str, ...] = Field((), description="What would be done, in order; nothing when all is as declared.")
-    blockers: tuple[str, ...] = Field((), description="What the steps would wait for, each with what frees it.")
+    steps: tuple[str, ...] = Field((), description="Planned steps, in order; empty when the state is as declared.")
+    blockers: tuple[str, ...] = Field((), description="What the steps would wait for, and how to unblock each.")
 
 
 class Status(Model):
@@ -234,6 +236,11 @@ class Resource(BaseModel):
     status: Any = None
     ignored: tuple[str, ...] = Field(default=(), exclude=True)
     unread: dict[str, Any] = Field(default_factory=dict, exclude=True)
+
+    @property
+    def key(self) -> ObjectKey:
+        """Its namespace and name."""
+        return ObjectKey(self.metadata.namespace, self.metadata.name)
 
     @property
     def unread_fields(self) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ class DrillStorage(Model):
         None,
         min_length=1,
         max_length=253,
-        description="StorageClass of a volume that is made for the pod and goes with it, a day after the end; its node's disk when absent.",
+        description="StorageClass of a volume that is created for the pod and deleted with it, a day after the end. Absent: the node's"
+        " disk.",
     )
 
 
@@ -38,7 +39,7 @@ class Drill(Times):
     server: DrillServer = Field(DrillServer(), description="The database that is restored into.")
     job: DriverJob = Field(
         DriverJob(),
-        description="How the Spark job runs that restores and compares: in one pod, outside of which nobody reaches the server.",
+        description="How the Spark job runs that restores and compares, in one pod. The server is not reachable from outside of that pod.",
     )
 
 
@@ -49,14 +50,14 @@ class DrillStatus(Model):
     outcome: Literal["Running", "Succeeded", "Failed"] = Field(
         description="Succeeded: all rows and the schema were restored and are the checkpoint's. Failed: they could not be, or are not."
     )
-    message: str = Field(description="What became of it: on failure the first difference, or what stood in the way.")
-    checkpoint: str = Field(description="The Checkpoint that is restored. One that was made for the drill is deleted with it.")
+    message: str = Field(description="The result; after a failure the first difference or the cause.")
+    checkpoint: str = Field(description="The Checkpoint that is restored. A Checkpoint that was created for the drill is deleted with it.")
     moment: str | None = Field(
         None,
-        description="What was drawn of the recovery window, or the moment of the Checkpoint that was drawn.",
+        description="The moment drawn from the recovery window, or that of the drawn Checkpoint.",
         json_schema_extra={"format": "date-time"},
     )
-    job: str | None = Field(None, description="The Job that restores. It is there for a day after its end.")
+    job: str | None = Field(None, description="The Job that restores. It is kept for a day after its end.")
     lsn: Lsn | None = Field(None, description="The position in the log that was restored.")
     rows: int | None = Field(None, description="Rows that were compared.")
     tables: int | None = Field(None, description="Tables that were compared.")

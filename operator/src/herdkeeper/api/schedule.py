@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -33,7 +33,7 @@ class Begin(Model):
     """When what is due is not begun."""
 
     suspend: bool = Field(
-        False, description="Nothing is started by the schedule while true. What was missed is treated as after an outage of the operator."
+        False, description="While true, the schedule starts nothing. Missed times are treated as after an outage of the operator."
     )
     starting_deadline_seconds: int | None = Field(
         None,
@@ -48,9 +48,8 @@ class Timing(Begin, Times):
 
 
 class Schedule(Timing):
-    """When runs are made, and which are kept."""
+    """When runs are made, and which are kept. What becomes due while a run is not over is left out."""
 
-    concurrency: Literal["Forbid"] = Field("Forbid", description="Forbid: what becomes due while a run is not over is left out.")
     failed_history_limit: int = Field(3, ge=1, le=100, description="How many failed runs are kept.")
 
 
@@ -72,7 +71,7 @@ class ScheduleStatus(Status):
         json_schema_extra={"format": "date-time"},
     )
     active: str | None = Field(None, description="The run that is not over.")
-    last_request: str | None = Field(None, description="What became of the last run that was asked for by annotation.")
+    last_request: str | None = Field(None, description="Result of the last run requested by annotation.")
 
 
 SCHEDULE_COLUMNS = (

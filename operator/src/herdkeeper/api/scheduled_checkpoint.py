@@ -20,8 +20,8 @@ class Retention(Model):
     keep_last: int = Field(7, ge=1, le=1000, description="The newest ones, by number.")
     keep_within: Duration | None = Field(
         None,
-        description="The recovery window, in minutes, hours or days (`36h`, `30d`): all that were completed in it, and the newest one that "
-        "was completed before it began.",
+        description="The recovery window, in minutes, hours or days (`36h`, `30d`): keeps all checkpoints completed in it, and the"
+        " newest one before it.",
     )
 
 

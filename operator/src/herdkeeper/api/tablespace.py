@@ -32,13 +32,14 @@ from herdkeeper.api.resource import (
 )
 from herdkeeper.api.schedule import FIVE_FIELDS, Begin, CronExpression, Duration, TimeZone, five_fields
 from herdkeeper.shared import names
+from herdkeeper.shared.names import TablespaceNames
 
 _MARK = re.compile(r"(\S+) by (\S*?)( filled)?")
 
 
 @dataclass(frozen=True)
 class MadeMark:
-    """A note in a Tablespace's metadata, since a status can be lost: the uuid of the tablespace that it made, and whether that has all rows
+    """An annotation of a Tablespace, since a status can be lost: the uuid of the tablespace that it made, and whether that has all rows
     of the checkpoint that it is made from, if any."""
 
     uuid: str
@@ -76,14 +77,15 @@ class Failover(Model):
     )
 
 
-ManifestPath = Annotated[
-    str, Field(max_length=512, pattern=r"^([A-Za-z0-9._-]+/)*[A-Za-z0-9._-]+/[A-Za-z0-9._-]+/manifests/[0-9]{20}-[0-9]{20}\.json$")
-]
+_STEP = r"\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*"
+"""A folder's name in a path. Neither `.` nor `..`: a path leads below its place, never out of it."""
+
+ManifestPath = Annotated[str, Field(max_length=512, pattern=rf"^({_STEP}/)*{_STEP}/{_STEP}/manifests/[0-9]{{20}}-[0-9]{{20}}\.json$")]
 """A manifest's path on its volume; the last four parts are the cluster's and the tablespace's identity, `manifests` and the LSN."""
 
 
 class CheckpointFiles(Destination):
-    """A checkpoint by its data alone, when no resource tells of it any more."""
+    """A checkpoint by its files, when its resource no longer exists."""
 
     manifest: ManifestPath = Field(
         description="Path of the manifest on the volume, or below the store's prefix: "
@@ -91,7 +93,7 @@ class CheckpointFiles(Destination):
     )
 
 
-TablespaceFolder = Annotated[str, Field(max_length=400, pattern=r"^([A-Za-z0-9._-]+/)*[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")]
+TablespaceFolder = Annotated[str, Field(max_length=400, pattern=rf"^({_STEP}/)*{_STEP}/{_STEP}$")]
 """A tablespace's folder at a place; the last two parts are the cluster's and the tablespace's identity."""
 
 
@@ -158,8 +160,8 @@ class ArchiveRetention(Model):
 
     keep_within: Duration = Field(
         description="The recovery window, in minutes, hours or days (`36h`, `30d`), back from the archive's end: each moment of it stays "
-        "restorable. Kept are the newest verified Checkpoint whose moment is at or before its beginning, and all of the archive from there "
-        "on. While there is no such Checkpoint, or something that has to be known is not, nothing goes."
+        "restorable. The operator keeps the newest verified Checkpoint at or before the beginning of the window, and all of the archive"
+        " from there on. Without such a Checkpoint, or while something is unknown, nothing is deleted."
     )
 
 
@@ -171,7 +173,7 @@ class LogArchive(Model):
         "also of the other kind. A claim must be mountable where the archiver and the Checkpoints' Jobs run at the same time."
     )
     every_seconds: int = Field(60, ge=5, le=3600, description="Seconds from one look at the log to the next.")
-    retention: ArchiveRetention | None = Field(None, description="For how long what is archived is kept; for ever when absent.")
+    retention: ArchiveRetention | None = Field(None, description="How long the archive is kept; forever when absent.")
     bytes_per_second_per_bookie: Quantity | None = Field(
         None, description="Most bytes per second read from one bookie; unlimited when absent."
     )
@@ -216,13 +218,13 @@ class FullCheckTiming(Begin):
         200,
         ge=10,
         le=60000,
-        description="For how long writes may stand still in one piece. A table is read in parts; between two of them writes go on for as "
-        "long as they stood still.",
+        description="The longest single pause of writes. A table is read in parts; between two parts writes run for as long as they"
+        " were paused.",
     )
 
 
 class TablespaceSpec(Model):
-    """What the tablespace shall be."""
+    """The desired state of the tablespace."""
 
     herd_db_ref: Reference = Field(alias="herdDBRef", description="The HerdDBCluster that holds it. Immutable.")
     tablespace_name: SqlName | None = Field(
@@ -239,7 +241,8 @@ class TablespaceSpec(Model):
         "next time.",
     )
     preferred_leader: ResourceNode | None = Field(
-        None, description="The SQL node (`<HerdDBCluster>-herddb-<number>`) that shall lead it when `failback` is WhenHealthy."
+        None,
+        description="The SQL node (`<HerdDBCluster>-herddb-<number>`) that leads when `failback` is WhenHealthy and the node is healthy.",
     )
     failback: Literal["Never", "WhenHealthy"] = Field(
         "Never",
@@ -247,7 +250,9 @@ class TablespaceSpec(Model):
         "caught up, and a minute has passed since the last change.",
     )
     bootstrap: Bootstrap | None = Field(
-        None, description="Makes the tablespace from a checkpoint, never over one that exists. Not Ready before its content is verified."
+        None,
+        description="Creates the tablespace from a checkpoint; never replaces an existing tablespace. Ready only once its content is"
+        " verified.",
     )
     deletion_policy: DeletionPolicy = Field("Retain", description="Whether the tablespace is dropped when this resource is deleted.")
 
@@ -269,7 +274,7 @@ class ReplicaStatus(Model):
 
 
 class RestoreStatus(Model):
-    """How far it is made from its checkpoint. Present from before the tablespace is created, so that it is known whose it is."""
+    """How far it is made from its checkpoint. Present before the tablespace is created, so that its owner is known."""
 
     phase: Phase | None = Field(None, description="Pending, Running, Succeeded or Failed.")
     job: str | None = Field(None, description="The Job that runs it.")
@@ -318,9 +323,9 @@ class ArchiveStatus(Model):
     current_at: str | None = Field(
         None, description="All that was confirmed at this time is archived.", json_schema_extra={"format": "date-time"}
     )
-    first_lsn: Lsn | None = Field(None, description="Where the archive begins; what was before has expired, or was never archived.")
+    first_lsn: Lsn | None = Field(None, description="The first archived LSN; earlier entries have expired, or were never archived.")
     expiry: str | None = Field(
-        None, description="With `retention`: from where on the archive is kept and for which Checkpoint, or why nothing of it goes."
+        None, description="With `retention`: the first LSN that is kept and the Checkpoint that needs it, or why nothing expires."
     )
     lag_seconds: int | None = Field(
         None, description="For how long, at most, an entry waited until it was archived, when there was one last."
@@ -328,7 +333,7 @@ class ArchiveStatus(Model):
 
 
 class RecoveryWindow(Model):
-    """The moments of which a Checkpoint can be made from the archive, even if the log were lost."""
+    """The moments that a Checkpoint can be made for from the archive alone."""
 
     from_: str | None = Field(None, alias="from", description="The first one.", json_schema_extra={"format": "date-time"})
     to: str | None = Field(None, description="The last one.", json_schema_extra={"format": "date-time"})
@@ -362,19 +367,19 @@ class CheckedReplica(Model):
 
 
 class FullCheckTimes(Model):
-    """What became of the times of `spec.fullCheck`."""
+    """The schedule of `spec.fullCheck`: past, missed and next times."""
 
-    declared: str = Field(description="The schedule that this tells of, with its time zone.")
+    declared: str = Field(description="The schedule that these fields are about, with its time zone.")
     since: str = Field(description="When it was first seen: times up to here are not its own.", json_schema_extra={"format": "date-time"})
     last_schedule_time: str | None = Field(
-        None, description="The newest time at which a check was begun.", json_schema_extra={"format": "date-time"}
+        None, description="The newest scheduled time at which a check started.", json_schema_extra={"format": "date-time"}
     )
     next_schedule_time: str | None = Field(
         None, description="When the next one is due; absent while suspended.", json_schema_extra={"format": "date-time"}
     )
-    waits_for: str | None = Field(None, description="Why the check that is due is not begun yet.")
+    waits_for: str | None = Field(None, description="Why the due check has not started yet.")
     last_missed_time: str | None = Field(
-        None, description="The newest time for which no check is begun any more.", json_schema_extra={"format": "date-time"}
+        None, description="The newest scheduled time that was missed.", json_schema_extra={"format": "date-time"}
     )
     last_missed_why: str | None = Field(None, description="Why not.")
 
@@ -389,7 +394,7 @@ class LogBoundary(Model):
 class FullCheckStatus(Model):
     """The last check of all tables: the leader's rows against each follower's, at the same entries of the log."""
 
-    last_request: str | None = Field(None, description="What became of the last request, by the annotation `herdkeeper.io/full-check`.")
+    last_request: str | None = Field(None, description="Result of the last request by the annotation `herdkeeper.io/full-check`.")
     leader: str | None = Field(None, description="The SQL node that led, and read its rows.")
     started_at: str | None = Field(None, description="When it began, by that node's clock.", json_schema_extra={"format": "date-time"})
     completed_at: str | None = Field(
@@ -406,7 +411,7 @@ class FullCheckStatus(Model):
     until_lsn: Lsn | None = Field(None, description="Its last entry so far: a follower that has applied it has come to all of them.")
     error: str | None = Field(None, description="Why it ended before all tables were done.")
     note: str | None = Field(None, description="What a failed check means.")
-    schedule: FullCheckTimes | None = Field(None, description="What became of the times of `spec.fullCheck`.")
+    schedule: FullCheckTimes | None = Field(None, description="The schedule of `spec.fullCheck`: past, missed and next times.")
 
 
 class StreamStatus(Model):
@@ -414,35 +419,35 @@ class StreamStatus(Model):
 
     name: str = Field(description="The stream's option `pin`.")
     state: Literal["Moves", "Stands", "Abandoned", "Unreadable"] = Field(
-        description="Moves: it has told within ten minutes how far it is. Stands: not since `standsSince`; the log is kept for it until "
-        "`countsUntil`. Abandoned: that is over, and the log is not kept for it any more. Unreadable: its znode holds something else, and "
-        "the whole log is kept.",
+        description="Moves: the stream reported its position within ten minutes. Stands: it has not since `standsSince`; the log is"
+        " kept for it until `countsUntil`. Abandoned: that time is over, and the log is no longer kept for it. Unreadable: its znode"
+        " can't be read, and the whole log is kept.",
     )
-    stands_since: str | None = Field(None, description="When it told last.", json_schema_extra={"format": "date-time"})
+    stands_since: str | None = Field(None, description="Time of its last report.", json_schema_extra={"format": "date-time"})
     counts_until: str | None = Field(
         None, description="Up to when the log is kept for it unless it moves.", json_schema_extra={"format": "date-time"}
     )
-    lsn: Lsn | None = Field(None, description="The log is kept from here on for one that stands; from its beginning when absent.")
+    lsn: Lsn | None = Field(None, description="For a stream that stands: the log is kept from this LSN on, from its beginning when absent.")
 
 
 class TablespaceStatus(Status):
-    """What the tablespace is."""
+    """The observed state of the tablespace."""
 
     tablespace_name: str | None = Field(None, description="Its name in SQL.")
     uuid: str | None = Field(None, description="Its identity inside HerdDB.")
     leader: str | None = Field(None, description="The SQL node that leads.")
     replicas: tuple[ReplicaStatus, ...] = Field((), description="Each copy.")
-    leader_service: str | None = Field(None, description="Service whose SQL port is the leader's.")
+    leader_service: str | None = Field(None, description="Service of the leader's SQL port.")
     connection_secret: str | None = Field(
         None, description="Secret with `host`, `port`, `url`, `leaderUrl`, `user`, `password` and `database`, for clients."
     )
-    last_switchover: str | None = Field(None, description="What became of the last switchover that was requested.")
+    last_switchover: str | None = Field(None, description="Result of the last requested switchover.")
     full_check: FullCheckStatus | None = Field(None, description="The last full check, the last request for one, and the schedule.")
     ready_replicas: int | None = Field(None, description="Copies that are settled in their role.")
     restore: RestoreStatus | None = Field(None, description="With `spec.bootstrap`: how far it is.")
     archive: ArchiveStatus | None = Field(None, description="With `spec.log.archive`: how far it is.")
     streams: tuple[StreamStatus, ...] = Field(
-        (), description="Streams of changes that keep the log by the option `pin`, the one that needs most of it first; 50 at most."
+        (), description="Streams of changes that pin the log, the one that needs most of it first; 50 at most."
     )
     recovery_window: RecoveryWindow | None = Field(
         None,
@@ -580,6 +585,11 @@ class Tablespace(Resource):
 
     spec: TablespaceSpec
     status: TablespaceStatus | None = None
+
+    @property
+    def names(self) -> TablespaceNames:
+        """The names of its objects."""
+        return TablespaceNames(self.key)
 
     @property
     def sql_name(self) -> str:

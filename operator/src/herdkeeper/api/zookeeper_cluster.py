@@ -27,11 +27,12 @@ from herdkeeper.api.resource import (
     least_memory,
     unchanged_volume,
 )
+from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.quorum import SAFE_SIZE
 
 
 class ZooKeeperClusterSpec(Model):
-    """What the ensemble shall be."""
+    """The desired state of the ensemble."""
 
     replicas: int = Field(
         3,
@@ -51,15 +52,16 @@ class ZooKeeperClusterSpec(Model):
     clients: NetworkPeers = Field(
         (),
         description="Pods that may connect to the client port (2181), beside the operator and the pods that it makes in this namespace: "
-        "SQL clients that find leaders through ZooKeeper, readers of the log, bookies of another namespace. Who can write to ZooKeeper can "
-        "take the database over: name nobody else.",
+        "SQL clients that find leaders through ZooKeeper, readers of the log, bookies of another namespace. A pod that can write to"
+        " ZooKeeper can take over the database: name only pods that you trust.",
     )
+    scrapers: NetworkPeers = Field((), description="Pods that may connect to the port with `/metrics` (7070).")
     config: ConfigLines = Field({}, description="More lines of zoo.cfg, e.g. `snapCount`. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field("Retain", description="What happens to the volumes when this resource is deleted.")
 
 
 class ZooKeeperClusterStatus(Status):
-    """What the ensemble is."""
+    """The observed state of the ensemble."""
 
     address: str | None = Field(None, description="Connection string for clients inside the cluster.")
     ready_members: int | None = Field(None, description="Declared members that serve in the quorum.")
@@ -99,7 +101,8 @@ class ZooKeeperCluster(Resource):
         ),
         Rule(
             rule=f"self.replicas >= {SAFE_SIZE} || oldSelf.replicas < {SAFE_SIZE} || self.allowSingleMember",
-            message=f"spec.replicas can't shrink below {SAFE_SIZE} unless spec.allowSingleMember is true: a single member is no ensemble",
+            message=f"spec.replicas can't shrink below {SAFE_SIZE} unless spec.allowSingleMember is true: a single member is not an"
+            f" ensemble",
             message_expression=formatted(
                 "spec.replicas can't shrink from %d to %d: the loss of that member would stop everything, and its volume would be the only "
                 f"copy; keep {SAFE_SIZE}, or set spec.allowSingleMember to true",
@@ -116,3 +119,8 @@ class ZooKeeperCluster(Resource):
 
     spec: ZooKeeperClusterSpec
     status: ZooKeeperClusterStatus | None = None
+
+    @property
+    def names(self) -> ZooKeeperNames:
+        """The names of its objects."""
+        return ZooKeeperNames(self.key)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import DeleteZnodes, Plan
 from herdkeeper.planning.deletion import DONE, patiently, take_down
-from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
 
 def plan_bookkeeper_deletion(cluster: BookKeeperCluster, seen: BookKeeperObserved, waited: float) -> Plan:
     """Take bookies down, delete their volumes and the metadata root.
 
-    A bookie that is registered when all of this cluster's are gone is somebody else's, who shares the ensemble and the root's name: its
-    metadata is left alone.
+    A bookie that is still registered when all of this cluster's bookies are gone belongs to another cluster with the same root: its
+    metadata is kept.
     """
     if plan := take_down(seen.objects, ("PersistentVolumeClaim",)):
         return plan
-    return _delete_metadata(names.ledgers_root(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)), seen, waited)
+    return _delete_metadata(cluster.names.ledgers_root, seen, waited)
 
 
 def _delete_metadata(root: str, seen: BookKeeperObserved, waited: float) -> Plan:
@@ -33,6 +32,6 @@ def _delete_metadata(root: str, seen: BookKeeperObserved, waited: float) -> Plan
             shown = ", ".join(sorted(writable | read_only))
             return patiently(waited, what, f"no bookie of this cluster runs any more, and these are registered: {shown}")
         case LedgersMetadata() if isinstance(seen.store, MetadataStore):
-            return Plan((DeleteZnodes(seen.store.address, root),), look_again_seconds=0.5)
+            return Plan((DeleteZnodes(seen.store.address, root),), requeue_after_seconds=requeue.NEXT_STEP)
         case _:
-            return patiently(waited, what, "there is no ZooKeeper any more")
+            return patiently(waited, what, "ZooKeeper no longer exists")

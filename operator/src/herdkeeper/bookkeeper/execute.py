@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
-import urllib.error
-import urllib.request
 from typing import Any, Protocol
 
+from herdkeeper.clients.bounded_http import Question, ask
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.shared import names
@@ -29,19 +28,19 @@ class HttpBookieAdmin:
     def set_read_only(self, bookie_id: str, host: str, read_only: bool) -> None:
         """See BookieAdmin. A success code alone proves nothing here: business errors come with any code."""
         url = f"http://{host}:{names.BOOKIE_ADMIN_PORT}/api/v1/bookie/state/readonly"
-        _ask(urllib.request.Request(url, json.dumps({"readOnly": read_only}).encode(), method="PUT"))
-        found = _ask(urllib.request.Request(url))
+        _ask(Question("PUT", url, ANSWER_SECONDS, {}, json.dumps({"readOnly": read_only}).encode()))
+        found = _ask(Question("GET", url, ANSWER_SECONDS, {}))
         if found.get("readOnly") is not read_only:
             raise RefusedError(f"{bookie_id} answers that readOnly is {found.get('readOnly')} after it was set to {read_only}")
         WRITES.labels("put", "Bookie").inc()
 
 
-def _ask(request: urllib.request.Request) -> dict[str, Any]:
+def _ask(question: Question) -> dict[str, Any]:
     try:
-        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - the URLs are made here, all http
-            found = json.load(answer)
-    except urllib.error.HTTPError as error:
-        raise RefusedError(f"{request.full_url} answered {error.code}: {error.read()[:200].decode(errors='replace')}") from error
-    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
-        raise RefusedError(f"{request.full_url} did not answer: {error}") from error
+        answer = ask(question)
+        if answer.status != http.client.OK:
+            raise RefusedError(f"{question.url} answered {answer.status}: {answer.body[:200].decode(errors='replace')}")
+        found = json.loads(answer.body)
+    except (http.client.HTTPException, OSError, ValueError, RecursionError) as error:
+        raise RefusedError(f"{question.url} did not answer: {error}") from error
     return found if isinstance(found, dict) else {}

@@ -1,26 +1,26 @@
-"""Who refers to a resource: those that live with it, and those that still delete data with its help."""
+"""Which resources refer to one: those that use it, and those that still need it to delete their data."""
 
 from __future__ import annotations
 
 from herdkeeper.api.resource import Resource
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.shared import names
 from herdkeeper.shared.dependents import Dependents
 from herdkeeper.shared.references import referred_name
 
 
-def observe_dependents(owner: Resource, kind: type[Resource], world: World) -> Dependents:
+def observe_dependents(owner: Resource, kind: type[Resource], reader: ClusterReader) -> Dependents:
     """Those of one kind. Read as they are stored: one whose spec the model refuses has servers too, that use the owner.
 
     One that is being deleted without our finalizer needs nothing any more.
     """
-    living, deleting = [], []
-    for document in world.kubernetes.documents(kind, owner.metadata.namespace):
+    not_deleted, deleting = [], []
+    for document in reader.kubernetes.documents(kind, owner.metadata.namespace):
         metadata = document["metadata"]
         if referred_name(kind.KIND, document.get("spec") or {}) != owner.metadata.name:
             continue
         if not metadata.get("deletionTimestamp"):
-            living.append(f"{kind.KIND} {metadata['name']}")
+            not_deleted.append(f"{kind.KIND} {metadata['name']}")
         elif names.FINALIZER in (metadata.get("finalizers") or ()):
             deleting.append(f"{kind.KIND} {metadata['name']}")
-    return Dependents(tuple(living), tuple(deleting))
+    return Dependents(tuple(not_deleted), tuple(deleting))

@@ -1,13 +1,12 @@
-"""GET of small JSON documents from the servers' admin ports."""
+"""GET of JSON documents from the servers' admin ports."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import urllib.error
-import urllib.request
 from typing import Any, Protocol
 
+from herdkeeper.clients.bounded_http import Question, ask
 from herdkeeper.shared.unknown import NotListening, Unknown
 
 ANSWER_SECONDS = 3.0
@@ -26,10 +25,9 @@ class HttpJsonReader:
     def get(self, url: str) -> Any | Unknown:
         """See JsonReader."""
         try:
-            with urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - the URLs are made here, all http
-                return json.load(answer)
-        except urllib.error.URLError as error:
-            kind = NotListening if isinstance(error.reason, ConnectionRefusedError) else Unknown
-            return kind(f"{url} did not answer: {error}")
-        except (http.client.HTTPException, OSError, ValueError) as error:
+            answer = ask(Question("GET", url, ANSWER_SECONDS, {}))
+            return json.loads(answer.body) if answer.status == http.client.OK else Unknown(f"{url} answered {answer.status}")
+        except ConnectionRefusedError as error:
+            return NotListening(f"{url} did not answer: {error}")
+        except (http.client.HTTPException, OSError, ValueError, RecursionError) as error:
             return Unknown(f"{url} did not answer: {error}")

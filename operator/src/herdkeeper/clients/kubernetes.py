@@ -224,7 +224,7 @@ class KubernetesReader:
         except ApiException as error:
             return Unknown(f"the StorageClass {storage_class} can't be read: {error.reason}")
         if found is None:
-            return Unknown(f"there is no StorageClass {storage_class}")
+            return Unknown(f"the StorageClass {storage_class} does not exist")
         return bool(found.get("allowVolumeExpansion"))
 
     def owned(self, owner_kind: str, key: ObjectKey, kinds: tuple[tuple[str, str], ...]) -> Objects:
@@ -244,9 +244,12 @@ class KubernetesReader:
     def secret(self, key: ObjectKey) -> dict[str, str] | None:
         """The decoded values of a Secret, None when there is none."""
         document = self.document("v1", "Secret", key)
-        if document is None:
-            return None
-        return {name: base64.b64decode(value).decode(errors="replace") for name, value in (document.get("data") or {}).items()}
+        return None if document is None else values_of_secret(document)
+
+
+def values_of_secret(document: Json) -> dict[str, str]:
+    """The decoded values of a Secret."""
+    return {name: base64.b64decode(value).decode(errors="replace") for name, value in (document.get("data") or {}).items()}
 
 
 def parsed(kind: type[ResourceType], document: Json) -> ResourceType | Unreadable[ResourceType]:
@@ -256,18 +259,18 @@ def parsed(kind: type[ResourceType], document: Json) -> ResourceType | Unreadabl
     ignored: list[str] = []
     while True:
         try:
-            return _telling(kind.model_validate(left), document, left, ignored)
+            return _with_unread_fields(kind.model_validate(left), document, left, ignored)
         except ValidationError as error:
             without = [problem["loc"] for problem in error.errors() if _is_left_out(problem)]
             if not without:
-                return Unreadable(document, error, _telling(_without_spec(kind, left), document, left, ignored))
+                return Unreadable(document, error, _with_unread_fields(_without_spec(kind, left), document, left, ignored))
             left = copy.deepcopy(left)
             for place in without:
                 _leave_out(left, place)
             ignored += [".".join(map(str, place)) for place in without if place[0] == "spec"]
 
 
-def _telling(resource: ResourceType, document: Json, left: Json, ignored: Iterable[str]) -> ResourceType:
+def _with_unread_fields(resource: ResourceType, document: Json, left: Json, ignored: Iterable[str]) -> ResourceType:
     unread = {name: value for name, value in (document.get("status") or {}).items() if name not in left["status"]}
     return resource.model_copy(update={"ignored": tuple(ignored), "unread": unread})
 

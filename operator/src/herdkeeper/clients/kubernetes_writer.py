@@ -110,7 +110,7 @@ class KubernetesWriter:
 
     def write_status(self, resource: Resource, status: Json) -> None:
         """Server-side apply of the whole status, by a manager of its own. A resource that is gone is no error."""
-        key = ObjectKey(resource.metadata.namespace, resource.metadata.name)
+        key = resource.key
         body = {
             "apiVersion": API_VERSION,
             "kind": resource.KIND,
@@ -140,7 +140,7 @@ class KubernetesWriter:
             return False
         if refusal.status == 404:
             return True
-        key = ObjectKey(resource.metadata.namespace, resource.metadata.name)
+        key = resource.key
         try:
             found = self._client.resources.get(api_version=API_VERSION, kind=resource.KIND).get(
                 name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent
@@ -187,7 +187,7 @@ class KubernetesWriter:
                     raise
                 self._count_again(events, body)
         except ApiException as error:
-            logger.warning("event refused", reason=reason, message=message, error=_said(error, "post Event"))
+            logger.warning("event refused", reason=reason, message=message, error=_message_of(error, "post Event"))
 
     def _count_again(self, events: Any, body: Json) -> None:
         """One that is there already. Who counts it at the same time may win: it is news, no account."""
@@ -206,7 +206,7 @@ class KubernetesWriter:
         except ApiException as error:
             if error.status == 404:
                 return
-            raise RefusedError(_said(error, f"get {manifest['kind']} {key}")) from error
+            raise RefusedError(_message_of(error, f"get {manifest['kind']} {key}")) from error
         wanted = manifest["metadata"]["labels"]
         if not is_made_for(found, wanted[names.OWNER_KIND_LABEL], wanted[names.OWNER_NAME_LABEL]):
             raise RefusedError(f"a {manifest['kind']} {key.name} exists that this resource did not make: delete it, or take another name")
@@ -218,13 +218,13 @@ class KubernetesWriter:
         try:
             answer = self._client.request(verb, path, _request_timeout=ANSWER_SECONDS, serializer=as_sent, **arguments)
         except ApiException as error:
-            raise RefusedError(_said(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
+            raise RefusedError(_message_of(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
         WRITES.labels(verb, kind).inc()
         if answer["kind"] != "Status":  # which a deletion answers with
             self._cache.put(answer)
 
 
-def _said(error: ApiException, what: str) -> str:
+def _message_of(error: ApiException, what: str) -> str:
     """The API server's own sentence, which names field and value."""
     try:
         message = json.loads(error.body or "{}").get("message") or error.reason

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Json, Objects, is_ready, why_gone
 
 
-def nodes_of(pods: Iterable[Json], world: World) -> Nodes:
+def nodes_of(pods: Iterable[Json], reader: ClusterReader) -> Nodes:
     """The nodes that these pods stand on."""
     doubted: dict[str, bool] = {}
     for pod in pods:
         if name := pod.get("spec", {}).get("nodeName"):
             doubted[name] = doubted.get(name, False) or _is_doubted(pod)
-    return {name: world.kubernetes.node(name, doubted=doubted[name]) for name in sorted(doubted)}
+    return {name: reader.kubernetes.node(name, doubted=doubted[name]) for name in sorted(doubted)}
 
 
-def nodes_of_doubted(objects: Objects, names: Iterable[str], world: World) -> Nodes:
+def nodes_of_doubted(objects: Objects, names: Iterable[str], reader: ClusterReader) -> Nodes:
     """The nodes of those pods of which only a node can tell whether they still run."""
     pods = (objects.get("Pod", name) for name in names)
-    return nodes_of((pod for pod in pods if pod is not None and _is_doubted(pod)), world)
+    return nodes_of((pod for pod in pods if pod is not None and _is_doubted(pod)), reader)
 
 
 def _is_doubted(pod: Json) -> bool:

@@ -26,6 +26,7 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 
+from herdkeeper.clients.look import require_time
 from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, NOBODY, EnsembleCredentials, MemberSession, Wake
 from herdkeeper.tls.identity import IdentityNow
 
@@ -265,6 +266,7 @@ class KazooEnsemble:
         return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid))
 
     def _answer(self, request: Any) -> Any:
+        require_time()
         return self._session.answer(request)
 
     def _ask(self, path: str, question: Callable[[], Answer]) -> Answer:

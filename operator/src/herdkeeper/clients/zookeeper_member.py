@@ -7,6 +7,7 @@ sent: behind a member whose machine is gone they would wait for as long as other
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -14,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import ConnectionDropped, KazooException
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.states import KazooState
 
 from herdkeeper.codecs.zookeeper.super_digest import super_credential
@@ -29,6 +31,10 @@ ANSWER_SECONDS = 2.0
 """After so long without an answer the member counts as silent. A write of ZooKeeper takes some milliseconds, and a SQL node counts as
 silent after as long."""
 LONGEST_ANSWER_SECONDS = 15.0
+GOODBYE_SECONDS = 2.0
+"""A member that has not said goodbye by then, and still sends something, is cut off: kazoo would read it for ever."""
+MOST_BYTES = 4 << 20
+"""Of an answer: what ZooKeeper's own client takes at most by default (`jute.maxbuffer`)."""
 
 
 Wake = Callable[[Any], None]
@@ -47,6 +53,26 @@ class EnsembleCredentials:
 NOBODY = EnsembleCredentials()
 
 
+class _BoundedConnection(ConnectionHandler):  # type: ignore[misc]
+    """kazoo's connection, which takes no answer of any size: it would hold all that a member announces and sends in memory."""
+
+    def _read(self, length: int, timeout: float) -> bytes:
+        if not 0 <= length <= MOST_BYTES:
+            raise ConnectionDropped(f"an answer of {length} bytes is refused: at most {MOST_BYTES}")
+        return bytes(super()._read(length, timeout))
+
+
+class BoundedClient(KazooClient):  # type: ignore[misc]
+    """kazoo's client with such a connection."""
+
+    _connection: Any
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        made = self._connection
+        self._connection = _BoundedConnection(self, made.retry_sleeper, logger=made.logger, sasl_options=made.sasl_options)
+
+
 class MemberSession:
     """A session through `member`, `host:port`, which connects by itself, again and again, until it is ended.
 
@@ -63,7 +89,7 @@ class MemberSession:
     ) -> None:
         identity, password = credentials.identity, credentials.password
         self._encrypted = None if identity is None else MutualTlsHandler(identity)
-        self.client = KazooClient(
+        self.client = BoundedClient(
             hosts=member,
             timeout=SESSION_SECONDS,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 0.5},
@@ -122,9 +148,17 @@ class MemberSession:
         return ending
 
     def _end(self) -> None:
+        cutting = threading.Timer(GOODBYE_SECONDS, self._cut)
+        cutting.daemon = True
+        cutting.start()
         with contextlib.suppress(KazooException, OSError):
             self.client.stop()
             self.client.close()
+        cutting.cancel()
+
+    def _cut(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):  # it may close the socket, or never have had one
+            self.client._connection._socket.shutdown(socket.SHUT_RDWR)
 
     def _changed(self, state: KazooState) -> None:
         self._up = state == KazooState.CONNECTED

@@ -121,16 +121,6 @@ class JavaDataReader:
         value &= 0xFFFFFFFFFFFFFFFF
         return value - (1 << 64) if value & (1 << 63) else value
 
-    def z_int(self) -> int:
-        """A zigzag VInt."""
-        value = self.v_int() & 0xFFFFFFFF
-        return (value >> 1) ^ -(value & 1)
-
-    def z_long(self) -> int:
-        """A zigzag VLong."""
-        value = self.v_long() & 0xFFFFFFFFFFFFFFFF
-        return (value >> 1) ^ -(value & 1)
-
     def utf(self) -> str:
         """A string of DataOutput.writeUTF."""
         return decode_modified_utf8(self.raw(self.u16()))
@@ -219,16 +209,6 @@ class JavaDataWriter:
         """A VLong of the 64-bit two's complement of `value`."""
         _require_range(value, 64)
         return self._groups(value & 0xFFFFFFFFFFFFFFFF)
-
-    def z_int(self, value: int) -> JavaDataWriter:
-        """A zigzag VInt."""
-        _require_range(value, 32)
-        return self._groups(((value << 1) ^ (value >> 31)) & 0xFFFFFFFF)
-
-    def z_long(self, value: int) -> JavaDataWriter:
-        """A zigzag VLong."""
-        _require_range(value, 64)
-        return self._groups(((value << 1) ^ (value >> 63)) & 0xFFFFFFFFFFFFFFFF)
 
     def utf(self, text: str) -> JavaDataWriter:
         """A string as DataOutput.writeUTF writes it; at most 65535 bytes encoded."""

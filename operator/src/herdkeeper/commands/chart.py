@@ -9,13 +9,15 @@ import typer
 
 from herdkeeper.commands.generated import write_or_compare
 from herdkeeper.schema.access import rule_files
+from herdkeeper.schema.admission import policy_files
 from herdkeeper.schema.crd import chart_manifests
 
 
 def chart(
-    out: Annotated[Path, typer.Option(help="The chart's `files` folder: `crds/` and `rules/` are written in it.")],
+    out: Annotated[Path, typer.Option(help="The chart's `files` folder: `crds/`, `rules/` and `admission/` are written in it.")],
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when the folder differs from the models.")] = False,
 ) -> None:
-    """Write what the Helm chart takes from the models: the CRDs, which upgrades carry, and the RBAC rules."""
+    """Write what the Helm chart takes from the models: the CRDs, which upgrades carry, the RBAC rules, and what resources name."""
     write_or_compare(out / "crds", chart_manifests(), check=check)
     write_or_compare(out / "rules", rule_files(), check=check)
+    write_or_compare(out / "admission", policy_files(), check=check)

@@ -1,4 +1,4 @@
-"""Does the actions of a plan, in order, and tells of each by an event and a log line. Stops at the first that fails."""
+"""Executes the actions of a plan in order, each with an event and a log line. Stops at the first failure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import structlog
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.api.resource import Resource
 from herdkeeper.bookkeeper.execute import BookieAdmin
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter, RefusedError
-from herdkeeper.clients.world import World
 from herdkeeper.clients.zookeeper import EnsembleError
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.engine import execute_metadata as metadata
@@ -68,84 +68,83 @@ logger = structlog.get_logger()
 
 
 class LiveReadsNeededError(Exception):
-    """A look that rests on what the watches told found something to do."""
+    """A reconcile from the cache found something to do."""
 
 
 @dataclass(frozen=True)
-class Hands:
+class Clients:
     """What actions are done with. `bookies` reaches their admin ports. `may_act` answers whether this process still holds the Lease: asked
-    before each action. Hands that `only_look` do nothing: `require_live_reads` raises LiveReadsNeededError.
+    before each action. Clients that are `read_only` do nothing: `require_live_reads` raises LiveReadsNeededError.
     """
 
     writer: KubernetesWriter
-    world: World
+    reader: ClusterReader
     bookies: BookieAdmin
     may_act: Callable[[], bool]
     orders: NodeOrders
-    only_look: bool = False
+    read_only: bool = False
 
     def require_live_reads(self) -> None:
         """Asked for before anything is done, or is read that costs much."""
-        if self.only_look:
+        if self.read_only:
             raise LiveReadsNeededError
 
 
-def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
-    """Do the actions in order, up to the first that fails; what failed first, or None.
-
-    A bar that a node refuses stops nothing: it makes nothing possible, and what follows is as right without it.
+def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
+    """Execute the actions in order, up to the first failure, which is returned. A refused BarPromotion does not stop the rest: no later
+    action depends on it.
     """
     if plan.actions:
-        hands.require_live_reads()
+        clients.require_live_reads()
     refused: Failed | None = None
     for action in plan.actions:
-        failed = perform(resource, action, hands)
+        failed = perform(resource, action, clients)
         refused = refused or failed
         if failed is not None and not isinstance(action, BarPromotion):
             break
     return refused
 
 
-def perform(resource: Resource, action: Action, hands: Hands) -> Failed | None:
-    """Do one action and tell of it; why it failed, or None."""
+def perform(resource: Resource, action: Action, clients: Clients) -> Failed | None:
+    """Execute one action and report it; why it failed, or None."""
     reason, message = described(action)
-    if not hands.may_act():
+    if not clients.may_act():
         return Failed("this process lost the Lease")
     try:
-        _do(resource, action, hands)
+        _do(resource, action, clients)
     except (RefusedError, EnsembleError, SqlError, MalformedDataError, OSError) as error:
         logger.warning("action failed", action=message, error=str(error))
-        hands.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
+        clients.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
         return Failed(f"{message}: {error}")
     logger.info("done", action=message, reason=reason.value)
-    if not isinstance(action, WakeNodes) and not _is_taken_back(resource, action):
-        hands.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")
+    if not isinstance(action, WakeNodes) and not _is_routine_finalizer(resource, action):
+        clients.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")
     return None
 
 
-def _is_taken_back(resource: Resource, action: Action) -> bool:
+def _is_routine_finalizer(resource: Resource, action: Action) -> bool:
     """A finalizer that goes before any deletion is no news."""
     return isinstance(action, SetFinalizer) and not action.present and resource.metadata.deletion_timestamp is None
 
 
-def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901, PLR0912, PLR0915 - one line an action
-    namespace, ensembles = resource.metadata.namespace, hands.world.ensembles
+def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: C901, PLR0912, PLR0915 - one line an action
+    namespace, ensembles = resource.metadata.namespace, clients.reader.ensembles
     match action:
         case Apply():
-            hands.writer.apply(action)
+            clients.writer.apply(action)
         case Create():
-            hands.writer.create(action)
+            clients.writer.create(action)
         case Annotate():
-            hands.writer.annotate(namespace, action)
+            clients.writer.annotate(namespace, action)
         case AddToSecret():
-            hands.writer.add_to_secret(namespace, action)
+            clients.writer.add_to_secret(namespace, action)
         case Delete():
-            hands.writer.delete(namespace, action)
+            clients.writer.delete(namespace, action)
         case SetFinalizer(present):
             others = tuple(name for name in resource.metadata.finalizers if name != names.FINALIZER)
-            hands.writer.set_finalizers(resource, (*others, names.FINALIZER) if present else others)
+            clients.writer.set_finalizers(resource, (*others, names.FINALIZER) if present else others)
         case SetBookieMode(bookie_id, host, read_only):
-            hands.bookies.set_read_only(bookie_id, host, read_only)
+            clients.bookies.set_read_only(bookie_id, host, read_only)
         case ChangeMembership():
             metadata.change_membership(ensembles, action)
         case EnsureZnode(address, path):
@@ -153,7 +152,7 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
         case FormatLedgersRoot(address, root):
             metadata.format_ledgers_root(ensembles.at(address), root)
         case Resize():
-            hands.writer.resize(namespace, action)
+            clients.writer.resize(namespace, action)
         case RemoveCookie(address):
             metadata.remove_cookie(ensembles.at(address), action)
         case RestoreCookie(address):
@@ -169,39 +168,39 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
         case SetArchiveExpiry(address):
             metadata.set_archive_expiry(ensembles.at(address), action)
         case CheckpointFollower():
-            sql_node.checkpoint_follower(namespace, action, hands.world, hands.orders)
+            sql_node.checkpoint_follower(namespace, action, clients.reader, clients.orders)
         case CloseLedger():
-            sql_node.close_ledger(namespace, action, hands.world, hands.orders)
+            sql_node.close_ledger(namespace, action, clients.reader, clients.orders)
         case StartFullCheck():
-            sql_node.start_full_check(namespace, action, hands.world, hands.orders)
+            sql_node.start_full_check(namespace, action, clients.reader, clients.orders)
         case SetCopyAside():
-            sql_node.set_copy_aside(namespace, action, hands.world, hands.orders)
+            sql_node.set_copy_aside(namespace, action, clients.reader, clients.orders)
         case BarPromotion():
-            sql_node.bar_promotion(namespace, action, hands.world, hands.orders)
+            sql_node.bar_promotion(namespace, action, clients.reader, clients.orders)
         case WakeNodes():
-            sql_node.wake_nodes(namespace, action, hands.world, hands.orders)
+            sql_node.wake_nodes(namespace, action, clients.reader, clients.orders)
         case AnswerRequest():
-            hands.writer.answer_request(namespace, action)
+            clients.writer.answer_request(namespace, action)
         case ForgetNode(address):
             metadata.forget_node(ensembles.at(address), action)
         case DeleteLogs(address):
             metadata.delete_logs(ensembles.at(address), action)
         case CreateTablespace(database):
-            tablespace.create_tablespace(ObjectKey(namespace, database), _login(namespace, database, hands.world), action)
+            tablespace.create_tablespace(ObjectKey(namespace, database), _login(namespace, database, clients.reader), action)
         case DropTablespace(database):
-            tablespace.drop_tablespace(ObjectKey(namespace, database), _login(namespace, database, hands.world), action)
+            tablespace.drop_tablespace(ObjectKey(namespace, database), _login(namespace, database, clients.reader), action)
         case _:
             assert_never(action)
 
 
-def _login(namespace: str, database: str, world: World) -> Login:
-    cluster = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, database))
-    found = read_credentials(cluster, world) if cluster is not None else None
+def _login(namespace: str, database: str, reader: ClusterReader) -> Login:
+    cluster = reader.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, database))
+    found = read_credentials(cluster, reader) if cluster is not None else None
     if cluster is None or not isinstance(found, UserCredentials):
         raise RefusedError(f"the credentials of the HerdDBCluster {database} can't be read: {found}")
     if cluster.spec.tls is not None and not is_encrypted(cluster):
         raise RefusedError(f"not all SQL nodes of the HerdDBCluster {database} serve TLS yet, and the password is not sent without")
-    match read_tls(cluster, world):
+    match read_tls(cluster, reader):
         case TlsUnusable(_, why):
             raise RefusedError(why)
         case TlsUsable(authorities):

@@ -210,7 +210,7 @@ def _delete_ledger(ensemble: Ensemble, root: str, layout: LedgerLayout, ledger: 
     except MalformedDataError:
         owner = None
     if owner != tablespace_uuid.encode():
-        logger.warning("ledger left alone: it does not say that it is of this tablespace", ledger=ledger, tablespace_uuid=tablespace_uuid)
+        logger.warning("ledger kept: its metadata does not name this tablespace", ledger=ledger, tablespace_uuid=tablespace_uuid)
         return
     ensemble.delete(path)
 

@@ -14,16 +14,16 @@ from herdkeeper.shared.reason import Reason
 def finalizer_step(resource: Resource, users: Dependents) -> SetFinalizer | None:
     """The finalizer follows deletionPolicy and those who use the resource; None when it is as it should be."""
     deletes = getattr(resource.spec, "deletion_policy", "Retain") == "Delete"
-    used_by = (*users.living, *users.deleting)
+    used_by = (*users.not_deleted, *users.deleting)
     pins = isinstance(resource, Tablespace) and keeps_log(resource)
     wanted = deletes or pins or bool(used_by)
     present = names.FINALIZER in resource.metadata.finalizers
     if wanted == present or (wanted and resource.metadata.deletion_timestamp is not None):
         return None
     if deletes:
-        return SetFinalizer(True, Reason.UPDATING, "deletionPolicy is Delete: data goes when this resource is deleted")
+        return SetFinalizer(True, Reason.UPDATING, "deletionPolicy is Delete: data is deleted with this resource")
     if pins:
-        return SetFinalizer(True, Reason.UPDATING, "spec.log has the log kept: nobody keeps it once this resource is deleted")
+        return SetFinalizer(True, Reason.UPDATING, "spec.log keeps the log: it is released when this resource is deleted")
     if wanted:
         return SetFinalizer(True, Reason.UPDATING, f"{', '.join(used_by)} uses it: a deletion of this resource waits for that")
-    return SetFinalizer(False, Reason.UPDATING, "deletionPolicy is Retain and nobody uses it: data stays when this resource is deleted")
+    return SetFinalizer(False, Reason.UPDATING, "deletionPolicy is Retain and nothing uses it: data stays when this resource is deleted")

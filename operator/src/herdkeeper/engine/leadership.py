@@ -11,31 +11,31 @@ from dataclasses import replace
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.engine.execute import Hands, perform
+from herdkeeper.engine.execute import Clients, perform
 from herdkeeper.engine.reconcile import Key, Outcome, Result
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership
 from herdkeeper.herddb.observe.cluster import observe_leadership
 from herdkeeper.planning.status import Failed
-from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.paused import paused_by
 
 
-def reconcile_leadership(key: Key, hands: Hands, cache: ObjectCache | None = None) -> Result:
+def reconcile_leadership(key: Key, clients: Clients, cache: ObjectCache | None = None) -> Result:
     """Moves the leaderships that are due. Raises ApiException when the API server does not answer what the cache has not."""
     if cache is not None:
-        hands = replace(hands, world=replace(hands.world, kubernetes=KubernetesReader(hands.world.kubernetes.watched(cache))))
-    cluster = hands.world.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, key.name))
+        clients = replace(clients, reader=replace(clients.reader, kubernetes=KubernetesReader(clients.reader.kubernetes.watched(cache))))
+    cluster = clients.reader.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, key.name))
     if cluster is None:
         return Result(Outcome.GONE)
-    if cluster.metadata.deletion_timestamp is not None or left_alone_by(cluster.metadata) is not None:
+    if cluster.metadata.deletion_timestamp is not None or paused_by(cluster.metadata) is not None:
         return Result(Outcome.OK)
-    plan = plan_leadership(cluster, observe_leadership(cluster, hands.world))
-    return Result(Outcome.OK if execute_leadership(cluster, plan, hands) is None else Outcome.FAILED, plan.look_again_seconds)
+    plan = plan_leadership(cluster, observe_leadership(cluster, clients.reader))
+    return Result(Outcome.OK if execute_leadership(cluster, plan, clients) is None else Outcome.FAILED, plan.requeue_after_seconds)
 
 
-def execute_leadership(cluster: HerdDBCluster, plan: LeadershipPlan, hands: Hands) -> Failed | None:
+def execute_leadership(cluster: HerdDBCluster, plan: LeadershipPlan, clients: Clients) -> Failed | None:
     """All moves, whichever of them fails; what follows them only when all are done. The first failure, or None."""
-    failed = [each for action in plan.moves if (each := perform(cluster, action, hands)) is not None]
+    failed = [each for action in plan.moves if (each := perform(cluster, action, clients)) is not None]
     if failed:
         return failed[0]
-    return next((each for action in plan.after if (each := perform(cluster, action, hands)) is not None), None)
+    return next((each for action in plan.after if (each := perform(cluster, action, clients)) is not None), None)

@@ -26,13 +26,16 @@ LONGEST_RETRY_SECONDS = 60.0
 @dataclass
 class KeyQueue(Generic[KeyType]):
     """A queue of keys. A key that is added again before its time keeps the earlier time; one that is being worked on waits until that
-    ended, and so does one that touches what it `touches`: of keys with something in common only one is worked on at a time. What a key
+    ended, and so does one that touches what it `locks`: of keys with something in common only one is worked on at a time. What a key
     touches may change; what counts of one that is worked on is what it did when it was taken, and what it does now.
-    Whoever came later than a key that waits for others does not take from it what it touches.
+    Whoever came later than a key that waits for others does not take from it what it touches. Of keys that `share` puts together at most
+    `most_of_a_share` are worked on at a time: so the others never wait for all workers of one share.
     """
 
     now: Callable[[], float] = time.monotonic
-    touches: Callable[[KeyType], frozenset[Hashable]] = lambda key: frozenset({key})
+    locks: Callable[[KeyType], frozenset[Hashable]] = lambda key: frozenset({key})
+    share: Callable[[KeyType], Hashable] = lambda key: key
+    most_of_a_share: int | None = None
     _due: dict[KeyType, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, KeyType]] = field(default_factory=list)
     _working: dict[KeyType, frozenset[Hashable]] = field(default_factory=dict)
@@ -86,7 +89,7 @@ class KeyQueue(Generic[KeyType]):
             while not self._closed:
                 key, wait_seconds = self._next()
                 if key is not None:
-                    self._working[key] = self.touches(key)
+                    self._working[key] = self.locks(key)
                     return key
                 self._condition.wait(wait_seconds)
             return None
@@ -130,9 +133,9 @@ class KeyQueue(Generic[KeyType]):
                 break
             else:
                 heapq.heappop(self._heap)
-                if not self._free(key) or not kept.isdisjoint(self.touches(key)):
+                if not self._free(key) or not kept.isdisjoint(self.locks(key)):
                     busy.append((moment, order, key))
-                    kept |= self.touches(key)
+                    kept |= self.locks(key)
                     continue
                 del self._due[key]
                 found = key
@@ -142,5 +145,9 @@ class KeyQueue(Generic[KeyType]):
         return found, wait_seconds
 
     def _free(self, key: KeyType) -> bool:
-        wanted = self.touches(key)
-        return all(wanted.isdisjoint(taken | self.touches(other)) for other, taken in self._working.items())
+        if self.most_of_a_share is not None:
+            mine = self.share(key)
+            if sum(self.share(other) == mine for other in self._working) >= self.most_of_a_share:
+                return False
+        wanted = self.locks(key)
+        return all(wanted.isdisjoint(taken | self.locks(other)) for other, taken in self._working.items())

@@ -11,7 +11,6 @@ from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.bookkeeper.build.racks import MOUNT, placement_lines, racks_volume
 from herdkeeper.codecs.herddb.users import SqlUser, encode_users
 from herdkeeper.herddb.state.log_store import LogStore
-from herdkeeper.herddb.state.nodes import names_of
 from herdkeeper.planning import pods as pod
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
@@ -43,7 +42,7 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int 
     """All objects but the Secret, in the order in which they are applied. `secret` has the keys username, password, users, token; what is
     changed in it the nodes take up while they run. `nodes`: how many nodes there shall be for now, when that is not what is declared.
     """
-    named = names_of(cluster)
+    named = cluster.names
     files = {"server.properties": _server_properties(cluster, log)}
     config = pod.config_hash(files)
     ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
@@ -106,7 +105,7 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
         "server.advertised.port": names.HERDDB_SQL_PORT,
         "server.base.dir": "/data/herddb",
         "server.zookeeper.address": log.zookeeper_address,
-        "server.zookeeper.path": names_of(cluster).herd_root,
+        "server.zookeeper.path": cluster.names.herd_root,
         "server.zookeeper.session.timeout": ZOOKEEPER_SESSION_SECONDS * 1000,
         "server.bookkeeper.start": "false",
         "server.bookkeeper.ledgers.path": log.ledgers_root,
@@ -149,7 +148,7 @@ def _tls_volume(tls: Tls) -> Json:
 
 
 def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) -> Json:
-    named = names_of(cluster)
+    named = cluster.names
     selector = names.selector(COMPONENT, cluster.metadata.name)
     host = f"$(POD_NAME).{named.nodes_service}.{cluster.metadata.namespace}.svc"
     container = {
@@ -157,6 +156,7 @@ def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) 
         "image": image_of(cluster),
         "args": ["--config", "/config/server.properties", "--node-id", "$(POD_NAME)", "--advertised-host", host],
         "env": [pod.field("POD_NAME", "metadata.name")],
+        "ports": pod.metrics_port(names.HERDDB_HTTP_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": pod.http_probe("/readyz", names.HERDDB_HTTP_PORT),
         "livenessProbe": {**pod.http_probe("/healthz", names.HERDDB_HTTP_PORT, 6), "initialDelaySeconds": 120},

@@ -5,10 +5,10 @@ from __future__ import annotations
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.herddb.state.cluster import HerdDBObserved
 from herdkeeper.herddb.state.log_store import log_store
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import DeleteLogs, DeleteZnodes, Plan
 from herdkeeper.planning.deletion import DONE, patiently, take_down, waiting_for_users
 from herdkeeper.shared.dependents import Dependents
-from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -19,15 +19,15 @@ def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, waited: f
         return waiting
     if plan := take_down(seen.objects, ("PersistentVolumeClaim", "Secret")):
         return plan
-    root = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)).herd_root
+    root = cluster.names.herd_root
     log = log_store(seen.bookkeeper)
     match seen.root:
         case False:
             return Plan((DONE,))
         case True if log is not None:
             logs = DeleteLogs(log.zookeeper_address, log.ledgers_root, root, None)
-            return Plan((logs, DeleteZnodes(log.zookeeper_address, root)), look_again_seconds=0.5)
+            return Plan((logs, DeleteZnodes(log.zookeeper_address, root)), requeue_after_seconds=requeue.NEXT_STEP)
         case Unknown(why):
             return patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", why)
         case _:
-            return patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", "there is no BookKeeperCluster any more")
+            return patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", "the BookKeeperCluster no longer exists")

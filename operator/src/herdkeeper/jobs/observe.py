@@ -6,8 +6,8 @@ import datetime
 from dataclasses import replace
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import JOBS
-from herdkeeper.clients.world import World
 from herdkeeper.jobs.removal.observe import observe_removal
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.shared import names
@@ -20,56 +20,56 @@ from herdkeeper.spark.observe_work import observe_work
 _FIELD = "spec.destination."
 
 
-def observe_checkpoint(checkpoint: Checkpoint, world: World) -> JobObserved:
+def observe_checkpoint(checkpoint: Checkpoint, reader: ClusterReader) -> JobObserved:
     """The Job's objects, the Tablespace, its database and its bookies."""
     namespace = checkpoint.metadata.namespace
     key = ObjectKey(namespace, checkpoint.metadata.name)
-    objects = world.kubernetes.owned(checkpoint.KIND, key, JOBS)
+    objects = reader.kubernetes.owned(checkpoint.KIND, key, JOBS)
     if checkpoint.metadata.deletion_timestamp is not None:
         return JobObserved(
             objects,
-            work=observe_work(namespace, world),
-            removal=observe_removal(checkpoint, world),
-            store_unusable=_store(checkpoint, world),
+            work=observe_work(namespace, reader),
+            removal=observe_removal(checkpoint, reader),
+            store_unusable=_store(checkpoint, reader),
         )
-    starts = not checkpoint.is_over and objects.get("Job", names.checkpoint_names(key).job) is None
-    seen = _referred(checkpoint, objects, world)
+    starts = not checkpoint.is_over and objects.get("Job", names.job_name(key, names.CHECKPOINT_COMPONENT)) is None
+    seen = _referred(checkpoint, objects, reader)
     if not starts:
         return seen
     return replace(
         seen,
-        work=observe_work(namespace, world),
-        store_unusable=observe_destination(checkpoint.spec.destination, _FIELD, world, namespace=namespace, writes=True),
-        archive_unusable=None if seen.tablespace is None else _archive(seen.tablespace, world),
+        work=observe_work(namespace, reader),
+        store_unusable=observe_destination(checkpoint.spec.destination, _FIELD, reader, namespace=namespace, writes=True),
+        archive_unusable=None if seen.tablespace is None else _archive(seen.tablespace, reader),
     )
 
 
-def _store(checkpoint: Checkpoint, world: World) -> StoreUnusable | None:
+def _store(checkpoint: Checkpoint, reader: ClusterReader) -> StoreUnusable | None:
     """What a removal needs: no key, since it reads only what is in the clear."""
-    return observe_store(checkpoint.spec.destination.store, checkpoint.metadata.namespace, _FIELD, world)
+    return observe_store(checkpoint.spec.destination.store, checkpoint.metadata.namespace, _FIELD, reader)
 
 
-def _archive(tablespace: Tablespace, world: World) -> StoreUnusable | None:
+def _archive(tablespace: Tablespace, reader: ClusterReader) -> StoreUnusable | None:
     destination = tablespace.spec.log.archive.destination if tablespace.spec.log.archive is not None else None
-    return observe_destination(destination, ARCHIVE_FIELD, world, namespace=tablespace.metadata.namespace, writes=False)
+    return observe_destination(destination, ARCHIVE_FIELD, reader, namespace=tablespace.metadata.namespace, writes=False)
 
 
-def _referred(checkpoint: Checkpoint, objects: Objects, world: World) -> JobObserved:
+def _referred(checkpoint: Checkpoint, objects: Objects, reader: ClusterReader) -> JobObserved:
     """What a Checkpoint refers to, as far as it is there."""
     namespace = checkpoint.metadata.namespace
-    tablespace = world.kubernetes.readable(Tablespace, ObjectKey(namespace, checkpoint.spec.tablespace_ref.name))
+    tablespace = reader.kubernetes.readable(Tablespace, ObjectKey(namespace, checkpoint.spec.tablespace_ref.name))
     if tablespace is None:
         return JobObserved(objects)
-    herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, tablespace.spec.herd_db_ref.name))
+    herddb = reader.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, tablespace.spec.herd_db_ref.name))
     if herddb is None:
         return JobObserved(objects, tablespace)
-    bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, herddb.spec.book_keeper_ref.name))
+    bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, herddb.spec.book_keeper_ref.name))
     return JobObserved(objects, tablespace, herddb, bookkeeper)
 
 
-def observe_audit(audit: ReplicationAudit, world: World) -> JobObserved:
+def observe_audit(audit: ReplicationAudit, reader: ClusterReader) -> JobObserved:
     """The Job's objects, the BookKeeperCluster, and the present time."""
     namespace = audit.metadata.namespace
-    objects = world.kubernetes.owned(audit.KIND, ObjectKey(namespace, audit.metadata.name), JOBS)
-    bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, audit.spec.book_keeper_ref.name))
+    objects = reader.kubernetes.owned(audit.KIND, ObjectKey(namespace, audit.metadata.name), JOBS)
+    bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, audit.spec.book_keeper_ref.name))
     return JobObserved(objects, bookkeeper=bookkeeper, now=datetime.datetime.now(datetime.UTC))

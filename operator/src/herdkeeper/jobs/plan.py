@@ -10,13 +10,14 @@ from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.tablespace.verdicts import replicas_of
-from herdkeeper.jobs.audit.window import described, goes_on_at, present, window_of
+from herdkeeper.jobs.audit.window import described, present, resumes_at, window_of
 from herdkeeper.jobs.state import JobObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, deletions
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition, is_ready_resource, why_not_ready
-from herdkeeper.shared.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
+from herdkeeper.shared.names import HERDDB_HTTP_PORT
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
@@ -30,8 +31,6 @@ from herdkeeper.spark.build_job import (
     build_checkpoint,
 )
 
-_AGAIN_SECONDS = 1.0
-"""After a Job was deleted, until one of its name can be made."""
 _COPIES_MISSING = (Reason.REPLICAS_NOT_READY, Reason.NO_LEADER, Reason.WAITING_FOR_FOLLOWER, Reason.WAITING_FOR_HERDDB)
 """Why a Tablespace is not Ready whose log is whole."""
 _GONE = ("Stopped", "Lost")
@@ -40,7 +39,7 @@ _GONE = ("Stopped", "Lost")
 
 def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) -> Plan:
     """Make the Job unless it is there, or ended before. One that ended is never run again: the resource is the record of one run."""
-    name = names.checkpoint_names(_key(checkpoint)).job
+    name = names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT)
     if checkpoint.is_over or seen.objects.get("Job", name) is not None:
         return Plan()
     if waiting := _waiting_for_places(checkpoint, seen):
@@ -57,10 +56,11 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
     source = CheckpointSource(
         zookeeper_address=log.zookeeper_address,
         ledgers_root=log.ledgers_root,
-        herd_root=names.herd_root(_key(seen.herddb)),
+        herd_root=seen.herddb.names.herd_root,
         tablespace=seen.tablespace.sql_name,
         leader=_address(_leader(seen.tablespace), seen.herddb),
         follower=follower,
+        secret=mounted_secret(seen.herddb),
         archive=_archive(seen.tablespace),
         begins_with=_begins_with(seen.tablespace, seen.herddb),
     )
@@ -96,7 +96,7 @@ def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | Non
 def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> Plan:
     """Make the Job unless it is there, or the run ended before; that of a paused run anew when its window opens. An unhealthy cluster is
     audited all the same: that is when it is needed."""
-    name = names.audit_names(_key(audit)).job
+    name = names.job_name(audit.key, names.AUDIT_COMPONENT)
     if audit.is_over:
         return Plan()
     if seen.objects.get("Job", name) is not None:
@@ -119,17 +119,17 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
 
 def _going_on(audit: ReplicationAudit, seen: JobObserved, job: str) -> Plan:
     """The Job of a paused run goes when the window opens: the next one, of the same name and run id, goes on where it ended."""
-    opens = goes_on_at(audit, seen)
+    opens = resumes_at(audit, seen)
     if opens is None:
         return Plan()
     if (left := (opens - present(seen)).total_seconds()) > 0:
-        return Plan(look_again_seconds=max(_AGAIN_SECONDS, left))
-    return Plan(deletions([seen.objects.get("Job", job)], Reason.RUN_GOES_ON), look_again_seconds=_AGAIN_SECONDS)
+        return Plan(requeue_after_seconds=max(requeue.NEXT_STEP, left))
+    return Plan(deletions([seen.objects.get("Job", job)], Reason.RUN_GOES_ON), requeue_after_seconds=requeue.NEXT_STEP)
 
 
 def _until(opens: datetime.datetime, window: Window, now: datetime.datetime) -> Plan:
     message = f"it reads from {described(window)} only; it begins at {text_of(opens)}"
-    return Plan.waiting(Reason.WAITING_FOR_WINDOW, message, max(_AGAIN_SECONDS, (opens - now).total_seconds()))
+    return Plan.waiting(Reason.WAITING_FOR_WINDOW, message, max(requeue.NEXT_STEP, (opens - now).total_seconds()))
 
 
 def _archive(tablespace: Tablespace) -> ArchiveSource | None:
@@ -169,19 +169,14 @@ def _begins_with(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSourc
     if not ordered or (len(ordered) == 1 and ordered[0].verdict != "Equal"):
         return None
     addresses = [_address(replica.node, herddb) for replica in ordered[:2]]
-    secret = mounted_secret(herddb)
     follower, witness = addresses[0], addresses[1] if len(addresses) > 1 else None
-    return None if follower is None else FollowerSource(follower, witness, secret)
+    return None if follower is None else FollowerSource(follower, witness)
 
 
 def _address(node: str | None, herddb: HerdDBCluster) -> str | None:
     """host:port of the node program of a SQL node."""
-    return None if node is None else f"{HerdDBNames(_key(herddb)).host_of(node)}:{HERDDB_HTTP_PORT}"
+    return None if node is None else f"{herddb.names.host_of(node)}:{HERDDB_HTTP_PORT}"
 
 
 def _once(manifests: tuple[Json, ...], seen: JobObserved) -> Plan:
     return Plan(settle(manifests, seen.objects))
-
-
-def _key(resource: Checkpoint | ReplicationAudit | HerdDBCluster) -> ObjectKey:
-    return ObjectKey(resource.metadata.namespace, resource.metadata.name)

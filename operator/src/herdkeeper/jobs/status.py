@@ -10,15 +10,15 @@ from typing import Any, assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.replication_audit import RepairMode
-from herdkeeper.jobs.audit.end import unknown_result, words_may_come
-from herdkeeper.jobs.audit.window import goes_on_at
+from herdkeeper.jobs.audit.end import message_may_come, unknown_result
+from herdkeeper.jobs.audit.window import resumes_at
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome, SummaryError
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition
-from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.names import HerdDBNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.spark.run import Run, observe_run
@@ -27,13 +27,13 @@ from herdkeeper.spark.run import Run, observe_run
 def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
     """The phase, and of an ended run its LSN, rows and bytes. What is known of one that ended before stays, and of one that is deleted
     though its Job has gone."""
-    job = names.checkpoint_names(ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)).job
+    job = names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT)
     deleting = checkpoint.metadata.deletion_timestamp is not None
     gone = deleting and checkpoint.status is not None and seen.objects.get("Job", job) is None
     if checkpoint.is_over or gone:
         summary = _kept(checkpoint)
     else:
-        summary = _told(observe_run(seen.objects, job), lambda said: checkpoint_fields(CheckpointSummary.from_json(said)))
+        summary = _from_message(observe_run(seen.objects, job), lambda said: checkpoint_fields(CheckpointSummary.from_json(said)))
     return replace(summary, health=Health("False", Reason.DELETING, "its files are being removed")) if deleting else summary
 
 
@@ -41,28 +41,30 @@ def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
     """The phase, and of an ended run what was audited and found; of a paused one so far. What is known of one that ended before stays."""
     if audit.is_over:
         return _kept(audit)
-    run = observe_run(seen.objects, names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job)
-    if (opens := goes_on_at(audit, seen)) is not None:
+    run = observe_run(seen.objects, names.job_name(audit.key, names.AUDIT_COMPONENT))
+    if (opens := resumes_at(audit, seen)) is not None:
         return _paused(audit, run, opens)
-    if words_may_come(audit, seen):
+    if message_may_come(audit, seen):
         return _awaited(run)
     if (fault := unknown_result(audit, seen)) is not None:
         return _unknown(audit, run, fault)
-    return _told(run, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
+    return _from_message(run, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
 
 
 def _awaited(run: Run) -> Summary:
     fields = {name: value for name, value in run.fields.items() if name != "completedAt"}
-    return Summary(Health("False", Reason.RUNNING, "the job ended, its driver's last words are to come"), {**fields, "phase": "Running"})
+    return Summary(
+        Health("False", Reason.RUNNING, "the job ended, waiting for its driver's termination message"), {**fields, "phase": "Running"}
+    )
 
 
 def _unknown(audit: ReplicationAudit, run: Run, fault: str) -> Summary:
     """Of a run that ended well and did not tell what it found: no success, which would pass for a clean audit."""
-    paused = ", nor whether it was done or paused" if audit.spec.window is not None else ""
+    paused = ", also whether it was done or paused" if audit.spec.window is not None else ""
     table = " and in the table audit_runs at its destination" if audit.spec.destination is not None else ""
     message = (
-        f"what it found is not known{paused}: its job ended well, but its driver's last words {fault}. Look in the log of its pod, while "
-        f"that is there (kubectl logs job/{run.fields['job']}){table}, and create another audit"
+        f"its result is unknown{paused}: its job succeeded, but its driver's termination message {fault}. Look in the log of its pod,"
+        f" if that still exists (kubectl logs job/{run.fields['job']}){table}, and create another audit"
     )
     return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), {**run.fields, "phase": "Failed"})
 
@@ -71,19 +73,19 @@ def _paused(audit: ReplicationAudit, run: Run, opens: datetime.datetime) -> Summ
     """What the driver said when it paused, if it could be read."""
     fields: dict[str, Any] = {"message": "paused"}
     with contextlib.suppress(SummaryError):
-        fields = audit_fields(AuditSummary.from_json(run.said or ""), audit.spec.repair)
+        fields = audit_fields(AuditSummary.from_json(run.termination_message or ""), audit.spec.repair)
     message = f"{fields.pop('message')}; it goes on at {text_of(opens)}"
     done = {name: value for name, value in run.fields.items() if name != "completedAt"}
     everything = {**done, "phase": "Paused", "resumesAt": text_of(opens), **fields}
     return Summary(Health("False", Reason.WAITING_FOR_WINDOW, message), everything)
 
 
-def _told(run: Run, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
+def _from_message(run: Run, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
     """Of a run that has ended the driver's words are read, which may not be a summary."""
-    if run.said is None or run.phase not in ("Succeeded", "Failed"):
+    if run.termination_message is None or run.phase not in ("Succeeded", "Failed"):
         return _summary(run, {})
     try:
-        return _summary(run, fields_of(run.said))
+        return _summary(run, fields_of(run.termination_message))
     except SummaryError:
         return _summary(run, {})
 

@@ -13,13 +13,9 @@ from herdkeeper.api import (
     Tablespace,
 )
 from herdkeeper.api.replication_audit import Window
-from herdkeeper.api.schedule import MOST_NAME_CHARACTERS
 from herdkeeper.jobs.audit.window import SHORTEST_WINDOW, described
 from herdkeeper.planning.refusal import (
     Refusal,
-    job_refusals,
-    memory_refusals,
-    name_refusals,
     timetable_refusals,
     unknown_time_zone,
 )
@@ -28,36 +24,25 @@ from herdkeeper.shared.daily_window import DailyWindow, UnknownTimeZoneError
 
 def checkpoint_refusals(checkpoint: Checkpoint, tablespace: Tablespace | None) -> tuple[Refusal, ...]:
     """What a Checkpoint says and must not say, given the Tablespace that it refers to (None while there is none)."""
-    return (
-        *name_refusals(checkpoint.metadata),
-        *_no_follower(checkpoint, tablespace),
-        *job_refusals(checkpoint.spec.job),
-    )
+    return (*_no_follower(checkpoint, tablespace),)
 
 
 def audit_refusals(audit: ReplicationAudit) -> tuple[Refusal, ...]:
     """What a ReplicationAudit says and must not say. Of one that is over the hours may still change, and mean nothing: what is known of it
     stays."""
-    return (
-        *name_refusals(audit.metadata),
-        *(() if audit.is_over else _window_refusals(audit.spec.window, "spec.window")),
-        *job_refusals(audit.spec.job),
-    )
+    return (*(() if audit.is_over else _window_refusals(audit.spec.window, "spec.window")),)
 
 
 def schedule_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> tuple[Refusal, ...]:
     """What a schedule says and must not say. What depends on other resources is refused of each run, by itself."""
     return (
-        *name_refusals(schedule.metadata, MOST_NAME_CHARACTERS, "the names of its runs"),
         *timetable_refusals(schedule.spec, "spec"),
         *_drill_refusals(schedule),
-        *_fixed_position(schedule),
         *(
             _window_refusals(schedule.spec.template.window, "spec.template.window")
             if isinstance(schedule, ScheduledReplicationAudit)
             else ()
         ),
-        *job_refusals(schedule.spec.template.job, "spec.template.job"),
     )
 
 
@@ -75,8 +60,6 @@ def _drill_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -
     drill = schedule.spec.drill if isinstance(schedule, ScheduledCheckpoint) else None
     if drill is not None:
         yield from timetable_refusals(drill, "spec.drill")
-        yield from memory_refusals("spec.drill.job.resources.memory", drill.job.resources.memory, "driver")
-        yield from memory_refusals("spec.drill.server.resources.memory", drill.server.resources.memory, "herddb")
 
 
 def _window_refusals(window: Window | None, path: str) -> Iterator[Refusal]:
@@ -91,13 +74,3 @@ def _window_refusals(window: Window | None, path: str) -> Iterator[Refusal]:
         minutes = SHORTEST_WINDOW // datetime.timedelta(minutes=1)
         problem = f"a run that starts its Job there reads little or nothing in less than {minutes} minutes"
         yield Refusal(path, described(window), problem, f"let it close at least {minutes} minutes after it opens, or leave it out")
-
-
-def _fixed_position(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> Iterator[Refusal]:
-    if isinstance(schedule, ScheduledCheckpoint) and (target := schedule.spec.template.target) is not None:
-        yield Refusal(
-            "spec.template.target",
-            target.timestamp or (f"{target.lsn.ledger_id},{target.lsn.entry_id}" if target.lsn else "empty"),
-            "the same checkpoint would be made each time",
-            "remove it, or create a Checkpoint",
-        )

@@ -10,6 +10,7 @@ from typing import Any
 from herdkeeper.codecs.bookkeeper.cookie import Cookie
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.zookeeper.membership import Server
+from herdkeeper.planning import requeue
 from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
@@ -307,7 +308,7 @@ class SetCopyAside:
 
 @dataclass(frozen=True)
 class BarPromotion:
-    """Have a SQL node keep on its disk that it must not make itself the leader of a tablespace, or (`barred` False) that it may again.
+    """Have a SQL node record on its disk that it must not promote itself, or (`barred` False) that it may again.
 
     It is about HerdDB's own failover alone: a node that the record names leads all the same. Nothing waits for it: what else is planned is
     done though the node refuses. `why`: what was found out about its copy.
@@ -428,13 +429,13 @@ Action = (
 
 
 def soonest(*seconds: float | None) -> float | None:
-    """When to look again, of several times; None when none of them asks for it."""
+    """The soonest of several times to requeue; None when there is none."""
     return min((each for each in seconds if each is not None), default=None)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Actions in order, then perhaps a reason to wait. `look_again_seconds`: when to look again though no event tells of a change.
+    """Actions in order, then perhaps a reason to wait. `requeue_after_seconds`: when to look again though no event tells of a change.
     `later` and `blockers` are words for a plan that is shown instead of executed: what follows where a procedure has several steps, and
     what it would wait for.
     `needs_ledgers`: a step can't be decided without the metadata of all ledgers; plan again with it.
@@ -443,7 +444,7 @@ class Plan:
 
     actions: tuple[Action, ...] = ()
     wait: Wait | None = None
-    look_again_seconds: float | None = field(default=None)
+    requeue_after_seconds: float | None = field(default=None)
     later: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     needs_ledgers: bool = False
@@ -451,6 +452,6 @@ class Plan:
     shown: tuple[Action, ...] = ()
 
     @staticmethod
-    def waiting(reason: Reason, message: str, look_again_seconds: float = 5.0) -> Plan:
+    def waiting(reason: Reason, message: str, look_again_seconds: float = requeue.PENDING) -> Plan:
         """A plan that only waits."""
         return Plan((), Wait(reason, message), look_again_seconds)

@@ -7,6 +7,7 @@ from typing import Any
 
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.resource import Resource
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, SetFinalizer, deletions
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.dependents import Dependents
@@ -14,7 +15,7 @@ from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 
 _WORKLOADS = ("StatefulSet", "Deployment", "Job")
-DONE = SetFinalizer(False, Reason.DATA_DELETED, "volumes and metadata are deleted, as deletionPolicy Delete says")
+DONE = SetFinalizer(False, Reason.DATA_DELETED, "volumes and metadata are being deleted (deletionPolicy: Delete)")
 
 
 PATIENCE_SECONDS = 120.0
@@ -24,11 +25,13 @@ namespace could be deleted whose ZooKeeper went first."""
 
 def waiting_for_users(users: Dependents) -> Plan | None:
     """Why a deleted resource stays as it is for now; None when nobody uses it any more."""
-    if users.living:
-        message = f"it is deleted once nobody uses it: delete {', '.join(users.living)} first, or let that refer to another"
+    if users.not_deleted:
+        message = f"it is deleted once nothing refers to it: delete {', '.join(users.not_deleted)} first, or change the reference there"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
     if users.deleting:
-        return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, f"these still delete their data with its help: {', '.join(users.deleting)}", 2)
+        return Plan.waiting(
+            Reason.WAITING_FOR_DEPENDENTS, f"these still delete their data with its help: {', '.join(users.deleting)}", requeue.SOON
+        )
     return None
 
 
@@ -64,8 +67,8 @@ def take_down(objects: Objects, data_kinds: tuple[str, ...]) -> Plan | None:
 
 
 def _plan_deletes(items: list[dict[str, Any]], message: str) -> Plan:
-    waiting = Plan.waiting(Reason.DELETING, message, 2)
-    return Plan(deletions(items, Reason.DELETING), waiting.wait, waiting.look_again_seconds)
+    waiting = Plan.waiting(Reason.DELETING, message, requeue.SOON)
+    return Plan(deletions(items, Reason.DELETING), waiting.wait, waiting.requeue_after_seconds)
 
 
 def patiently(waited: float, what: str, why: str) -> Plan:

@@ -1,4 +1,4 @@
-"""What becomes of the times of a schedule, whatever is begun at them: only the newest one counts, and nothing begins beside another one."""
+"""Decides which times of a schedule start something: only the newest one counts, and runs never overlap."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import datetime
 from dataclasses import dataclass
 
 from herdkeeper.api.schedule import Times, Timing
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import soonest
 from herdkeeper.shared.timetable import Timetable
-
-AFTER_ACTIONS_SECONDS = 2.0
-"""What was made tells by its events; this is for an event that is lost."""
-SOONEST_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -63,10 +60,9 @@ def decide_time(timing: Timing, due: datetime.datetime, in_the_way: str | None, 
 def seconds_to_next(times: Times, now: datetime.datetime) -> float | None:
     """Until the next time of a schedule; None when there is none."""
     following = timetable_of(times).after(now)
-    return None if following is None else max(SOONEST_SECONDS, (following - now).total_seconds())
+    return None if following is None else max(requeue.NOTED, (following - now).total_seconds())
 
 
-def look_again(again: float | None, to_next: float | None, *, acts: bool) -> float | None:
-    """When to look again: at the next time of a schedule, which may be far off, and no later than without it: what was done is looked
-    after (`acts`)."""
-    return soonest(AFTER_ACTIONS_SECONDS if acts and again is None else again, to_next)
+def requeue_after_seconds(again: float | None, to_next: float | None, *, acts: bool) -> float | None:
+    """Seconds until the next reconcile: at the next time of a schedule, or sooner if `again` or `acts` asks for it."""
+    return soonest(requeue.SOON if acts and again is None else again, to_next)

@@ -8,25 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from herdkeeper.planning.actions import Apply
-from herdkeeper.shared import names
+from herdkeeper.shared import names, quantity
 from herdkeeper.shared.objects import Json, Objects, annotation
 from herdkeeper.shared.reason import Reason
-
-_QUANTITY = re.compile(r"([0-9]+)(m|[kMGTPE]|[KMGTPE]i)?")
-_FACTOR: dict[str | None, int] = {
-    None: 1000,
-    "m": 1,
-    **{unit: 1000 * 1000**power for power, unit in enumerate(("k", "M", "G", "T", "P", "E"), 1)},
-    **{unit: 1000 * 1024**power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)},
-}
-"""Thousandths in a unit of Kubernetes' quantities, which the API server also writes with larger units than a spec may have."""
-_MOST = 1000 * (2**63 - 1)
-"""The API server stores this instead of a larger quantity."""
 
 
 def with_intent(manifest: Json) -> Json:
@@ -61,11 +49,8 @@ def difference(intended: Any, live: Any, path: str = "") -> str | None:
 
 
 def _same_quantity(one: Any, other: Any) -> bool:
-    found = [_QUANTITY.fullmatch(str(value)) for value in (one, other)]
-    if found[0] is None or found[1] is None:
-        return False
-    thousandths = [min(_MOST, int(match[1]) * _FACTOR[match[2]]) for match in found if match is not None]
-    return thousandths[0] == thousandths[1]
+    number = quantity.parsed(one)
+    return number is not None and number == quantity.parsed(other)
 
 
 def unsettled(manifest: Json, objects: Objects) -> Apply | None:

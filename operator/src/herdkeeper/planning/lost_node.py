@@ -18,17 +18,17 @@ def nodes_reachable(objects: Objects, pods: Iterable[str], nodes: Nodes, meanwhi
     if not lost:
         return {}
     reason = Reason.NODE_LOST if any(node.given_up for node in lost) else Reason.NODE_SILENT
-    return {NODES_REACHABLE: Health("False", reason, f"{' '.join(map(_told, lost))} {meanwhile}")}
+    return {NODES_REACHABLE: Health("False", reason, f"{' '.join(map(_sentence, lost))} {meanwhile}")}
 
 
-def _told(lost: LostNode) -> str:
+def _sentence(lost: LostNode) -> str:
     what = f"{' and '.join(lost.pods)}: the node {lost.name} {lost.down.why} since {lost.down.since}."
     if lost.down.out_of_service:
-        return f"{what} It is marked as out of service, so Kubernetes removes what hangs there."
+        return f"{what} It is marked as out of service, so Kubernetes removes its pods."
     if not lost.given_up:
-        return f"{what} Nothing there is changed; Kubernetes gives its pods up five minutes after it went silent."
+        return f"{what} Nothing is changed there; Kubernetes evicts its pods after five minutes."
     return (
-        f"{what} Kubernetes has given up {' and '.join(lost.given_up)}, and keeps what may still run, with its volumes, until the node is "
-        f"back. Once the machine is known to be off: `kubectl taint nodes {lost.name} {OUT_OF_SERVICE}`; before it runs again: "
+        f"{what} Kubernetes has evicted {' and '.join(lost.given_up)}, but keeps the pods and their volumes until the node is back."
+        f" Once the machine is known to be off: `kubectl taint nodes {lost.name} {OUT_OF_SERVICE}`; before it runs again: "
         f"`kubectl taint nodes {lost.name} {OUT_OF_SERVICE}-`."
     )

@@ -83,7 +83,8 @@ ENTRANCES = (
     Entrance(
         _MEMBERS, (names.ZOOKEEPER_QUORUM_PORT, names.ZOOKEEPER_ELECTION_PORT), (_own(names.ZOOKEEPER_COMPONENT),), "the ensemble itself"
     ),
-    Entrance(_MEMBERS, (names.ZOOKEEPER_ADMIN_PORT,), (Operator(),), "whether a member serves; it can also replace all data"),
+    Entrance(_MEMBERS, (names.ZOOKEEPER_ADMIN_PORT,), (Operator(),), "whether a member serves"),
+    Entrance(_MEMBERS, (names.ZOOKEEPER_METRICS_PORT,), (Declared.SCRAPERS,), "metrics"),
     Entrance(
         _BOOKIES,
         (names.BOOKIE_PORT,),

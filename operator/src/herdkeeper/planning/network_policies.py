@@ -14,7 +14,7 @@ from herdkeeper.planning.actions import Action, Apply, Plan, deletions
 from herdkeeper.planning.intent import difference, unsettled, with_intent
 from herdkeeper.planning.network_access import Declared, Entrance, Operator, Ours, Reach, entrances_of
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
+from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ZooKeeperNames
 from herdkeeper.shared.objects import Json, Objects
 from herdkeeper.shared.reason import Reason
 
@@ -62,10 +62,10 @@ def _added_to(manifest: Json, objects: Objects) -> Apply | None:
 
 def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Json, ...]:
     """A policy for each component of a resource with servers; none where they are disabled."""
-    spec, key = cluster.spec, ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    spec, key = cluster.spec, cluster.key
     if spec.network_policy == "Disabled":
         return ()
-    declared: dict[Declared, Peers] = {Declared.CLIENTS: spec.clients}
+    declared: dict[Declared, Peers] = {Declared.CLIENTS: spec.clients, Declared.SCRAPERS: spec.scrapers}
     match cluster:
         case ZooKeeperCluster():
             named = {names.ZOOKEEPER_COMPONENT: ZooKeeperNames(key).network_policy}
@@ -73,11 +73,9 @@ def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Js
             bookkeeper = BookKeeperNames(key)
             named = {names.BOOKIE_COMPONENT: bookkeeper.network_policy}
             if cluster.spec.auto_recovery.enabled:
-                named[names.AUTORECOVERY_COMPONENT] = bookkeeper.autorecovery_network_policy
-            declared[Declared.SCRAPERS] = cluster.spec.scrapers
+                named[names.AUTORECOVERY_COMPONENT] = bookkeeper.autorecovery
         case HerdDBCluster():
             named = {names.HERDDB_COMPONENT: HerdDBNames(key).network_policy}
-            declared[Declared.SCRAPERS] = cluster.spec.scrapers
         case _:
             assert_never(cluster)
     guarded = _Guarded(cluster, operator_namespace, declared)

@@ -28,7 +28,10 @@ POD_SECURITY: Json = {
     "fsGroupChangePolicy": "OnRootMismatch",
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-TEMPORARY_VOLUME: Json = {"name": "tmp", "emptyDir": {}}
+TEMPORARY_VOLUME: Json = {"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}
+"""A server keeps its configuration and native libraries there. One that fills it is evicted before the machine's disk is full."""
+UNLIMITED_TEMPORARY_VOLUME: Json = {"name": "tmp", "emptyDir": {}}
+"""Of Spark, which spills there what its memory does not hold."""
 TEMPORARY_MOUNT: Json = {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108 - inside the container, a volume of its own
 CONFIG_MOUNT: Json = {"name": "config", "mountPath": "/config", "readOnly": True}
 
@@ -123,7 +126,7 @@ def admitted(pods: PodTraits) -> Json:
     return {name: value for name, value in spec.items() if value}
 
 
-def pod_spec(container: Json, volumes: list[Json], grace_seconds: int) -> Json:
+def pod_spec(container: Json, volumes: list[Json], grace_seconds: int, temporary: Json = TEMPORARY_VOLUME) -> Json:
     """A pod of one container, without rights and without a token."""
     return {
         "automountServiceAccountToken": False,
@@ -131,7 +134,7 @@ def pod_spec(container: Json, volumes: list[Json], grace_seconds: int) -> Json:
         "terminationGracePeriodSeconds": grace_seconds,
         "securityContext": POD_SECURITY,
         "containers": [secured(container)],
-        "volumes": [*volumes, TEMPORARY_VOLUME],
+        "volumes": [*volumes, temporary],
     }
 
 
@@ -160,6 +163,11 @@ def secret(name: str, holder: str, key: str) -> Json:
 def http_probe(path: str, port: int, failures: int = 3) -> Json:
     """A probe by HTTP status code."""
     return {"httpGet": {"path": path, "port": port}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": failures}
+
+
+def metrics_port(port: int) -> list[Json]:
+    """The container's port with `/metrics`, under the one name that scrapers know all servers' by."""
+    return [{"name": names.METRICS_PORT_NAME, "containerPort": port, "protocol": "TCP"}]
 
 
 def config_map(owner: Resource, component: str, name: str, data: Mapping[str, str]) -> Json:

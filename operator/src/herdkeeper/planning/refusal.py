@@ -1,4 +1,4 @@
-"""Something that a resource says and must not say."""
+"""Something that a resource says and must not say. Only what its CRD can't refuse: patterns and CEL rules are not repeated here."""
 
 from __future__ import annotations
 
@@ -8,22 +8,12 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from herdkeeper.api.job import SparkJob
 from herdkeeper.api.network import NetworkPeer
-from herdkeeper.api.resource import ObjectMeta
 from herdkeeper.api.schedule import FIVE_FIELDS, Times
 from herdkeeper.shared import owned_config
 from herdkeeper.shared.owned_config import OwnedKeys
-from herdkeeper.shared.quantity import MIB, bytes_of
 from herdkeeper.shared.timetable import Timetable, TimetableError
 
-MAXIMUM_NAME = 40
-"""Characters of a resource's name: the longest suffix of a pod (`-bookie-999-0`, `-autorecovery-<hash>-<random>`) must fit into 63 with
-it."""
-MINIMUM_MEMORY_MIB = {"zookeeper": 192, "bookie": 512, "autorecovery": 256, "herddb": 512, "driver": 1024, "executor": 256}
-"""Least memory limits (MiB): each process's measured resident size at its smallest useful heap, and half of it again. Below, it is killed
-in a loop."""
-NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 LABEL_KEY = re.compile(r"(?:(?=[^/]{1,253}/)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?(?=[^/]{1,63}$)[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 """Source: Kubernetes, "Labels and Selectors", syntax and character set."""
 
@@ -61,23 +51,6 @@ def unreadable_refusals(error: ValidationError) -> tuple[Refusal, ...]:
     )
 
 
-def name_refusals(metadata: ObjectMeta, most: int = MAXIMUM_NAME, made_of_it: str = "the names of pods and services") -> Iterator[Refusal]:
-    if len(metadata.name) > most:
-        yield Refusal(
-            "metadata.name",
-            metadata.name,
-            f"it has {len(metadata.name)} characters and {made_of_it} are made from it",
-            f"take a name of at most {most} characters",
-        )
-    if not NAME.fullmatch(metadata.name):
-        yield Refusal(
-            "metadata.name",
-            metadata.name,
-            "the names of services are made from it",
-            "take small letters, digits and `-` only, beginning with a letter and ending with a letter or digit",
-        )
-
-
 def timetable_refusals(timing: Times, path: str) -> Iterator[Refusal]:
     try:
         Timetable.of(timing.schedule, timing.time_zone)
@@ -89,19 +62,7 @@ def timetable_refusals(timing: Times, path: str) -> Iterator[Refusal]:
 
 
 def unknown_time_zone(path: str, name: str) -> Refusal:
-    return Refusal(path, repr(name), "there is no time zone of this name", "take a name of the IANA database, e.g. UTC or Europe/Vienna")
-
-
-def job_refusals(job: SparkJob, path: str = "spec.job") -> Iterator[Refusal]:
-    yield from memory_refusals(f"{path}.resources.memory", job.resources.memory, "driver")
-    if job.executors.instances > 0:
-        yield from memory_refusals(f"{path}.executors.memory", job.executors.memory, "executor")
-
-
-def memory_refusals(path: str, memory: str, process: str) -> Iterator[Refusal]:
-    minimum = MINIMUM_MEMORY_MIB[process]
-    if bytes_of(memory) < minimum * MIB:
-        yield Refusal(path, memory, f"a {process} process does not run in less than {minimum}Mi", f"set at least {minimum}Mi")
+    return Refusal(path, repr(name), "this time zone does not exist", "take a name of the IANA database, e.g. UTC or Europe/Vienna")
 
 
 def peer_refusals(peers: Sequence[NetworkPeer] | None, path: str) -> Iterator[Refusal]:

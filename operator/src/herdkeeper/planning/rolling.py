@@ -17,7 +17,7 @@ from herdkeeper.shared.reason import Reason
 
 @dataclass(frozen=True)
 class Gate:
-    """`closed_by` is why nothing of the stack may be disturbed now, None when it may. `unreachable` are pods that hang on a node that is
+    """`closed_by` is why nothing of the stack may be disrupted now, None when it may. `unreachable` are pods that hang on a node that is
     down, with the reason to leave each alone: such a pod may serve, whatever Kubernetes thinks, and can't be mended anyway.
     `serving` are pods that serve, by what the servers say. `moving` is why not even a pod that does not serve may be restarted now.
     """
@@ -31,7 +31,7 @@ class Gate:
 def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> Apply | Wait | None:
     """The StatefulSet's next step: apply it, wait for the rest of the stack, or nothing when it is as intended.
 
-    `pods` are the pods that it makes. One that is not Ready already can't be disturbed, so its StatefulSet is applied whatever the rest
+    `pods` are the pods that it makes. One that is not Ready already can't be disrupted, so its StatefulSet is applied whatever the rest
     does: a broken configuration could not be mended otherwise. A pod with a claim that somebody deleted is left alone: Kubernetes keeps
     such a volume only as long as the pod is there.
     """
@@ -45,7 +45,7 @@ def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> A
         return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once its node is back, or the pod is gone: {hanging[0]}")
     if not all(objects.pod_ready(pod) for pod in pods) or gate.closed_by is None:
         return Apply(apply.manifest, new=False, reason=Reason.ROLLING)
-    return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once nothing else of the stack is disturbed: {gate.closed_by}")
+    return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once no other server of the stack is disrupted: {gate.closed_by}")
 
 
 def kept_alive(manifest: Json, objects: Objects, pods: Sequence[str]) -> Wait | None:
@@ -60,8 +60,8 @@ def kept_alive(manifest: Json, objects: Objects, pods: Sequence[str]) -> Wait | 
         return None
     return Wait(
         Reason.CLAIM_LOST,
-        f"{' and '.join(going)} was deleted and is kept only as long as its pod runs, which therefore is not restarted: "
-        "copy what it holds, or let another member take its place, before that pod stops",
+        f"{' and '.join(going)} was deleted, and Kubernetes keeps it only while its pod runs, so the pod is not restarted: copy its"
+        f" data, or replace the member, before the pod stops",
     )
 
 
@@ -76,22 +76,39 @@ def restart(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -
     if all(objects.get("Pod", pod) is None for pod in pods):
         return ()
     name = manifest["metadata"]["name"]
-    revision = objects.revision(name)
-    if revision is None:
+    if objects.revision(name) is None:
         return Wait(Reason.ROLLING, f"the controller of {name} has not seen its present template yet")
-    outdated = [pod for pod in pods if objects.outdated(pod, revision)]
+    outdated = outdated_pods(name, objects, pods)
     if not outdated:
         return ()
     if (wait := kept_alive(manifest, objects, outdated)) is not None:
         return wait
-    idle = [pod for pod in outdated if not (objects.pod_ready(pod) or pod in gate.serving or pod in gate.unreachable)]
-    next_one = (idle or sorted(outdated, key=objects.pod_ready))[0]
+    if (step := restart_idle(outdated, objects, gate)) is not None:
+        return step
+    next_one = sorted(outdated, key=objects.pod_ready)[0]
     unreachable = next((gate.unreachable[pod] for pod in outdated if pod in gate.unreachable), None)
     unready = (pod for pod in pods if objects.pod_ready(next_one) and not objects.pod_ready(pod))
     unwell = next((f"{pod} serves and is not Ready" for pod in unready), None)
-    if (closed_by := gate.moving if idle else gate.closed_by or unreachable or unwell) is not None:
-        return Wait(Reason.WAITING_FOR_OTHERS, f"{next_one} is restarted once nothing else of the stack is disturbed: {closed_by}")
-    return deletions((objects.get("Pod", next_one),), Reason.ROLLING)
+    return _restarted(next_one, objects, gate.closed_by or unreachable or unwell)
+
+
+def outdated_pods(stateful_set: str, objects: Objects, pods: Sequence[str]) -> list[str]:
+    """The pods of another revision than the StatefulSet's present one; none while its controller has not seen its present template."""
+    revision = objects.revision(stateful_set)
+    return [pod for pod in pods if objects.outdated(pod, revision)] if revision else []
+
+
+def restart_idle(outdated: Sequence[str], objects: Objects, gate: Gate) -> tuple[Delete, ...] | Wait | None:
+    """The first of these pods that does not serve, to be deleted, or why that waits; None when all of them serve."""
+    idle = (pod for pod in outdated if not (objects.pod_ready(pod) or pod in gate.serving or pod in gate.unreachable))
+    first = next(idle, None)
+    return _restarted(first, objects, gate.moving) if first is not None else None
+
+
+def _restarted(pod: str, objects: Objects, closed_by: str | None) -> tuple[Delete, ...] | Wait:
+    if closed_by is not None:
+        return Wait(Reason.WAITING_FOR_OTHERS, f"{pod} is restarted once no other server of the stack is disrupted: {closed_by}")
+    return deletions((objects.get("Pod", pod),), Reason.ROLLING)
 
 
 def moving(objects: Objects, stateful_sets: Mapping[str, str], unreachable: Mapping[str, str]) -> str | None:
@@ -105,7 +122,7 @@ def moving(objects: Objects, stateful_sets: Mapping[str, str], unreachable: Mapp
         if name in unreachable or revision is None:
             continue
         if pod is None or pod["metadata"].get("deletionTimestamp"):
-            return f"{name} is being made anew"
+            return f"{name} is being recreated"
         pending = pod.get("status", {}).get("phase") == "Pending" and pod_trouble(pod) == STARTING
         if pending and not objects.outdated(name, revision):
             return f"{name} is starting"

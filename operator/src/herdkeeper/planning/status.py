@@ -89,11 +89,11 @@ def _kept(path: str, lsn: tuple[int, int] | None) -> str:
 def _expiring(order: ExpiryOrder | None) -> str:
     if order is None:
         return "Letting nothing of the archive go any more"
-    return f"Letting go what is archived before LSN {order.keep_from[0]},{order.keep_from[1]}"
+    return f"Releasing the archive before LSN {order.keep_from[0]},{order.keep_from[1]}"
 
 
 def _for_whom(pin_path: str) -> str:
-    whom = {ARCHIVE: "until it is archived", SECOND_DISK: "until more than one disk holds what it says"}
+    whom = {ARCHIVE: "until it is archived", SECOND_DISK: "until more than one disk holds its rows"}
     return whom.get(pin_path.rpartition("/")[2], "for Checkpoints")
 
 
@@ -223,7 +223,7 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
         case CheckpointFollower(_, node, tablespace):
             return Reason.LEADER_MOVED, f"Having {node} write tablespace {tablespace} to its disk"
         case SetCopyAside(_, node, tablespace, _, why):
-            return Reason.REPLICA_SET_ASIDE, f"Having {node} move what it has of tablespace {tablespace} aside, since {why}"
+            return Reason.REPLICA_SET_ASIDE, f"Moving the files of tablespace {tablespace} on {node} aside, since {why}"
         case BarPromotion(_, node, tablespace, _, barred, why):
             reason, to_do = (Reason.REPLICA_BARRED, "Keeping") if barred else (Reason.REPLICA_NOT_BARRED, "No longer keeping")
             return reason, f"{to_do} {node} from making itself the leader of tablespace {tablespace}, since {why}"
@@ -238,7 +238,7 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
         case CloseLedger(_, node, name, ledger_id, reason):
             return reason, f"Having {node} close ledger {ledger_id} of tablespace {name} and open the next"
         case StartFullCheck(_, node, name, millis):
-            stops = f"writes stand still for {millis} ms at most at a time"
+            stops = f"writes pause for {millis} ms at most at a time"
             return Reason.FULL_CHECK_STARTED, f"Having {node} check all tables of tablespace {name}: {stops}"
         case ForgetNode(_, _, node):
             return Reason.LEFT, f"Removing {node} from HerdDB's nodes: no tablespace names it any more"

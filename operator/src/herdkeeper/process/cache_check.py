@@ -67,7 +67,7 @@ class CacheCheck:
     def trouble(self) -> str | None:
         """Which watches seem to be dead; None while none does."""
         dead = [kind.plural for kind, count in self._behind.items() if count >= DEAD_AFTER_CHECKS]
-        return f"no watch tells of: {', '.join(dead)}" if dead else None
+        return f"no watch events for: {', '.join(dead)}" if dead else None
 
     def once(self) -> bool:
         """Check each kind once; whether all of them are complete."""
@@ -113,7 +113,7 @@ class CacheCheck:
         """What no watch told is read and told."""
         if difference:
             WATCH_BEHIND.labels(kind.kind).inc(len(difference.behind) + len(difference.gone))
-            logger.warning("no watch told of changes", kind=kind.kind, behind=len(difference.behind), gone=len(difference.gone))
+            logger.warning("no watch event for changes", kind=kind.kind, behind=len(difference.behind), gone=len(difference.gone))
         for key in difference.behind:
             document = self._lister.get(kind.api_version, kind.kind, key)
             if document is not None:

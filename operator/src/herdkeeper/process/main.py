@@ -18,17 +18,17 @@ from structlog.tracebacks import ExceptionDictTransformer
 from urllib3 import Retry
 
 from herdkeeper.bookkeeper.execute import HttpBookieAdmin
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.counters import LEADING
 from herdkeeper.clients.http import HttpJsonReader
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.clients.world import World
 from herdkeeper.clients.zookeeper import Ensembles
-from herdkeeper.engine.execute import Hands
+from herdkeeper.engine.execute import Clients
 from herdkeeper.engine.leadership import reconcile_leadership
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import reconcile, steps_by_kind, touched_by
+from herdkeeper.engine.reconcile import Key, locks_of, reconcile, steps_by_kind
 from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
 from herdkeeper.process.cache_check import CacheCheck
 from herdkeeper.process.health import HealthServer
@@ -36,7 +36,7 @@ from herdkeeper.process.lease import Lease
 from herdkeeper.process.node_streams import NodeStreams
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
-from herdkeeper.process.watches import Told, watch
+from herdkeeper.process.watches import WatchEvents, watch
 from herdkeeper.process.workers import THREADS, Workers
 from herdkeeper.settings import Settings
 
@@ -54,31 +54,36 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
     cache, live = ObjectCache(), LiveSource(dynamic)
-    world = World(KubernetesReader(live, settings.images), ensembles, HttpJsonReader())
+    reader = ClusterReader(KubernetesReader(live, settings.images), ensembles, HttpJsonReader())
     references = References()
-    queues = Queues(KeyQueue(touches=partial(touched_by, references.stacks_of)), KeyQueue())
-    hands = Hands(KubernetesWriter(dynamic, cache), world, HttpBookieAdmin(), lease.held, HttpNodeOrders())
+    # Servers of a namespace may answer as slowly as they can: the last worker is for the other namespaces.
+    most = None if len(settings.watch_namespaces) == 1 else THREADS - 1
+    queues = Queues(
+        KeyQueue(locks=partial(locks_of, references.stacks_of), share=_namespace, most_of_a_share=most),
+        KeyQueue(share=_namespace, most_of_a_share=most),
+    )
+    clients = Clients(KubernetesWriter(dynamic, cache), reader, HttpBookieAdmin(), lease.held, HttpNodeOrders())
     steps = steps_by_kind(settings)
     controllers = (
-        Workers(settings, hands, queues.resources, lambda key, mine: reconcile(key, steps[key.kind], mine, cache), queues.changed),
+        Workers(settings, clients, queues.resources, lambda key, mine: reconcile(key, steps[key.kind], mine, cache), queues.changed),
         Workers(
             settings,
-            hands,
+            clients,
             queues.leadership,
             lambda key, mine: reconcile_leadership(key, mine, cache),
             queues.changed,
             controller="leadership",
         ),
     )
-    streams = NodeStreams(queues.hurry, world.signs_of_life)
-    told = Told(queues, cache, streams, references, world.departed)
-    check = CacheCheck(settings, live, cache, told.event)
+    streams = NodeStreams(queues.hurry, reader.liveness)
+    events = WatchEvents(queues, cache, streams, references, reader.deleted)
+    check = CacheCheck(settings, live, cache, events.event)
     health = HealthServer(settings.http_port, lambda: next(filter(None, (each.trouble() for each in (*controllers, check))), None))
     health.start()
     if lease.acquire():
         LEADING.set(1)
         check.start(then=partial(_start, controllers))
-        watch(settings, told)
+        watch(settings, events)
         check.stop()
         streams.stop()
         queues.close()
@@ -90,6 +95,10 @@ def run(settings: Settings) -> None:
     ensembles.stop()
     health.stop()
     logger.info("stopped")
+
+
+def _namespace(key: Key) -> str:
+    return key.namespace
 
 
 def _start(controllers: Iterable[Workers]) -> None:

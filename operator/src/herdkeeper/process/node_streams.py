@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import http.client
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from typing import Any
 
-from herdkeeper.clients.signs_of_life import SignsOfLife
+from herdkeeper.clients import bounded_http
+from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.engine.reconcile import Key
-from herdkeeper.protocol.self_report import UsersTold, decode_line
+from herdkeeper.protocol.self_report import ReportedUsers, decode_line
 from herdkeeper.shared.names import HERDDB_HTTP_PORT
 
 SILENCE_SECONDS = 2.0
 """A node that sends nothing for so long is looked at too: it may hang, or be cut off."""
 RECONNECT_SECONDS = 1.0
+PACE_SECONDS = 0.05
+"""No line is read sooner after the last one: who sends more than that costs the operator no more."""
 
 Open = Callable[[str], Generator[bytes, None, None]]
 
@@ -29,9 +30,7 @@ Open = Callable[[str], Generator[bytes, None, None]]
 def open_stream(address: str) -> Generator[bytes, None, None]:
     """The lines of the node at an IP address, until it ends. OSError or HTTPException when it can't be opened or falls silent."""
     host = f"[{address}]" if ":" in address else address
-    with urllib.request.urlopen(f"http://{host}:{HERDDB_HTTP_PORT}/alive", timeout=SILENCE_SECONDS) as answer:
-        while line := answer.readline():
-            yield line
+    yield from bounded_http.lines(bounded_http.Question("GET", f"http://{host}:{HERDDB_HTTP_PORT}/alive", SILENCE_SECONDS, {}))
 
 
 class NodeStreams:
@@ -41,12 +40,12 @@ class NodeStreams:
     def __init__(
         self,
         lost: Callable[[Key], None],
-        signs_of_life: SignsOfLife,
+        liveness: NodeLiveness,
         connect: Open = open_stream,
         reconnect_seconds: float = RECONNECT_SECONDS,
     ) -> None:
         self._lost = lost
-        self._signs_of_life = signs_of_life
+        self._signs_of_life = liveness
         self._connect = connect
         self._reconnect_seconds = reconnect_seconds
         self._ends: dict[tuple[str, str], threading.Event] = {}
@@ -81,7 +80,7 @@ class NodeStreams:
         """Read until the stream ends; whether there was one."""
         lived = False
         known: frozenset[str] = frozenset()
-        users: UsersTold | None = None
+        users: ReportedUsers | None = None
         try:
             with closing(self._connect(address)) as lines:
                 for line in lines:
@@ -95,6 +94,7 @@ class NodeStreams:
                     if trouble - known or told != users:
                         self._lost(owner)
                     known, users = trouble, told
+                    end.wait(PACE_SECONDS)
         except (OSError, http.client.HTTPException) as error:
             if _is_silence(error):
                 return lived
@@ -104,5 +104,4 @@ class NodeStreams:
 
 def _is_silence(error: Exception) -> bool:
     """Whether nobody answered at all: in time, or from that address."""
-    cause = error.reason if isinstance(error, urllib.error.URLError) else error
-    return isinstance(cause, OSError) and not isinstance(cause, ConnectionError)
+    return isinstance(error, OSError) and not isinstance(error, ConnectionError)

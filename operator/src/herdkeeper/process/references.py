@@ -59,7 +59,7 @@ class References:
         target = self._refers.get(key)
         return key if target is None else self._root(target)
 
-    def touched_by(self, key: Key) -> tuple[Key, ...]:
+    def affected_by(self, key: Key) -> tuple[Key, ...]:
         """The resource, those that refer to it, and what it refers to: a deletion waits for its dependents to be gone."""
         with self._lock:
             dependents = sorted(self._dependents.get(key, ()), key=str)

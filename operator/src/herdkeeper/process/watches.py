@@ -13,15 +13,17 @@ from typing import Any, cast
 import kopf
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.clients.departed import Departed
+from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.engine.reconcile import Key, is_departed
+from herdkeeper.engine.reconcile import Key, has_data_to_delete
 from herdkeeper.process.node_streams import NodeStreams
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References, owner_of
 from herdkeeper.process.watched_kinds import WATCHED_KINDS, WatchedKind
 from herdkeeper.settings import Settings
-from herdkeeper.shared.objects import Json, why_gone, why_leaving
+from herdkeeper.shared import names
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.objects import Json, is_controlled_by, why_gone, why_stopping
 
 
 class NothingKept(kopf.DiffBaseStorage):
@@ -40,14 +42,14 @@ class NothingKept(kopf.DiffBaseStorage):
 
 
 @dataclass(frozen=True)
-class Told:
-    """What becomes of what the watches tell: it is kept in the cache, and those whom it concerns are looked at."""
+class WatchEvents:
+    """Handles watch events: the cache gets the object, and affected resources are requeued."""
 
     queues: Queues
     cache: ObjectCache
     streams: NodeStreams
     references: References
-    departed: Departed
+    deleted: DeletedResources
 
     def event(self, kind: WatchedKind, event: Mapping[str, Any]) -> None:
         """An event of an object of this kind, as the API server's watches tell it."""
@@ -59,6 +61,8 @@ class Told:
         owner = owner_of(body)
         if kind.is_ours:
             self._resource(body, gone=gone)
+        if owner is not None and (kind.kind, owner.kind) == ("StatefulSet", HerdDBCluster.KIND):
+            self._nodes_of(owner, body)
         if owner is not None:  # a run of a schedule has one, too
             urgent = kind.kind == "Pod" and self._pod(owner, body, over=gone)
             (self.queues.hurry if urgent else self.queues.changed)(owner)
@@ -67,9 +71,9 @@ class Told:
         key = Key(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"])
         if not gone:
             self.references.seen(key, body.get("spec") or {})
-        elif is_departed(key, body):
-            self.departed.add(key, body)
-        for touched in self.references.touched_by(key):
+        elif has_data_to_delete(key, body):
+            self.deleted.add(key, body)
+        for touched in self.references.affected_by(key):
             self.queues.changed(touched)
         if gone:
             self.references.gone(key)
@@ -77,27 +81,40 @@ class Told:
     def _pod(self, owner: Key, body: Json, *, over: bool) -> bool:
         """Whether its owner is looked at now: what ends a leader's life makes clients stand still."""
         if owner.kind == HerdDBCluster.KIND:
-            self.streams.pod(owner, body, over=over)
-        return over or why_gone(body) is not None or why_leaving(body) is not None
+            self._node(owner, body, over=over)
+        return over or why_gone(body) is not None or why_stopping(body) is not None
+
+    def _nodes_of(self, owner: Key, stateful_set: Json) -> None:
+        """Watches are not ordered: pods may have been told of before what made them."""
+        namespace, labels = stateful_set["metadata"]["namespace"], stateful_set["metadata"]["labels"]
+        chosen = {name: labels[name] for name in (names.OWNER_KIND_LABEL, names.OWNER_NAME_LABEL)}
+        for pod in self.cache.select("Pod", namespace, chosen):
+            self._node(owner, pod, over=False)
+
+    def _node(self, owner: Key, pod: Json, *, over: bool) -> None:
+        """Nothing is read from a pod that our StatefulSet did not make: anybody can give it the labels of one."""
+        key = ObjectKey(owner.namespace, owner.name)
+        made_by = self.cache.get("StatefulSet", ObjectKey(owner.namespace, HerdDBNames(key).stateful_set))
+        self.streams.pod(owner, pod, over=over or not is_controlled_by(pod, made_by))
 
 
-def registry_of(told: Told) -> kopf.OperatorRegistry:
+def registry_of(events: WatchEvents) -> kopf.OperatorRegistry:
     """Handlers for all watched kinds."""
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry, id="login")(kopf.login_via_client)
     for kind in WATCHED_KINDS:
-        kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=f"watch-{kind.plural}")(_handler(told, kind))
+        kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=f"watch-{kind.plural}")(_handler(events, kind))
     return registry
 
 
-def _handler(told: Told, kind: WatchedKind) -> Callable[..., Awaitable[None]]:
+def _handler(events: WatchEvents, kind: WatchedKind) -> Callable[..., Awaitable[None]]:
     async def handle(event: Any, **_: Any) -> None:  # in kopf's own thread, since it waits for nothing
-        told.event(kind, event)
+        events.event(kind, event)
 
     return handle
 
 
-def watch(settings: Settings, told: Told) -> None:
+def watch(settings: Settings, events: WatchEvents) -> None:
     """Watch until SIGTERM or SIGINT. Raises what makes watching impossible."""
     kopf_settings = kopf.OperatorSettings()
     kopf_settings.posting.enabled = False
@@ -109,7 +126,7 @@ def watch(settings: Settings, told: Told) -> None:
             kopf_settings.watching.label_selectors[kind.group, kind.version, kind.plural] = kind.selector
     asyncio.run(
         kopf.operator(
-            registry=registry_of(told),
+            registry=registry_of(events),
             settings=kopf_settings,
             standalone=True,
             # kopf would ask the system for a user name, which a container's user has not

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from herdkeeper.clients.counters import QUEUED, RECONCILE_SECONDS, RECONCILES
-from herdkeeper.engine.execute import Hands
+from herdkeeper.clients.look import look
+from herdkeeper.engine.execute import Clients
 from herdkeeper.engine.queue import KeyQueue
 from herdkeeper.engine.reconcile import Key, Outcome, Result
 from herdkeeper.settings import Settings
@@ -42,7 +43,7 @@ class _Wake:
         return hash(self.key)
 
 
-Reconcile = Callable[[Key, Hands], Result]
+Reconcile = Callable[[Key, Clients], Result]
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Workers:
     work in threads and metrics; the resource's kind does where it is empty."""
 
     settings: Settings
-    hands: Hands
+    clients: Clients
     queue: KeyQueue[Key]
     reconcile: Reconcile
     wake: Callable[[Key], None]
@@ -88,15 +89,15 @@ class Workers:
         while (key := self.queue.take()) is not None:
             QUEUED.set(len(self.queue))
             self._begun[name] = time.monotonic()
-            with structlog.contextvars.bound_contextvars(key=str(key)):
+            with structlog.contextvars.bound_contextvars(key=str(key)), look():
                 self._reconcile(key)
             RECONCILE_SECONDS.labels(self.controller or key.kind).observe(time.monotonic() - self._begun.pop(name))
 
     def _reconcile(self, key: Key) -> None:
         begun = time.monotonic()
         try:
-            world = replace(self.hands.world, wake=_Wake(self.wake, key))
-            result = self.reconcile(key, replace(self.hands, world=world))
+            reader = replace(self.clients.reader, wake=_Wake(self.wake, key))
+            result = self.reconcile(key, replace(self.clients, reader=reader))
         except Exception as error:  # the worker must outlive whatever one resource brings up
             delay = self.queue.failed(key)
             RECONCILES.labels(self.controller or key.kind, Outcome.FAILED.value).inc()
@@ -105,7 +106,7 @@ class Workers:
         RECONCILES.labels(self.controller or key.kind, result.outcome.value).inc()
         if result.outcome is Outcome.FAILED:
             delay = self.queue.failed(key)
-            if result.look_again_seconds is not None:
+            if result.requeue_after_seconds is not None:
                 delay = min(delay, self._delay(result, begun))
                 self.queue.add(key, delay)
             logger.info("action to be tried again", again_in_seconds=delay)
@@ -123,5 +124,5 @@ class Workers:
         takes longer than it waits leaves the others room.
         """
         resync = self.settings.resync_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not for secrets
-        asked = result.look_again_seconds
+        asked = result.requeue_after_seconds
         return resync if asked is None else min(resync, max(asked / 2, asked - (time.monotonic() - begun)))

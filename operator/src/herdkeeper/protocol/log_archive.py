@@ -139,7 +139,7 @@ def _progress(document: Any) -> ArchiveProgress:
 def _order(document: Any) -> ExpiryOrder:
     destination, manifest = document["destination"], document["manifest"]
     if type(destination) is not str or type(manifest) is not str:
-        raise ValueError("destination or manifest is no text")
+        raise ValueError("destination or manifest is not text")
     return ExpiryOrder(destination, _lsn(document["keepFrom"]), manifest)
 
 

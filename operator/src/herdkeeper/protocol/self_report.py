@@ -12,7 +12,7 @@ PREFIX = b"alive "
 
 
 @dataclass(frozen=True)
-class UsersTold:
+class ReportedUsers:
     """Which users a node lets in: the `revision` of the users file (None when the file names none), and why it has `refused` the one that
     it was given since, None when it has not."""
 
@@ -34,7 +34,7 @@ class SelfReport:
     zookeeper_steady: float = 0.0
     unacknowledged: Mapping[str, float] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
-    users: UsersTold | None = None
+    users: ReportedUsers | None = None
 
     def trouble(self) -> frozenset[str]:
         """What is wrong, without for how long: nothing when all is well."""
@@ -64,5 +64,5 @@ def decode_line(line: bytes) -> SelfReport | None:
         return None
 
 
-def _users(said: Mapping[str, Any] | None) -> UsersTold | None:
-    return None if said is None else UsersTold(said["revision"], said["refused"])
+def _users(said: Mapping[str, Any] | None) -> ReportedUsers | None:
+    return None if said is None else ReportedUsers(said["revision"], said["refused"])

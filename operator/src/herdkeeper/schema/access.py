@@ -43,9 +43,8 @@ EXECUTOR_RULES = (
     AccessRule(
         Scope.WATCHED, "", ("pods",), (*APPLY, "delete", "deletecollection"), "Spark drivers make executors as pods, and remove them"
     ),
-    AccessRule(Scope.WATCHED, "", ("services",), (*APPLY, "delete", "deletecollection"), "Spark drivers may make a Service of their own"),
     AccessRule(Scope.WATCHED, "", ("configmaps",), (*APPLY, "delete", "deletecollection"), "Spark drivers give executors their settings"),
-    AccessRule(Scope.WATCHED, "", ("persistentvolumeclaims",), (*READ, "deletecollection"), "Spark drivers clean up claims by their label"),
+    AccessRule(Scope.WATCHED, GROUP, ("executors",), ("drive",), "a mark only: the chart's admission policy knows Spark drivers by it"),
 )
 """What the Role of a Spark driver may grant at most."""
 

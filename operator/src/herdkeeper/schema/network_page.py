@@ -36,7 +36,7 @@ the namespace of the resource.
 | a reader of the log ([change-data-capture.md](change-data-capture.md)) | `clients` of the ZooKeeperCluster and of the BookKeeperCluster |
 | a program with BookKeeper's own client | the same two |
 | bookies and SQL nodes of another namespace, by `spec.zooKeeperAddress` | `clients` of the ZooKeeperCluster |
-| Prometheus, for bookies and SQL nodes | `scrapers` of the BookKeeperCluster and of the HerdDBCluster |
+| Prometheus | `scrapers` of the ZooKeeperCluster, of the BookKeeperCluster (bookies and autorecovery) and of the HerdDBCluster |
 
 ```
 spec:

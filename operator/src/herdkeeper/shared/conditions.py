@@ -58,4 +58,4 @@ def is_settled_resource(resource: Resource | None) -> bool:
 def why_not_ready(resource: Resource) -> str:
     """The reason that a resource itself gives for not being Ready, as a sentence."""
     ready = condition(resource, READY)
-    return f"{ready.reason}: {ready.message}" if ready is not None and ready.status != "True" else "it has not been looked at yet"
+    return f"{ready.reason}: {ready.message}" if ready is not None and ready.status != "True" else "it has not been reconciled yet"

@@ -1,4 +1,4 @@
-"""Who refers to a resource."""
+"""The dependents of a resource."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Dependents:
-    """Each as `Kind name`. `living`: those that shall go on; `deleting`: those that still delete their data with its help."""
+    """Each as `Kind name`. `not_deleted`: those that use it; `deleting`: those that still need it to delete their data."""
 
-    living: tuple[str, ...] = ()
+    not_deleted: tuple[str, ...] = ()
     deleting: tuple[str, ...] = ()
 
 
-NOBODY = Dependents()
+NO_DEPENDENTS = Dependents()
 """No resource refers to it."""

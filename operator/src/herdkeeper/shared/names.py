@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 MANAGER = "herdkeeper"
 """Field manager of everything applied, and the value of the managed-by label."""
@@ -106,10 +107,14 @@ ZOOKEEPER_SECURE_PORT = 2281
 ZOOKEEPER_QUORUM_PORT = 2888
 ZOOKEEPER_ELECTION_PORT = 3888
 ZOOKEEPER_ADMIN_PORT = 8080
+ZOOKEEPER_METRICS_PORT = 7070
+"""ZooKeeper's own default is 7000, which is the SQL nodes' port here."""
 BOOKIE_PORT = 3181
 BOOKIE_ADMIN_PORT = 8080
 HERDDB_SQL_PORT = 7000
 HERDDB_HTTP_PORT = 9845
+METRICS_PORT_NAME = "metrics"
+"""Of the container port with `/metrics`, in the pods of all servers."""
 
 USERNAME_KEY = "username"
 PASSWORD_KEY = "password"  # noqa: S105 - the key in the Secret, not a password
@@ -210,35 +215,61 @@ def metadata_service_uri(zookeeper_address: str, root: str) -> str:
 
 
 @dataclass(frozen=True)
-class ZooKeeperNames:
-    """The names of a ZooKeeperCluster's objects. Members are numbered from 0, their server ids from 1."""
+class _ServerNames:
+    """The names of what the servers of one cluster share: ConfigMap, PodDisruptionBudget and NetworkPolicy all have the same."""
 
     key: ObjectKey
+    COMPONENT: ClassVar[str]
 
     @property
-    def stateful_set(self) -> str:
-        """StatefulSet; also ConfigMap, client Service and PodDisruptionBudget."""
-        return f"{self.key.name}-zookeeper"
+    def servers(self) -> str:
+        """What all names of the cluster's objects begin with."""
+        return f"{self.key.name}-{self.COMPONENT}"
 
     @property
     def config_map(self) -> str:
-        """ConfigMap with zoo.cfg, the first dynamic configuration and `founding`."""
-        return self.stateful_set
-
-    @property
-    def client_service(self) -> str:
-        """Service that clients inside the cluster connect to: ready members only."""
-        return self.stateful_set
+        """ConfigMap with the servers' configuration files."""
+        return self.servers
 
     @property
     def disruption_budget(self) -> str:
-        """PodDisruptionBudget of the members."""
-        return self.stateful_set
+        """PodDisruptionBudget of all servers together."""
+        return self.servers
 
     @property
     def network_policy(self) -> str:
-        """NetworkPolicy of the members."""
-        return self.stateful_set
+        """NetworkPolicy of the servers."""
+        return self.servers
+
+
+@dataclass(frozen=True)
+class _StatefulSetNames(_ServerNames):
+    """The names of servers that are the replicas of one StatefulSet, numbered from 0."""
+
+    @property
+    def stateful_set(self) -> str:
+        """StatefulSet."""
+        return self.servers
+
+    @property
+    def client_service(self) -> str:
+        """Service that clients inside the cluster connect to: ready servers only."""
+        return self.servers
+
+    def pod(self, number: int) -> str:
+        """Pod of server `number`; of a SQL node also its id in HerdDB."""
+        return f"{self.stateful_set}-{number}"
+
+    def claim(self, number: int) -> str:
+        """Volume claim of server `number`: the name that the StatefulSet's template `data` gives it, or adopts."""
+        return f"{DATA_CLAIM_PREFIX}{self.pod(number)}"
+
+
+@dataclass(frozen=True)
+class ZooKeeperNames(_StatefulSetNames):
+    """The names of a ZooKeeperCluster's objects. Members are numbered from 0, their server ids from 1."""
+
+    COMPONENT = ZOOKEEPER_COMPONENT
 
     @property
     def members_service(self) -> str:
@@ -271,14 +302,6 @@ class ZooKeeperNames:
         namespace = f"{self.key.namespace}.svc"
         return frozenset({f"*.{self.members_service}.{namespace}", f"{self.client_service}.{namespace}"})
 
-    def pod(self, number: int) -> str:
-        """Pod of member `number`."""
-        return f"{self.stateful_set}-{number}"
-
-    def claim(self, number: int) -> str:
-        """Volume claim of member `number`: the name that the StatefulSet's template `data` adopts."""
-        return f"data-{self.pod(number)}"
-
     def host(self, number: int) -> str:
         """Host name of member `number`."""
         return f"{self.pod(number)}.{self.members_service}.{self.key.namespace}.svc"
@@ -294,50 +317,20 @@ def ledgers_volume(volume: int) -> str:
 
 
 @dataclass(frozen=True)
-class BookKeeperNames:
+class BookKeeperNames(_ServerNames):
     """The names of a BookKeeperCluster's objects. Bookies are numbered from 0, once, and numbers are never reused."""
 
-    key: ObjectKey
-
-    @property
-    def bookies(self) -> str:
-        """Headless Service, ConfigMap and PodDisruptionBudget of all bookies."""
-        return f"{self.key.name}-bookie"
-
-    @property
-    def config_map(self) -> str:
-        """ConfigMap with bk_server.conf and log4j2.xml."""
-        return self.bookies
+    COMPONENT = BOOKIE_COMPONENT
 
     @property
     def service(self) -> str:
         """Headless Service that gives each bookie its host name, ready or not."""
-        return self.bookies
-
-    @property
-    def disruption_budget(self) -> str:
-        """PodDisruptionBudget of all bookies together."""
-        return self.bookies
-
-    @property
-    def network_policy(self) -> str:
-        """NetworkPolicy of all bookies."""
-        return self.bookies
+        return self.servers
 
     @property
     def autorecovery(self) -> str:
-        """Deployment and ConfigMap of autorecovery."""
+        """Deployment, ConfigMap and NetworkPolicy of autorecovery."""
         return f"{self.key.name}-autorecovery"
-
-    @property
-    def autorecovery_config_map(self) -> str:
-        """ConfigMap of autorecovery."""
-        return self.autorecovery
-
-    @property
-    def autorecovery_network_policy(self) -> str:
-        """NetworkPolicy of autorecovery."""
-        return self.autorecovery
 
     @property
     def racks_config_map(self) -> str:
@@ -346,7 +339,7 @@ class BookKeeperNames:
 
     def stateful_set(self, number: int) -> str:
         """StatefulSet (one replica) of bookie `number`."""
-        return f"{self.bookies}-{number}"
+        return f"{self.servers}-{number}"
 
     def pod(self, number: int) -> str:
         """Pod of bookie `number`."""
@@ -374,7 +367,7 @@ class BookKeeperNames:
 
     def number_of(self, name: str) -> int | None:
         """The number in the name of a bookie's StatefulSet or claim, or in its identity; None when it is another name."""
-        match = _OF_A_BOOKIE.fullmatch(name.removeprefix(self.bookies)) if name.startswith(self.bookies) else None
+        match = _OF_A_BOOKIE.fullmatch(name.removeprefix(self.servers)) if name.startswith(self.servers) else None
         return None if match is None else int(match[1])
 
     def bookie_id(self, number: int, token: str) -> str:
@@ -394,35 +387,10 @@ class BookKeeperNames:
 
 
 @dataclass(frozen=True)
-class HerdDBNames:
+class HerdDBNames(_StatefulSetNames):
     """The names of a HerdDBCluster's objects. A node's id in HerdDB is its pod's name."""
 
-    key: ObjectKey
-
-    @property
-    def stateful_set(self) -> str:
-        """StatefulSet; also ConfigMap, client Service and PodDisruptionBudget."""
-        return f"{self.key.name}-herddb"
-
-    @property
-    def config_map(self) -> str:
-        """ConfigMap with server.properties and logging.properties."""
-        return self.stateful_set
-
-    @property
-    def client_service(self) -> str:
-        """Service of the SQL port: ready nodes only."""
-        return self.stateful_set
-
-    @property
-    def disruption_budget(self) -> str:
-        """PodDisruptionBudget of the nodes."""
-        return self.stateful_set
-
-    @property
-    def network_policy(self) -> str:
-        """NetworkPolicy of the nodes."""
-        return self.stateful_set
+    COMPONENT = HERDDB_COMPONENT
 
     @property
     def nodes_service(self) -> str:
@@ -438,14 +406,6 @@ class HerdDBNames:
     def users_secret(self) -> str:
         """Secret with HerdDB's users file, derived from the Secrets that the resource names."""
         return f"{self.stateful_set}-users"
-
-    def pod(self, number: int) -> str:
-        """Pod, and id in HerdDB, of node `number`."""
-        return f"{self.stateful_set}-{number}"
-
-    def claim(self, number: int) -> str:
-        """Volume claim of node `number`, as the StatefulSet's template `data` names it."""
-        return f"{DATA_CLAIM_PREFIX}{self.pod(number)}"
 
     def host(self, number: int) -> str:
         """Host name of node `number`."""
@@ -511,37 +471,9 @@ class TablespaceNames:
         return f"jdbc:herddb:server:{self.leader_host}:{HERDDB_SQL_PORT}?{JDBC_TIMEOUTS}&client.max.operation.retry.count=3{tls}"
 
 
-@dataclass(frozen=True)
-class JobNames:
-    """The names of a Spark job's objects: Job, ServiceAccount, Role, RoleBinding and NetworkPolicy all have the same."""
-
-    key: ObjectKey
-    component: str
-
-    @property
-    def job(self) -> str:
-        """Job; also ServiceAccount, Role, RoleBinding and NetworkPolicy."""
-        return f"{self.key.name}-{self.component}"
-
-
-def checkpoint_names(key: ObjectKey) -> JobNames:
-    """The names of a Checkpoint's objects."""
-    return JobNames(key, CHECKPOINT_COMPONENT)
-
-
-def removal_names(key: ObjectKey) -> JobNames:
-    """The names of the objects that remove a Checkpoint's files."""
-    return JobNames(key, REMOVAL_COMPONENT)
-
-
-def restore_names(key: ObjectKey) -> JobNames:
-    """The names of the objects that fill a Tablespace from a checkpoint."""
-    return JobNames(key, RESTORE_COMPONENT)
-
-
-def audit_names(key: ObjectKey) -> JobNames:
-    """The names of a ReplicationAudit's objects."""
-    return JobNames(key, AUDIT_COMPONENT)
+def job_name(key: ObjectKey, component: str) -> str:
+    """The Job that a resource has for a component; also its ServiceAccount, Role, RoleBinding and NetworkPolicy."""
+    return f"{key.name}-{component}"
 
 
 def scheduled_run(schedule: str, due: datetime.datetime) -> str:

@@ -29,6 +29,11 @@ class Objects:
         """All objects of a kind, sorted by name."""
         return tuple(item for (found, _), item in sorted(self.items.items(), key=lambda pair: pair[0]) if found == kind)
 
+    def pod_of(self, stateful_set: str, name: str) -> Json | None:
+        """A pod that the StatefulSet made; None where there is none, or another one of that name and with its labels."""
+        pod = self.get("Pod", name)
+        return pod if pod is not None and is_controlled_by(pod, self.get("StatefulSet", stateful_set)) else None
+
     def pod_ready(self, name: str) -> bool:
         """Whether a pod is there, Ready, and not about to go."""
         pod = self.get("Pod", name)
@@ -60,6 +65,19 @@ class Objects:
         return made_from not in (None, revision)
 
 
+def is_controlled_by(item: Json, controller: Json | None) -> bool:
+    """Whether an object is the controller's by its uid: labels and names, anybody can give to a pod."""
+    uid = None if controller is None else controller["metadata"].get("uid")
+    owners = item["metadata"].get("ownerReferences") or []
+    return uid is not None and any(owner.get("controller") and owner["uid"] == uid for owner in owners)
+
+
+def ip_address(pod: Json) -> str | None:
+    """The address of a pod as it stands in a URL; None before it has one."""
+    address = (pod.get("status") or {}).get("podIP")
+    return f"[{address}]" if address and ":" in address else address or None
+
+
 def is_ready(item: Json) -> bool:
     """Whether the condition Ready holds and the object is not being deleted."""
     if item["metadata"].get("deletionTimestamp"):
@@ -82,13 +100,13 @@ def pods_of_job(objects: Objects, job_name: str) -> tuple[Json, ...]:
     return tuple(sorted(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"])))
 
 
-def driver_said(objects: Objects, job_name: str) -> str | None:
+def termination_message_of(objects: Objects, job_name: str) -> str | None:
     """The termination message of a Job's last driver; None when it has left none. What earlier ones said is no longer true."""
     _, driver = _last_driver(objects, job_name)
     return driver.get("message") or None
 
 
-def died_silently(objects: Objects, job_name: str) -> str | None:
+def why_no_termination_message(objects: Objects, job_name: str) -> str | None:
     """How a Job's last driver ended without a termination message; None when it left one, or has not ended as far as is known."""
     pod, driver = _last_driver(objects, job_name)
     if pod.get("phase") != "Failed" or driver.get("message"):
@@ -137,12 +155,12 @@ def why_gone(pod: Json | None) -> str | None:
     return None
 
 
-def why_leaving(pod: Json | None) -> str | None:
+def why_stopping(pod: Json | None) -> str | None:
     """Why a pod that may still serve is about to stop; None when it is not."""
     return "its pod is being deleted" if pod is not None and pod["metadata"].get("deletionTimestamp") else None
 
 
-MOST_WORDS = 250
+MAX_MESSAGE_LENGTH = 250
 """Characters of what a container said last, for conditions."""
 _FRAME = re.compile(r"\s+(at |\.\.\. \d+ more)")
 _FAILURE = re.compile(r"Exception|Error|ERROR|refused: ")
@@ -182,7 +200,7 @@ def pod_trouble(pod: Json | None) -> str:
         return "stopping"
     status = pod.get("status", {})
     failed: Json = next((container for container in status.get("containerStatuses") or [] if not container.get("ready")), {})
-    ended = _how_it_ended(failed, pod)
+    ended = _last_failure(failed, pod)
     waiting = failed.get("state", {}).get("waiting") or {}
     if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
         return f"{waiting['reason']}; {ended}" if ended else f"{waiting['reason']} {waiting.get('message', '')}".strip()[:200]
@@ -194,20 +212,20 @@ def pod_trouble(pod: Json | None) -> str:
     return f"{STARTING}; {ended}" if ended else STARTING
 
 
-def _how_it_ended(container: Json, pod: Json) -> str:
+def _last_failure(container: Json, pod: Json) -> str:
     """How a container's process failed last, in one line; empty where none did."""
     ended = container.get("state", {}).get("terminated") or container.get("lastState", {}).get("terminated") or {}
     if not ended.get("exitCode"):
         return ""
-    said = _last_words(str(ended.get("message") or ""))
+    said = _most_telling_line(str(ended.get("message") or ""))
     heap = _OUT_OF_MEMORY.search(said)
     if heap or ended.get("reason") == "OOMKilled":
         component = (pod["metadata"].get("labels") or {}).get(names.COMPONENT_LABEL, "")
         return f"it ran out of memory ({heap[1] if heap else 'OOMKilled'}): raise {_MEMORY_FIELDS.get(component, 'its memory')}"
-    return f"it ended with exit code {ended['exitCode']}{f': {said}' if said else ''}"[:MOST_WORDS]
+    return f"it ended with exit code {ended['exitCode']}{f': {said}' if said else ''}"[:MAX_MESSAGE_LENGTH]
 
 
-def _last_words(message: str) -> str:
+def _most_telling_line(message: str) -> str:
     """The last line that tells of a failure, or else the last one; not where in the program it was."""
     lines = [line.strip() for line in message.splitlines() if line.strip() and not _FRAME.match(line)]
     return next((line for line in reversed(lines) if _FAILURE.search(line)), lines[-1] if lines else "")

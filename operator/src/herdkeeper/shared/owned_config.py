@@ -33,9 +33,14 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
             "DigestAuthenticationProvider.digestAlg",
             "DigestAuthenticationProvider.enabled",
             "DigestAuthenticationProvider.superDigest",
+            "admin.commandURL",
             "admin.enableServer",
+            "admin.forceHttps",
+            "admin.portUnification",
+            "admin.restore.enabled",
             "admin.serverAddress",
             "admin.serverPort",
+            "admin.snapshot.enabled",
             "clientPort",
             "clientPortAddress",
             "dataDir",
@@ -45,6 +50,9 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
             "electionPortBindRetry",
             "forceSync",
             "initLimit",
+            "metricsProvider.className",
+            "metricsProvider.httpHost",
+            "metricsProvider.httpPort",
             "oraclePath",
             "peerType",
             "quorumListenOnAllIPs",
@@ -59,7 +67,8 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
     )
 )
 """ZooKeeper takes each key that it does not know as the system property `zookeeper.<key>` (QuorumPeerConfig): `db.autocreate=true` would
-let an empty member vote, `forceSync=no` would acknowledge what no disk holds, `snapshot.trust.empty` would start without its data."""
+let an empty member vote, `forceSync=no` would acknowledge what no disk holds, `snapshot.trust.empty` would start without its data,
+`admin.restore.enabled` lets whoever reaches the admin port replace all data."""
 
 BOOKKEEPER: OwnedKeys = MappingProxyType(
     {
@@ -178,7 +187,10 @@ ZOOKEEPER_PREFIXES = ("server.", "group", "weight.")
 
 
 def owner_of(key: str, owned: OwnedKeys, prefixes: tuple[str, ...] = ()) -> str | None:
-    """What decides an owned key: a field of the spec, or "the operator". None when a user may set the key."""
-    if key in owned:
-        return owned[key] or "the operator"
-    return "the operator" if key.startswith(prefixes) and prefixes else None
+    """What decides an owned key: a field of the spec, or "the operator". None when a user may set the key.
+
+    Upper and lower case count alike: BookKeeper's reader of files (commons-configuration2) takes `Include` for `include`.
+    """
+    meant = key.lower()
+    found = next((decided_by or "the operator" for each, decided_by in owned.items() if each.lower() == meant), None)
+    return found or ("the operator" if prefixes and meant.startswith(prefixes) else None)

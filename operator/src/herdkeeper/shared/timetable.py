@@ -38,7 +38,7 @@ class Timetable:
         try:
             zone = ZoneInfo(time_zone)
         except (KeyError, ValueError, OSError) as error:  # OSError: the name of a folder of the database, e.g. `America`
-            raise TimetableError("timeZone", "there is no time zone of this name") from error
+            raise TimetableError("timeZone", "this time zone does not exist") from error
         fields = len(expression.split())
         if fields != FIELDS:  # cronsim would take a sixth for seconds
             raise TimetableError("schedule", f"it has {fields} of the five fields of cron")

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, Tablespace
-from herdkeeper.api.checkpoint import FULL_EVERY, Target
+from herdkeeper.api.checkpoint import Target
 from herdkeeper.api.job import Destination, Executors, FileSystem, ObjectStore, SparkJob
 from herdkeeper.api.replication_audit import LedgerFilter, RepairMode
-from herdkeeper.api.resource import Compute
+from herdkeeper.api.resource import GROUP, Compute
 from herdkeeper.api.tablespace import Bootstrap
 from herdkeeper.planning import pods as pod
 from herdkeeper.planning.network_policies import build_job_policy
@@ -57,17 +57,17 @@ class ArchiveSource:
 @dataclass(frozen=True)
 class FollowerSource:
     """Whose tables a Checkpoint may begin with, where nothing else is there: host:port of the follower's HTTP endpoint, and of another
-    follower's that proves them, None where the first one was found equal before; and the Secret with the token that they ask for."""
+    follower's that proves them, None where the first one was found equal before."""
 
     follower: str
     witness: str | None
-    secret: str
 
 
 @dataclass(frozen=True)
 class CheckpointSource:
     """What a Checkpoint's references resolve to. `leader` and `follower` are host:port of their HTTP endpoints, None where unknown;
-    `archive` is where the log is archived, None where it is not; `begins_with` is None where no follower is fit for it."""
+    `secret` is the Secret with the token that they ask for; `archive` is where the log is archived, None where it is not; `begins_with` is
+    None where no follower is fit for it."""
 
     zookeeper_address: str
     ledgers_root: str
@@ -75,6 +75,7 @@ class CheckpointSource:
     tablespace: str
     leader: str | None
     follower: str | None
+    secret: str
     archive: ArchiveSource | None = None
     begins_with: FollowerSource | None = None
 
@@ -186,10 +187,7 @@ class _Run:
 
     @property
     def name(self) -> str:
-        if self.called is not None:
-            return self.called
-        key = ObjectKey(self.owner.metadata.namespace, self.owner.metadata.name)
-        return names.JobNames(key, self.component).job
+        return names.job_name(self.owner.key, self.component) if self.called is None else self.called
 
 
 def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_image: str) -> tuple[Json, ...]:
@@ -199,7 +197,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         raise ValueError("spec.verify is Follower: no follower is known; wait for one, or create a Checkpoint with verify: Reread")
     archived = _archive_arguments(source.archive, spec.destination)
     verify = ("--verify-against", source.follower) if spec.verify == "Follower" and source.follower else ()
-    rate = spec.bytes_per_second_per_bookie
+    rate, full_every = spec.bytes_per_second_per_bookie, str(int(duration_of(spec.full_every).total_seconds()))
     # A follower can be held now only, and whoever asks for the whole log takes nothing else.
     begins_with = source.begins_with if spec.target is None and spec.mode != "Full" else None
     command = (
@@ -209,7 +207,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *("--herd-root", source.herd_root),
         *("--tablespace", source.tablespace),
         *("--to", _moment(spec.target)),
-        *(("--mode", spec.mode) if spec.mode != "Auto" else _full_every(spec.full_every)),
+        *(("--mode", spec.mode) if spec.mode != "Auto" else ("--full-every-seconds", full_every)),
         *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         *("--destination", root_of(spec.destination)),
         *encryption_keys.encrypts(spec.destination),
@@ -225,14 +223,9 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
             (*command, *archived),
             spec.job,
             _Files.at(spec.destination, source.archive),
-            node_token=None if begins_with is None else begins_with.secret,
+            node_token=source.secret if verify or begins_with is not None else None,
         )
     )
-
-
-def _full_every(duration: str) -> tuple[str, ...]:
-    """Nothing for what the program does anyway, so that one of an earlier version still runs."""
-    return () if duration == FULL_EVERY else ("--full-every-seconds", str(int(duration_of(duration).total_seconds())))
 
 
 def _begins_with(source: FollowerSource | None) -> tuple[str, ...]:
@@ -466,7 +459,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
         "volumeMounts": mounts,
     }
     spec: Json = {
-        **pod.pod_spec(container, volumes, 30),
+        **pod.pod_spec(container, volumes, 30, pod.UNLIMITED_TEMPORARY_VOLUME),
         **pod.admitted(run.spec.pods),
         **_beside_the_archiver(run.files.archive),
         "restartPolicy": "Never",
@@ -534,7 +527,8 @@ def _login(login: Login) -> tuple[Json, ...]:
 
 
 def _node_token(secret: str) -> Json:
-    """What herdkeeper_jobs.checkpoint.cli shows a node. It is hardly ever needed, so a Secret from before the tokens holds up nothing."""
+    """What herdkeeper_jobs.checkpoint.cli shows a node. Nodes that are older than tokens ask for none, so a Secret without holds up
+    nothing."""
     reference = {"name": secret, "key": names.TOKEN_KEY, "optional": True}
     return {"name": "HERDDB_TOKEN", "valueFrom": {"secretKeyRef": reference}}
 
@@ -573,11 +567,13 @@ def _access(run: _Run) -> tuple[Json, Json, Json]:
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"]},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "delete", "deletecollection"]},
-        {"apiGroups": [""], "resources": ["services", "persistentvolumeclaims"], "verbs": ["list", "deletecollection"]},
+        # by this mark the chart's admission policy knows who may make and delete nothing but executors
+        {"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["drive"]},
     ]
     group = "rbac.authorization.k8s.io"
     return (
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        # the driver's pod asks for the token, and no other one that runs as this account has it
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False},
         {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": rules},
         {
             "apiVersion": f"{group}/v1",

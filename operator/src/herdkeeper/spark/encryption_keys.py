@@ -26,7 +26,9 @@ def why_keys_unusable(encryption: Encryption, values: Mapping[str, str] | None, 
 
 def _why_absent(encryption: Encryption, values: Mapping[str, str] | None) -> str:
     named = "a key" if encryption.current_key is None else f"the key {encryption.current_key}"
-    return f"there is no such Secret; create it with {named}: {_FORM}" if values is None else f"that Secret is empty; add {named}: {_FORM}"
+    return (
+        f"the Secret does not exist; create it with {named}: {_FORM}" if values is None else f"that Secret is empty; add {named}: {_FORM}"
+    )
 
 
 def _why_no_key(values: Mapping[str, str]) -> str | None:
@@ -41,5 +43,5 @@ def _why_no_key(values: Mapping[str, str]) -> str | None:
 def _why_none_chosen(encryption: Encryption, values: Mapping[str, str]) -> str | None:
     current, there = encryption.current_key, ", ".join(sorted(values))
     if current is None:
-        return None if len(values) == 1 else f"that Secret has several keys ({there}); say in currentKey which one new files get"
+        return None if len(values) == 1 else f"that Secret has several keys ({there}); name the key for new files in currentKey"
     return None if current in values else f"that Secret lacks the key {current}, which currentKey names, and has {there}; add it: {_FORM}"

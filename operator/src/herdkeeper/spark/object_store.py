@@ -28,7 +28,8 @@ class StoreUnusable:
 
 @dataclass(frozen=True)
 class StoreSecrets:
-    """All is there that a store is opened with. `values` are those that count, by Secret and key."""
+    """All is there that a store is opened with. `values` are those that count, by Secret and key. With them is each Secret's uid, by its
+    name: only who may read the Secret knows it, so nobody can try passwords on a hash of these."""
 
     values: Mapping[str, str] = field(repr=False)
 
@@ -51,17 +52,19 @@ def why_store_unusable(store: Store, secrets: Secrets, field: str) -> StoreUnusa
         named = f"{field}.{name}.name is {secret}"
         if values is None:
             return StoreUnusable(
-                Reason.WAITING_FOR_SECRET, f"{named}: there is no such Secret; create it with {' and '.join(keys) or 'the options'}"
+                Reason.WAITING_FOR_SECRET, f"{named}: the Secret does not exist; create it with {' and '.join(keys) or 'the options'}"
             )
         if missing := [key for key in keys if not values.get(key)]:
             return StoreUnusable(Reason.WAITING_FOR_SECRET, f"{named}: that Secret lacks {' and '.join(missing)}; add it")
     return None
 
 
-def store_secrets(store: Store, secrets: Secrets, field: str) -> StoreSecrets | StoreUnusable:
-    """What the store is opened with, or why it can't be, as `why_store_unusable`."""
+def store_secrets(store: Store, secrets: Secrets, uids: Mapping[str, str], field: str) -> StoreSecrets | StoreUnusable:
+    """What the store is opened with, or why it can't be, as `why_store_unusable`. `uids` are the Secrets' by name."""
     unusable = why_store_unusable(store, secrets, field)
     if unusable is not None:
         return unusable
-    found = ((secret, secrets.get(secret) or {}, keys) for _, secret, keys in needed_of_secrets(store))
-    return StoreSecrets({f"{secret}/{key}": values[key] for secret, values, keys in found for key in keys or values})
+    needed = needed_of_secrets(store)
+    found = ((secret, secrets.get(secret) or {}, keys) for _, secret, keys in needed)
+    values = {f"{secret}/{key}": held[key] for secret, held, keys in found for key in keys or held}
+    return StoreSecrets({**{secret: uids[secret] for _, secret, _ in needed}, **values})

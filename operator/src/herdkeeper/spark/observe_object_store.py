@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 from herdkeeper.api.job import Destination, Encryption
-from herdkeeper.clients.world import World
+from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.spark.encryption_keys import why_keys_unusable
 from herdkeeper.spark.object_store import Store, StoreSecrets, StoreUnusable, needed_of_secrets, store_secrets
 
 
-def observe_store(store: Store | None, namespace: str, field: str, world: World) -> StoreUnusable | None:
+def observe_store(store: Store | None, namespace: str, field: str, reader: ClusterReader) -> StoreUnusable | None:
     """Why the store of a place that a resource names can't be opened; None when it can, or when there is none to open. Each field of the
     place begins with `field`."""
-    seen = observe_store_secrets(store, namespace, field, world)
+    seen = observe_store_secrets(store, namespace, field, reader)
     return seen if isinstance(seen, StoreUnusable) else None
 
 
-def observe_store_secrets(store: Store | None, namespace: str, field: str, world: World) -> StoreSecrets | StoreUnusable | None:
+def observe_store_secrets(store: Store | None, namespace: str, field: str, reader: ClusterReader) -> StoreSecrets | StoreUnusable | None:
     """The same, and else what the store is opened with."""
     if store is None:
         return None
-    named = {secret for _, secret, _ in needed_of_secrets(store)}
-    secrets = {secret: world.kubernetes.secret(ObjectKey(namespace, secret)) for secret in sorted(named)}
-    return store_secrets(store, secrets, f"{field}{store.FIELD}")
+    named = sorted({secret for _, secret, _ in needed_of_secrets(store)})
+    found = {secret: reader.kubernetes.document("v1", "Secret", ObjectKey(namespace, secret)) for secret in named}
+    secrets = {secret: None if document is None else values_of_secret(document) for secret, document in found.items()}
+    uids = {secret: str(document["metadata"]["uid"]) for secret, document in found.items() if document is not None}
+    return store_secrets(store, secrets, uids, f"{field}{store.FIELD}")
 
 
-def observe_keys(encryption: Encryption | None, field: str, world: World, *, namespace: str, writes: bool) -> StoreUnusable | None:
+def observe_keys(encryption: Encryption | None, field: str, reader: ClusterReader, *, namespace: str, writes: bool) -> StoreUnusable | None:
     """Why nothing can be read (`writes`: or written) with the keys that a resource names at `field`; None when that can be, or where it
     names none."""
     if encryption is None:
         return None
-    values = world.kubernetes.secret(ObjectKey(namespace, encryption.keys_secret_ref.name))
+    values = reader.kubernetes.secret(ObjectKey(namespace, encryption.keys_secret_ref.name))
     return why_keys_unusable(encryption, values, field, writes=writes)
 
 
-def observe_destination(destination: Destination | None, field: str, world: World, *, namespace: str, writes: bool) -> StoreUnusable | None:
+def observe_destination(
+    destination: Destination | None, field: str, reader: ClusterReader, *, namespace: str, writes: bool
+) -> StoreUnusable | None:
     """The same of a place that a resource names, each field of which begins with `field`, and of the store that it may be in."""
     if destination is None:
         return None
-    return observe_store(destination.store, namespace, field, world) or observe_keys(
-        destination.encryption, f"{field}encryption", world, namespace=namespace, writes=writes
+    return observe_store(destination.store, namespace, field, reader) or observe_keys(
+        destination.encryption, f"{field}encryption", reader, namespace=namespace, writes=writes
     )

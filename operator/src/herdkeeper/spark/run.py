@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from herdkeeper.shared.objects import Json, Objects, died_silently, driver_said, job_ended, pod_trouble, pods_of_job
+from herdkeeper.shared.objects import Json, Objects, job_ended, pod_trouble, pods_of_job, termination_message_of, why_no_termination_message
 
 
 @dataclass(frozen=True)
 class Run:
-    """A Job as it is now. `said` is the newest termination message of its driver."""
+    """A Job as it is now. `termination_message` is the newest termination message of its driver."""
 
     phase: Literal["Pending", "Running", "Succeeded", "Failed"]
     message: str
-    said: str | None
+    termination_message: str | None
     fields: dict[str, Any]
 
 
@@ -23,28 +23,29 @@ def observe_run(objects: Objects, job_name: str) -> Run:
     job = objects.get("Job", job_name)
     if job is None:
         return Run("Pending", "the job has not started yet", None, {"phase": "Pending"})
-    pods, said = pods_of_job(objects, job_name), driver_said(objects, job_name)
+    pods, termination_message = pods_of_job(objects, job_name), termination_message_of(objects, job_name)
     fields: dict[str, Any] = {"job": job_name, "startedAt": job.get("status", {}).get("startTime")}
     match job_ended(job):
         case "Complete":
             completed = job["status"].get("completionTime")
-            return Run("Succeeded", "the job ended", said, {**fields, "phase": "Succeeded", "completedAt": completed})
+            return Run("Succeeded", "the job ended", termination_message, {**fields, "phase": "Succeeded", "completedAt": completed})
         case "Failed":
             return Run(
                 "Failed",
-                _failure(job, said, died_silently(objects, job_name)),
-                said,
+                _failure(job, termination_message, why_no_termination_message(objects, job_name)),
+                termination_message,
                 {**fields, "phase": "Failed", "completedAt": _failed_at(job)},
             )
     if any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods):
-        return Run("Running", "the job runs", said, {**fields, "phase": "Running"})
+        return Run("Running", "the job runs", termination_message, {**fields, "phase": "Running"})
     trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
-    return Run("Pending", f"the job's pod waits: {trouble}", said, {**fields, "phase": "Pending"})
+    return Run("Pending", f"the job's pod waits: {trouble}", termination_message, {**fields, "phase": "Pending"})
 
 
-def _failure(job: Json, said: str | None, silently: str | None) -> str:
+def _failure(job: Json, termination_message: str | None, silently: str | None) -> str:
     entry = next(entry for entry in job["status"]["conditions"] if entry["type"] == "Failed")
-    last = f"; the driver said: {said[:300]}" if said else f"; its last pod died without last words ({silently})" if silently else ""
+    ended = f"; its last pod ended without a termination message ({silently})" if silently else ""
+    last = f"; the driver said: {termination_message[:300]}" if termination_message else ended
     return f"{entry.get('reason', 'Failed')}: {entry.get('message', '')}{last}"
 
 

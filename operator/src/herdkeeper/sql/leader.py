@@ -83,7 +83,9 @@ class LeaderFinder:
         except NoNodeError as error:
             raise LeaderNotFound(f"the leader {record.leader!r} of {tablespace!r} is not registered: no node {path}") from error
         if self.authorities is not None and not node.tls:
-            raise LeaderNotFound(f"the leader {record.leader!r} of {tablespace!r} speaks no TLS, and shall be verified: its node {path}")
+            raise LeaderNotFound(
+                f"the leader {record.leader!r} of {tablespace!r} does not serve TLS, but verification is required: its node {path}"
+            )
         encryption = Encryption(node.host, self.authorities) if node.tls else None
         return replace(self.resolve(Address(node.host, node.port)), encryption=encryption)
 

@@ -14,7 +14,6 @@ from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, fil
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
 from herdkeeper.planning import pods as pod
 from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Json
 
 COMPONENT = names.ZOOKEEPER_COMPONENT
@@ -54,7 +53,7 @@ def server_of(cluster: ZooKeeperCluster, number: int, role: Role, phase: Phase =
     """Member `number` as it stands in the membership. Where certificates are required, plain text is for its own probes: ZooKeeper (3.9.5,
     QuorumPeer.processReconfig) does not do without a plain port once the membership has had one."""
     client = f"{names.LOOPBACK}:{names.ZOOKEEPER_CLIENT_PORT}" if phase is Phase.REQUIRED else str(names.ZOOKEEPER_CLIENT_PORT)
-    address = f"{_names(cluster).host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
+    address = f"{cluster.names.host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
     return Server(number + 1, address, role, client)
 
 
@@ -69,7 +68,7 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
     StatefulSet last: a changed ConfigMap must exist first, else pods restart on the old one. The membership is no part of the hash that
     rolls the pods: a running member knows it already.
     """
-    named = _names(cluster)
+    named = cluster.names
     phase = ensemble.security.phase
     config = _config(cluster, phase)
     membership = ensemble.membership
@@ -107,7 +106,7 @@ def build_zookeeper_claim(cluster: ZooKeeperCluster, number: int, ensemble: str)
 
     `ensemble` is the uid of the resource that founded the ensemble, which the claims of all its members carry.
     """
-    meta = pod.retained_metadata(cluster, COMPONENT, _names(cluster).claim(number))
+    meta = pod.retained_metadata(cluster, COMPONENT, cluster.names.claim(number))
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -121,17 +120,13 @@ def build_zookeeper_secret(cluster: ZooKeeperCluster, password: str) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": pod.retained_metadata(cluster, COMPONENT, _names(cluster).reconfig_secret),
+        "metadata": pod.retained_metadata(cluster, COMPONENT, cluster.names.reconfig_secret),
         "type": "Opaque",
         "data": {
             key: base64.b64encode(value.encode()).decode()
             for key, value in ((names.PASSWORD_KEY, password), (names.SUPER_DIGEST_KEY, super_digest(password)))
         },
     }
-
-
-def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:
-    return ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
 
 
 def _config(cluster: ZooKeeperCluster, phase: Phase) -> str:
@@ -152,6 +147,9 @@ def _config(cluster: ZooKeeperCluster, phase: Phase) -> str:
         "electionPortBindRetry": 0,
         "4lw.commands.whitelist": "srvr",
         "admin.serverPort": names.ZOOKEEPER_ADMIN_PORT,
+        # Both are on by default. Whoever reaches the port could replace all data, or read it: the root's ACL lets everybody do everything.
+        "admin.restore.enabled": "false",
+        "admin.snapshot.enabled": "false",
         "autopurge.snapRetainCount": 5,
         "autopurge.purgeInterval": 1,
         "maxClientCnxns": 0,
@@ -161,7 +159,7 @@ def _config(cluster: ZooKeeperCluster, phase: Phase) -> str:
 
 
 def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, certificates: Sequence[tuple[str, str]]) -> Json:
-    named = _names(cluster)
+    named = cluster.names
     selector = names.selector(COMPONENT, cluster.metadata.name)
     # A StatefulSet adopts claims by this template's name. The operator made them before, so it makes one only in the place of one that
     # somebody deleted: without our labels and marks, which can't be put into the template of a StatefulSet that is there.
@@ -170,6 +168,8 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, certif
     container = {
         "name": "zookeeper",
         "image": image_of(cluster),
+        "env": [{"name": "METRICS_PORT", "value": str(names.ZOOKEEPER_METRICS_PORT)}],
+        "ports": pod.metrics_port(names.ZOOKEEPER_METRICS_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": serving,
         "livenessProbe": {**pod.http_probe("/commands/ruok", names.ZOOKEEPER_ADMIN_PORT, 6), "initialDelaySeconds": 60},

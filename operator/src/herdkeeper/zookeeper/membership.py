@@ -13,7 +13,7 @@ from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
 from herdkeeper.planning.actions import ChangeMembership, Wait
 from herdkeeper.shared.lost_node import trouble_of
-from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
+from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.build import server_of
@@ -51,24 +51,24 @@ def leader_of(seen: ZooKeeperObserved) -> int | None:
 
 def why_not_in_step(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, members: tuple[int, ...]) -> str | None:
     """Why these members are not all in step with a leader, None when they are: each serves, and has all but the last transactions."""
-    named = _names(cluster)
+    named = cluster.names
     for number in members:
         pod, mode = seen.objects.get("Pod", named.pod(number)), seen.modes.get(number)
         stops = pod is None or pod["metadata"].get("deletionTimestamp") is not None
         if stops or not (seen.objects.pod_ready(named.pod(number)) or isinstance(mode, str)):
             return f"{named.pod(number)} does not serve ({trouble_of(pod, seen.machines)})"
         if mode is None or isinstance(mode, Unknown):
-            return f"{named.pod(number)} does not say what it is ({mode.why if mode is not None else 'it was not asked'})"
+            return f"{named.pod(number)} does not report its role ({mode.why if mode is not None else 'it was not asked'})"
     leader = leader_of(seen)
     if leader is None:
-        return "no member, or more than one, says that it leads"
+        return "no member, or more than one, reports that it leads"
     return next((why for number in members if (why := _why_behind(named, seen, leader, number)) is not None), None)
 
 
 def _why_behind(named: ZooKeeperNames, seen: ZooKeeperObserved, leader: int, number: int) -> str | None:
     newest, applied = seen.zxids.get(leader), seen.zxids.get(number)
     if newest is None or applied is None:
-        return f"{named.pod(leader if newest is None else number)} does not tell its last transaction"
+        return f"{named.pod(leader if newest is None else number)} does not report its last transaction"
     # A member serves only once it has all from before the leader's epoch, and shows the old one until the new one's first transaction.
     same_epoch = newest >> _COUNTER_BITS == applied >> _COUNTER_BITS
     behind = newest - applied if same_epoch else newest & ((1 << _COUNTER_BITS) - 1)
@@ -97,7 +97,7 @@ def change(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> ChangeMembersh
 
 
 def _join(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Membership, number: int) -> ChangeMembership | Wait:
-    pod, size = _names(cluster).pod(number), len(membership.voters)
+    pod, size = cluster.names.pod(number), len(membership.voters)
     follows, listed = unlisted_follower(cluster, membership) == number, number in observers_of(membership)
     if listed and size == 1:
         why = f"{pod} becomes a follower: beside a single voter an observer gets no vote"
@@ -116,9 +116,5 @@ def _leave(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Membe
     voters, leader = voters_of(membership), leader_of(seen)
     number = min(leaving, key=lambda number: (number in voters, number == leader, -number))
     rest = len(set(voters) - {number})
-    why = f"{_names(cluster).pod(number)} leaves{', which leads,' if number == leader else ''} and {rest} voters stay"
+    why = f"{cluster.names.pod(number)} leaves{', which leads,' if number == leader else ''} and {rest} voters stay"
     return ChangeMembership(seen.address, seen.password or "", None, (number + 1,), membership.version, Reason.LEAVING, why)
-
-
-def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:
-    return ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

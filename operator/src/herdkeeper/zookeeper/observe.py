@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, ZooKeeperCluster
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
 from herdkeeper.clients.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.clients.nodes import nodes_of_doubted
-from herdkeeper.clients.stack import users_disturbed
-from herdkeeper.clients.world import World
+from herdkeeper.clients.stack import dependents_disruption
 from herdkeeper.clients.zookeeper import EnsembleError
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
-from herdkeeper.shared.objects import Objects, why_gone
+from herdkeeper.shared.objects import Objects, ip_address, why_gone
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.state import NOT_READ, ZooKeeperObserved
 
@@ -27,42 +27,48 @@ HEAD_START_SECONDS = 0.5
 CLAIMS = (("v1", "PersistentVolumeClaim"),)
 
 
-def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObserved:
+def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> ZooKeeperObserved:
     """Its objects, what each member says of itself (admin server, `/commands/srvr`, ZooKeeper 3.9), and the committed membership."""
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    key = cluster.key
     named = ZooKeeperNames(key)
-    objects = _objects(cluster, world)
+    objects = _objects(cluster, reader)
     ready = [number for number in range(names.ZOOKEEPER_MOST_MEMBERS) if objects.pod_ready(named.pod(number))]
     known_leader = cluster.status.leader if cluster.status is not None else None
-    running = [number for number in range(names.ZOOKEEPER_MOST_MEMBERS) if why_gone(objects.get("Pod", named.pod(number))) is None]
-    asked = _ask_members(world, named, running, known_leader)
+    members = {number: objects.pod_of(named.stateful_set, named.pod(number)) for number in range(names.ZOOKEEPER_MOST_MEMBERS)}
+    there = {number: pod for number, pod in members.items() if pod is not None}
+    running = {number: ip_address(pod) or named.host(number) for number, pod in there.items() if why_gone(pod) is None}
+    strangers = {number: Unknown(f"the StatefulSet did not make the pod {named.pod(number)}") for number in ready if number not in there}
+    asked = {**_ask_members(reader, named, running, known_leader), **strangers}
     stats = {number: found for number, found in asked.items() if number in ready or not isinstance(found, Unknown)}
     address = _address(cluster, objects)
-    secret = world.kubernetes.secret(ObjectKey(key.namespace, named.reconfig_secret)) or {}
+    secret = reader.kubernetes.secret(ObjectKey(key.namespace, named.reconfig_secret)) or {}
     return ZooKeeperObserved(
         objects=objects,
         modes={number: found if isinstance(found, Unknown) else found[0] for number, found in stats.items()},
         zxids={number: found[1] for number, found in stats.items() if not isinstance(found, Unknown)},
         address=address,
-        membership=_membership(address, world) if stats else NOT_READ,
+        membership=_membership(address, reader) if stats else NOT_READ,
         password=secret.get(names.PASSWORD_KEY) or None,
         fresh_password=secrets.token_urlsafe(32),
-        disturbance=users_disturbed(key, world),
-        dependents=observe_dependents(cluster, BookKeeperCluster, world),
-        machines=nodes_of_doubted(objects, map(named.pod, range(names.ZOOKEEPER_MOST_MEMBERS)), world),
+        disruption=dependents_disruption(key, reader),
+        dependents=observe_dependents(cluster, BookKeeperCluster, reader),
+        machines=nodes_of_doubted(objects, map(named.pod, range(names.ZOOKEEPER_MOST_MEMBERS)), reader),
     )
 
 
-def _objects(cluster: ZooKeeperCluster, world: World) -> Objects:
+def _objects(cluster: ZooKeeperCluster, reader: ClusterReader) -> Objects:
     """What the operator made, and claims that the StatefulSet made: of one that somebody deleted it makes another before we can."""
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
-    made = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
-    claims = world.kubernetes.labelled(key.namespace, names.selector(names.ZOOKEEPER_COMPONENT, key.name), CLAIMS)
+    key = cluster.key
+    made = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
+    claims = reader.kubernetes.labelled(key.namespace, names.selector(names.ZOOKEEPER_COMPONENT, key.name), CLAIMS)
     return Objects({**claims.items, **made.items})
 
 
-def _ask_members(world: World, named: ZooKeeperNames, ready: Sequence[int], leader: str | None) -> dict[int, tuple[str, int] | Unknown]:
-    """All at the same time: those that are on a machine that is gone are waited for once, and the clusters on this ensemble wait meanwhile.
+def _ask_members(
+    reader: ClusterReader, named: ZooKeeperNames, ready: Mapping[int, str], leader: str | None
+) -> dict[int, tuple[str, int] | Unknown]:
+    """The members by number, at their hosts, all at the same time: those that are on a machine that is gone are waited for once, and the
+    clusters on this ensemble wait meanwhile.
 
     The leader alone is asked a moment before, so that no other member seems to be behind for what happened while they were asked.
     """
@@ -71,7 +77,7 @@ def _ask_members(world: World, named: ZooKeeperNames, ready: Sequence[int], lead
     with ThreadPoolExecutor(max_workers=len(ready)) as askers:
 
         def ask(number: int) -> Future[tuple[str, int] | Unknown]:
-            return askers.submit(_server_stats, world, f"http://{named.host(number)}:{names.ZOOKEEPER_ADMIN_PORT}/commands/srvr")
+            return askers.submit(_server_stats, reader, f"http://{ready[number]}:{names.ZOOKEEPER_ADMIN_PORT}/commands/srvr")
 
         first = [number for number in ready if named.pod(number) == leader]
         asked = {number: ask(number) for number in first}
@@ -80,9 +86,9 @@ def _ask_members(world: World, named: ZooKeeperNames, ready: Sequence[int], lead
         return {number: answer.result() for number, answer in asked.items()}
 
 
-def _server_stats(world: World, url: str) -> tuple[str, int] | Unknown:
+def _server_stats(reader: ClusterReader, url: str) -> tuple[str, int] | Unknown:
     """Mode and last applied transaction of one member."""
-    answer = world.http.get(url)
+    answer = reader.http.get(url)
     if isinstance(answer, Unknown):
         return answer
     try:
@@ -94,15 +100,15 @@ def _server_stats(world: World, url: str) -> tuple[str, int] | Unknown:
 
 def _address(cluster: ZooKeeperCluster, objects: Objects) -> str:
     """What is published; before that, all members."""
-    named = ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     stateful_set = objects.get("StatefulSet", named.stateful_set)
     pods = cluster.spec.replicas if stateful_set is None else stateful_set["spec"]["replicas"]
     return (cluster.status.address if cluster.status is not None else None) or named.address(pods)
 
 
-def _membership(address: str, world: World) -> Membership | Unknown:
+def _membership(address: str, reader: ClusterReader) -> Membership | Unknown:
     try:
-        found = world.ensembles.at(address).read(CONFIG_PATH, world.wake)
+        found = reader.ensembles.at(address).read(CONFIG_PATH, reader.wake)
         return Unknown(f"ZooKeeper at {address} has no {CONFIG_PATH}") if found is None else decode_membership(found[0])
     except (EnsembleError, MalformedDataError) as error:
         return Unknown(str(error))

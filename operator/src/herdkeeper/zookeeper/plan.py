@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.codecs.zookeeper.membership import Membership, decode_membership, version_of
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Annotate, Apply, Create, Delete, Plan, Wait, deletions
 from herdkeeper.planning.intent import settle, unsettled
 from herdkeeper.planning.rolling import Gate, moving, restart
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
-from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Json, annotation, is_made_for
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -32,19 +32,19 @@ Claims = Mapping[int, Json]
 
 
 def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
-    """What to do now for an ensemble that shall live."""
-    named = _names(cluster)
+    """What to do now for a ZooKeeperCluster that is not being deleted."""
+    named = cluster.names
     claims = _claims(cluster, seen)
     if founded_before(cluster, seen) and names.FOUNDED not in _marks(claims):
         return Plan.waiting(
             Reason.DATA_LOST,
             "no volume claim of the founded ensemble is left: an empty one would make BookKeeper delete every ledger. "
             "Bring the claims back from a backup, or delete this resource and create a new one",
-            60,
+            requeue.BLOCKED,
         )
     members = range(pods_of(cluster, seen))
     if (wait := _strange_claim(cluster, claims, len(members))) is not None:
-        return Plan((), wait, 60)
+        return Plan((), wait, requeue.BLOCKED)
     password = seen.password or seen.fresh_password
     membership = _begins_with(cluster, seen, len(members))
     follower = unlisted_follower(cluster, membership) if membership.version > 0 else None
@@ -61,13 +61,13 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
     if not actions and step == ():
         step = _when_settled(cluster, seen, claims)
     serving = all(seen.objects.pod_ready(named.pod(number)) for number in members)
-    again = None if serving and step == () else 5.0
-    return Plan(tuple(actions), step, again) if isinstance(step, Wait) else Plan((*actions, *step), look_again_seconds=again)
+    again = None if serving and step == () else requeue.PENDING
+    return Plan(tuple(actions), step, again) if isinstance(step, Wait) else Plan((*actions, *step), requeue_after_seconds=again)
 
 
 def founded_before(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:
     """Whether the ensemble's members have voted once: the status remembers it, and so does what the members were told."""
-    config_map = seen.objects.get("ConfigMap", _names(cluster).config_map) or {}
+    config_map = seen.objects.get("ConfigMap", cluster.names.config_map) or {}
     told = (config_map.get("data") or {}).get(names.FOUNDING_KEY) == "false"
     return told or (cluster.status is not None and bool(cluster.status.founded))
 
@@ -79,7 +79,7 @@ def pods_of(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> int:
     were declared when its StatefulSet was made: a member that came to it while it is being founded might vote with an empty disk.
     """
     claims = _claims(cluster, seen)
-    stateful_set = seen.objects.get("StatefulSet", _names(cluster).stateful_set)
+    stateful_set = seen.objects.get("StatefulSet", cluster.names.stateful_set)
     voted = [number for number, claim in claims.items() if annotation(claim, names.FOUNDED_ANNOTATION) == names.FOUNDED]
     if not voted and stateful_set is None:
         return cluster.spec.replicas
@@ -97,7 +97,7 @@ def _begins_with(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, pods: int) 
     if not _founding(_claims(cluster, seen)):
         if isinstance(seen.membership, Membership):
             return seen.membership
-        if (last := last_read(seen.objects.get("ConfigMap", _names(cluster).config_map))) is not None:
+        if (last := last_read(seen.objects.get("ConfigMap", cluster.names.config_map))) is not None:
             return last
     return first_membership(cluster, range(pods))
 
@@ -114,20 +114,20 @@ def last_read(config_map: Json | None) -> Membership | None:
 
 def _restarts(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, stateful_set: Json) -> tuple[Delete, ...] | Wait:
     """Pods that were made from an old template: those of followers first, from the highest number downwards, the leader's last."""
-    named, leader, pods = _names(cluster), leader_of(seen), int(stateful_set["spec"]["replicas"])
+    named, leader, pods = cluster.names, leader_of(seen), int(stateful_set["spec"]["replicas"])
     order = sorted(range(pods), key=lambda number: (number == leader, -number))
     voters = tuple(range(pods)) if isinstance(seen.membership, Unknown) else voters_of(seen.membership)
     members = [named.pod(number) for number in order]
     hanging = unreachable(seen.objects, members, seen.machines)
     serving = frozenset(named.pod(number) for number, mode in seen.modes.items() if not isinstance(mode, Unknown))
     on_the_way = moving(seen.objects, dict.fromkeys(members, named.stateful_set), hanging)
-    gate = Gate(why_not_in_step(cluster, seen, voters) or seen.disturbance, hanging, serving, on_the_way)
+    gate = Gate(why_not_in_step(cluster, seen, voters) or seen.disruption, hanging, serving, on_the_way)
     return restart(stateful_set, seen.objects, members, gate)
 
 
 def _when_settled(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, claims: Claims) -> tuple[Action, ...] | Wait:
     """Marks of what is true by now; else the next change of the membership."""
-    named = _names(cluster)
+    named = cluster.names
     if _founding(claims):
         serving = all(seen.objects.pod_ready(named.pod(number)) for number in claims)
         return tuple(_mark(cluster, claims, number, names.FOUNDED, Reason.FOUNDED) for number in claims) if serving else ()
@@ -141,7 +141,7 @@ def _when_settled(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, claims: Cl
 
 def _marked(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Membership, claims: Claims) -> tuple[Action, ...]:
     """Claims whose mark is not true any more: of members that vote and serve, and of members that left."""
-    named, voters = _names(cluster), voters_of(membership)
+    named, voters = cluster.names, voters_of(membership)
     listed = (*voters, *observers_of(membership), unlisted_follower(cluster, membership))
     marks = {number: annotation(claim, names.FOUNDED_ANNOTATION) for number, claim in claims.items()}
     voting = [
@@ -159,12 +159,12 @@ def _unneeded(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Me
     if cluster.spec.deletion_policy != "Delete":
         return ()
     listed = (*voters_of(membership), *observers_of(membership), *range(cluster.spec.replicas))
-    gone = (number for number in claims if number not in listed and seen.objects.get("Pod", _names(cluster).pod(number)) is None)
+    gone = (number for number in claims if number not in listed and seen.objects.get("Pod", cluster.names.pod(number)) is None)
     return deletions((claims[number] for number in gone), Reason.LEFT)
 
 
 def _mark(cluster: ZooKeeperCluster, claims: Claims, number: int, mark: str, reason: Reason) -> Annotate:
-    return Annotate(CLAIM, _names(cluster).claim(number), claims[number]["metadata"]["uid"], {names.FOUNDED_ANNOTATION: mark}, reason)
+    return Annotate(CLAIM, cluster.names.claim(number), claims[number]["metadata"]["uid"], {names.FOUNDED_ANNOTATION: mark}, reason)
 
 
 def _strange_claim(cluster: ZooKeeperCluster, claims: Claims, pods: int) -> Wait | None:
@@ -176,7 +176,7 @@ def _strange_claim(cluster: ZooKeeperCluster, claims: Claims, pods: int) -> Wait
     strange = [number for number, origin in origins.items() if known and origin and origin != known[0]]
     if not strange:
         return None
-    named = _names(cluster)
+    named = cluster.names
     return Wait(
         Reason.CLAIM_OF_ANOTHER,
         f"the volume claim {named.claim(strange[0])} holds data of another ensemble, which had the same name: "
@@ -193,7 +193,7 @@ def _marks(claims: Claims) -> set[str | None]:
 
 
 def _claims(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Claims:
-    found = {number: seen.objects.get(CLAIM, _names(cluster).claim(number)) for number in range(names.ZOOKEEPER_MOST_MEMBERS)}
+    found = {number: seen.objects.get(CLAIM, cluster.names.claim(number)) for number in range(names.ZOOKEEPER_MOST_MEMBERS)}
     return {number: _as_marked(cluster, claim) for number, claim in found.items() if claim is not None}
 
 
@@ -214,7 +214,3 @@ def _adopt(cluster: ZooKeeperCluster, number: int, origin: str, claim: Json) -> 
     """The StatefulSet's claim becomes what the operator would have made, if it is still the one with this uid."""
     manifest = build_zookeeper_claim(cluster, number, origin)
     return Apply({**manifest, "metadata": {**manifest["metadata"], "uid": claim["metadata"]["uid"]}}, new=False, reason=Reason.CREATING)
-
-
-def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:
-    return ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.codecs.zookeeper.membership import Membership
-from herdkeeper.shared.dependents import NOBODY, Dependents
+from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
@@ -20,7 +20,7 @@ class ZooKeeperObserved:
     say it, why, where its pod is Ready. `zxids` is the last transaction that it has applied, where it told.
 
     `address` is where clients reach it, `membership` the committed one. `password` may change it, by the Secret; None while there is none;
-    `fresh_password` is random, for a Secret that must be made. `disturbance` is why the stack must not be disturbed further now, None when
+    `fresh_password` is random, for a Secret that must be made. `disruption` is why the stack must not be disrupted further now, None when
     it may.
     `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes of members that are not Ready.
     """
@@ -32,8 +32,8 @@ class ZooKeeperObserved:
     membership: Membership | Unknown = NOT_READ
     password: str | None = field(default=None, repr=False)
     fresh_password: str = field(default="", repr=False)
-    disturbance: str | None = None
-    dependents: Dependents = NOBODY
+    disruption: str | None = None
+    dependents: Dependents = NO_DEPENDENTS
     machines: Nodes = field(default_factory=dict)
 
     @property

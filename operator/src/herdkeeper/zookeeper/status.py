@@ -7,7 +7,6 @@ from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import trouble_of
-from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import annotation
 from herdkeeper.shared.quorum import address_of, majority
 from herdkeeper.shared.reason import Reason
@@ -19,7 +18,7 @@ from herdkeeper.zookeeper.state import ZooKeeperObserved
 
 def summarize_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Summary:
     """Ready when each declared member votes and serves."""
-    named = _names(cluster)
+    named = cluster.names
     members = range(cluster.spec.replicas)
     ready = [number for number in members if seen.objects.pod_ready(named.pod(number))]
     leader = leader_of(seen)
@@ -42,7 +41,7 @@ def summarize_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> S
 
 def _address(cluster: ZooKeeperCluster, voters: tuple[int, ...] | None) -> str:
     """It changes only once the membership is the declared one: else clients would be restarted at each step."""
-    named = _names(cluster)
+    named = cluster.names
     known = cluster.status.address if cluster.status is not None else None
     declared = tuple(range(cluster.spec.replicas))
     if known and voters != declared:
@@ -51,12 +50,12 @@ def _address(cluster: ZooKeeperCluster, voters: tuple[int, ...] | None) -> str:
 
 
 def _founded(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:
-    claims = [seen.objects.get("PersistentVolumeClaim", _names(cluster).claim(number)) for number in range(cluster.spec.replicas)]
+    claims = [seen.objects.get("PersistentVolumeClaim", cluster.names.claim(number)) for number in range(cluster.spec.replicas)]
     return all(claim is not None and annotation(claim, names.FOUNDED_ANNOTATION) == names.FOUNDED for claim in claims)
 
 
 def _health(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, ready: list[int], voters: tuple[int, ...] | None) -> Health:
-    named, declared = _names(cluster), tuple(range(cluster.spec.replicas))
+    named, declared = cluster.names, tuple(range(cluster.spec.replicas))
     away = [number for number in declared if number not in ready]
     if founded_before(cluster, seen) and (lost := _why_no_quorum(cluster, seen)) is not None:
         return Health("False", Reason.QUORUM_LOST, lost)
@@ -68,13 +67,13 @@ def _health(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, ready: list[int]
         return Health("False", Reason.MEMBERS_NOT_READY, f"{', '.join(missing)} serves without a vote yet")
     leader = leader_of(seen)
     if leader is None:
-        return Health("False", Reason.NO_LEADER, "no member says that it leads")
+        return Health("False", Reason.NO_LEADER, "no member reports that it leads")
     return Health("True", Reason.READY, f"{len(ready)} members serve, {named.pod(leader)} leads")
 
 
 def _why_no_quorum(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> str | None:
     """What a person must know when too few voters serve; None while a quorum does, or when nobody can tell who votes."""
-    named = _names(cluster)
+    named = cluster.names
     config_map = seen.objects.get("ConfigMap", named.config_map)
     membership = last_read(config_map) if isinstance(seen.membership, Unknown) else seen.membership
     if membership is None:
@@ -91,21 +90,17 @@ def _why_no_quorum(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> str | 
 
 def _way_out(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, voters: tuple[int, ...]) -> str:
     """What a person should do about a lost quorum: an empty volume has no vote, and brings none back."""
-    wanted = [_names(cluster).claim(number) for number in voters]
+    wanted = [cluster.names.claim(number) for number in voters]
     claims = {name: seen.objects.get("PersistentVolumeClaim", name) for name in wanted}
     empty = [name for name, claim in claims.items() if claim is None or annotation(claim, names.FOUNDED_ANNOTATION) in (None, names.NEW)]
     if len(voters) - len(empty) >= majority(len(voters)):
-        return "They serve again by themselves once a majority runs: free what holds their pods up"
+        return "They serve again once a majority runs: find out why their pods don't start"
     return (
         f"Only {len(voters) - len(empty)} of {len(voters)} volumes hold data, {' and '.join(empty)} are empty and have no vote: "
-        "bring volumes back from snapshots, or accept what one of the others holds"
+        "restore volumes from snapshots, or accept the data of one of the others"
     )
 
 
 def _troubles(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, away: list[int]) -> str:
-    named = _names(cluster)
+    named = cluster.names
     return "; ".join(f"{named.pod(number)}: {trouble_of(seen.objects.get('Pod', named.pod(number)), seen.machines)}" for number in away)
-
-
-def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:
-    return ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

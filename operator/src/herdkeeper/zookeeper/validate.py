@@ -10,8 +10,6 @@ from herdkeeper.api import (
 from herdkeeper.planning.refusal import (
     Refusal,
     config_refusals,
-    memory_refusals,
-    name_refusals,
     peer_refusals,
 )
 from herdkeeper.shared import owned_config
@@ -21,24 +19,10 @@ from herdkeeper.shared.quorum import SAFE_SIZE
 def zookeeper_refusals(cluster: ZooKeeperCluster, voters: int | None = None) -> tuple[Refusal, ...]:
     """What a ZooKeeperCluster says and must not say, given how many members vote now (None while that is not known)."""
     return (
-        *name_refusals(cluster.metadata),
-        *_even_ensemble(cluster),
         *_single_member(cluster, voters),
-        *memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "zookeeper"),
         *peer_refusals(cluster.spec.clients, "spec.clients"),
         *config_refusals(cluster.spec.config, owned_config.ZOOKEEPER, owned_config.ZOOKEEPER_PREFIXES),
     )
-
-
-def _even_ensemble(cluster: ZooKeeperCluster) -> Iterator[Refusal]:
-    replicas = cluster.spec.replicas
-    if replicas % 2 == 0:
-        yield Refusal(
-            "spec.replicas",
-            str(replicas),
-            f"an even ensemble tolerates no more losses than one of {replicas - 1}",
-            f"set {replicas - 1} or {replicas + 1}",
-        )
 
 
 def _single_member(cluster: ZooKeeperCluster, voters: int | None) -> Iterator[Refusal]:

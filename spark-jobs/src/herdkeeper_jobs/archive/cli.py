@@ -24,17 +24,16 @@ from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress
 from herdkeeper_jobs.archive.copying import Copied, copy_log
-from herdkeeper_jobs.archive.expiry import due, sweep, take_away
-from herdkeeper_jobs.archive.progress import held_at, held_from, ordered, tell, told_before
+from herdkeeper_jobs.archive.expiry import delete_segments, due, sweep
+from herdkeeper_jobs.archive.progress import expiry_order, held_at, held_from, publish_progress, published_progress
 from herdkeeper_jobs.archive.segment import Place, newest_segment
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
-from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import tablespace_folder
-from herdkeeper_jobs.checkpoint.moment import stamp
-from herdkeeper_jobs.checkpoint.removal import why_no_run_id
 from herdkeeper_jobs.encryption.keys import writing_key
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.log_source import open_log
+from herdkeeper_jobs.manifests.manifest import tablespace_folder
+from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.shared_arguments import (
     add_cluster_arguments,
     add_destination_argument,
@@ -45,6 +44,7 @@ from herdkeeper_jobs.shared_arguments import (
 from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import stamp
 
 _log = structlog.get_logger()
 _MOST_TROUBLE = 500
@@ -124,7 +124,7 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
     identity = log.identity
     destination = stored_path(parsed.destination)
     place = Place(tablespace_folder(destination, identity), identity, parsed.run_id, known=known.newest)
-    before, began = told_before(catalog.client, place, parsed.place), time.time()
+    before, began = published_progress(catalog.client, place, parsed.place), time.time()
     try:
         if (unusable := why_unusable(destination, writes=not known.usable)) is not None:
             raise CheckpointRefused(f"spec.log.archive.destination (--destination) is {parsed.destination!r}: {unusable}")
@@ -132,11 +132,11 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
         place = replace(place, key=writing_key(parsed.encrypt_with))
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
         if parsed.place:
-            tell(catalog.client, place, _expire(catalog, place, _progress(before, copied, held_at(place, copied.end), began)))
+            publish_progress(catalog.client, place, _expire(catalog, place, _progress(before, copied, held_at(place, copied.end), began)))
     except Exception as error:
         failed = _failed(error)
         if parsed.place:
-            tell(catalog.client, place, replace(before, trouble=failed.sentence[:_MOST_TROUBLE]))
+            publish_progress(catalog.client, place, replace(before, trouble=failed.sentence[:_MOST_TROUBLE]))
         return failed
     newest = None if copied.end is None else copied.end.first.lsn
     return _Run(JobOutcome.SUCCEEDED if copied.segments else JobOutcome.ALREADY_DONE, _sentence(copied), copied.complete, newest)
@@ -145,7 +145,7 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
 def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> ArchiveProgress:
     """Takes away what may go; what is to be told then. What is in the way of that is not in the way of archiving."""
     try:
-        order = ordered(catalog.client, place, progress.destination)
+        order = expiry_order(catalog.client, place, progress.destination)
         expiring = None if order is None else due(place, order)
         if expiring is None:
             sweep(place.folder)
@@ -153,9 +153,9 @@ def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> 
         newest = newest_segment(place.folder, place.identity, place.known) or expiring.oldest_left
         # From here on also what is told of a failure: some of it may be gone then.
         progress = replace(progress, held=held_from(expiring.oldest_left, newest))
-        tell(catalog.client, place, progress)
+        publish_progress(catalog.client, place, progress)
         _log.info("expiring", segments=len(expiring.going), up_to=str(expiring.going[-1].last.lsn))
-        take_away(place.folder, expiring.going)
+        delete_segments(place.folder, expiring.going)
         return replace(progress, held=held_at(place, newest), expiry_trouble="")
     except Exception as error:
         failed = _failed(error)
@@ -203,11 +203,9 @@ def _parser() -> argparse.ArgumentParser:
     add_destination_argument(parser, "folder for archives and checkpoints")
     parser.add_argument(
         "--place",
-        "--claim",
         default="",
-        dest="place",
-        help="what the operator calls the destination, the name of its volume claim or the address of its store: with it, the operator is "
-        "told what is archived there",
+        help="what the operator calls the destination, the name of its volume claim or the address of its store: with it, the operator"
+        " learns what is archived there",
     )
     add_encryption_argument(parser)
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")

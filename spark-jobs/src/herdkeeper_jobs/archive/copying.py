@@ -13,8 +13,8 @@ import pyarrow as pa
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, SegmentManifest, commit_segment, newest_segment, proven
 from herdkeeper_jobs.bookkeeper.reader import DEFAULT_SETTINGS, PartitionSpec, ReadSettings, ledger_pieces, read_partition
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
-from herdkeeper_jobs.checkpoint.log_source import LogSource
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
+from herdkeeper_jobs.log_source import LogSource
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -68,8 +68,8 @@ def _pieces(
     except LogTruncatedError as error:
         there = "the archive is empty" if end is None else f"the archive ends with {end.last.lsn}"
         raise CheckpointRefused(
-            f"{there}, and {error}: what lies between is lost to it. Move the folder `log` of the tablespace away from the destination, or "
-            "take another one: an archive begins there with what is left of the log"
+            f"{there}, and {error}: the archive can't get the entries between. Move the folder `log` of the tablespace away from the"
+            f" destination, or use another destination: a new archive begins there with the rest of the log"
         ) from error
     successors = log.successors()
     held: list[pa.RecordBatch] = []

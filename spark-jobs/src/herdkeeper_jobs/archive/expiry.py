@@ -18,9 +18,9 @@ from pathlib import PurePosixPath
 
 from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, manifest_path, oldest_segment, read_segment_manifest, segments
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
-from herdkeeper_jobs.checkpoint.manifest import Outline, read_outline
-from herdkeeper_jobs.checkpoint.manifest import manifest_path as checkpoint_path
+from herdkeeper_jobs.errors import CheckpointRefused
+from herdkeeper_jobs.manifests.manifest import Outline, read_outline
+from herdkeeper_jobs.manifests.manifest import manifest_path as checkpoint_path
 from herdkeeper_jobs.storage.stored_path import (
     StoredPath,
     file_size,
@@ -69,11 +69,11 @@ def expired(chain: Sequence[SegmentManifest], keep_from: Lsn) -> tuple[SegmentMa
     """
     if not chain or chain[-1].last.lsn < keep_from:
         end = "is empty" if not chain else f"ends with {chain[-1].last.lsn}"
-        raise CheckpointRefused(f"the archive shall be kept from {keep_from} on, but it {end}: nothing of it goes")
+        raise CheckpointRefused(f"the archive must be kept from {keep_from} on, but it {end}: nothing is deleted")
     return tuple(takewhile(lambda segment: segment.last.lsn < keep_from, chain))
 
 
-def take_away(folder: StoredPath, going: Sequence[SegmentManifest]) -> None:
+def delete_segments(folder: StoredPath, going: Sequence[SegmentManifest]) -> None:
     """Takes segments away, which must be the oldest ones, in log order. What somebody else has taken meanwhile is no fault."""
     for segment in going:
         path = manifest_path(folder, segment.first.lsn)
@@ -110,7 +110,7 @@ def _file_of(folder: StoredPath, segment: SegmentManifest) -> StoredPath:
     parts = PurePosixPath(segment.path).parts
     links = [folder.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
     if parts[:2] != ("log", "data") or len(parts) < 4 or ".." in parts or any(path.is_symlink() for path in links):
-        raise CheckpointRefused(f"a segment of {folder} names {segment.path!r}, which is no file of its archive: it is left alone")
+        raise CheckpointRefused(f"a segment of {folder} names {segment.path!r}, which is not a file of its archive: the file is kept")
     return folder.joinpath(*parts)
 
 
@@ -120,15 +120,19 @@ def _require_base(place: Place, order: ExpiryOrder) -> None:
         return
     path = place.folder.parent.parent / order.manifest
     if not path.is_file():
-        raise CheckpointRefused(f"the checkpoint {order.manifest}, which the archive would be kept for, is not there: nothing goes")
+        raise CheckpointRefused(f"the checkpoint {order.manifest}, for which the archive is kept, does not exist: nothing is deleted")
     base = read_outline(path)
     owner, ours = base.identity, place.identity
     if (owner.instance_id, owner.tablespace_uuid) != (ours.instance_id, ours.tablespace_uuid):
-        raise CheckpointRefused(f"the checkpoint {order.manifest} belongs to {owner.instance_id}/{owner.tablespace_uuid}: nothing goes")
+        raise CheckpointRefused(
+            f"the checkpoint {order.manifest} belongs to {owner.instance_id}/{owner.tablespace_uuid}: nothing is deleted"
+        )
     if checkpoint_path(place.folder, base.lsn.lsn) != path or base.restart_lsn.lsn != Lsn(*order.keep_from):
-        raise CheckpointRefused(f"the checkpoint {order.manifest} is not gone on from {Lsn(*order.keep_from)}: nothing goes")
+        raise CheckpointRefused(f"the checkpoint {order.manifest} does not continue from {Lsn(*order.keep_from)}: nothing is deleted")
     if (missing := _missing_file(place.folder, base)) is not None:
-        raise CheckpointRefused(f"the checkpoint {order.manifest} lacks {missing}, or it has another size: nothing of the archive goes")
+        raise CheckpointRefused(
+            f"the checkpoint {order.manifest} lacks {missing}, or it has another size: nothing of the archive is deleted"
+        )
 
 
 def _missing_file(folder: StoredPath, base: Outline) -> str | None:

@@ -12,14 +12,14 @@ from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper_jobs.archive.segment import SegmentManifest, holds, oldest_segment, proven, read_segment, segments_one_by_one
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, ReadSettings, cut_pieces, ledger_pieces
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
-from herdkeeper_jobs.checkpoint.manifest import Identity
+from herdkeeper_jobs.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
+from herdkeeper_jobs.manifests.manifest import Identity
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
 class Log(Protocol):
-    """What there is of a log besides its archive: `LogSource` in a living cluster, `ArchiveAlone` where there is nothing else."""
+    """What there is of a log besides its archive: `LogSource` in a living cluster, `ArchiveOnlyLog` where there is nothing else."""
 
     @property
     def name(self) -> str:
@@ -163,7 +163,7 @@ def _behind(log: Log, end: SegmentManifest | None, target: Lsn) -> list[LedgerPi
     try:
         readable = log.readable_from(begin)
     except LogTruncatedError as error:
-        until = "there is no archive of it" if end is None else f"its archive ends with {end.last.lsn}"
+        until = "it has no archive" if end is None else f"its archive ends with {end.last.lsn}"
         raise LogDropped(f"{error}, and {until}: take a moment that it has, or a checkpoint that there is") from error
     live: list[LedgerPiece] = []
     for metadata, last in readable:

@@ -22,7 +22,7 @@ from herdkeeper.protocol.log_archive import (
 )
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, oldest_segment
 from herdkeeper_jobs.bookkeeper.znode import put_znode
-from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
+from herdkeeper_jobs.errors import CheckpointRetryable
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -48,7 +48,7 @@ def _pair(lsn: Lsn) -> tuple[int, int]:
     return lsn.ledger_id, lsn.entry_id
 
 
-def told_before(client: KazooClient, place: Place, destination: str) -> ArchiveProgress:
+def published_progress(client: KazooClient, place: Place, destination: str) -> ArchiveProgress:
     """What was told last of the archive at a destination; nothing of another one, or of what can't be read."""
     nothing = ArchiveProgress(destination, None, None, None)
     try:
@@ -60,7 +60,7 @@ def told_before(client: KazooClient, place: Place, destination: str) -> ArchiveP
     return found if found.destination == destination else nothing
 
 
-def ordered(client: KazooClient, place: Place, destination: str) -> ExpiryOrder | None:
+def expiry_order(client: KazooClient, place: Place, destination: str) -> ExpiryOrder | None:
     """What may go of the archive at a destination; None while nothing may.
 
     Raises:
@@ -77,7 +77,7 @@ def ordered(client: KazooClient, place: Place, destination: str) -> ExpiryOrder 
     return found if found.destination == destination else None
 
 
-def tell(client: KazooClient, place: Place, progress: ArchiveProgress) -> None:
+def publish_progress(client: KazooClient, place: Place, progress: ArchiveProgress) -> None:
     """Raises CheckpointRetryable when ZooKeeper does not answer."""
     path, data = _path(place), encode_archive_progress(progress)
     try:

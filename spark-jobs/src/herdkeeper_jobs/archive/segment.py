@@ -26,10 +26,10 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from xxhash import xxh3_128_hexdigest
 
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Encryption, Identity, Position, files_in, lsn_of_name
 from herdkeeper_jobs.encryption.keys import Key, keyring
 from herdkeeper_jobs.encryption.parquet_folder import FileKey
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import Encryption, Identity, Position, files_in, lsn_of_name
 from herdkeeper_jobs.storage.stored_path import (
     ASKED_AT_ONCE,
     AnyPath,
@@ -240,7 +240,7 @@ def _start(path: StoredPath) -> Lsn:
     try:
         return lsn_of_name(path)
     except ValueError as error:
-        raise InvariantViolated(f"{path} is no manifest of a segment: its name is no LSN") from error
+        raise InvariantViolated(f"{path} is not a manifest of a segment: its name is not an LSN") from error
 
 
 def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest | None:
@@ -298,7 +298,7 @@ def proven(segment: SegmentManifest, folder: StoredPath) -> SegmentManifest:
     path = manifest_path(folder, segment.first.lsn)
     sealed = keyring().open(encryption.sealed, encryption, str(path))
     if SegmentManifest.model_validate_json(sealed) != segment.model_copy(update={"encryption": encryption.with_sealed("")}):
-        raise InvariantViolated(f"{path} was changed: it says something else than what the key {encryption.key_name!r} sealed")
+        raise InvariantViolated(f"{path} was changed: its content differs from what the key {encryption.key_name!r} sealed")
     return segment
 
 
@@ -324,7 +324,7 @@ def _write(folder: StoredPath, name: str, content: bytes) -> None:
 
 
 def read_segment_manifest(path: StoredPath) -> SegmentManifest:
-    """Raises InvariantViolated for a file that is no manifest of a version that this program knows."""
+    """Raises InvariantViolated for a file that is not a manifest of a version that this program knows."""
     return _decoded(path, path.read_bytes())
 
 
@@ -337,11 +337,11 @@ def _decoded(path: StoredPath, content: bytes) -> SegmentManifest:
         segment = SegmentManifest.model_validate(document)
         if (version == ENCRYPTED_VERSION) != (segment.encryption is not None):
             raise InvariantViolated(
-                f"{path} is no manifest of a segment: its schemaVersion {version} and its encryption contradict each other"
+                f"{path} is not a manifest of a segment: its schemaVersion {version} and its encryption contradict each other"
             )
         return segment
     except (ValueError, AttributeError) as error:
-        raise InvariantViolated(f"{path} is no manifest of a segment: {error}") from error
+        raise InvariantViolated(f"{path} is not a manifest of a segment: {error}") from error
 
 
 def manifest_path(folder: AnyPath, first: Lsn) -> AnyPath:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import SegmentManifest, ends, readable_segments
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Outline, read_outline
-from herdkeeper_jobs.checkpoint.moment import stamp
-from herdkeeper_jobs.checkpoint.reading import manifests
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import Outline, manifests, read_outline
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import stamp
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def parse_ledgers(text: str) -> tuple[EntryRange, ...]:
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         first, last = (int(match.group(1)), int(match.group(2) or match.group(1))) if match else (1, 0)
         if first > last:
-            raise ArgumentError(f"--ledgers: {part!r} is no ledger id and no range; write ids and ascending ranges, like 1,2,5-9")
+            raise ArgumentError(f"--ledgers: {part!r} is not a ledger id or a range; write ids and ascending ranges, like 1,2,5-9")
         ranges.append(EntryRange(first, last))
     return tuple(ranges)
 
@@ -60,7 +60,7 @@ def parse_states(text: str) -> frozenset[LedgerState]:
     """`Closed,Open`; an empty text gives none. Raises ArgumentError naming the part that is wrong."""
     named = [part.strip() for part in text.split(",") if part.strip()]
     if unknown := [part for part in named if part not in STATES]:
-        raise ArgumentError(f"--states: {unknown[0]!r} is no state of a ledger; there are {', '.join(STATES)}")
+        raise ArgumentError(f"--states: {unknown[0]!r} is not a ledger state; use one of {', '.join(STATES)}")
     return frozenset(STATES[part] for part in named)
 
 
@@ -73,7 +73,7 @@ def parse_time(text: str | None) -> datetime | None:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        raise ArgumentError(f"--read-until: {text!r} is no time with a zone; write it like 2026-11-23T05:00:00Z")
+        raise ArgumentError(f"--read-until: {text!r} is not a time with a zone; write it like 2026-11-23T05:00:00Z")
     return found
 
 
@@ -107,7 +107,7 @@ def audit_parser() -> argparse.ArgumentParser:
         "--racks", default="", metavar="MAP", help="where bookies stand: id=rack,id=rack (default: placement is not judged)"
     )
     parser.add_argument(
-        "--min-racks", type=int, default=2, metavar="N", help="racks that the copies of each entry shall be in (default: %(default)s)"
+        "--min-racks", type=int, default=2, metavar="N", help="racks over which the copies of each entry are spread (default: %(default)s)"
     )
     parser.add_argument("--ledgers", default="", metavar="IDS", help="ids and ranges, like 1,2,5-9 (default: all)")
     parser.add_argument(
@@ -128,8 +128,8 @@ def audit_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--read-until",
         metavar="TIME",
-        help="begin no portion of the ledgers at or after this time, but end as paused; needs --output, from which the run goes on when it "
-        "is started again with its id",
+        help="start no portion of the ledgers at or after this time, and end as paused; needs --output, from which the run resumes when"
+        " it is started again with its id",
     )
     add_reading_rate_argument(parser)
     add_timeout_argument(parser)
@@ -159,9 +159,11 @@ def audit_parser() -> argparse.ArgumentParser:
 def validated(parsed: argparse.Namespace) -> AuditArguments:
     """Raises ArgumentError, SparkConfigurationError."""
     if not _RUN_ID.fullmatch(parsed.run_id):
-        raise ArgumentError(f"--run-id: {parsed.run_id!r} is no file name; use letters, digits, dots, dashes and underscores, at most 128")
+        raise ArgumentError(
+            f"--run-id: {parsed.run_id!r} is not a file name; use letters, digits, dots, dashes and underscores, at most 128"
+        )
     if not parsed.ledgers_root.startswith("/"):
-        raise ArgumentError(f"--ledgers-root: {parsed.ledgers_root!r} is no absolute path; begin it with a slash")
+        raise ArgumentError(f"--ledgers-root: {parsed.ledgers_root!r} is not an absolute path; begin it with a slash")
     rate = parsed.bytes_per_second_per_bookie
     if rate <= 0:
         raise ArgumentError(f"--bytes-per-second-per-bookie: {rate} is not above 0; leave the argument out for no limit")
@@ -169,7 +171,7 @@ def validated(parsed: argparse.Namespace) -> AuditArguments:
         raise ArgumentError(f"--timeout-seconds: {parsed.timeout_seconds} is not above 0")
     read_until = parse_time(parsed.read_until)
     if read_until is not None and parsed.output is None:
-        raise ArgumentError("--read-until: a run can only go on from what it has written; add --output")
+        raise ArgumentError("--read-until: a run resumes from its stored progress; add --output")
     return AuditArguments(
         zookeeper=parsed.zookeeper,
         ledgers_root=parsed.ledgers_root,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from herdkeeper_jobs.audit.holding import CopyState
+from herdkeeper_jobs.copies.holding import CopyState
 
 _STATES = tuple(CopyState)
 

@@ -22,18 +22,18 @@ import structlog
 
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.arguments import DRY_RUN, REPORT, ArgumentError, AuditArguments, audit_parser, validated
+from herdkeeper_jobs.audit.copy_reader import TaskRunner
 from herdkeeper_jobs.audit.history import AuditRun, committed_run
-from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit
-from herdkeeper_jobs.audit.look import TaskRunner
+from herdkeeper_jobs.audit.job import AuditInvariantError, AuditResult, audit
 from herdkeeper_jobs.audit.on_spark import run_on_spark
 from herdkeeper_jobs.audit.orphans import LEAST_AGE_MILLIS, OrphanRule, read_tablespace_logs
-from herdkeeper_jobs.audit.plan import AuditBudget
-from herdkeeper_jobs.audit.portion import Course
+from herdkeeper_jobs.audit.portion import RunProgress
 from herdkeeper_jobs.audit.progress import Progress, ProgressRefusedError, RunIdentity, forget_progress
 from herdkeeper_jobs.audit.publish import publish
 from herdkeeper_jobs.audit.schema import fields_of
 from herdkeeper_jobs.audit.scope import FilterRefusedError
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.copies.plan import AuditBudget
 from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import RepairResult, repair
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         summary = _run(validated(parsed), started)
     except (ArgumentError, SparkConfigurationError, ClusterNotFoundError, FilterRefusedError, ProgressRefusedError) as error:
         summary = _failure(parsed.run_id, JobOutcome.CONFIGURATION_REFUSED, error)
-    except InvariantViolatedError as error:
+    except AuditInvariantError as error:
         summary = _failure(parsed.run_id, JobOutcome.INVARIANT_VIOLATED, error)
     except (MetadataUnavailableError, OSError) as error:
         summary = _failure(parsed.run_id, JobOutcome.RETRYABLE, error)
@@ -71,9 +71,9 @@ def _run(arguments: AuditArguments, started: float) -> AuditSummary:
     with open_catalog(arguments.zookeeper, arguments.ledgers_root) as catalog:
         rule = OrphanRule(lambda: read_tablespace_logs(catalog), int(time.time() * 1000) - LEAST_AGE_MILLIS)
         progress = _progress(arguments, catalog)
-        course, seconds_before = _course(arguments, progress)
+        run_progress, seconds_before = _run_progress(arguments, progress)
         with _tasks_on_spark(arguments.spark) as run_tasks:
-            result = audit(catalog, replace(arguments.request, orphans=rule), budget, run_tasks, course)
+            result = audit(catalog, replace(arguments.request, orphans=rule), budget, run_tasks, run_progress)
         paused = result.summary.outcome is JobOutcome.PAUSED
         if not paused:
             # Of a run that was broken off here the next process repairs the same findings: what is whole by then is not written again.
@@ -102,19 +102,19 @@ def _progress(arguments: AuditArguments, catalog: LedgerCatalog) -> Progress | N
     return Progress(arguments.output, RunIdentity(arguments.run_id, catalog.instance_id, request.depth, request.ledgers.described))
 
 
-def _course(arguments: AuditArguments, progress: Progress | None) -> tuple[Course, float]:
+def _run_progress(arguments: AuditArguments, progress: Progress | None) -> tuple[RunProgress, float]:
     """From where the run goes on, and how long earlier processes have worked for that."""
 
     def may_read() -> bool:
         return arguments.read_until is None or datetime.now(UTC) < arguments.read_until
 
     if progress is None:
-        return Course(may_read=may_read), 0.0
+        return RunProgress(may_read=may_read), 0.0
     kept = progress.read()
     if kept.portions:
         _log.info("going on", portions=len(kept.portions), ledgers_through=kept.portions[-1].through)
     clock = _Clock()
-    return Course(kept.portions, lambda number, portion: progress.keep(number, portion, clock.lap()), may_read), kept.seconds
+    return RunProgress(kept.portions, lambda number, portion: progress.keep(number, portion, clock.lap()), may_read), kept.seconds
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, SegmentRange, Striping, merge_into_ranges, segment_ranges, striping
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
-from herdkeeper_jobs.audit.holding import CopyState, Holding
-from herdkeeper_jobs.audit.plan import AuditedLedger
+from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.plan import AuditedLedger
 
 _WRAP = 2**64
 
@@ -181,7 +181,7 @@ def _untrusted(unit: _Unit, ack_quorum: int) -> Iterator[tuple[int, str]]:
         supported = [positions for positions in versions if len(positions) >= ack_quorum]
         named = " | ".join(", ".join(unit.segment.bookies[position] for position in positions) for positions in versions)
         trusted = supported[0] if len(supported) == 1 else ()
-        verdict = "those that are enough for the ack quorum are right" if trusted else "which of them is right can't be told"
+        verdict = "those that are enough for the ack quorum are right" if trusted else "it is unknown which of them is right"
         for positions in versions:
             if positions is not trusted:
                 yield from ((position, f"right digests, but payload or length differ ({named}): {verdict}") for position in positions)

@@ -15,7 +15,7 @@ from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, striping
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.bookie_health import BookieTally
-from herdkeeper_jobs.audit.holding import CopyState, Holding
+from herdkeeper_jobs.copies.holding import CopyState, Holding
 
 _KINDS = {
     CopyState.MISSING: FindingKind.MISSING,

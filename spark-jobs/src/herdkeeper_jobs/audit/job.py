@@ -3,11 +3,11 @@
 Portion by portion (audit/portion.py), so that what is held in memory does not grow with the cluster, and a run that was broken off need
 not begin anew:
 metadata of the ledgers that the filter admits -> confirmed ends -> plan -> look at all copies (Spark) -> compare with what the metadata
-wants (audit/shares.py) -> look again at the suspects, against fresh metadata (audit/second_look.py) -> findings and counts, made durable.
+wants (audit/shares.py) -> look again at the suspects, against fresh metadata (audit/second_pass.py) -> findings and counts, made durable.
 Ledgers that can't be read as they are (undecodable, or nobody tells what is confirmed) are left for the end and read once more then. Then
 the summary.
 Reading never fences, so an audit may run beside writers; what a writer changes meanwhile (a new ensemble, a closed or a deleted ledger)
-is settled by the second look; a ledger that goes later than that, and before the end, has its findings taken away there.
+is settled by the second pass; a ledger that goes later than that, and before the end, has its findings taken away there.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth, BookieTally, added, health_of_bookies
+from herdkeeper_jobs.audit.copy_reader import CopyReader, TaskRunner
 from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies
-from herdkeeper_jobs.audit.holding import CopyState
-from herdkeeper_jobs.audit.look import Look, TaskRunner
 from herdkeeper_jobs.audit.orphans import OrphanRule, orphans, why_orphan
 from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, HoldingCheck, holding_checks, sampled
-from herdkeeper_jobs.audit.portion import Counted, Course, Portion, Work, bytes_of_portion, take, what_is_left
+from herdkeeper_jobs.audit.portion import Counted, Portion, RunProgress, Work, bytes_of_portion, next_portion, remaining_work
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.audit.scope import Scope, scope_of
-from herdkeeper_jobs.audit.second_look import read_again, second_look
+from herdkeeper_jobs.audit.second_pass import read_again, second_pass
 from herdkeeper_jobs.audit.shares import CopiesLostError, match, segments_of
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
+from herdkeeper_jobs.copies.holding import CopyState
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, HoldingCheck, holding_checks, sampled
 
 _OPEN_LEDGERS_AT_ONCE = 8
 _MOST_OF_FILTER = 160
-UNKEPT = Course()
+UNKEPT = RunProgress()
 _log = structlog.get_logger()
 
 
-class InvariantViolatedError(RuntimeError):
+class AuditInvariantError(RuntimeError):
     """The audit contradicts itself: its result must not be believed."""
 
 
@@ -73,26 +73,26 @@ class _Snapshot:
 
 
 def audit(
-    catalog: LedgerCatalog, request: AuditRequest, budget: AuditBudget, run_tasks: TaskRunner, course: Course = UNKEPT
+    catalog: LedgerCatalog, request: AuditRequest, budget: AuditBudget, run_tasks: TaskRunner, run_progress: RunProgress = UNKEPT
 ) -> AuditResult:
     """Audits the ledgers that the request's filter admits, from where the course stands. The summary's run id and duration are left to the
     caller. A run that may not go on has the outcome PAUSED, and the counts up to there.
 
-    Raises MetadataUnavailableError when ZooKeeper is gone, FilterRefusedError, InvariantViolatedError when copies were lost on the way.
+    Raises MetadataUnavailableError when ZooKeeper is gone, FilterRefusedError, AuditInvariantError when copies were lost on the way.
     """
-    scope = scope_of(catalog, request.ledgers, begun=bool(course.kept))
+    scope = scope_of(catalog, request.ledgers, begun=bool(run_progress.kept))
     admitted = [ledger_id for ledger_id in catalog.ledger_ids() if scope.admits_id(ledger_id)]
-    look = Look(budget, run_tasks)
-    portions = list(course.kept)
+    look = CopyReader(budget, run_tasks)
+    portions = list(run_progress.kept)
     outcome = JobOutcome.SUCCEEDED
     try:
-        while (work := what_is_left(admitted, portions)) is not None:
-            if not course.may_read():
+        while (work := remaining_work(admitted, portions)) is not None:
+            if not run_progress.may_read():
                 outcome = JobOutcome.PAUSED
                 break
-            portions.append(course.keep(len(portions), _audit_portion(catalog, work, scope, request, look)))
+            portions.append(run_progress.keep(len(portions), _audit_portion(catalog, work, scope, request, look)))
     except CopiesLostError as error:
-        raise InvariantViolatedError(str(error)) from error
+        raise AuditInvariantError(str(error)) from error
     total = sum((portion.counted for portion in portions), Counted())
     findings = by_urgency([*_of_ledgers_there(catalog, total.findings), *findings_of_bookies(total.tallies)])
     known = _summarize(total, findings)
@@ -108,10 +108,10 @@ def _of_ledgers_there(catalog: LedgerCatalog, findings: Sequence[Finding]) -> li
     return [finding for finding in findings if finding.ledger_id is None or finding.ledger_id in there]
 
 
-def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: AuditRequest, look: Look) -> Portion:
+def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: AuditRequest, look: CopyReader) -> Portion:
     """On the last try a ledger that can't be read is reported, and audited as far as it can be; else it is left out, and named."""
     addresses = catalog.bookie_addresses()
-    taken = take(work, catalog.read_many(work.ledger_ids), (scope, request.depth, bytes_of_portion(look.budget, len(addresses))))
+    taken = next_portion(work, catalog.read_many(work.ledger_ids), (scope, request.depth, bytes_of_portion(look.budget, len(addresses))))
     snapshot = _snapshot(taken.reads, addresses, look.budget)
     left_out = () if work.last_try else tuple(finding.ledger_id for finding in snapshot.unreadable if finding.ledger_id is not None)
     snapshot = snapshot if work.last_try else snapshot.without_unreadable()
@@ -119,7 +119,7 @@ def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: Au
     _log.info("planned", ledgers=len(snapshot.ledgers), copies=sum(check.copies for check in checks), bookies=sorted(addresses))
     suspects = _orphans_at_first_sight(snapshot.ledgers, request.orphans)
     first = match(segments_of(snapshot.ledgers), look.at(checks, addresses))
-    second = second_look(catalog, {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}, first.suspects, (request, look))
+    second = second_pass(catalog, {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}, first.suspects, (request, look))
     ledgers = [second.ledgers.get(ledger.metadata.ledger_id, ledger) for ledger in snapshot.ledgers]
     still_there = [ledger for ledger in ledgers if ledger is not None]
     orphaned = orphans(catalog, suspects, request.orphans) if request.orphans is not None else ()
@@ -227,7 +227,7 @@ def _sentence(summary: AuditSummary) -> str:
     if summary.outcome is JobOutcome.PAUSED:
         return f"paused; so far {whole}"
     if summary.ledger_filter and not summary.ledgers and not summary.findings:
-        return f"nothing was audited: there is no such ledger{_only(summary)}"
+        return f"nothing was audited: no ledger matches{_only(summary)}"
     return whole
 
 

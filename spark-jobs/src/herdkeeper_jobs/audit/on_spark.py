@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.holding import Holding
-from herdkeeper_jobs.audit.plan import AuditTask
 from herdkeeper_jobs.audit.schema import HOLDINGS, HOLDINGS_ARROW, holdings_to_batch
+from herdkeeper_jobs.copies.check import check_copies
+from herdkeeper_jobs.copies.holding import Holding
+from herdkeeper_jobs.copies.plan import AuditTask
 
 _ROWS_PER_BATCH = 10_000
 

@@ -2,7 +2,7 @@
 
 HerdDB's metadata is known where the operator's layout is: of a cluster whose ledgers are below `/<namespace>/<name>/ledgers` the databases
 have `/<namespace>/<name>/herd`, also those whose resources are gone. Elsewhere, and where something can't be decoded, nothing is known, and
-what is not known is no finding. A leader creates a ledger before it lists it: hence the least age, and a second look at list and ledger.
+what is not known is no finding. A leader creates a ledger before it lists it: hence the least age, and a second pass at list and ledger.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def why_orphan(metadata: LedgerMetadata, logs: TablespaceLogs) -> str | None:
     if _text(metadata.custom("application")) != "herddb" or uuid is None:
         return None
     if logs.tablespaces is not None and uuid not in logs.tablespaces and (uuid in logs.ledgers or leader in logs.nodes):
-        return f"there is no tablespace {uuid} (it was {_text(metadata.custom('tablespacename'))!r}) any more"
+        return f"the tablespace {uuid} no longer exists (it was {_text(metadata.custom('tablespacename'))!r})"
     ledgers = logs.ledgers.get(uuid)
     if ledgers is None or metadata.ledger_id in ledgers:
         return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from herdkeeper.codecs.bookkeeper.placement import fewest_racks
 from herdkeeper.codecs.bookkeeper.striping import segment_ranges, striping
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
-from herdkeeper_jobs.audit.plan import AuditedLedger
+from herdkeeper_jobs.copies.plan import AuditedLedger
 
 
 @dataclass(frozen=True, slots=True)

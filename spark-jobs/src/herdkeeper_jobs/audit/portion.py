@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added
-from herdkeeper_jobs.audit.plan import AuditBudget, estimated_ledger_bytes
 from herdkeeper_jobs.audit.scope import Scope
 from herdkeeper_jobs.bookkeeper.metadata import UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.copies.plan import AuditBudget, estimated_ledger_bytes
 
 LEDGERS_AT_ONCE = 20_000
 """How many ledgers are audited together: what is held in memory does not grow with the cluster."""
@@ -71,7 +71,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RunProgress:
     """How a run goes on from what was kept of it, and what becomes of each portion. By default nothing is kept, and nothing stops it."""
 
     kept: tuple[Portion, ...] = ()
@@ -82,7 +82,7 @@ class Course:
     """Whether another portion may begin now."""
 
 
-def what_is_left(ledger_ids: Sequence[int], done: Sequence[Portion]) -> Work | None:
+def remaining_work(ledger_ids: Sequence[int], done: Sequence[Portion]) -> Work | None:
     """Of a run over these ledgers (ascending), given its portions in order; None when nothing is. What could not be read comes last."""
     last_of_run = done[0].last_of_run if done else (ledger_ids[-1] if ledger_ids else -1)
     begin = bisect.bisect_right(ledger_ids, max((each.through for each in done if not each.last_try), default=-1))
@@ -100,14 +100,14 @@ def bytes_of_portion(budget: AuditBudget, bookies: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class NextPortion:
     """The ledgers of a portion that are to be audited, as they were read."""
 
     reads: tuple[VersionedMetadata | UndecodableMetadata, ...]
     through: int
 
 
-def take(work: Work, reads: Iterable[VersionedMetadata | UndecodableMetadata], how: tuple[Scope, AuditDepth, float]) -> Taken:
+def next_portion(work: Work, reads: Iterable[VersionedMetadata | UndecodableMetadata], how: tuple[Scope, AuditDepth, float]) -> NextPortion:
     """The ledgers that the scope admits, until they have as many bytes as `how` says; no more than these are read.
 
     One that can't be decoded is taken whatever the scope wants of metadata: whether it is meant is not known.
@@ -122,5 +122,5 @@ def take(work: Work, reads: Iterable[VersionedMetadata | UndecodableMetadata], h
             taken.append(read)
             size += estimated_ledger_bytes(read.metadata, depth)
             if size >= most_bytes:
-                return Taken(tuple(taken), read.metadata.ledger_id)
-    return Taken(tuple(taken), work.ledger_ids[-1])
+                return NextPortion(tuple(taken), read.metadata.ledger_id)
+    return NextPortion(tuple(taken), work.ledger_ids[-1])

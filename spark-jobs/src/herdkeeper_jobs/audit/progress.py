@@ -23,9 +23,9 @@ from pyarrow import parquet
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper_jobs.audit.bookie_health import BookieTally
 from herdkeeper_jobs.audit.finding_rows import finding_of
-from herdkeeper_jobs.audit.holding import CopyState
 from herdkeeper_jobs.audit.portion import Counted, Portion
 from herdkeeper_jobs.audit.schema import FINDINGS_ARROW, fields_of
+from herdkeeper_jobs.copies.holding import CopyState
 from herdkeeper_jobs.durable_file import link_once, written_beside
 from herdkeeper_jobs.storage.stored_path import sync_folder
 
@@ -100,15 +100,15 @@ class Progress:
             portion, seconds = _portion(said, table), float(said["seconds"])
             identity = {name: said[name] for name in _identity(self.run)}
         except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
-            raise ProgressRefusedError(f"{path} can't be read ({error}): delete {self.folder}, and the run begins anew") from error
+            raise ProgressRefusedError(f"{path} can't be read ({error}): delete {self.folder} to restart the run") from error
         self._require_same_run(identity)
         return portion, seconds
 
     def _require_same_run(self, begun: Mapping[str, str]) -> None:
         for name, mine in _identity(self.run).items():
             if begun[name] != mine:
-                problem = f"the run {self.run.run_id} was begun with {name} {begun[name]!r}, not {mine!r}"
-                raise ProgressRefusedError(f"{problem}: give another --run-id, or delete {self.folder} to begin it anew")
+                problem = f"the run {self.run.run_id} was started with {name} {begun[name]!r}, not {mine!r}"
+                raise ProgressRefusedError(f"{problem}: give another --run-id, or delete {self.folder} to restart it")
 
     def _table(self, portion: Portion, seconds: float) -> pa.Table:
         counted = portion.counted

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.share import Place
-from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.holding import Holding
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, AuditTask, HoldingCheck, holding_checks, plan_tasks
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
+from herdkeeper_jobs.copies.check import check_copies
+from herdkeeper_jobs.copies.holding import Holding
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, AuditTask, HoldingCheck, holding_checks, plan_tasks
 
 _WAS_ACKNOWLEDGED = "though acknowledged: a ReplicationAudit with repair: Repair copies them once the ledger is closed"
 
@@ -74,11 +74,11 @@ def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple
     for holding in holdings:
         if not holding.state.is_intact:
             behind = (holding.ledger_id, holding.segment, holding.position) in followed
-            trouble.append(_said(holding) + (f", {_WAS_ACKNOWLEDGED}" if behind else ""))
+            trouble.append(_problem_of(holding) + (f", {_WAS_ACKNOWLEDGED}" if behind else ""))
     verified = [holding for holding in holdings if holding.state.is_intact]
     missing = sum(check.copies for check in checks) - sum(holding.copies for holding in holdings)
     if missing:
-        trouble.append(f"{missing} copies were not looked at")
+        trouble.append(f"{missing} copies were not read")
     copies, size = sum(holding.copies for holding in verified), sum(holding.bytes_read for holding in holdings)
     return ReadBack(len(reads), copies, size, tuple(trouble))
 
@@ -112,6 +112,6 @@ def _run(tasks: Sequence[AuditTask], threads: int) -> list[Holding]:
         return [holding for found in pool.map(lambda task: list(check_copies(task)), tasks) for holding in found]
 
 
-def _said(holding: Holding) -> str:
+def _problem_of(holding: Holding) -> str:
     where = f"entries {holding.first}-{holding.last} of ledger {holding.ledger_id}"
     return f"{where} on {holding.bookie_id}: {holding.state.value} ({holding.detail})"

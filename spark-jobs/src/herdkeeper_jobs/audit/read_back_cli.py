@@ -14,9 +14,9 @@ from pathlib import Path
 
 from herdkeeper.codecs.bookkeeper.share import read_record
 from herdkeeper.protocol.job_summary import JobOutcome
-from herdkeeper_jobs.audit.plan import AuditBudget
 from herdkeeper_jobs.audit.read_back import read_back
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.copies.plan import AuditBudget
 from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_timeout_argument
 from herdkeeper_jobs.termination_message import write_termination_message
 
@@ -42,10 +42,12 @@ def _run(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("herdkeeper-read-back", description="Reads from its new bookies what a draining bookie held.")
+    parser = argparse.ArgumentParser(
+        "herdkeeper-read-back", description="Reads back the entries of a draining bookie from their new bookies."
+    )
     add_cluster_arguments(parser)
     parser.add_argument("--bookie", required=True, metavar="ID", help="id of the bookie that leaves")
-    parser.add_argument("--record", required=True, type=Path, metavar="FILE", help="what it held, as the operator wrote it down")
+    parser.add_argument("--record", required=True, type=Path, metavar="FILE", help="the operator's record of the bookie's ledgers")
     parser.add_argument("--threads", type=int, default=4, metavar="N", help="bookies that are read from at once (default: %(default)s)")
     add_timeout_argument(parser)
     return parser

@@ -26,7 +26,7 @@ _SEVERITIES = {
     Severity.UNDER_REPLICATED: ("under", "U", "under-replicated: fewer than the write quorum, on a closed ledger"),
     Severity.AT_RISK: ("atrisk", "R", "at risk: all copies in too few racks"),
     Severity.PENDING: ("pending", "P", "pending: the same on a ledger that is being written"),
-    Severity.UNKNOWN: ("unknown", "?", "unknown: could not be looked at"),
+    Severity.UNKNOWN: ("unknown", "?", "unknown: could not be read"),
     Severity.LOW: ("low", "L", "low: nothing is missing or damaged"),
 }
 _OfLedgers = Literal[
@@ -71,7 +71,7 @@ def _judge(run: AuditRun) -> tuple[str, str]:
     mended = len(summary.findings) - len(left)
     repaired = f"{many(mended, 'finding')} repaired" if mended else ""
     if not found and summary.ledger_filter and not summary.ledgers:
-        return "doubtful", "Nothing was audited: there is no ledger of those that were asked for"
+        return "doubtful", "Nothing was audited: no ledger matches the request"
     if not found:
         good = "Every copy that was read is good" if summary.depth is AuditDepth.LIGHT else "Every copy of every entry is good"
         good += " in the ledgers that were asked for" if summary.ledger_filter else ""
@@ -85,7 +85,7 @@ def _audited(run: AuditRun) -> str:
     summary = run.summary
     copies = f"{summary.copies_verified:,} of {summary.copies_expected:,} copies read and verified"
     unread = f", {summary.copies_unread:,} not read since a sample of their neighbours is good" if summary.copies_unread else ""
-    unknown = f", {summary.copies_unknown:,} could not be looked at" if summary.copies_unknown else ""
+    unknown = f", {summary.copies_unknown:,} could not be read" if summary.copies_unknown else ""
     ledgers = f"{many(summary.ledgers, 'ledger')} ({summary.open_ledgers:,} open) with {summary.entries:,} confirmed entries"
     only = f" Only these ledgers were asked for: {summary.ledger_filter}." if summary.ledger_filter else ""
     return f"{ledgers} on {many(len(run.bookies), 'bookie')}: {copies}{unread}{unknown}.{only}"
@@ -117,7 +117,7 @@ def _step(kind: FindingKind, own: Sequence[Finding]) -> str:
         case FindingKind.CORRUPT_DIGEST:
             return f"Entries of {ledgers} are damaged on {bookies}: look at disk and log there, then audit with repair: Repair.{pending}"
         case FindingKind.CONTRADICTION:
-            return f"Copies of {ledgers} on {bookies} say something else than others, with right digests: a person must compare them."
+            return f"Copies of {ledgers} on {bookies} contradict other copies, with valid digests: compare them by hand."
         case FindingKind.BOOKIE_UNREACHABLE:
             return f"Bring back {bookies}, or let the cluster replace it; then audit again, since nothing is known of its copies."
         case FindingKind.READ_FAILED:
@@ -131,13 +131,13 @@ def _step_for_ledgers(kind: _OfLedgers, ledgers: str) -> str:
         case FindingKind.LEDGER_UNREADABLE:
             return f"{ledgers} can't be read at all: a person must look at their metadata in ZooKeeper."
         case FindingKind.TOO_FEW_RACKS:
-            return f"Copies of {ledgers} stand in too few racks: nothing moves them by itself; to have them copied, drain a bookie of them."
+            return f"Copies of {ledgers} are in too few racks and are not moved automatically: drain one of their bookies."
         case FindingKind.WRONG_LAST_CONFIRMED:
-            return f"Entries of {ledgers} tell of confirmed ones that are not there: compare with a checkpoint or with the archive."
+            return f"Entries of {ledgers} refer to confirmed entries that are missing: compare with a checkpoint or with the archive."
         case FindingKind.WRONG_LENGTH:
-            return f"In {ledgers} the lengths that entries tell don't add up, in all copies alike: look at who wrote them."
+            return f"In {ledgers} the lengths in entries don't add up, in all copies alike: check their writer."
         case FindingKind.ORPHAN:
-            return f"{ledgers} take space that nobody needs: a person may delete them."
+            return f"{ledgers} are not in any log and take space: you may delete them."
         case _:
             assert_never(kind)
 

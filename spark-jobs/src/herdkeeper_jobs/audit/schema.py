@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
-from herdkeeper_jobs.audit.holding import CopyState, Holding
+from herdkeeper_jobs.copies.holding import CopyState, Holding
 
 HOLDINGS = StructType(
     [
@@ -30,7 +30,7 @@ HOLDINGS = StructType(
         StructField("length_after", LongType()),
     ]
 )
-"""One row per run of copies in the same state (audit/holding.py)."""
+"""One row per run of copies in the same state (copies/holding.py)."""
 
 FINDINGS_ARROW = pa.schema(
     [

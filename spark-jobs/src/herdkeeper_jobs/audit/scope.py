@@ -16,7 +16,7 @@ from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper_jobs.audit.request import LedgerFilter, TablespaceName
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 
-_MOST_NAMES_TOLD = 10
+_MAX_NAMES_LISTED = 10
 
 
 class FilterRefusedError(ValueError):
@@ -61,7 +61,9 @@ def _require_bookies(catalog: LedgerCatalog, wanted: frozenset[str]) -> None:
         return
     known = {*catalog.names_below(f"{catalog.root}/cookies"), *catalog.bookie_addresses()}
     if unknown := sorted(wanted - known):
-        raise FilterRefusedError(f"there is no bookie {', '.join(unknown)}: none has a cookie or is registered; there are {_told(known)}")
+        raise FilterRefusedError(
+            f"the bookie {', '.join(unknown)} does not exist: it has no cookie and is not registered; known bookies: {_listed(known)}"
+        )
 
 
 def _ledgers_of(catalog: LedgerCatalog, tablespace: TablespaceName, begun: bool) -> Iterator[int]:
@@ -71,7 +73,7 @@ def _ledgers_of(catalog: LedgerCatalog, tablespace: TablespaceName, begun: bool)
         if begun:
             return
         there = catalog.names_below(tablespaces_path(root))
-        raise FilterRefusedError(f"there is no tablespace {name!r} in the database at {root}; there are {_told(there)}")
+        raise FilterRefusedError(f"the tablespace {name!r} does not exist in the database at {root}; existing ones: {_listed(there)}")
     try:
         (ledgers,) = catalog.contents([ledgers_path(root, decode_tablespace(record).uuid)])
         if ledgers is not None:  # one whose leader has not begun to write has no list
@@ -80,7 +82,7 @@ def _ledgers_of(catalog: LedgerCatalog, tablespace: TablespaceName, begun: bool)
         raise FilterRefusedError(f"the ledgers of tablespace {name!r} of the database at {root} can't be known: {error}") from error
 
 
-def _told(names: Iterable[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     every = sorted(names)
-    more = f" and {len(every) - _MOST_NAMES_TOLD} more" if len(every) > _MOST_NAMES_TOLD else ""
-    return (", ".join(every[:_MOST_NAMES_TOLD]) or "none") + more
+    more = f" and {len(every) - _MAX_NAMES_LISTED} more" if len(every) > _MAX_NAMES_LISTED else ""
+    return (", ".join(every[:_MAX_NAMES_LISTED]) or "none") + more

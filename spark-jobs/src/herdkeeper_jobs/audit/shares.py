@@ -2,7 +2,7 @@
 
 A share is what one position of one segment should hold: a ledger of five replicas has five, so that a cluster has tens of millions. Nothing
 here makes an object for a share: it is arithmetic over whole columns (docs/measurements.md). Only of ledgers with a copy that is not good
-the holdings come out one by one, for the second look.
+the holdings come out one by one, for the second pass.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from herdkeeper.codecs.bookkeeper.striping import segment_ranges
 from herdkeeper_jobs.audit.bookie_health import BookieTally
-from herdkeeper_jobs.audit.holding import CopyState
-from herdkeeper_jobs.audit.plan import AuditedLedger
+from herdkeeper_jobs.copies.holding import CopyState
+from herdkeeper_jobs.copies.plan import AuditedLedger
 
 Numbers = npt.NDArray[np.int64]
 _STATES = tuple(CopyState)
@@ -44,7 +44,7 @@ class CopiesLostError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """What a first look gave."""
+    """What a first pass gave."""
 
     tallies: dict[str, BookieTally]
     """By bookie: all copies of ledgers without a suspect, and the bytes that were read of any."""
@@ -151,7 +151,7 @@ class _Found:
         bookie = pc.index_in(holdings.column("bookie_id"), value_set=shares.names).fill_null(-1).to_numpy()
         if (shares.bookie[share] != bookie).any():
             stray = int(np.flatnonzero(shares.bookie[share] != bookie)[0])
-            raise CopiesLostError(f"ledger {ledger_id[stray]}: copies came back of a bookie that was not to be looked at for them")
+            raise CopiesLostError(f"ledger {ledger_id[stray]}: copies came back from a bookie that was not asked for them")
         state = pc.index_in(holdings.column("state"), value_set=pa.array(_STATES, pa.string()))
         return cls(share, ledger, state.to_numpy().astype(np.int64), _column(holdings, "copies"), _column(holdings, "bytes_read"))
 
@@ -176,7 +176,7 @@ def _place_in(known: Numbers, wanted: Numbers) -> Numbers:
     """Where each wanted number stands, by hashing (a fifth of a binary search's time). Raises CopiesLostError for one that does not."""
     place = pc.index_in(pa.array(wanted), value_set=pa.array(known))
     if place.null_count:
-        raise CopiesLostError("copies came back of a segment that was not to be looked at")
+        raise CopiesLostError("copies came back from a segment that was not asked for")
     found: Numbers = place.to_numpy().astype(np.int64)
     return found
 
@@ -188,7 +188,7 @@ def _refuse_losses(shares: _Shares, found: _Found) -> None:
         first = wrong[0]
         where = f"ledger {shares.ledgers[shares.ledger[first]]} on bookie {shares.names[int(shares.bookie[first])]}"
         raise CopiesLostError(
-            f"{shares.copies.sum()} copies were to be looked at, {back.sum()} came back; {len(wrong)} shares are wrong, the first "
+            f"{shares.copies.sum()} copies were to be read, {back.sum()} came back; {len(wrong)} shares are wrong, the first "
             f"in {where}: {shares.copies[first]} and {back[first]}"
         )
 

@@ -140,14 +140,6 @@ class BookieConnection:
         """The last entry that this bookie holds of the ledger, whatever its id; the id in the answer is -1."""
         return next(self.read_entries(ledger_id, [LAST_ENTRY]))
 
-    def read_run(self, ledger_id: int, first: int, last: int) -> Iterator[EntryAnswer]:
-        """What the bookie says about each of the entries `first`..`last`, in order: `read_runs`, entry by entry."""
-        for part in self.read_runs(ledger_id, first, last):
-            if isinstance(part, EntryAnswer):
-                yield part
-            else:
-                yield from part.answers()
-
     def read_runs(self, ledger_id: int, first: int, last: int) -> Iterator[EntryRun | EntryAnswer]:
         """What the bookie says about the entries `first`..`last`, in order, by BATCH_READ: what it has as runs.
 

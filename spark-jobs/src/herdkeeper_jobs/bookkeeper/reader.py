@@ -115,30 +115,14 @@ def read_partition(spec: PartitionSpec) -> Generator[pa.RecordBatch, None, None]
         yield from _batches(entries, spec.settings)
 
 
-def plan_partitions(
-    ledgers: Sequence[tuple[LedgerMetadata, int]],
-    addresses: Mapping[str, BookieAddress],
-    partitions: int,
-    settings: ReadSettings = DEFAULT_SETTINGS,
-    first_entries: Mapping[int, int] | None = None,
-) -> tuple[PartitionSpec, ...]:
-    """Cuts ledgers, each with the last entry to read (-1: none), into at most `partitions` specs of about equal numbers of bytes.
-
-    `first_entries`: per ledger the first entry to read, 0 where it names none.
-    The order of entries is kept: spec i holds nothing that comes after anything in spec i+1.
-    """
-    first = first_entries or {}
-    pieces = [piece for metadata, last in ledgers for piece in ledger_pieces(metadata, last, first.get(metadata.ledger_id, 0))]
-    return cut_pieces(pieces, addresses, partitions, settings)
-
-
 def cut_pieces(
     pieces: Sequence[LedgerPiece],
     addresses: Mapping[str, BookieAddress],
     partitions: int,
     settings: ReadSettings = DEFAULT_SETTINGS,
 ) -> tuple[PartitionSpec, ...]:
-    """The same for pieces of ledgers, which are read in the order given.
+    """Cuts pieces of ledgers into at most `partitions` specs of about equal numbers of bytes. The order of entries is kept: spec i holds
+    nothing that comes after anything in spec i+1.
 
     Within a ledger all entries count alike, its length divided by their number: nothing is read to cut. Those of an open ledger, whose
     length is not known, count as the average of the others does.
@@ -210,7 +194,7 @@ def last_confirmed(metadata: LedgerMetadata, addresses: Mapping[str, BookieAddre
     lacs = [lac for lac in said if isinstance(lac, int)]
     if not lacs:
         reasons = "; ".join(reason for reason in said if isinstance(reason, str))
-        raise LastConfirmedUnknownError(f"open ledger {metadata.ledger_id}: no bookie told its LAC: {reasons}")
+        raise LastConfirmedUnknownError(f"open ledger {metadata.ledger_id}: no bookie reported its LAC: {reasons}")
     return max(segment.first_entry_id - 1, *lacs)
 
 

@@ -22,16 +22,15 @@ from herdkeeper.codecs.herddb.record import RowEncoder
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import TableDefinition, decode_table
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, ManifestBase, ManifestFile, read_manifest
-from herdkeeper_jobs.checkpoint.moment import Time
-from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.manifests.manifest import Identity, Manifest, ManifestBase, ManifestFile, manifests, read_manifest
 from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.wal.fold import BaseChanges
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time
 from herdkeeper_jobs.wal.timeline import Timeline
 
 _VERIFIED = frozenset({"Follower", "Self", "Beyond", "Reread"})
@@ -49,7 +48,7 @@ class BaseUnusable(ValueError):  # noqa: N818 - an answer, not a fault of the pr
     """A checkpoint can't be gone on from; the message names it and says why."""
 
 
-class BaseToMend(BaseUnusable):
+class BaseToRepair(BaseUnusable):
     """There is a base, for which somebody has to do first what the message says: its key is not here."""
 
 
@@ -162,7 +161,7 @@ def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterat
             if _is_within(manifest, at):
                 yield CheckpointBase(manifest, path, _starting_point(manifest, identity))
         except CheckpointRefused as error:
-            yield BaseToMend(f"{path.stem}: {error}")
+            yield BaseToRepair(f"{path.stem}: {error}")
         except (InvariantViolated, ValueError, FileNotFoundError) as error:
             yield BaseUnusable(f"{path.stem}: {error}")
         except OSError as error:

@@ -20,14 +20,13 @@ from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
-from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.origin import Mode
-from herdkeeper_jobs.checkpoint.removal import why_no_run_id
 from herdkeeper_jobs.checkpoint.run import FULL_EVERY_SECONDS, CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import writing_key
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
+from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.shared_arguments import (
     add_archive_argument,
     add_cluster_arguments,
@@ -40,9 +39,11 @@ from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
 from herdkeeper_jobs.termination_message import write_termination_message
+from herdkeeper_jobs.wal.moment import parse_moment
 from herdkeeper_jobs.wal.spans import LogInconsistentError
 
 _log = structlog.get_logger()
+_TOKEN = "HERDDB_TOKEN"  # noqa: S105 - the name of a variable
 _VIOLATIONS_IN_TASKS = (LogInconsistentError.__name__, MalformedDataError.__name__, InvariantViolated.__name__)
 
 
@@ -81,7 +82,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
     add_reading_rate_argument(parser)
     parser.add_argument(
-        "--verify-against", default="", metavar="HOST:PORT", help="HTTP port of a follower, to compare digests at the LSN with"
+        "--verify-against",
+        default="",
+        metavar="HOST:PORT",
+        help="HTTP port of a follower, compared at the LSN; it is shown the token in HERDDB_TOKEN",
     )
     parser.add_argument("--leader-http", default="", metavar="HOST:PORT", help="HTTP port of the leader, to learn what `now` is from it")
     parser.add_argument(
@@ -89,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         default="",
         metavar="HOST:PORT",
         help="HTTP port of a follower whose tables are begun with where neither the log, nor a checkpoint, nor an archive has a beginning; "
-        "it is shown the token in HERDDB_TOKEN. What is made of it is compared with --base-witness, or without one with this follower",
+        "it is shown the same token. What is made of it is compared with --base-witness, or without one with this follower",
     )
     parser.add_argument("--base-witness", default="", metavar="HOST:PORT", help="HTTP port of another follower than --base-follower")
     add_spark_arguments(parser)
@@ -133,7 +137,7 @@ def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
         moment = parse_moment(parsed.to)
     except ValueError as error:
         raise CheckpointRefused(f"spec.target (--to): {error}") from error
-    target = TargetRequest(moment, parsed.leader_http, parsed.verify_against)
+    target = TargetRequest(moment, parsed.leader_http, parsed.verify_against, os.environ.get(_TOKEN, ""))
     key = writing_key(parsed.encrypt_with)
     return CheckpointRequest(
         herd_root=parsed.herd_root,
@@ -155,7 +159,7 @@ def _follower(parsed: argparse.Namespace) -> FollowerSource | None:
         return None
     if parsed.base_witness == parsed.base_follower:
         raise CheckpointRefused(f"--base-witness is {parsed.base_witness}, the same as --base-follower: name another follower, or none")
-    return FollowerSource(parsed.base_follower, os.environ.get("HERDDB_TOKEN", ""), parsed.base_witness)
+    return FollowerSource(parsed.base_follower, os.environ.get(_TOKEN, ""), parsed.base_witness)
 
 
 def _path(argument: str, text: str, variables: str = "") -> StoredPath:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.protocol.job_summary import FollowerComparison
-from herdkeeper_jobs.checkpoint.errors import FollowerDiffers, LeaderDiffers
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts
+from herdkeeper_jobs.errors import FollowerDiffers, LeaderDiffers
 
 _SHOWN = 5
 

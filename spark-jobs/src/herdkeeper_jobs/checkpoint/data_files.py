@@ -26,10 +26,10 @@ from herdkeeper.codecs.herddb.record import RowDecoder, RowEncoder
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.table import TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, rows_of
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.file_check import faults_in_tasks, file_fault
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks, by_table, decode_columns, digest_of_columns
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.storage.remote_path import NewFile
 from herdkeeper_jobs.storage.stored_path import StoredPath, new_file, sync_folder
 

@@ -24,7 +24,6 @@ from pyspark.sql import SparkSession
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper_jobs.checkpoint.base import ROW_COLUMNS, ROW_SCHEMA, BaseRows, BaseTable, BaseUnusable, proven_rows
 from herdkeeper_jobs.checkpoint.data_files import DataFile, NewParquetFile
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.file_check import file_fault
 from herdkeeper_jobs.checkpoint.follower_stream import (
     Part,
@@ -34,8 +33,9 @@ from herdkeeper_jobs.checkpoint.follower_stream import (
     StreamedTable,
     StreamedTableEnd,
 )
-from herdkeeper_jobs.checkpoint.manifest import ManifestBase, Position
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import ManifestBase, Position
 from herdkeeper_jobs.storage.stored_path import found_below, remove_file
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StartingPoint, StateIndex, StateTable
 
@@ -154,7 +154,7 @@ class _Taking:
 
     @property
     def _current(self) -> StreamedTable:
-        assert self._table is not None, "the stream has begun a table"
+        assert self._table is not None, "the stream has started a table"
         return self._table
 
     def _add(self, rows: StreamedRows) -> None:

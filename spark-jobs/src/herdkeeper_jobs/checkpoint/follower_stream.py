@@ -18,8 +18,8 @@ import pyarrow as pa
 from herdkeeper.codecs.herddb.index import IndexDefinition, decode_index
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import TableDefinition, decode_table
-from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
 from herdkeeper_jobs.checkpoint.stored_rows import digest_of_columns
+from herdkeeper_jobs.errors import CheckpointRetryable
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _VERSION = 1

@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import chain
 
 from herdkeeper_jobs.archive.window import Window
-from herdkeeper_jobs.checkpoint.manifest import Identity, Making, ManifestBase, Outline
+from herdkeeper_jobs.manifests.manifest import Identity, Making, ManifestBase, Outline
 from herdkeeper_jobs.wal.lsn import Lsn
 
 MOST_CHECKPOINTS = 500
@@ -132,8 +132,8 @@ class Link:
     gap: Gap | None
 
 
-class Weight(StrEnum):
-    """What an oddity means."""
+class WarningLevel(StrEnum):
+    """How grave a warning is."""
 
     LOST = "Lost"
     """There is a checkpoint that can't be restored."""
@@ -144,10 +144,10 @@ class Weight(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Oddity:
+class HistoryWarning:
     """What a person should know that no figure tells."""
 
-    weight: Weight
+    level: WarningLevel
     words: str
 
 
@@ -159,7 +159,7 @@ class History:
     entries: tuple[Link | Unreadable, ...]
     older: int
     window: Window | WindowUnknown | None
-    oddities: tuple[Oddity, ...]
+    warnings: tuple[HistoryWarning, ...]
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -216,37 +216,39 @@ def _start(each: Recorded, recorded: Mapping[str, Recorded], broken: frozenset[s
     return Start.THERE if each.base.manifest in there else Start.GONE
 
 
-def _of_window(window: Window | WindowUnknown | None) -> Iterator[Oddity]:
+def _of_window(window: Window | WindowUnknown | None) -> Iterator[HistoryWarning]:
     if isinstance(window, WindowUnknown):
-        yield Oddity(Weight.DOUBTFUL, f"The archive of the log can't be read, so what it covers is not known: {window.reason}")
+        yield HistoryWarning(WarningLevel.DOUBTFUL, f"The archive of the log can't be read, so its range is unknown: {window.reason}")
 
 
-def _of_entries(entries: list[Link | Unreadable]) -> Iterator[Oddity]:
+def _of_entries(entries: list[Link | Unreadable]) -> Iterator[HistoryWarning]:
     """Newest first."""
     links = [entry for entry in entries if isinstance(entry, Link)]
     before = dict(zip((link.checkpoint.name for link in links[1:]), links, strict=False))
     for entry in reversed(entries):
         if isinstance(entry, Unreadable):
-            yield Oddity(Weight.LOST, f"The manifest {entry.name} can't be read: {entry.reason}")
+            yield HistoryWarning(WarningLevel.LOST, f"The manifest {entry.name} can't be read: {entry.reason}")
         else:
             yield from _of_link(entry, before.get(entry.checkpoint.name))
 
 
-def _of_link(link: Link, before: Link | None) -> Iterator[Oddity]:
+def _of_link(link: Link, before: Link | None) -> Iterator[HistoryWarning]:
     each, base = link.checkpoint, link.checkpoint.base
     named = f"The checkpoint at {each.lsn}"
     if each.missing:
         lost = f"lacks {len(each.missing):,} of its {each.files:,} files, {each.missing[0]} first: it can't be restored"
-        yield Oddity(Weight.LOST, f"{named} {lost}")
+        yield HistoryWarning(WarningLevel.LOST, f"{named} {lost}")
     if base is not None and link.start is Start.REPLACED:
-        yield Oddity(Weight.NOTE, f"{named} goes on from the one at {base.lsn.lsn} of run {base.run_id}, and that was made anew since")
+        yield HistoryWarning(
+            WarningLevel.NOTE, f"{named} goes on from the one at {base.lsn.lsn} of run {base.run_id}, which was replaced since"
+        )
     if base is not None and link.start is Start.GONE and before is not None:
         # Before the oldest one this is what retention does.
         hole = f"which is gone, though older ones are there (a hole: the next one before is at {before.checkpoint.lsn})"
-        yield Oddity(Weight.NOTE, f"{named} goes on from the one at {base.lsn.lsn}, {hole}")
+        yield HistoryWarning(WarningLevel.NOTE, f"{named} goes on from the one at {base.lsn.lsn}, {hole}")
     if each.moment_millis is None:
-        yield Oddity(Weight.NOTE, f"{named} does not tell its moment, so the plots leave it out where they go by time")
+        yield HistoryWarning(WarningLevel.NOTE, f"{named} has no moment, so the plots over time leave it out")
     elif before is not None and before.checkpoint.moment_millis is not None and each.moment_millis < before.checkpoint.moment_millis:
-        yield Oddity(
-            Weight.NOTE, f"{named} has an earlier moment than the one before it, at {before.checkpoint.lsn}: leaders' clocks differ"
+        yield HistoryWarning(
+            WarningLevel.NOTE, f"{named} has an earlier moment than the one before it, at {before.checkpoint.lsn}: leaders' clocks differ"
         )

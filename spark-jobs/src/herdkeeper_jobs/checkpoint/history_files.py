@@ -11,11 +11,10 @@ import structlog
 
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.window import Window, recovery_window
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.history import MOST_CHECKPOINTS, Listing, Recorded, Unreadable, WindowUnknown, checkpoint_history
 from herdkeeper_jobs.checkpoint.history_report import render_history
-from herdkeeper_jobs.checkpoint.manifest import Identity, Outline, manifest_path, read_outline, report_path
-from herdkeeper_jobs.checkpoint.reading import manifests
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import Identity, Outline, manifest_path, manifests, read_outline, report_path
 from herdkeeper_jobs.storage.stored_path import StoredPath, asked_of_each, names_below, replace_file
 
 _log = structlog.get_logger()
@@ -77,7 +76,7 @@ def _require_own(path: StoredPath, manifest: Outline, identity: Identity) -> Non
     if (owner.instance_id, owner.tablespace_uuid) != (identity.instance_id, identity.tablespace_uuid):
         raise InvariantViolated(f"it belongs to {owner.instance_id}/{owner.tablespace_uuid}")
     if manifest_path(path.parent.parent, manifest.lsn.lsn) != path:
-        raise InvariantViolated(f"it says that it is of {manifest.lsn.lsn}")
+        raise InvariantViolated(f"its content is of {manifest.lsn.lsn}")
 
 
 def _window(whole: WholeLog, folder: StoredPath) -> Window | WindowUnknown | None:

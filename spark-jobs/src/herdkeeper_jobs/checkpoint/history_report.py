@@ -11,19 +11,29 @@ from itertools import pairwise
 from typing import assert_never
 
 from herdkeeper_jobs.archive.window import Window
-from herdkeeper_jobs.checkpoint.history import History, Link, Oddity, Recorded, Start, TableSize, Unreadable, Weight, WindowUnknown
-from herdkeeper_jobs.checkpoint.moment import stamp
+from herdkeeper_jobs.checkpoint.history import (
+    History,
+    HistoryWarning,
+    Link,
+    Recorded,
+    Start,
+    TableSize,
+    Unreadable,
+    WarningLevel,
+    WindowUnknown,
+)
 from herdkeeper_jobs.report.page import Verdict, header, in_bytes, legend, many, page, section, table, tiles, verdict
-from herdkeeper_jobs.report.plots import Axis, Course, Lane, Part, Point, Stretch, Times, columns, courses, number, timeline
+from herdkeeper_jobs.report.plots import Axis, Lane, Line, Part, Point, Stretch, Times, columns, line_chart, number, timeline
+from herdkeeper_jobs.wal.moment import stamp
 
 _MOST_COURSES = 20
 _MOST_TABLES = 25
-_MOST_ODDITIES = 50
+_MAX_WARNINGS = 50
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _WEIGHTS = {
-    Weight.LOST: ("critical", "lost", "a checkpoint that can't be restored"),
-    Weight.DOUBTFUL: ("atrisk", "doubtful", "something can't be told"),
-    Weight.NOTE: ("unknown", "note", "nothing is wrong with what is there"),
+    WarningLevel.LOST: ("critical", "lost", "a checkpoint that can't be restored"),
+    WarningLevel.DOUBTFUL: ("atrisk", "doubtful", "something is unknown"),
+    WarningLevel.NOTE: ("unknown", "note", "the existing files are correct"),
 }
 _COLUMNS = ("LSN", "moment (UTC)", "gap", "made from", "entries read", "verified", "open transactions", "rows", "bytes", "made (UTC)")
 
@@ -33,9 +43,9 @@ def render_history(history: History, now_millis: int) -> str:
     title = f"Checkpoints of {history.identity.tablespace}"
     about = (
         f"tablespace {history.identity.tablespace_uuid}, cluster {history.identity.instance_id}, as of {_minute(now_millis)} UTC; "
-        "made anew after each Checkpoint"
+        "updated after each Checkpoint"
     )
-    body = header(title, about) + verdict(_verdict(history)) + _figures(history, now_millis) + _oddities(history.oddities)
+    body = header(title, about) + verdict(_verdict(history)) + _figures(history, now_millis) + _warnings(history.warnings)
     if history.links:
         body += _restorable(history) + _tables(history.links) + _by_checkpoint(history)
     return page(title, _minute(now_millis), body + _every(history) + _explanations())
@@ -49,12 +59,13 @@ def what_to_do(history: History) -> tuple[str, ...]:
         lsns = ", ".join(str(each.lsn) for each in lacking[-5:])
         newest = " The newest is one of them: make another Checkpoint now." if lacking[-1] is links[-1].checkpoint else ""
         steps.append(
-            f"Put back the missing files of {many(len(lacking), 'checkpoint')} ({lsns}), or delete what can't be restored.{newest}"
+            f"Put back the missing files of {many(len(lacking), 'checkpoint')} ({lsns}), or delete the checkpoints that can't be"
+            f" restored.{newest}"
         )
     if broken := [entry for entry in history.entries if isinstance(entry, Unreadable)]:
         steps.append(
-            f"Put {many(len(broken), 'manifest')} back from a copy of the destination ({broken[-1].name}), or take the file away: while it "
-            "is there and can't be read, no checkpoint's files are deleted."
+            f"Put {many(len(broken), 'manifest')} back from a copy of the destination ({broken[-1].name}), or delete the file: while it"
+            f" exists and can't be read, no checkpoint's files are deleted."
         )
     if isinstance(history.window, WindowUnknown):
         steps.append("Look at the condition LogArchived of the Tablespace: the archive beside these checkpoints can't be read.")
@@ -62,13 +73,13 @@ def what_to_do(history: History) -> tuple[str, ...]:
 
 
 def _verdict(history: History) -> Verdict:
-    weights = {oddity.weight for oddity in history.oddities}
-    lost = sum(oddity.weight is Weight.LOST for oddity in history.oddities)
+    weights = {warning.level for warning in history.warnings}
+    lost = sum(warning.level is WarningLevel.LOST for warning in history.warnings)
     whole = len(history.entries) - lost
     if lost:
         style, sentence = "bad", f"{many(whole, 'checkpoint')} can be restored, {lost:,} can't"
     else:
-        style = "doubtful" if Weight.DOUBTFUL in weights else "good"
+        style = "doubtful" if WarningLevel.DOUBTFUL in weights else "good"
         sentence = f"{many(whole, 'checkpoint')}, each with a manifest and all of its files"
     return Verdict(style, sentence, f"{_reach(history)} {_window(history)}", what_to_do(history))
 
@@ -89,7 +100,7 @@ def _window(history: History) -> str:
         case Window():
             return f"With the archive of the log, {history.window}; and what the log itself still has behind it."
         case WindowUnknown():
-            return "What the archive of the log covers can't be told."
+            return "The range of the log's archive is unknown."
         case None:
             return (
                 "No archive of the log goes on from one of them: only the moments of these checkpoints can be had, and what the log "
@@ -119,17 +130,17 @@ def _figures(history: History, now_millis: int) -> str:
     )
 
 
-def _oddities(found: Sequence[Oddity]) -> str:
+def _warnings(found: Sequence[HistoryWarning]) -> str:
     if not found:
         return section("What is odd", "<p>Nothing.</p>")
     order = list(_WEIGHTS)
-    shown = sorted(found, key=lambda oddity: order.index(oddity.weight))[:_MOST_ODDITIES]
-    rows = (f"<tr><td>{_badge(oddity.weight)}</td><td>{escape(oddity.words)}</td></tr>" for oddity in shown)
+    shown = sorted(found, key=lambda warning: order.index(warning.level))[:_MAX_WARNINGS]
+    rows = (f"<tr><td>{_badge(warning.level)}</td><td>{escape(warning.words)}</td></tr>" for warning in shown)
     more = f"<p>… and {len(found) - len(shown):,} more.</p>" if len(found) > len(shown) else ""
     return section("What is odd", table("oddities", ("weight", "what"), rows) + more)
 
 
-def _badge(weight: Weight) -> str:
+def _badge(weight: WarningLevel) -> str:
     style, word, words = _WEIGHTS[weight]
     return f'<span class="badge {style}" title="{escape(words)}">{word}</span>'
 
@@ -166,21 +177,21 @@ def _tables(links: Sequence[Link]) -> str:
     if not names:
         return section("Rows by table", "<p>No table, or no moment is known.</p>")
     sizes = [(each, at, {size.name: size for size in each.tables}) for each, at in stamped]
-    rows = [_course(name, sizes) for name in names[:_MOST_COURSES]]
+    rows = [_line(name, sizes) for name in names[:_MOST_COURSES]]
     left = len(names) - len(rows)
     more = f"<p>… and {many(left, 'smaller or dropped table')}.</p>" if left else ""
     words = "<p>Each line from zero to the table's own greatest value; behind it the newest one.</p>"
-    return section("Rows by table", words + courses(rows, _times([at for _, at in stamped]), "Rows by table over time") + more)
+    return section("Rows by table", words + line_chart(rows, _times([at for _, at in stamped]), "Rows by table over time") + more)
 
 
-def _course(name: str, sizes: Sequence[tuple[Recorded, int, dict[str, TableSize]]]) -> Course:
+def _line(name: str, sizes: Sequence[tuple[Recorded, int, dict[str, TableSize]]]) -> Line:
     points: list[Point | None] = []
     for each, at, tables in sizes:
         size = tables.get(name)
         title = "" if size is None else f"{name}, {_moment(each)} UTC: {size.rows:,} rows, {in_bytes(size.bytes)}"
         points.append(None if size is None else Point(at, size.rows, title))
     newest = sizes[-1][2].get(name)
-    return Course(name, tuple(points), "dropped" if newest is None else f"{number(newest.rows)} rows")
+    return Line(name, tuple(points), "dropped" if newest is None else f"{number(newest.rows)} rows")
 
 
 def _by_checkpoint(history: History) -> str:
@@ -277,8 +288,8 @@ def _listed(tables: Sequence[TableSize]) -> str:
 
 def _explanations() -> str:
     return (
-        "<footer><p>All of this is what the manifests tell that are there: checkpoints that expired or were removed are not. Each has all "
-        "rows in its own files, so one that it was made from may go. Files were looked for by their names; their bytes were not read. A "
+        "<footer><p>This page shows the existing manifests, without expired or removed checkpoints. Each checkpoint has all rows in its"
+        " own files, so its base may be deleted. Files were checked by name; their content was not read. A "
         "moment is the time of the last entry by the clock of the node that led.</p></footer>"
     )
 

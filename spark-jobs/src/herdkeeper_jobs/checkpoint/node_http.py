@@ -15,15 +15,26 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.checkpoint.follower_stream import Part, read_stream
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _CALL_SECONDS = 30.0
+_TOKEN_HINT = "HERDDB_TOKEN has to be the key token of the cluster's credentials Secret"  # noqa: S105 - names it
 _MOST_REASON = 1000
 """Bytes of a refusal."""
 _SCAN_SECONDS = 3600
 """Of a follower's tables, for which it stands: no longer than a job may take by default (`job.deadlineSeconds`)."""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """urllib would carry the token along to wherever an answer points."""
+
+    def redirect_request(self, *_: object) -> None:
+        """See HTTPRedirectHandler: the answer is an error like any other."""
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +79,7 @@ def leader_counts(address: str, tablespace: str) -> LeaderCounts | NotCounted:
         return NotCounted(f"the node {address} does not lead it")
     counts = found[0].get("counts")
     if counts is None:
-        return NotCounted(f"the node {address} tells no rows of its tables")
+        return NotCounted(f"the node {address} reports no row counts of its tables")
     if not counts["exact"]:
         return NotCounted(f"the node {address} was written to while it counted")
     return LeaderCounts(address, _position(counts["position"]), counts["tables"])
@@ -79,17 +90,25 @@ def log_position(address: str, tablespace: str) -> Lsn:
     status, body = _call(address, "/tablespaces", "GET", _CALL_SECONDS)
     found = [item for item in body if item["name"] == tablespace.lower()] if status == 200 and isinstance(body, list) else []
     if not found or found[0]["log"] is None:
-        raise CheckpointRetryable(f"the node {address} does not tell a log position of tablespace {tablespace!r} (status {status})")
+        raise CheckpointRetryable(f"the node {address} does not report a log position of tablespace {tablespace!r} (status {status})")
     return _position(found[0]["log"])
 
 
-def follower_digest(address: str, tablespace: str, lsn: Lsn, timeout_seconds: int) -> FollowerDigest | NotHeld:
+def follower_digest(address: str, tablespace: str, lsn: Lsn, token: str, timeout_seconds: int) -> FollowerDigest | NotHeld:
     """Has the follower at `host:port` held at the LSN, which it has to reach in time, and its tables digested, which takes as long as its
-    tables are large. Raises CheckpointRetryable when it doesn't answer."""
+    tables are large.
+
+    Raises:
+        CheckpointRefused: it does not take the token.
+        CheckpointRetryable: it doesn't answer.
+    """
     name = urllib.parse.quote(tablespace.lower())
     limits = {"timeoutSeconds": timeout_seconds, "scanSeconds": _SCAN_SECONDS}
     query = urllib.parse.urlencode({"ledger": lsn.ledger_id, "entry": lsn.entry_id, **limits})
-    status, body = _call(address, f"/tablespaces/{name}/digest?{query}", "POST", timeout_seconds + _SCAN_SECONDS + _CALL_SECONDS)
+    path = f"/tablespaces/{name}/digest?{query}"
+    status, body = _call(address, path, "POST", timeout_seconds + _SCAN_SECONDS + _CALL_SECONDS, token)
+    if status == HTTPStatus.UNAUTHORIZED:
+        raise CheckpointRefused(f"the node {address} answered {status} to a request for a digest; {_TOKEN_HINT}")
     if not isinstance(body, dict):
         raise CheckpointRetryable(f"the node {address} answered {status} to a request for a digest, and no JSON object")
     if status == 200:
@@ -109,16 +128,14 @@ def follower_tables(address: str, tablespace: str, token: str, timeout_seconds: 
     """
     name = urllib.parse.quote(tablespace.lower())
     query = urllib.parse.urlencode({"timeoutSeconds": timeout_seconds, "scanSeconds": _SCAN_SECONDS})
-    request = urllib.request.Request(
-        f"http://{address}/tablespaces/{name}/tables?{query}", method="POST", headers={"Authorization": f"Bearer {token}"}
-    )
+    request = urllib.request.Request(f"http://{address}/tablespaces/{name}/tables?{query}", method="POST", headers=_shows(token))
     try:
-        with urllib.request.urlopen(request, timeout=timeout_seconds + _CALL_SECONDS) as answer:  # noqa: S310 - as above
+        with _OPENER.open(request, timeout=timeout_seconds + _CALL_SECONDS) as answer:
             yield from read_stream(answer)
     except urllib.error.HTTPError as error:
         told = f"the node {address} answered {error.code} to a request for its tables: {error.read(_MOST_REASON).decode(errors='replace')}"
         if error.code == HTTPStatus.UNAUTHORIZED:
-            raise CheckpointRefused(f"{told}; HERDDB_TOKEN has to be the key token of the cluster's credentials Secret") from error
+            raise CheckpointRefused(f"{told}; {_TOKEN_HINT}") from error
         raise CheckpointRetryable(told) from error
     except (OSError, http.client.HTTPException) as error:
         raise CheckpointRetryable(f"the node {address} did not give its tables: {error}") from error
@@ -128,10 +145,14 @@ def _position(body: Mapping[str, int]) -> Lsn:
     return Lsn(body["ledgerId"], body["entryId"])
 
 
-def _call(address: str, path: str, method: str, timeout_seconds: float) -> tuple[int, object]:
-    request = urllib.request.Request(f"http://{address}{path}", method=method)
+def _shows(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _call(address: str, path: str, method: str, timeout_seconds: float, token: str = "") -> tuple[int, object]:
+    request = urllib.request.Request(f"http://{address}{path}", method=method, headers=_shows(token))
     try:
-        with urllib.request.urlopen(request, timeout=timeout_seconds) as answer:  # noqa: S310 - as above
+        with _OPENER.open(request, timeout=timeout_seconds) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         try:

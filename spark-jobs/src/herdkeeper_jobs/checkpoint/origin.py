@@ -20,7 +20,7 @@ from herdkeeper_jobs.bookkeeper.reader import PartitionSpec
 from herdkeeper_jobs.checkpoint.base import (
     Base,
     BaseRows,
-    BaseToMend,
+    BaseToRepair,
     BaseUnread,
     BaseUnusable,
     CheckpointBase,
@@ -28,13 +28,13 @@ from herdkeeper_jobs.checkpoint.base import (
     described,
     load_rows,
 )
-from herdkeeper_jobs.checkpoint.errors import BaseLockedAway, CheckpointRefused, CheckpointRetryable, LogDropped, NothingToBeginWith
-from herdkeeper_jobs.checkpoint.manifest import Identity
-from herdkeeper_jobs.checkpoint.moment import Time
+from herdkeeper_jobs.errors import BaseLockedAway, CheckpointRefused, CheckpointRetryable, LogDropped, NothingToBeginWith
+from herdkeeper_jobs.manifests.manifest import Identity
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.fold import PlacedChanges, with_base
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time
 from herdkeeper_jobs.wal.timeline import Timeline
 
 _log = structlog.get_logger()
@@ -128,7 +128,7 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
         try:
             return _origin(log, log.parts_up_to(read_to), shares)
         except LogDropped as error:
-            raise CheckpointRefused(f"{error}; spec.mode (--mode) is Full: take Auto, which goes on from a checkpoint") from error
+            raise CheckpointRefused(f"{error}; spec.mode (--mode) is Full: set Auto, which continues from a checkpoint") from error
     reasons: list[BaseUnusable] = []
     for candidate in candidates(search.folder, search.identity, search.at):
         try:
@@ -162,7 +162,7 @@ def _nothing(missing: str, reasons: list[BaseUnusable], window: Callable[[], Win
     unread = [reason for reason in reasons if isinstance(reason, BaseUnread)]
     if unread:
         return CheckpointRetryable(f"{missing}, and whether a checkpoint at the destination is a base is not known ({described(unread)})")
-    to_mend = [reason for reason in reasons if isinstance(reason, BaseToMend)]
+    to_mend = [reason for reason in reasons if isinstance(reason, BaseToRepair)]
     no_base = described([*to_mend, *(reason for reason in reasons if reason not in to_mend)])
     kind = BaseLockedAway if to_mend else NothingToBeginWith
     return kind(_refusal(missing, no_base, window()), missing, no_base)

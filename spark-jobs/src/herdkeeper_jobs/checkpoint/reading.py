@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from herdkeeper.codecs.herddb.table import ColumnType
 from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES
-from herdkeeper_jobs.checkpoint.manifest import Manifest, ManifestTable, read_manifest
-from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, found_below
+from herdkeeper_jobs.manifests.manifest import Manifest, ManifestTable, manifests, read_manifest
+from herdkeeper_jobs.storage.stored_path import StoredPath
 
 
 class CheckpointNotFoundError(LookupError):
@@ -43,13 +43,8 @@ class OpenedCheckpoint:
 
 
 def open_manifest(path: StoredPath) -> OpenedCheckpoint:
-    """The checkpoint of one manifest file. Raises InvariantViolated for a file that is no manifest, KeyUnusable without its key."""
+    """The checkpoint of one manifest file. Raises InvariantViolated for a file that is not a manifest, KeyUnusable without its key."""
     return OpenedCheckpoint(read_manifest(path), path.parent.parent)
-
-
-def manifests(destination: AnyPath, instance_id: str = "*", tablespace_uuid: str = "*") -> list[AnyPath]:
-    """Manifests below a destination, of one cluster or tablespace when given, each tablespace's in log order."""
-    return found_below(destination, f"{instance_id}/{tablespace_uuid}/manifests/[0-9]*.json")
 
 
 def open_latest(destination: StoredPath, tablespace_uuid: str = "*") -> OpenedCheckpoint:

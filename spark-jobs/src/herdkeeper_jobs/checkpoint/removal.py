@@ -18,17 +18,15 @@ from pathlib import Path, PurePosixPath
 
 import structlog
 
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Outline, manifest_path, read_outline, report_path
-from herdkeeper_jobs.checkpoint.reading import manifests
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.manifests.manifest import Outline, manifest_path, manifests, read_outline, report_path
+from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.storage.remote_path import RemotePath
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, names_from, remove_file, sync_folder, take_name
 
 _log = structlog.get_logger()
 MANIFEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/manifests/[0-9]{20}-[0-9]{20}\.json")
 """A manifest's path below the destination: INSTANCEID, tablespace uuid, `manifests`, LSN."""
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""A run's id, which names a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +40,12 @@ class Removed:
     kept: int
 
 
-def why_no_run_id(text: str) -> str | None:
-    """Why a run can't be called so (--run-id); None when it can."""
-    if _RUN_ID.fullmatch(text) is not None:
-        return None
-    return f"--run-id is {text!r}: it names a folder, take letters, digits, '.', '_' and '-'"
-
-
 def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None) -> Removed:
     """Removes the checkpoint that a run made or found, and what its attempts left behind. What is missing already is no fault.
 
     Args:
         destination: what all checkpoints lie in.
-        run_id: the run whose checkpoint goes.
+        run_id: the run whose checkpoint is removed.
         manifest: its manifest's path below `destination`; None when the run made none that is known: then manifests stay.
 
     Raises:
@@ -111,9 +102,9 @@ def _own_manifest(current: StoredPath, path: StoredPath) -> Outline:
     if (identity.instance_id, identity.tablespace_uuid) != (folder.parent.name, folder.name):
         raise InvariantViolated(f"{current} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}")
     if manifest_path(folder, manifest.lsn.lsn) != path:
-        raise InvariantViolated(f"{current} says that it is of {manifest.lsn.lsn}")
-    if _RUN_ID.fullmatch(manifest.run_id) is None:
-        raise InvariantViolated(f"{current} names the run {manifest.run_id!r}, which is no folder's name")
+        raise InvariantViolated(f"{current} is for LSN {manifest.lsn.lsn}")
+    if why_no_run_id(manifest.run_id) is not None:
+        raise InvariantViolated(f"{current} names the run {manifest.run_id!r}, which is not a folder's name")
     return manifest
 
 
@@ -148,7 +139,7 @@ def _file_of(folder: StoredPath, name: str) -> StoredPath:
 
 def _require_no_link(path: StoredPath) -> None:
     if path.is_symlink():
-        raise InvariantViolated(f"{path} is a symbolic link: what it leads to is not the checkpoint's; remove the link")
+        raise InvariantViolated(f"{path} is a symbolic link, and its target is not the checkpoint's; remove the link")
 
 
 def _sweep(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -> tuple[int, int, int]:

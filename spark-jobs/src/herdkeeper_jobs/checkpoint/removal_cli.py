@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 
 from herdkeeper.protocol.job_summary import JobOutcome
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.removal import Removed, remove_checkpoint
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.shared_arguments import add_destination_argument
 from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
@@ -55,9 +55,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="herdkeeper_jobs.checkpoint.removal_cli", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_destination_argument(parser, "folder with checkpoints")
-    parser.add_argument("--run-id", required=True, help="run whose checkpoint goes")
+    parser.add_argument("--run-id", required=True, help="run whose checkpoint is removed")
     parser.add_argument(
-        "--manifest", default="", metavar="PATH", help="below the destination; without it only what the run left without a manifest goes"
+        "--manifest", default="", metavar="PATH", help="below the destination; without it only files without a manifest are removed"
     )
     return parser
 

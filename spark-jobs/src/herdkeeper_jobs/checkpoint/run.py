@@ -26,9 +26,18 @@ from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import read_partition
 from herdkeeper_jobs.checkpoint.base import Base, CheckpointBase, described, highest_keys_of, uuids_of_altered
 from herdkeeper_jobs.checkpoint.comparison import compare, require_rows_of_leader
-from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable, sync_folders, verify_files, write_tables
-from herdkeeper_jobs.checkpoint.errors import (
+from herdkeeper_jobs.checkpoint.file_check import faults_of_files
+from herdkeeper_jobs.checkpoint.follower_base import CLOCKS_DIFFER_MILLIS, FollowerBase, FollowerSource, load_tables, take_tables
+from herdkeeper_jobs.checkpoint.history_files import Published, publish_history
+from herdkeeper_jobs.checkpoint.node_http import LeaderCounts, NotCounted, follower_tables
+from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from, whole_live_log
+from herdkeeper_jobs.checkpoint.removal import remove_leftovers
+from herdkeeper_jobs.checkpoint.table_digests import table_digests
+from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
+from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
+from herdkeeper_jobs.errors import (
     BaseLockedAway,
     CheckpointRefused,
     CheckpointRetryable,
@@ -38,11 +47,9 @@ from herdkeeper_jobs.checkpoint.errors import (
     LogDropped,
     NothingToBeginWith,
 )
-from herdkeeper_jobs.checkpoint.file_check import faults_of_files
-from herdkeeper_jobs.checkpoint.follower_base import CLOCKS_DIFFER_MILLIS, FollowerBase, FollowerSource, load_tables, take_tables
-from herdkeeper_jobs.checkpoint.history_files import Published, publish_history
-from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.log_source import open_log
+from herdkeeper_jobs.manifests.continuation import Continuation
+from herdkeeper_jobs.manifests.manifest import (
     CommittedManifest,
     Encryption,
     Identity,
@@ -58,20 +65,13 @@ from herdkeeper_jobs.checkpoint.manifest import (
     commit_manifest,
     tablespace_folder,
 )
-from herdkeeper_jobs.checkpoint.moment import Time, stamp
-from herdkeeper_jobs.checkpoint.node_http import LeaderCounts, NotCounted, follower_tables
-from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from, whole_live_log
-from herdkeeper_jobs.checkpoint.removal import remove_leftovers
-from herdkeeper_jobs.checkpoint.table_digests import table_digests
-from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
-from herdkeeper_jobs.encryption.keys import Key
-from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.blocks import BLOCK_COLUMNS, Batches, Blocks, blocks_of
 from herdkeeper_jobs.wal.cut import cut_at_time, since, up_to
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.fold import fold_partitions, highest_auto_increments, last_changes, place_changes
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time, stamp
 from herdkeeper_jobs.wal.outline import LogExtent, LogOutline, log_extent, log_outline, log_timeline
 from herdkeeper_jobs.wal.task_log import TaskLog
 from herdkeeper_jobs.wal.timeline import Timeline
@@ -225,7 +225,7 @@ def _make_from_follower(
     where = (_written_to(whole, order), order.run_id)
     base = take_tables(parts, source.address, whole.identity.tablespace_uuid, where)
     try:
-        behind = replace(request.target, verify_against=source.witness or source.address, not_before=base.start.at)
+        behind = replace(request.target, verify_against=source.witness or source.address, token=source.token, not_before=base.start.at)
         target = choose_target(whole, behind)
         spark = start()
         rows = load_tables(spark, base)
@@ -306,8 +306,9 @@ def _compared(folded: _Folded, target: Target, tablespace_uuid: str) -> Follower
         if not isinstance(folded.base, FollowerBase):
             raise
         raise InvariantViolated(
-            f"{error}. What was folded begins with the tables of the follower {folded.base.node} at {folded.base.start.at}: which of the "
-            "two is wrong can't be told, so nothing was committed. Ask for a full check of the tablespace, and copy its tables into another"
+            f"{error}. What was folded begins with the tables of the follower {folded.base.node} at {folded.base.start.at}: it is"
+            f" unknown which of the two is wrong, so nothing was committed. Ask for a full check of the tablespace, and copy its tables"
+            f" into another"
         ) from error
 
 

@@ -11,12 +11,10 @@ a moment of the past: the log is read on to where one was held, and the same ent
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from herdkeeper_jobs.archive.parts import WholeLog
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
-from herdkeeper_jobs.checkpoint.moment import Time, stamp
 from herdkeeper_jobs.checkpoint.node_http import (
     FollowerDigest,
     LeaderCounts,
@@ -26,7 +24,9 @@ from herdkeeper_jobs.checkpoint.node_http import (
     leader_counts,
     log_position,
 )
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time, stamp
 
 _LEADS = (0, 0, 20, 200, 2000)
 """How many entries ahead of the follower each attempt asks; those that are never reached end with the timeout."""
@@ -43,6 +43,8 @@ class TargetRequest:
     at: Lsn | Time | None = None
     leader_http: str = ""
     verify_against: str = ""
+    token: str = field(default="", repr=False)
+    """What a node asks for before it is held."""
     not_before: Lsn | None = None
     """Now is not before this, which is confirmed: whoever is asked this time may know of less."""
 
@@ -66,7 +68,7 @@ def choose_target(log: WholeLog, request: TargetRequest) -> Target:
     """The moment to checkpoint, and up to where to read.
 
     Raises:
-        CheckpointRefused: the log does not have the LSN, or the time has not come yet.
+        CheckpointRefused: the log does not have the LSN, the time has not come yet, or the follower does not take the token.
         CheckpointRetryable: no LSN is confirmed, or the follower could not be held, in time.
     """
     match request.at:
@@ -87,7 +89,7 @@ def choose_target(log: WholeLog, request: TargetRequest) -> Target:
             end = log.confirmed_end()
         case _:
             assert_never(request.at)
-    follower = _digest(log.name, request.verify_against, end) if request.verify_against else None
+    follower = _digest(log.name, request, end) if request.verify_against else None
     if follower is not None:
         end = follower.lsn
     _wait_until_confirmed(log, end)
@@ -115,11 +117,11 @@ def _now(log: WholeLog, leader_http: str) -> Lsn:
     return log.confirmed_end() if lsn is None or lsn.entry_id < 0 else lsn
 
 
-def _digest(tablespace: str, address: str, lsn: Lsn) -> FollowerDigest:
+def _digest(tablespace: str, request: TargetRequest, lsn: Lsn) -> FollowerDigest:
     reason = ""
     for lead in _LEADS:
         ahead = Lsn(lsn.ledger_id, lsn.entry_id + lead)
-        answer = follower_digest(address, tablespace, ahead, _HOLD_SECONDS)
+        answer = follower_digest(request.verify_against, tablespace, ahead, request.token, _HOLD_SECONDS)
         if isinstance(answer, FollowerDigest):
             return answer
         reason = answer.reason

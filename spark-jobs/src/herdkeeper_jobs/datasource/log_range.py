@@ -11,10 +11,10 @@ import pyarrow as pa
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.striping import EntryRange
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, ledger_pieces, read_partition
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
-from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.datasource.changes import CommittedChanges
 from herdkeeper_jobs.datasource.options import Range, SourceOptions
+from herdkeeper_jobs.errors import CheckpointRefused
+from herdkeeper_jobs.log_source import LogSource
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 

@@ -154,7 +154,7 @@ def _ledger_ids(text: str) -> tuple[int, ...]:
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         first, last = (int(match.group(1)), int(match.group(2) or match.group(1))) if match else (1, 0)
         if first > last:
-            raise OptionError(f"{LEDGERS}: {part!r} is no ledger id and no range; write ids and ascending ranges, like 1,2,5-9")
+            raise OptionError(f"{LEDGERS}: {part!r} is not a ledger id or a range; write ids and ascending ranges, like 1,2,5-9")
         ids.extend(range(first, last + 1))
     return tuple(sorted(set(ids)))
 

@@ -17,9 +17,9 @@ from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.protocol.log_pin import StreamPin, decode_stream_pin, encode_stream_pin, log_pin_path, stream_pin
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 from herdkeeper_jobs.bookkeeper.znode import put_znode
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
-from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.datasource.options import PIN, OptionError, PinOptions, parse_options
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
+from herdkeeper_jobs.log_source import LogSource, open_log
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _MOVES_SECONDS = 30.0

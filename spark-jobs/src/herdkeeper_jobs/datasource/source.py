@@ -17,12 +17,12 @@ from pyspark.sql.types import StructType
 
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, last_confirmed, ledger_pieces, read_partition
-from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, log_range
 from herdkeeper_jobs.datasource.options import LEDGERS, PIN, OptionError, Range, SourceOptions, parse_options
 from herdkeeper_jobs.datasource.renewal import RenewingReader
 from herdkeeper_jobs.datasource.schema import CHANGES, ENTRIES
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader
+from herdkeeper_jobs.log_source import open_log
 from herdkeeper_jobs.wal.lsn import Lsn
 
 

@@ -30,12 +30,12 @@ from herdkeeper.protocol.log_pin import BEGIN
 from herdkeeper_jobs.bookkeeper.kept_catalog import KeptCatalog
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, MetadataUnavailableError
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError
-from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
-from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.datasource.changes import CommittedChanges
 from herdkeeper_jobs.datasource.log_range import LogRange, ReadChanges, log_range, read_changes
 from herdkeeper_jobs.datasource.options import Range, SourceOptions
 from herdkeeper_jobs.datasource.pin import HeldLog
+from herdkeeper_jobs.errors import CheckpointRetryable
+from herdkeeper_jobs.log_source import LogSource, open_log
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _log = structlog.get_logger()

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from herdkeeper.protocol.encryption_key import NoKeyError, decode_key
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
 
 FOLDERS = "ENCRYPTION_KEYS"
 """Variable: folders with keys, separated by `:`."""
@@ -93,7 +93,7 @@ class Keyring:
                 content = key.open(token)
                 if content is None:
                     raise InvariantViolated(
-                        f"{what} was changed: the key {key.name!r} of the Secret {key.secret} did not seal what is there"
+                        f"{what} was changed: the key {key.name!r} of the Secret {key.secret} did not seal this content"
                     )
                 return content
         raise KeyUnusable(f"{what} is encrypted with the key {_described(sealed_by)}: {self._why_missing(sealed_by)}")
@@ -109,7 +109,7 @@ class Keyring:
         if any(key.name == sealed_by.key_name for key in self.keys):
             return f"the Secret {secrets} has another key of this name; put the old one back under any name, beside the new one"
         there = ", ".join(repr(key.name) for key in self.keys)
-        return f"the Secret {secrets} has {there or 'no key'}; put that key back: it is needed as long as there are files of it"
+        return f"the Secret {secrets} has {there or 'no key'}; put that key back: existing files need it"
 
 
 def keyring() -> Keyring:
@@ -129,7 +129,7 @@ def key_at(path: Path) -> Key:
     if not found:
         raise KeyUnusable(f"the Secret {path.name} has no key: add one; {_MAKE_ONE}")
     names = ", ".join(repr(key.name) for key in found)
-    raise KeyUnusable(f"the Secret {path.name} has the keys {names}: say in encryption.currentKey which one new files get")
+    raise KeyUnusable(f"the Secret {path.name} has the keys {names}: name the key for new files in encryption.currentKey")
 
 
 def writing_key(text: str) -> Key | None:
@@ -148,7 +148,7 @@ def writing_key(text: str) -> Key | None:
 
 def _keys_in(folder: Path) -> list[Key]:
     if not folder.is_dir():
-        raise KeyUnusable(f"{FOLDERS} names {folder}, which is no folder: mount the Secret there")
+        raise KeyUnusable(f"{FOLDERS} names {folder}, which is not a folder: mount the Secret there")
     # What begins with two dots is the kubelet's own, which puts the files in place.
     return [_read(path) for path in sorted(folder.iterdir()) if not path.name.startswith(".") and path.is_file()]
 

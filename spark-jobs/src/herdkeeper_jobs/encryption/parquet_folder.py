@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from pyarrow.parquet import encryption
 
 from herdkeeper.protocol.encryption_key import KEY_BYTES
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.keys import Key, SealedBy, keyring
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
 
@@ -61,7 +61,7 @@ class ParquetFolder:
             InvariantViolated: it does not decrypt, also while it is read.
         """
         path = self.place / name
-        with _told(path, self.key is not None), path.open("rb") as stream, self._opened(name, stream) as file:
+        with _naming_the_file(path, self.key is not None), path.open("rb") as stream, self._opened(name, stream) as file:
             yield file
 
     def read_parquet(self, name: str, schema: pa.Schema | None = None) -> pa.Table:
@@ -72,7 +72,7 @@ class ParquetFolder:
 
     def parse_parquet(self, name: str, content: bytes) -> pa.Table:
         """All of a file whose bytes were read already. Raises as `parquet_file`."""
-        with _told(self.place / name, self.key is not None), self._opened(name, pa.BufferReader(content)) as file:
+        with _naming_the_file(self.place / name, self.key is not None), self._opened(name, pa.BufferReader(content)) as file:
             return file.read()
 
     def _opened(self, name: str, source: IO[bytes] | pa.NativeFile) -> pq.ParquetFile:
@@ -93,7 +93,7 @@ class ParquetFolder:
 
 
 @contextlib.contextmanager
-def _told(path: StoredPath, is_encrypted: bool) -> Iterator[None]:
+def _naming_the_file(path: StoredPath, is_encrypted: bool) -> Iterator[None]:
     """pyarrow's words on what does not decrypt name no file, and are of the kind that faults of a disk are of."""
     try:
         yield

@@ -77,7 +77,7 @@ class BookKeeperClient:
                 process.wait()
             if code != 0:
                 words = (folder / "output").read_text(errors="replace").strip()[-600:]
-                raise NotMovedError(f"BookKeeper's client ended with {code}: {words or 'it said nothing'}")
+                raise NotMovedError(f"BookKeeper's client ended with {code}: {words or 'no output'}")
 
     def _command(self, planned: Relocation, folder: Path) -> list[str]:
         rate = () if self.bytes_per_second == float("inf") else ("-rate", str(max(1, int(self.bytes_per_second))))

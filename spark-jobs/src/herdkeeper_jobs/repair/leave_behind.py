@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.protocol.audit_finding import Finding, RepairOutcome
-from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.holding import CopyState
-from herdkeeper_jobs.audit.plan import AuditBudget, HoldingCheck, plan_tasks
 from herdkeeper_jobs.bookkeeper.connection import BookieUnreachableError
+from herdkeeper_jobs.copies.check import check_copies
+from herdkeeper_jobs.copies.holding import CopyState
+from herdkeeper_jobs.copies.plan import AuditBudget, HoldingCheck, plan_tasks
 from herdkeeper_jobs.repair.attempt import Attempt, Done, batches, ended, metadata_of, replicas_of
 from herdkeeper_jobs.repair.bookkeeper_client import NotMovedError
 from herdkeeper_jobs.repair.lock import LockLostError
@@ -59,7 +59,7 @@ def _planned(attempt: Attempt, findings: Sequence[Finding]) -> Relocation | str:
     if isinstance(planned, str):
         return planned
     if attempt.bookies.settings.mover is None:
-        return "what a bookie holds damaged can't be mended there, and this program has no BookKeeper client to copy it elsewhere"
+        return "damaged copies can't be repaired in place, and this program has no BookKeeper client to copy them elsewhere"
     # BookKeeper chooses among them, so each must do.
     return next((why for why in (_why_not_to(attempt, planned, target) for target in planned.targets) if why is not None), planned)
 
@@ -112,7 +112,7 @@ def _move(attempt: Attempt, planned: Relocation) -> str:
     after = metadata_of(attempt.catalog, planned.metadata.ledger_id)
     checks = moved(planned, None if after is None else after.metadata)
     if isinstance(checks, str):
-        raise NotMovedError(f"BookKeeper's client said that it moved the copies, but {checks}")
+        raise NotMovedError(f"BookKeeper's client reported that it moved the copies, but {checks}")
     _read_back(attempt, checks)
     return " and ".join(sorted({check.bookie_id for check in checks}))
 

@@ -80,7 +80,7 @@ def _create(client: KazooClient, path: str, data: bytes) -> None:
     try:
         client.create(path, data, ephemeral=True, makepath=True)
     except NodeExistsError:
-        raise LedgerLockedError(f"{path} exists: somebody else copies this ledger's entries now; try again later") from None
+        raise LedgerLockedError(f"{path} exists: another process copies this ledger's entries now; try again later") from None
     except (KazooException, KazooTimeoutError) as error:
         raise MetadataUnavailableError(f"ZooKeeper did not answer the creation of {path}: {type(error).__name__} {error}") from error
 

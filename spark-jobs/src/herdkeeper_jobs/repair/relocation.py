@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.share import Place
-from herdkeeper_jobs.audit.plan import AuditedLedger, HoldingCheck, holding_checks
+from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, holding_checks
 
 _LOT_BYTES, _MOST_IN_LOT = 8 * 1024 * 1024, 100
 
@@ -67,7 +67,7 @@ def relocation(metadata: LedgerMetadata, bookie_ids: Collection[str], writable: 
         leaving, free = set(bookie_ids) & set(segment.bookies), set(writable) - set(segment.bookies)
         if len(free) < len(leaving):
             return (
-                f"what a bookie holds damaged can't be mended there, and too few writable bookies can take it: {len(leaving)} of the"
+                f"damaged copies can't be repaired in place, and too few writable bookies can take them: {len(leaving)} of the"
                 f" bookies that hold entries from {segment.first_entry_id} on have some damaged, and {len(free)} others are writable;"
                 " add bookies"
             )
@@ -85,7 +85,7 @@ def moved(planned: Relocation, after: LedgerMetadata | None) -> tuple[HoldingChe
     if left := {name for segment in after.segments for name in segment.bookies} & set(planned.bookie_ids):
         return f"the metadata still names {' and '.join(sorted(left))}"
     if _without(planned.places, before) != _without(planned.places, after):
-        return "the metadata names other bookies or segments than before, of those that were to stay"
+        return "the metadata names other bookies or segments than before, among those that must stay"
     return _checks(after, planned.places)
 
 

@@ -66,11 +66,11 @@ def repair(catalog: LedgerCatalog, findings: Sequence[Finding], settings: Repair
             for index, done in zip(indexes, _repair_ledger(catalog, ledger_id, [findings[i] for i in indexes], bookies), strict=True):
                 outcomes[index] = done.finding
                 copies += done.copies
-                _tell(done.finding)
+                _log_outcome(done.finding)
     return RepairResult(tuple(outcomes), 0, copies) if settings.dry_run else RepairResult(tuple(outcomes), copies)
 
 
-def _tell(finding: Finding) -> None:
+def _log_outcome(finding: Finding) -> None:
     level = _log.info if finding.repair in (RepairOutcome.REPAIRED, RepairOutcome.WOULD_REPAIR) else _log.error
     level("repair", outcome=finding.repair, ledger_id=finding.ledger_id, bookie_id=finding.bookie_id, detail=finding.repair_detail)
 

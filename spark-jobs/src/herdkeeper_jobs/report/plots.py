@@ -93,7 +93,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class Line:
     """A value over time, with what stands behind it; None where there was none, which no line crosses."""
 
     label: str
@@ -189,7 +189,7 @@ def timeline(lanes: Sequence[Lane], times: Times, name: str) -> str:
     return _svg(len(lanes) * _ROW + 24, "".join(marks) + _ticks(times, len(lanes) * _ROW), name)
 
 
-def courses(rows: Sequence[Course], times: Times, name: str) -> str:
+def line_chart(rows: Sequence[Line], times: Times, name: str) -> str:
     """A line for each row over the same time, each from zero to its own greatest value."""
     marks = []
     for index, row in enumerate(rows):

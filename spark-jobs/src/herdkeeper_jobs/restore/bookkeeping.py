@@ -16,7 +16,7 @@ from typing import Any
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
 from herdkeeper.sql.connection import Connection, Transaction
 from herdkeeper.sql.errors import DuplicateKey, NotLeader, ServerError
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore.ddl import quoted
 from herdkeeper_jobs.restore.errors import RestoreRefused
 
@@ -54,7 +54,7 @@ class Begin(Enum):
     """How a restore finds the tablespace."""
 
     EMPTY = "nothing is in it"
-    BEGUN = "this restore has begun"
+    BEGUN = "this restore has started"
     FILLED = "it has the tables of the checkpoint and no bookkeeping: perhaps this restore had finished"
 
 
@@ -71,7 +71,7 @@ def find_begin(tables: set[str], header: Header | None, wished: Header, checkpoi
     strange = tables - {RESTORE_TABLE} - (checkpoint_tables if header is not None else set())
     if header is not None:
         if header.manifest_hash != wished.manifest_hash:
-            raise RestoreRefused(f"another restore has begun in this tablespace, of {header.manifest}: restore into a new Tablespace")
+            raise RestoreRefused(f"another restore has started in this tablespace, of {header.manifest}: restore into a new Tablespace")
         if strange:
             raise RestoreRefused(_strange(strange))
         return Begin.BEGUN

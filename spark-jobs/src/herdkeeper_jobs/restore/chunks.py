@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from herdkeeper_jobs.checkpoint.manifest import ManifestFile
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.restore.source import SourceTable
 
 CHUNK_ROWS = 1000

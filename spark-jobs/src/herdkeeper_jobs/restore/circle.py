@@ -203,8 +203,8 @@ def _no_order(tables: Sequence[SourceTable], contents: Sequence[pa.Table], error
     names = ", ".join(repr(table.name) for table in tables)
     example = _shown(tables[place], contents[place], error.example - int(places[place]))
     return (
-        f"{error.rows} rows of {names} hold each other by foreign keys in a way for which a restore finds no order of statements, one of "
-        f"them: {example}. Set its references to null, or drop a foreign key that it goes by, and make another Checkpoint"
+        f"{error.rows} rows of {names} refer to each other by foreign keys, and no order of statements can restore them; one of them:"
+        f" {example}. Set its references to null, or drop a foreign key in the circle, and make another Checkpoint"
     )
 
 

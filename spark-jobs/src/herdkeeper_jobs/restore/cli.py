@@ -22,9 +22,9 @@ from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper.sql.connection import Address, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, SqlError
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
-from herdkeeper_jobs.checkpoint.removal import why_no_run_id
 from herdkeeper_jobs.encryption.keys import writing_key
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.restore.errors import RestoreRefused, RestoreRetryable
 from herdkeeper_jobs.restore.moment import MomentSource, checkpoint_of_moment, parse_restored_moment
 from herdkeeper_jobs.restore.run import RestoreRequest, run_restore

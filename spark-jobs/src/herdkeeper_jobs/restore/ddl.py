@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper.sql.frames import Value
-from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
+from herdkeeper_jobs.manifests.manifest import ManifestIndex
 
 SQL_TYPES = {
     ColumnType.STRING: "string",
@@ -87,7 +87,7 @@ def default_literal(column: Column) -> str | None:
     if data is None:
         return None
     match column.type:
-        case ColumnType.STRING:
+        case ColumnType.STRING if b"'" not in data.replace(b"''", b""):
             return f"'{data.decode()}'"
         case ColumnType.INTEGER | ColumnType.LONG:
             return str(int.from_bytes(data, "big", signed=True))
@@ -102,7 +102,10 @@ def default_literal(column: Column) -> str | None:
 
 
 def quoted(name: str) -> str:
-    """A name in back-ticks, since any word of the grammar may be one."""
+    """A name in back-ticks, since any word of the grammar may be one. ValueError for one with a back-tick, which would end the name there:
+    the grammar has no way to write it."""
+    if "`" in name:
+        raise ValueError(f"the name {name!r} has a back-tick")
     return f"`{name}`"
 
 

@@ -12,8 +12,8 @@ from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import DuplicateKey, ServerError
 from herdkeeper.sql.frames import Value
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, mark
 from herdkeeper_jobs.restore.chunks import Chunk, RowGroup
 from herdkeeper_jobs.restore.ddl import insert
@@ -131,8 +131,8 @@ class ChunkLoader:
 
 def _why_duplicate(error: DuplicateKey) -> str:
     if "UniqueIndexContraintViolationException" not in error.text:  # HerdDB's spelling
-        return "yet its rows are there: somebody else wrote them"
+        return "but its rows exist: another client wrote them"
     return (
-        "since a unique index has such a row already. HerdDB makes one over rows that are alike: drop it in the tablespace of the "
-        "checkpoint, or make these rows differ, and make another Checkpoint; or somebody else writes here"
+        "since a unique index has such a row already. HerdDB creates one over equal rows: drop it in the tablespace of the "
+        "checkpoint, or change these rows, and make another Checkpoint. Or another client writes here"
     )

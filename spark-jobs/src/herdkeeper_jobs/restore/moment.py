@@ -18,7 +18,7 @@ from typing import Never, assert_never
 import structlog
 from pyspark.sql import SparkSession
 
-from herdkeeper_jobs.archive.alone import archive_alone, identity_of_archive
+from herdkeeper_jobs.archive.archive_only_log import archive_only_log, identity_of_archive
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import (
     ArchiveBroken,
@@ -33,17 +33,16 @@ from herdkeeper_jobs.archive.segment import (
 )
 from herdkeeper_jobs.archive.window import windows_of_files
 from herdkeeper_jobs.checkpoint.base import BaseUnusable, CheckpointBase, candidates, described
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable, NothingToBeginWith
-from herdkeeper_jobs.checkpoint.manifest import Identity, lsn_of_name, manifest_path, read_outline, tablespace_folder
-from herdkeeper_jobs.checkpoint.moment import Time, parse_moment, stamp
 from herdkeeper_jobs.checkpoint.origin import Mode
-from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.checkpoint.run import Order, make_checkpoint
 from herdkeeper_jobs.checkpoint.target import Target
 from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable, NothingToBeginWith
+from herdkeeper_jobs.manifests.manifest import Identity, lsn_of_name, manifest_path, manifests, read_outline, tablespace_folder
 from herdkeeper_jobs.restore.errors import RestoreRefused, RestoreRetryable
 from herdkeeper_jobs.storage.stored_path import StoredPath, replace_file, sync_folder
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time, parse_moment, stamp
 
 _log = structlog.get_logger()
 _MOST_WINDOWS = 3
@@ -95,7 +94,7 @@ def parse_restored_moment(text: str) -> Moment:
         return Latest.LATEST
     found = None if text == "now" else parse_moment(text)
     if found is None:
-        raise ValueError(f"{text!r} is no moment of an archive: expected latest, LEDGER,ENTRY, or a time with its offset")
+        raise ValueError(f"{text!r} is not a moment of an archive: expected latest, LEDGER,ENTRY, or a time with its offset")
     return found
 
 
@@ -109,9 +108,9 @@ def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource
         KeyUnusable: something is encrypted, and its key is not here.
     """
     if (noted := _noted(source)) is not None:
-        _log.info("going on with what an earlier attempt chose", manifest=str(noted))
+        _log.info("continuing with the choice of an earlier attempt", manifest=str(noted))
         return noted
-    whole = archive_alone(*_archive(source))
+    whole = archive_only_log(*_archive(source))
     try:
         chosen = _chosen(whole, source)
         path = chosen if not isinstance(chosen, Lsn) else _made(start, whole, source, chosen)
@@ -144,7 +143,7 @@ def _left_out(whole: WholeLog, source: MomentSource, lsn: Lsn) -> int | None:
             try:
                 return sum(Lsn(ledger, number) > lsn and stamped <= millis for ledger, number, stamped in found)
             except (CheckpointRefused, CheckpointRetryable, InvariantViolated, OSError) as error:
-                _log.warning("what was left out is not known", reason=str(error))
+                _log.warning("the skipped entries are unknown", reason=str(error))
                 return None
         case Lsn() | Latest():
             return 0
@@ -170,7 +169,7 @@ def _archive(source: MomentSource) -> tuple[StoredPath, Identity]:
     if source.named is not None and source.named.is_file():
         return folder, read_outline(source.named).identity
     raise RestoreRefused(
-        f"spec.bootstrap.archive (--archive) leads to {folder}: there is no archive of a log (log/segments) in it; name the place that has "
+        f"spec.bootstrap.archive (--archive) leads to {folder}, which has no archive of a log (log/segments); name the place that has "
         "<INSTANCEID>/<tablespace uuid>/log of the old tablespace"
     )
 
@@ -195,7 +194,7 @@ def _lsn_of(whole: WholeLog, source: MomentSource) -> Lsn:
         case Latest():
             newest = newest_segment(whole.folder, whole.identity)
             ends = [lsn_of_name(path) for path in _manifests(source)[-1:]] + ([] if newest is None else [newest.last.lsn])
-            return max(ends) if ends else _refuse(whole, source, "nothing is archived, and there is no checkpoint")
+            return max(ends) if ends else _refuse(whole, source, "nothing is archived, and no checkpoint exists")
         case _:
             assert_never(source.at)
 
@@ -211,7 +210,7 @@ def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
         _refuse(whole, source, "nothing of the log is archived")
     base = _base_that_meets(oldest, candidates(source.folder, whole.identity, time_))
     if isinstance(base, str) and not oldest.begins_log:
-        why = f"the archive begins with {oldest.first.lsn}, and there is no checkpoint in which nothing is later"
+        why = f"the archive begins with {oldest.first.lsn}, and no checkpoint exists that holds nothing later"
         _refuse(whole, source, why, no_base=base)
     for segment in segments_one_by_one(whole.folder, whole.identity, base if isinstance(base, Lsn) else None):
         proven(segment, whole.folder)  # by its times the log is cut
@@ -221,7 +220,7 @@ def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
     _refuse(
         whole,
         source,
-        f"nothing that is archived was written later, so what belongs to that time may be missing: the archive ends with {end.last.lsn}, "
+        f"the archive has no later entry, so entries of that time may be missing: the archive ends with {end.last.lsn}, "
         f"stamped {stamp(end.highest_timestamp_millis)}; take an earlier time, or latest",
     )
 
@@ -234,7 +233,7 @@ def _base_that_meets(oldest: SegmentManifest, found: Iterable[CheckpointBase | B
         if isinstance(candidate, CheckpointBase):
             if candidate.start.at >= begin:
                 return candidate.start.at
-            reasons.append(BaseUnusable(f"{candidate.path.stem}: what lies between it and the archive is not known"))
+            reasons.append(BaseUnusable(f"{candidate.path.stem}: the entries between it and the archive are unknown"))
             break  # the others end earlier
         reasons.append(candidate)
     return described(reasons)
@@ -264,9 +263,9 @@ def _why_not_archived(whole: WholeLog, lsn: Lsn) -> str | None:
     folder, identity = whole.folder, whole.identity
     oldest, newest = oldest_segment(folder, identity), newest_segment(folder, identity)
     if oldest is None or newest is None:
-        return "nothing of the log is archived, and there is no checkpoint at that LSN"
+        return "nothing of the log is archived, and no checkpoint exists at that LSN"
     if lsn < oldest.first.lsn:
-        return f"the archive begins with {oldest.first.lsn}, and there is no checkpoint at that LSN"
+        return f"the archive begins with {oldest.first.lsn}, and no checkpoint exists at that LSN"
     if lsn > newest.last.lsn:
         return f"the archive ends with {newest.last.lsn}"
     (around,) = segments(folder, identity, lsn, lsn)

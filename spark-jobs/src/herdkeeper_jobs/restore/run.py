@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.moment import stamp
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, Begin, Header
 from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
@@ -29,6 +28,7 @@ from herdkeeper_jobs.restore.session import Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable
 from herdkeeper_jobs.restore.verify import Verified, check_files, verify_content, verify_schema
 from herdkeeper_jobs.storage.stored_path import StoredPath
+from herdkeeper_jobs.wal.moment import stamp
 
 _log = structlog.get_logger()
 
@@ -161,7 +161,7 @@ def _summary(request: RestoreRequest, source: Source, verified: Verified, run: t
     left_out = left_out_of(request.source) if isinstance(request.source, MomentSource) else 0
     skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out: to have them name an LSN" if left_out else ""
     if left_out is None:
-        skewed = "; the archive behind it can't be read, so it is not known what a clock that was ahead leaves out"
+        skewed = "; the archive behind it can't be read, so it is unknown which entries a fast clock leaves out"
     return RestoreSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if begin is Begin.FILLED else JobOutcome.SUCCEEDED,

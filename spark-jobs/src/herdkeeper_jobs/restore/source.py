@@ -8,8 +8,9 @@ from xxhash import xxh3_128_hexdigest
 
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, decode_table
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import (
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import (
     Manifest,
     ManifestFile,
     ManifestIndex,
@@ -17,7 +18,6 @@ from herdkeeper_jobs.checkpoint.manifest import (
     manifest_path,
     read_manifest,
 )
-from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.ddl import default_literal
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.storage.stored_path import StoredPath
@@ -71,7 +71,7 @@ def open_source(path: StoredPath) -> Source:
 
     Raises:
         RestoreRefused: there is no such file, or SQL can't express what it holds; names table and column.
-        InvariantViolated: it is no manifest, it lies at another place than where it was committed, it contradicts itself, or was changed.
+        InvariantViolated: it is not a manifest, is not where it was committed, contradicts itself, or was changed.
         KeyUnusable: it is encrypted, and its key is not here.
     """
     if not path.is_file():
@@ -83,7 +83,7 @@ def open_source(path: StoredPath) -> Source:
     if path.parts[-4:-1] != (identity.instance_id, identity.tablespace_uuid, "manifests"):
         raise InvariantViolated(f"{path} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}/manifests")
     if manifest_path(path.parent.parent, manifest.lsn.lsn) != path:
-        raise InvariantViolated(f"{path} says that it is of {manifest.lsn.lsn}")
+        raise InvariantViolated(f"{path} is for LSN {manifest.lsn.lsn}")
     tables = tuple(_table(manifest, table) for table in manifest.tables)
     _require_parents(tables)
     return Source(manifest, path, xxh3_128_hexdigest(path.read_bytes()), tables)
@@ -113,8 +113,10 @@ def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:
 
 def _inexpressible(definition: TableDefinition, indexes: tuple[ManifestIndex, ...]) -> list[str]:
     columns = [f"column {column.name!r} has the type null" for column in definition.columns if column.type is ColumnType.NULL]
-    names = [definition.name, *(column.name for column in definition.columns), *(index.name for index in indexes)]
-    quoted = [f"the name {name!r} has a back-tick" for name in names if "`" in name]
+    names = [definition.name, *(column.name for column in definition.columns)]
+    names += [name for index in indexes for name in (index.name, *index.columns)]
+    names += [name for key in definition.foreign_keys for name in (key.name, *key.columns, *key.parent_columns)]
+    quoted = [f"the name {name!r} has a back-tick" for name in dict.fromkeys(names) if "`" in name]
     hashed = [f"index {index.name!r} is unique and of type {index.type}" for index in indexes if index.unique and index.type != "brin"]
     updates = [f"foreign key {key.name!r} has an action on update" for key in definition.foreign_keys if key.on_update != 0]
     return columns + quoted + hashed + updates + [reason for column in definition.columns if (reason := _default(column))]

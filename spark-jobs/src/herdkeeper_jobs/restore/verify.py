@@ -18,8 +18,8 @@ from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.table import Column, ColumnType
 from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.file_check import faults_of_files
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore.chunks import RowGroup
 from herdkeeper_jobs.restore.ddl import default_literal, quoted
 from herdkeeper_jobs.restore.errors import RestoreRetryable

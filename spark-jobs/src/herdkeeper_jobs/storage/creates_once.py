@@ -51,7 +51,7 @@ def why_not_once(folder: FileSystemPath) -> str | None:
             return None
         reasons.append(f"{called}: {why}")
     return (
-        f"the file system {folder.root} does not give a name only once ({'; '.join(reasons)}), so two jobs could write over each other; "
+        f"the file system {folder.root} does not create a name only once ({'; '.join(reasons)}), so two jobs could write over each other; "
         "take one that does, such as HDFS by webhdfs://, or a volume or an object store"
     )
 
@@ -75,7 +75,7 @@ def _why_not(folder: FileSystemPath, way: Way) -> str | None:
 
 def _why_not_twice(name: FileSystemPath, way: Way) -> str | None:
     if not way(name, b"the first"):
-        return "a new name is said to be taken"
+        return "a new name is reported as taken"
     if way(name, b"the second") or name.read_bytes() != b"the first":
         return "the second file of a name replaces the first"
     return None
@@ -85,7 +85,7 @@ def _why_not_in_a_race(name: FileSystemPath, way: Way) -> str | None:
     """Each of the two has an instance of its own, as in two pods: what one instance keeps in order is no promise of the file system."""
     from herdkeeper_jobs.storage.file_system import opened_apart, using
 
-    with name._told():
+    with name._as_os_errors():
         instances = [opened_apart(name.root, name.variables) for _ in range(_RACERS)]
 
     def create(instance: AbstractFileSystem, content: bytes) -> bool:

@@ -85,5 +85,5 @@ def options_of(folder: Path) -> dict[str, Any]:
         try:
             options[name] = json.loads(text) if is_json else text
         except ValueError:
-            raise FileSystemNotConfiguredError(f"the entry {path.name} of the file system's options is no JSON; correct it") from None
+            raise FileSystemNotConfiguredError(f"the entry {path.name} of the file system's options is not JSON; correct it") from None
     return options

@@ -52,7 +52,7 @@ class FileSystemPath(RemotePath):
                 f"{url!r} names no file system: give the URL of a folder, e.g. webhdfs://namenode:9870/backups, without user and password"
             )
         if url.split("://", maxsplit=1)[0] in _OF_THE_POD:
-            raise ValueError(f"{url!r} is in the pod itself, and goes with it: mount a volume and give its path")
+            raise ValueError(f"{url!r} is in the pod itself and is lost with it: mount a volume and give its path")
         return FileSystemPath(found["place"], found["key"].strip("/"), variables)
 
     @property
@@ -66,7 +66,7 @@ class FileSystemPath(RemotePath):
 
     def size(self) -> int:
         """As the file system tells. FileNotFoundError for a folder, too."""
-        with self._told():
+        with self._as_os_errors():
             found = self._opened.info(self._inside)
         if found["type"] != "file":
             raise FileNotFoundError(f"{self} is a folder")
@@ -87,12 +87,12 @@ class FileSystemPath(RemotePath):
         return read_by_ranges(*self._reader())
 
     def _reader(self) -> tuple[Callable[[int, int], bytes], int]:
-        with self._told():
+        with self._as_os_errors():
             file = self._opened.open(self._inside, "rb", cache_type="none")
             size = file.seek(0, os.SEEK_END)
 
         def read(first: int, length: int) -> bytes:
-            with self._told():
+            with self._as_os_errors():
                 file.seek(first)
                 return bytes(file.read(length)) if length else b""
 
@@ -107,7 +107,7 @@ class FileSystemPath(RemotePath):
     def create_by_call(self, content: bytes) -> bool:
         """Lets the file system create it, in one call."""
         try:
-            with self._told():
+            with self._as_os_errors():
                 self._opened.pipe_file(self._inside, content, mode="create")
         except FileExistsError:
             return False
@@ -119,7 +119,7 @@ class FileSystemPath(RemotePath):
         beside._write_whole(content)
         try:
             try:
-                with self._told():
+                with self._as_os_errors():
                     self._opened.mv(beside._inside, self._inside)
             except FileNotFoundError:
                 raise
@@ -131,7 +131,7 @@ class FileSystemPath(RemotePath):
                 return True
             if self.is_file():
                 return False
-            raise OSError(f"{self}: the file system did not rename {beside.name} to it, and does not say why")
+            raise OSError(f"{self}: the file system did not rename {beside.name} to it, without a reason")
         finally:
             with contextlib.suppress(OSError):
                 beside.unlink()
@@ -148,22 +148,22 @@ class FileSystemPath(RemotePath):
         beside._write_whole(content)
         try:
             self.unlink()
-            with self._told():
+            with self._as_os_errors():
                 self._opened.mv(beside._inside, self._inside)
         finally:
             with contextlib.suppress(OSError):
                 beside.unlink()
         if self.read_bytes() != content:
-            raise OSError(f"{self} has other bytes than were written: somebody else wrote it at the same time")
+            raise OSError(f"{self} has other bytes than were written: another process wrote it at the same time")
 
     def stream(self) -> NewFile:
         """Written block by block; what is never closed may be there in part."""
-        with self._told():
+        with self._as_os_errors():
             file = self._into_folder(lambda: self._opened.open(self._inside, "wb", block_size=_WRITTEN_AT_ONCE))
         return _Writer(self, file)
 
     def _write_whole(self, content: bytes) -> None:
-        with self._told():
+        with self._as_os_errors():
             self._into_folder(lambda: self._opened.pipe_file(self._inside, content))
 
     def _into_folder(self, write: Callable[[], Any]) -> Any:
@@ -186,14 +186,14 @@ class FileSystemPath(RemotePath):
             super(FileSystemPath, self).take_name(other)
             return
         other.unlink()
-        with self._told():
+        with self._as_os_errors():
             self._opened.mv(self._inside, other._inside)
         if self.is_file():
-            raise OSError(f"{self}: the file system did not rename it to {other.name}, and does not say why")
+            raise OSError(f"{self}: the file system did not rename it to {other.name}, without a reason")
 
     def unlink(self) -> None:
         """Removes the file; none is no fault."""
-        with contextlib.suppress(FileNotFoundError), self._told():
+        with contextlib.suppress(FileNotFoundError), self._as_os_errors():
             self._opened.rm_file(self._inside)
 
     def remove_empty_folders(self) -> None:
@@ -204,7 +204,7 @@ class FileSystemPath(RemotePath):
         if self.key and not self._entries():
             # Clients have the one or the other, and neither takes what has something in it.
             for remove in (self._opened.rmdir, self._opened.rm_file):
-                with contextlib.suppress(OSError), self._told():
+                with contextlib.suppress(OSError), self._as_os_errors():
                     remove(self._inside)
 
     def below(self) -> Iterator[FileSystemPath]:
@@ -229,7 +229,7 @@ class FileSystemPath(RemotePath):
     def _entries(self) -> list[tuple[FileSystemPath, bool]]:
         """What is right below, sorted, and whether it is a folder. fsspec's own walks leave out what they can't read."""
         try:
-            with self._told():
+            with self._as_os_errors():
                 listed = self._opened.ls(self._inside, detail=True)
         except FileNotFoundError:
             return []
@@ -248,7 +248,7 @@ class FileSystemPath(RemotePath):
             return str(error)
         except PermissionError as error:
             may = _LEAST["write" if writes else "read"]
-            return f"{error}; correct the options in the Secret, or what they may do: they must allow to {may} there"
+            return f"{error}; correct the options in the Secret, or their permissions: they must allow to {may} there"
 
     @property
     def _opened(self) -> AbstractFileSystem:
@@ -263,7 +263,7 @@ class FileSystemPath(RemotePath):
         return f"{base}/{self.key}" if self.key else base or "/"
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _as_os_errors(self) -> Iterator[None]:
         """Whatever a file system raises as an OSError, which callers know of files. Not as it is: addresses that are in errors may have
         what opens the file system behind a question mark, and nor is the cause told, which would have it, too."""
         try:
@@ -279,7 +279,7 @@ class FileSystemPath(RemotePath):
             case FileExistsError():
                 return FileExistsError(f"{self} exists")
             case FileNotFoundError():
-                return FileNotFoundError(f"{self} is not there: {said}")
+                return FileNotFoundError(f"{self} does not exist: {said}")
             case NotImplementedError() | TypeError():
                 return UnsupportedOperation(f"{self}: {type(error).__name__}: {said}")
             case PermissionError():
@@ -318,9 +318,9 @@ class _Writer:
         self._file = file
 
     def write(self, data: bytes) -> int:
-        with self._path._told():
+        with self._path._as_os_errors():
             return int(self._file.write(data))
 
     def close(self) -> None:
-        with self._path._told():
+        with self._path._as_os_errors():
             self._file.close()

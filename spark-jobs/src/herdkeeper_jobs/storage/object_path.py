@@ -67,7 +67,7 @@ class StoreSettings:
     def of(environment: Mapping[str, str], prefix: str = "") -> StoreSettings:
         """From a process's variables, whose names begin with `prefix`. Raises StoreNotConfiguredError."""
         if missing := [name for key in (ACCESS_KEY_ID, SECRET_ACCESS_KEY) if not environment.get(name := f"{prefix}{key}")]:
-            raise StoreNotConfiguredError(f"{' and '.join(missing)} not set: pass what the object store is opened with from its Secret")
+            raise StoreNotConfiguredError(f"{' and '.join(missing)} not set: pass the object store's settings from its Secret")
         return StoreSettings(
             environment[f"{prefix}{ACCESS_KEY_ID}"],
             environment[f"{prefix}{SECRET_ACCESS_KEY}"],
@@ -145,17 +145,17 @@ class ObjectPath(RemotePath):
 
     def size(self) -> int:
         """Bytes of the object. FileNotFoundError when there is none."""
-        with _told(self):
+        with _as_os_errors(self):
             return int(obstore.head(self._store, self.key)["size"])
 
     def read_bytes(self) -> bytes:
         """All of the object."""
-        with _told(self):
+        with _as_os_errors(self):
             return bytes(obstore.get(self._store, self.key).bytes())
 
     def read_range(self, first: int, length: int) -> bytes:
         """Bytes of the object; they must be there."""
-        with _told(self):
+        with _as_os_errors(self):
             return bytes(obstore.get_range(self._store, self.key, start=first, length=length))
 
     def open(self, mode: str = "rb") -> IO[bytes]:
@@ -169,7 +169,7 @@ class ObjectPath(RemotePath):
         decided is asked again; OSError when it never does."""
         for pause in (*_UNDECIDED_PAUSES_SECONDS, None):
             try:
-                with _told(self):
+                with _as_os_errors(self):
                     obstore.put(self._store, self.key, content, mode="create", use_multipart=False)
             except FileExistsError:
                 return False
@@ -183,7 +183,7 @@ class ObjectPath(RemotePath):
 
     def write(self, content: bytes) -> None:
         """Makes or replaces the object."""
-        with _told(self):
+        with _as_os_errors(self):
             obstore.put(self._store, self.key, content)
 
     def stream(self) -> ObjectWriter:
@@ -192,12 +192,12 @@ class ObjectPath(RemotePath):
 
     def unlink(self) -> None:
         """Removes the object; none is no fault."""
-        with _told(self):
+        with _as_os_errors(self):
             obstore.delete(self._store, self.key)
 
     def below(self) -> Iterator[ObjectPath]:
         """All objects whose key begins with this one and a slash, sorted."""
-        with _told(self):
+        with _as_os_errors(self):
             found = [str(item["path"]) for chunk in obstore.list(self._store, self.key or None) for item in chunk]
         return (self.named(key) for key in sorted(found))
 
@@ -207,14 +207,14 @@ class ObjectPath(RemotePath):
         # Stores tell what comes behind a name; what comes behind its beginning has it, too.
         prefix = f"{self.key}/" if self.key else ""
         offset = f"{prefix}{first[:-1]}" if first else None
-        with _told(self):
+        with _as_os_errors(self):
             for chunk in obstore.list(self._store, self.key or None, offset=offset):
                 names = (str(item["path"]).removeprefix(prefix) for item in chunk)
                 yield from (name for name in names if name >= first and "/" not in name)
 
     def children(self) -> list[ObjectPath]:
         """Objects and prefixes right below."""
-        with _told(self):
+        with _as_os_errors(self):
             found = obstore.list_with_delimiter(self._store, self.key or None)
         keys = [*found["common_prefixes"], *(item["path"] for item in found["objects"])]
         return [self.named(str(key).rstrip("/")) for key in sorted(keys)]
@@ -233,7 +233,7 @@ class ObjectPath(RemotePath):
         except StoreNotConfiguredError as error:
             return str(error)
         except PermissionError as error:
-            return f"{error}; correct the keys in the Secret, or what they may do in the bucket"
+            return f"{error}; correct the keys in the Secret, or their permissions in the bucket"
         return None
 
     def why_not_once(self) -> str | None:
@@ -260,22 +260,22 @@ class ObjectWriter:
 
     def __init__(self, path: ObjectPath) -> None:
         self._path = path
-        with _told(path):
+        with _as_os_errors(path):
             self._writer = obstore.open_writer(path._store, path.key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
 
     def write(self, data: bytes) -> int:
         """Takes the bytes."""
-        with _told(self._path):
+        with _as_os_errors(self._path):
             return self._writer.write(data)
 
     def close(self) -> None:
         """Makes the object: it is durable when this returns."""
-        with _told(self._path):
+        with _as_os_errors(self._path):
             self._writer.close()
 
 
 @contextmanager
-def _told(path: ObjectPath) -> Iterator[None]:
+def _as_os_errors(path: ObjectPath) -> Iterator[None]:
     """obstore's errors as Python's own, which callers know of files, with one line of what the store said."""
     try:
         yield

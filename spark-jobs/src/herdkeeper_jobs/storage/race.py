@@ -31,7 +31,7 @@ def why_not_one(creators: Sequence[Callable[[bytes], bool]], read: Callable[[], 
     with ThreadPoolExecutor(len(creators)) as racing:
         won = [content for content, created in zip(contents, racing.map(race, contents, creators), strict=True) if created]
     if not won:
-        raise failed[0] if failed else OSError(f"of {len(creators)} at once nobody was told that the new name is theirs")
+        raise failed[0] if failed else OSError(f"of {len(creators)} concurrent creates none succeeded")
     if len(won) > 1:
-        return f"of {len(creators)} at once {len(won)} were told that the name is theirs"
-    return None if read() == won[0] else f"of {len(creators)} at once one that was refused has written"
+        return f"of {len(creators)} concurrent creates {len(won)} succeeded"
+    return None if read() == won[0] else f"of {len(creators)} concurrent creates one that was refused has written"

@@ -22,5 +22,5 @@ class Lsn(NamedTuple):
         """From `LEDGER,ENTRY`. Raises ValueError that names the text and the form."""
         match = _TEXT.fullmatch(text.strip())
         if match is None:
-            raise ValueError(f"{text!r} is no LSN: expected LEDGER,ENTRY, for example 12,345")
+            raise ValueError(f"{text!r} is not an LSN: expected LEDGER,ENTRY, for example 12,345")
         return Lsn(int(match.group(1)), int(match.group(2)))

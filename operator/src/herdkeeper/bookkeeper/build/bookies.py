@@ -13,7 +13,6 @@ from herdkeeper.bookkeeper.state.claims import ledgers_claims
 from herdkeeper.bookkeeper.state.racks import Rack, placement_of
 from herdkeeper.planning import pods as pod
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import MIB, bytes_of
 
@@ -39,7 +38,7 @@ class Founded:
 
 def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, founded: Founded) -> tuple[Json, ...]:
     """What all bookies share. `zookeeper_address` is `host:port,host:port`. The lists beside the configuration are the entry point's."""
-    named = _names(cluster)
+    named = cluster.names
     files = {
         **_files(cluster, zookeeper_address),
         names.KNOWN_BOOKIES_KEY: "".join(f"{bookie_id}\n" for bookie_id in sorted(founded.served)),
@@ -55,7 +54,7 @@ def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, fou
 
 def build_bookie_claims(cluster: BookKeeperCluster, bookie: BookieIdentity) -> tuple[Json, ...]:
     """The claims of a new bookie, with the same identity on all: its journal's, and one for each ledger directory."""
-    named = _names(cluster)
+    named = cluster.names
 
     def claim(name: str, spec: Json) -> Json:
         meta = pod.retained_metadata(cluster, COMPONENT, name)
@@ -78,7 +77,7 @@ def build_stopped_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zoo
 
 def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str) -> Json:
     """The StatefulSet (one replica) of one bookie. Apply a changed one only while everything else of the stack is Ready."""
-    named, folders = _names(cluster), _ledger_folders(cluster)
+    named, folders = cluster.names, _ledger_folders(cluster)
     selector = {**names.selector(COMPONENT, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
     container = {
         "name": "bookie",
@@ -90,6 +89,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
             # the entry point knows of one; a variable more would restart bookies that have one
             *([{"name": "LEDGER_VOLUMES", "value": " ".join(folders)}] if len(folders) > 1 else ()),
         ],
+        "ports": pod.metrics_port(names.BOOKIE_ADMIN_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": pod.http_probe("/api/v1/bookie/is_ready", names.BOOKIE_ADMIN_PORT),
         "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
@@ -137,7 +137,7 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
     auto = cluster.spec.auto_recovery
     if not auto.enabled:
         return ()
-    named, component = _names(cluster), names.AUTORECOVERY_COMPONENT
+    named, component = cluster.names, names.AUTORECOVERY_COMPONENT
     placement = placement_of(cluster, racks)
     lines = {
         **placement_lines(placement),
@@ -159,13 +159,14 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         "args": ["autorecovery"],
         # Without an id of its own every daemon is the auditor "<host>:3181". The pod's address always resolves.
         "env": [pod.field("BOOKIE_ID", "metadata.name"), pod.field("ADVERTISED_ADDRESS", "status.podIP")],
+        "ports": pod.metrics_port(names.BOOKIE_ADMIN_PORT),
         "resources": pod.compute(auto.resources),
         # is_ready answers 500 here: there is no bookie in this process.
         "readinessProbe": pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT),
         "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
         "volumeMounts": [pod.CONFIG_MOUNT, MOUNT],
     }
-    volumes = [pod.config_volume(named.autorecovery_config_map), racks_volume(placement.config_map)]
+    volumes = [pod.config_volume(named.autorecovery), racks_volume(placement.config_map)]
     spec = {**pod.pod_spec(container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
     deployment = {
         "apiVersion": "apps/v1",
@@ -183,7 +184,7 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
             },
         },
     }
-    return (pod.config_map(cluster, component, named.autorecovery_config_map, files), deployment)
+    return (pod.config_map(cluster, component, named.autorecovery, files), deployment)
 
 
 def directories_of(cluster: BookKeeperCluster) -> tuple[str, tuple[str, ...]]:
@@ -194,10 +195,6 @@ def directories_of(cluster: BookKeeperCluster) -> tuple[str, tuple[str, ...]]:
 def _ledger_folders(cluster: BookKeeperCluster) -> tuple[str, ...]:
     """Where the ledger volumes are mounted. The paths are in the bookie's cookie: they never change."""
     return tuple(f"/{names.ledgers_volume(volume)}" for volume in range(cluster.spec.ledgers.volumes))
-
-
-def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
-    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
 
 
 def _garbage_collection(collection: GarbageCollection) -> dict[str, object]:
@@ -228,7 +225,7 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
     journal, directories = directories_of(cluster)
     lines = {
         "bookiePort": names.BOOKIE_PORT,
-        "metadataServiceUri": names.metadata_service_uri(zookeeper_address, _names(cluster).ledgers_root),
+        "metadataServiceUri": names.metadata_service_uri(zookeeper_address, cluster.names.ledgers_root),
         "journalDirectories": journal,
         "ledgerDirectories": ",".join(directories),
         "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",

@@ -49,7 +49,7 @@ done
 
 def build_racks(cluster: BookKeeperCluster, racks: Mapping[str, Rack]) -> Json:
     """The ConfigMap with the map and the script."""
-    named = names.BookKeeperNames(names.ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     files = {names.RACKS_KEY: format_racks(racks), _SCRIPT_KEY: SCRIPT}
     return pod.config_map(cluster, names.BOOKIE_COMPONENT, named.racks_config_map, files)
 

@@ -14,7 +14,6 @@ from herdkeeper.bookkeeper.build.racks import MOUNT, racks_volume
 from herdkeeper.codecs.bookkeeper.share import Share, record_of
 from herdkeeper.planning import pods as pod
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
 
@@ -42,7 +41,7 @@ def build_record(cluster: BookKeeperCluster, bookie: BookieIdentity, round_numbe
         OPEN_KEY: "".join(f"{ledger_id}\n" for ledger_id in turned),
         BYTES_KEY: str(sum(share.payload_bytes for share in shares)),
     }
-    name = _names(cluster).drain_round(bookie.number, round_number)
+    name = cluster.names.drain_round(bookie.number, round_number)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(cluster, bookie, name), "data": data}
 
 
@@ -51,7 +50,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
 
     The copies go where autorecovery would put them, and at its rate: a drain that may begin has autorecovery.
     """
-    named = _names(cluster)
+    named = cluster.names
     name = named.drain_round(bookie.number, round_number)
     rate = cluster.spec.auto_recovery.bytes_per_second
     record = {"name": "record", "mountPath": RECORD, "readOnly": True}
@@ -77,7 +76,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
         "volumeMounts": [record],
     }
     volumes = [
-        pod.config_volume(named.autorecovery_config_map),
+        pod.config_volume(named.autorecovery),
         racks_volume(named.racks_config_map),
         {"name": "record", "configMap": {"name": name}},
     ]
@@ -87,7 +86,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
 
 def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity) -> Json:
     """The Job that removes the identity of a bookie that is stopped and that no ledger names."""
-    named = _names(cluster)
+    named = cluster.names
     container = {
         "name": "retire",
         "image": image_of(cluster),
@@ -117,7 +116,3 @@ def _job(cluster: BookKeeperCluster, bookie: BookieIdentity, name: str, spec: Js
 def _metadata(cluster: BookKeeperCluster, bookie: BookieIdentity, name: str) -> Json:
     labels = {**names.labels(names.DRAIN_COMPONENT, cluster.KIND, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
     return {**pod.metadata(cluster, names.DRAIN_COMPONENT, name), "labels": labels}
-
-
-def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
-    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

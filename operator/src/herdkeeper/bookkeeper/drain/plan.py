@@ -1,4 +1,4 @@
-"""The bookies that leave: what was observed of each becomes a drain's next step, and the step becomes actions.
+"""Drains bookies: each drain's observed state becomes its next step, and the step becomes actions.
 
 All of them become read-only first, so that copies don't go from one to the next; then one after the other is emptied and retired.
 """
@@ -15,16 +15,16 @@ from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_rec
 from herdkeeper.bookkeeper.drain.procedure import (
     Claim,
     CloseLedgers,
+    ClusterState,
     DeleteClaims,
+    DrainingBookie,
     JobState,
-    Leaving,
     MakeReadOnly,
-    Mark,
+    MarkDraining,
     Mode,
     Move,
     Record,
     RemoveTraces,
-    Rest,
     Restart,
     RetireIdentity,
     Round,
@@ -39,17 +39,17 @@ from herdkeeper.bookkeeper.state.identity import bookie_ids
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, scaled_to_zero
 from herdkeeper.bookkeeper.state.racks import racks_of, rule_of
 from herdkeeper.codecs.bookkeeper.share import Share
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Annotate, Apply, CloseLedger, Create, SetBookieMode, Wait, deletions
 from herdkeeper.planning.intent import with_intent
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.known_nodes import known_nodes
+from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.objects import Json, Objects, annotation, job_ended
 from herdkeeper.shared.reason import Reason
-from herdkeeper.shared.told_nodes import told_nodes
 from herdkeeper.shared.unknown import Unknown
 
 CLAIM = "PersistentVolumeClaim"
-UNREADABLE_PAUSE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -57,42 +57,42 @@ class Drain:
     """One leaving bookie: what was seen of it, and its next step."""
 
     number: int
-    bookie: Leaving | Unknown
+    bookie: DrainingBookie | Unknown
     step: Step
 
 
 def drains(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Drain, ...]:
-    """All leaving bookies, the one that is emptied now first."""
+    """All draining bookies, the one being emptied first."""
     numbers = bookie_numbers(cluster, seen.objects, metadata)
-    bookies = {number: _leaving(cluster, seen, metadata, number) for number in numbers.leaving}
-    rest = _rest(cluster, seen, metadata, numbers)
+    bookies = {number: _draining_bookie(cluster, seen, metadata, number) for number in numbers.leaving}
+    cluster_state = _cluster_state(cluster, seen, metadata, numbers)
     ordered = sorted(numbers.leaving, key=lambda number: _order(number, bookies[number]))
-    return tuple(_drain(number, bookies, rest, turn) for turn, number in enumerate(ordered))
+    return tuple(_drain(number, bookies, cluster_state, turn) for turn, number in enumerate(ordered))
 
 
-def pause(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...]) -> float:
-    """Seconds for which the ledgers are not read again: 0 while a drain gets on, or is held up by something else than its status tells.
-    The longer the reading took, the longer it is left alone."""
+def rescan_after_seconds(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...]) -> float:
+    """Seconds until the ledgers are read again: 0 while a drain makes progress, or waits for something that its status does not show yet. A
+    slow scan is repeated less often."""
     told = {bookie.number: bookie.drain.message for bookie in (cluster.status.bookies if cluster.status else ()) if bookie.drain}
     if not all(isinstance(drain.step, Wait) and told.get(drain.number) == drain.step.sentence for drain in leaving):
         return 0.0
     if not isinstance(seen.scan, LedgerScan):
-        return UNREADABLE_PAUSE_SECONDS
+        return requeue.UNREAD
     return max(0.0, seen.scan.good_for_seconds - seen.scan.age_seconds)
 
 
 def actions_of(  # noqa: C901, PLR0911 - one line a step
     cluster: BookKeeperCluster, seen: BookKeeperObserved, drain: Drain, source: DrainSource
 ) -> tuple[Action, ...]:
-    """What is to be done for a drain's step; nothing for one that waits."""
+    """The actions of a drain's step; none for a step that waits."""
     if isinstance(drain.bookie, Unknown):
         return ()
     identity = BookieIdentity(drain.number, drain.bookie.bookie_id)
-    named = _names(cluster)
+    named = cluster.names
     match drain.step:
         case Wait() | Restart():  # the StatefulSet of one that does not stay stopped is applied like that of any other bookie
             return ()
-        case Mark():
+        case MarkDraining():
             return _mark(seen.objects, named.journal_claim(drain.number), seen.now, Reason.DRAINING)
         case MakeReadOnly():
             return (SetBookieMode(identity.bookie_id, named.host(drain.number), read_only=True, reason=Reason.DRAINING),)
@@ -117,21 +117,20 @@ def actions_of(  # noqa: C901, PLR0911 - one line a step
 
 
 def close_orders(shares: Iterable[Share], seen: BookKeeperObserved, reason: Reason) -> tuple[CloseLedger, ...]:
-    """To the writers of ledgers that are SQL nodes of ours: to close them, and to open others."""
+    """Orders to our SQL nodes to close ledgers and open others."""
     return tuple(
         CloseLedger(database.metadata.name, str(share.writer), str(share.tablespace), share.ledger_id, reason)
         for share in shares
         if share.tablespace is not None
         for database in _databases(seen)
-        if share.writer in told_nodes(database)
+        if share.writer in known_nodes(database)
     )
 
 
-def taken_back(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Action, ...]:
-    """For bookies that stay though they were to leave: their Jobs end, and they become writable again. Also removes what finished drains
-    left behind."""
+def cancelled(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Action, ...]:
+    """Cancels drains of bookies that stay: their Jobs end, and they become writable again. Also removes leftovers of finished drains."""
     numbers = bookie_numbers(cluster, seen.objects, metadata)
-    named = _names(cluster)
+    named = cluster.names
     left = [item for kind in ("Job", "ConfigMap") for item in seen.objects.of_kind(kind) if _is_left(item, numbers)]
     actions: list[Action] = list(deletions(left, Reason.REMOVED))
     for number in numbers.staying:
@@ -146,20 +145,20 @@ def taken_back(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: L
     return tuple(actions)
 
 
-def _drain(number: int, bookies: dict[int, Leaving | Unknown], rest: Rest | Unknown, turn: int) -> Drain:
+def _drain(number: int, bookies: dict[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown, turn: int) -> Drain:
     bookie = bookies[number]
     others = tuple(
         other.bookie_id
         for other in bookies.values()
-        if isinstance(other, Leaving) and other.number != number and other.mode is Mode.WRITABLE
+        if isinstance(other, DrainingBookie) and other.number != number and other.mode is Mode.WRITABLE
     )
-    step = next_step(bookie, replace(rest, also_leaving=others) if isinstance(rest, Rest) else rest)
-    if turn > 0 and not isinstance(step, Wait | Mark | MakeReadOnly):
+    step = next_step(bookie, replace(cluster_state, also_leaving=others) if isinstance(cluster_state, ClusterState) else cluster_state)
+    if turn > 0 and not isinstance(step, Wait | MarkDraining | MakeReadOnly):
         step = Wait(Reason.WAITING_FOR_OTHERS, "another bookie is drained first")
     return Drain(number, bookie, step)
 
 
-def _order(number: int, bookie: Leaving | Unknown) -> tuple[bool, bool, bool, int]:
+def _order(number: int, bookie: DrainingBookie | Unknown) -> tuple[bool, bool, bool, int]:
     """What was begun is ended first, then the highest number comes; one that is away holds up no other."""
     if isinstance(bookie, Unknown):
         return (True, True, True, -number)
@@ -167,17 +166,19 @@ def _order(number: int, bookie: Leaving | Unknown) -> tuple[bool, bool, bool, in
     return (away, not bookie.scaled_to_zero, not bookie.rounds, -number)
 
 
-def _leaving(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, number: int) -> Leaving | Unknown:
-    named, objects = _names(cluster), seen.objects
+def _draining_bookie(
+    cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, number: int
+) -> DrainingBookie | Unknown:
+    named, objects = cluster.names, seen.objects
     ids = bookie_ids(named, objects, metadata.cookies, number)
     if len(ids) != 1:
-        return Unknown(f"bookie {number} is seen with {len(ids)} identities ({', '.join(sorted(ids))}): which one leaves can't be told")
+        return Unknown(f"bookie {number} has {len(ids)} identities ({', '.join(sorted(ids))}): it is unknown which one to drain")
     if not isinstance(seen.scan, LedgerScan):
         return seen.scan or Unknown("ledgers were not scanned")
     (bookie_id,) = ids
     claims = [claim for claim in claims_of(cluster, number, objects).values() if claim is not None]
     pod = named.pod(number)
-    return Leaving(
+    return DrainingBookie(
         number=number,
         bookie_id=bookie_id,
         mode=_mode(bookie_id, metadata),
@@ -190,7 +191,7 @@ def _leaving(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: Led
         cookie=bookie_id in metadata.cookies,
         retirement=_job_state(objects, named.retire_job(number)),
         claims=tuple(Claim(claim["metadata"]["name"], claim["metadata"]["uid"]) for claim in claims),
-        askable=frozenset(node for database in seen.scan.databases for node in told_nodes(database)),
+        own_writers=frozenset(node for database in seen.scan.databases for node in known_nodes(database)),
     )
 
 
@@ -205,19 +206,21 @@ def _mode(bookie_id: str, metadata: LedgersMetadata) -> Mode:
     return Mode.READ_ONLY if bookie_id in metadata.read_only else Mode.GONE
 
 
-def _rest(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, numbers: BookieNumbers) -> Rest | Unknown:
+def _cluster_state(
+    cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, numbers: BookieNumbers
+) -> ClusterState | Unknown:
     if not isinstance(seen.scan, LedgerScan):
         return seen.scan or Unknown("ledgers were not scanned")
-    named = _names(cluster)
+    named = cluster.names
     staying, leaving = (
         frozenset(bookie_id for number in group for bookie_id in bookie_ids(named, seen.objects, metadata.cookies, number))
         for group in (numbers.staying, numbers.leaving)
     )
-    return Rest(
+    return ClusterState(
         writable=len((staying & metadata.writable) - metadata.read_only),
         largest_ensemble=seen.scan.largest_ensemble,
         under_replicated=metadata.under_replicated,
-        autorecovery=_why_unguarded(cluster, metadata),
+        autorecovery=_why_no_autorecovery(cluster, metadata),
         lacking=lacking_copies(seen.scan, metadata, but=leaving),
         too_few_racks=_too_few_racks(cluster, seen, metadata, staying & metadata.writable),
     )
@@ -230,12 +233,12 @@ def _too_few_racks(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     if len(left) >= wanted:
         return None
     return (
-        f"the bookies that stay are in {len(left)} racks ({', '.join(sorted(left)) or 'none is known'}), and the copies of each entry "
-        f"shall be in {rule.minimum}: have a bookie start in another rack, or lower spec.placement.minRacksPerWriteQuorum"
+        f"the bookies that stay are in {len(left)} racks ({', '.join(sorted(left)) or 'none is known'}), and each entry needs copies in "
+        f"{rule.minimum}: start a bookie in another rack, or lower spec.placement.minRacksPerWriteQuorum"
     )
 
 
-def _why_unguarded(cluster: BookKeeperCluster, metadata: LedgersMetadata) -> str | None:
+def _why_no_autorecovery(cluster: BookKeeperCluster, metadata: LedgersMetadata) -> str | None:
     if not cluster.spec.auto_recovery.enabled:
         return "spec.autoRecovery.enabled is false"
     if not metadata.replication_enabled:
@@ -255,10 +258,10 @@ def _rounds(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Roun
 
 
 def _round(objects: Objects, number: int, job: str) -> Round:
-    state, said = _job_state(objects, job), _said_last(objects, job)
+    state, message = _job_state(objects, job), _termination_message(objects, job)
     if state is JobState.FAILED:
-        return Round(number, state, f"{said or 'its pods left no word'}; delete the Job {job} to try again")
-    return Round(number, state, said)
+        return Round(number, state, f"{message or 'its pods left no message'}; delete the Job {job} to try again")
+    return Round(number, state, message)
 
 
 def _job_state(objects: Objects, name: str) -> JobState:
@@ -274,9 +277,9 @@ def _job_state(objects: Objects, name: str) -> JobState:
             return JobState.RUNNING
 
 
-def _said_last(objects: Objects, name: str) -> str:
+def _termination_message(objects: Objects, name: str) -> str:
     """What a container of a Job's pods said that failed last; empty where none did, or left no word."""
-    said = [
+    message = [
         str(ended["message"]).strip()
         for pod in objects.of_kind("Pod")
         if (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == name
@@ -284,7 +287,7 @@ def _said_last(objects: Objects, name: str) -> str:
         for container in pod.get("status", {}).get(kind) or []
         if (ended := container.get("state", {}).get("terminated") or {}).get("message") and ended.get("exitCode")
     ]
-    return said[-1][-400:] if said else ""
+    return message[-1][-400:] if message else ""
 
 
 def _is_left(item: Json, numbers: BookieNumbers) -> bool:
@@ -296,7 +299,3 @@ def _is_left(item: Json, numbers: BookieNumbers) -> bool:
 def _mark(objects: Objects, claim: str, value: str | None, reason: Reason) -> tuple[Action, ...]:
     found = objects.get(CLAIM, claim)
     return () if found is None else (Annotate(CLAIM, claim, found["metadata"]["uid"], {names.DRAINING_ANNOTATION: value}, reason),)
-
-
-def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
-    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

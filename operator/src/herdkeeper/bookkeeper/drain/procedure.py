@@ -1,7 +1,7 @@
 """The next step of draining one bookie, from its last ledger to its volumes.
 
-Pure: what is true goes in, one step comes out. Nothing remembers how far a drain has come; each step follows from what is observed, so that
-the operator may die after any of them, and a drain may be taken back until the bookie's identity is removed. The order is BookKeeper's
+Pure: what is true goes in, one step comes out. Nothing remembers how far a drain has come; each step follows from what is observed, so the
+operator may stop after any of them. A drain can be cancelled until the bookie's identity is removed. The order is BookKeeper's
 decommissioning with two proofs more: what moved is read back before the bookie stops, and metadata is read once more after it stopped.
 
 Ledgers move in rounds. A round is a record of what the bookie holds (a ConfigMap), then a Job that copies and reads back what the record
@@ -43,7 +43,7 @@ class JobState(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """A volume claim. Deletes carry the uid: one that was made anew under the same name is somebody else's data."""
+    """A volume claim. Deletes carry the uid: a new claim under the same name is other data."""
 
     name: str
     uid: str
@@ -59,8 +59,8 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Leaving:
-    """The bookie that leaves, observed completely: each value was read."""
+class DrainingBookie:
+    """The draining bookie, observed completely: each value was read."""
 
     number: int
     bookie_id: str
@@ -79,12 +79,12 @@ class Leaving:
     retirement: JobState
     """Of the Job that removes the identity."""
     claims: tuple[Claim, ...]
-    askable: frozenset[str] = frozenset()
+    own_writers: frozenset[str] = frozenset()
     """SQL nodes of databases that are ours: they close a ledger when they are asked to."""
 
 
 @dataclass(frozen=True)
-class Rest:
+class ClusterState:
     """The rest of the cluster, observed completely."""
 
     writable: int
@@ -103,8 +103,8 @@ class Rest:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """Write down that it is we who make it read-only, so that a drain that is taken back ends with a writable bookie."""
+class MarkDraining:
+    """Record that the operator makes the bookie read-only, so that a cancelled drain makes it writable again."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Move:
 
 @dataclass(frozen=True)
 class CloseLedgers:
-    """Have their writers close these and open others: an idle database would keep a ledger, and its bookies, for ever."""
+    """Have their writers close these and open others: an idle database would keep a ledger, and its bookies, forever."""
 
     shares: tuple[Share, ...]
 
@@ -162,36 +162,36 @@ class RemoveTraces:
     """Nothing of it is left but objects."""
 
 
-Step = Wait | Mark | MakeReadOnly | Record | Move | CloseLedgers | Stop | Restart | RetireIdentity | DeleteClaims | RemoveTraces
+Step = Wait | MarkDraining | MakeReadOnly | Record | Move | CloseLedgers | Stop | Restart | RetireIdentity | DeleteClaims | RemoveTraces
 
 
-def next_step(bookie: Leaving | Unknown, rest: Rest | Unknown) -> Step:
+def next_step(bookie: DrainingBookie | Unknown, state: ClusterState | Unknown) -> Step:
     """The one thing to do now."""
     if isinstance(bookie, Unknown):
         return Wait(Reason.UNREADABLE, bookie.why)
-    if isinstance(rest, Unknown):
-        return Wait(Reason.UNREADABLE, rest.why)
+    if isinstance(state, Unknown):
+        return Wait(Reason.UNREADABLE, state.why)
     if bookie.scaled_to_zero:
-        return _when_stopped(bookie, rest)
+        return _when_stopped(bookie, state)
     if bookie.mode is Mode.GONE:
         return _when_away(bookie)
-    return why_not_begin(bookie, rest) or _when_registered(bookie, rest)
+    return why_not_drain(bookie, state) or _when_registered(bookie, state)
 
 
-def why_not_begin(bookie: Leaving, rest: Rest) -> Wait | None:
-    """What must hold before copies may be taken away; the reason, not a boolean."""
-    if blocked := _unguarded(rest):
+def why_not_drain(bookie: DrainingBookie, state: ClusterState) -> Wait | None:
+    """Why the drain can't start; None when it can."""
+    if blocked := _why_unsafe(state):
         return blocked
-    if rest.writable <= rest.largest_ensemble:
+    if state.writable <= state.largest_ensemble:
         return Wait(
             Reason.TOO_FEW_BOOKIES,
-            f"{rest.writable} writable bookies would remain without {bookie.bookie_id}; ensembles of {rest.largest_ensemble} need one more,"
-            f" so that a lost one can be replaced: raise spec.bookies until {rest.largest_ensemble + 1} stay",
+            f"{state.writable} writable bookies would remain without {bookie.bookie_id}; ensembles of {state.largest_ensemble} need one"
+            f" more, so that a lost one can be replaced: raise spec.bookies until {state.largest_ensemble + 1} stay",
         )
-    return None if rest.too_few_racks is None else Wait(Reason.TOO_FEW_RACKS, rest.too_few_racks)
+    return None if state.too_few_racks is None else Wait(Reason.TOO_FEW_RACKS, state.too_few_racks)
 
 
-def later_steps(bookie: Leaving) -> tuple[str, ...]:
+def later_steps(bookie: DrainingBookie) -> tuple[str, ...]:
     """What draining it would do, from now to its end, in words."""
     closed = [share for share in bookie.shares if share.closed]
     still_open = [share for share in bookie.shares if not share.closed]
@@ -218,25 +218,25 @@ def open_ledgers(shares: Sequence[Share]) -> str:
     return ", ".join(shown[:10]) + more
 
 
-def _unguarded(rest: Rest) -> Wait | None:
-    if rest.autorecovery is not None:
-        return Wait(Reason.AUTORECOVERY_OFF, f"{rest.autorecovery}: nothing would notice a lost copy; the drain waits until it is back")
-    if rest.under_replicated:
-        return Wait(Reason.UNDER_REPLICATED, "ledgers are under-replicated already; the drain goes on when they are whole")
-    if rest.lacking is not None:
-        return Wait(Reason.UNDER_REPLICATED, f"{rest.lacking}; the drain goes on when they are whole")
+def _why_unsafe(state: ClusterState) -> Wait | None:
+    if state.autorecovery is not None:
+        return Wait(Reason.AUTORECOVERY_OFF, f"{state.autorecovery}: nothing would notice a lost copy; the drain waits for autorecovery")
+    if state.under_replicated:
+        return Wait(Reason.UNDER_REPLICATED, "ledgers are under-replicated; the drain continues once they are fully replicated")
+    if state.lacking is not None:
+        return Wait(Reason.UNDER_REPLICATED, f"{state.lacking}; the drain continues once they are fully replicated")
     return None
 
 
-def _when_registered(bookie: Leaving, rest: Rest) -> Step:
+def _when_registered(bookie: DrainingBookie, state: ClusterState) -> Step:
     if not bookie.marked:
-        return Mark()
+        return MarkDraining()
     if bookie.mode is Mode.WRITABLE:
         return MakeReadOnly() if bookie.answers else Wait(Reason.BOOKIE_DOWN, f"{bookie.bookie_id} is registered, but its pod is not Ready")
-    return _when_a_round_is_on(bookie) or _when_no_round_is_on(bookie, rest)
+    return _during_round(bookie) or _between_rounds(bookie, state)
 
 
-def _when_a_round_is_on(bookie: Leaving) -> Step | None:
+def _during_round(bookie: DrainingBookie) -> Step | None:
     """The first round that has not ended well; None when all have."""
     begun = next((begun for begun in bookie.rounds if begun.job is not JobState.DONE), None)
     if begun is None:
@@ -248,52 +248,52 @@ def _when_a_round_is_on(bookie: Leaving) -> Step | None:
             return Wait(Reason.DRAIN_FAILED, f"ledgers of {bookie.bookie_id} could not be moved and read back: {begun.why}")
         case _:
             size = sum(share.payload_bytes for share in bookie.shares)
-            again = f"; it is tried again: {begun.why}" if begun.why else ""
+            again = f"; retrying: {begun.why}" if begun.why else ""
             return Wait(Reason.MOVING_LEDGERS, f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes{again}")
 
 
-def _when_no_round_is_on(bookie: Leaving, rest: Rest) -> Step:
+def _between_rounds(bookie: DrainingBookie, state: ClusterState) -> Step:
     """Another round if there is something to move; the bookie stops when no ledger names it."""
-    if rest.also_leaving:
-        return Wait(Reason.WAITING_FOR_OTHERS, f"{', '.join(rest.also_leaving)} must become read-only first: copies would go there")
+    if state.also_leaving:
+        return Wait(Reason.WAITING_FOR_OTHERS, f"{', '.join(state.also_leaving)} must become read-only first: copies would go there")
     if len(bookie.shares) > MOST_LEDGERS:
         return Wait(
             Reason.DRAIN_FAILED, f"{bookie.bookie_id} holds {len(bookie.shares)} ledgers; this version drains {MOST_LEDGERS} at most"
         )
     if any(not share.written for share in bookie.shares):
         return Record(max((begun.number for begun in bookie.rounds), default=0) + 1, bookie.shares)
-    if idle := tuple(share for share in bookie.shares if share.tablespace is not None and share.writer in bookie.askable):
+    if idle := tuple(share for share in bookie.shares if share.tablespace is not None and share.writer in bookie.own_writers):
         return CloseLedgers(idle)
     if bookie.shares:
         return Wait(
             Reason.OPEN_LEDGERS,
-            f"open ledgers are on {bookie.bookie_id}: {open_ledgers(bookie.shares)}; they leave it when their writers write again, or end",
+            f"open ledgers are on {bookie.bookie_id}: {open_ledgers(bookie.shares)}; they move once their writers write again, or end",
         )
     return Stop()
 
 
-def _when_away(bookie: Leaving) -> Step:
+def _when_away(bookie: DrainingBookie) -> Step:
     """Not stopped by us: it must come back. One that never registered never held anything."""
     if not bookie.cookie and not bookie.shares:
         return Stop()
     alone = f" with {len(bookie.shares)} ledgers" if bookie.shares else ""
-    return Wait(Reason.BOOKIE_DOWN, f"{bookie.bookie_id} is down{alone}: the drain goes on when it is back")
+    return Wait(Reason.BOOKIE_DOWN, f"{bookie.bookie_id} is down{alone}: the drain continues once it is back")
 
 
-def _when_stopped(bookie: Leaving, rest: Rest) -> Step:
+def _when_stopped(bookie: DrainingBookie, state: ClusterState) -> Step:
     """Stopped by us: retired if metadata still says that nothing needs it."""
     if bookie.pod_present or bookie.mode is not Mode.GONE:
         return Wait(Reason.POD_STOPPING, f"{bookie.bookie_id} is stopping")
     if bookie.shares or any(begun.job is not JobState.DONE for begun in bookie.rounds):
         return _when_stopped_too_early(bookie)
-    if blocked := _unguarded(rest):
+    if blocked := _why_unsafe(state):
         return blocked
     if bookie.cookie:
         return _retire(bookie)
     return DeleteClaims(bookie.claims) if bookie.claims else RemoveTraces()
 
 
-def _when_stopped_too_early(bookie: Leaving) -> Step:
+def _when_stopped_too_early(bookie: DrainingBookie) -> Step:
     if bookie.cookie and bookie.retirement is JobState.ABSENT:
         return Restart()
     return Wait(
@@ -302,7 +302,7 @@ def _when_stopped_too_early(bookie: Leaving) -> Step:
     )
 
 
-def _retire(bookie: Leaving) -> Step:
+def _retire(bookie: DrainingBookie) -> Step:
     match bookie.retirement:
         case JobState.ABSENT:
             return RetireIdentity()

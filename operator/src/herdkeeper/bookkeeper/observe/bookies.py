@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterator
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
-from herdkeeper.bookkeeper.observe.ledgers import Asked, keep_scan, recent_scan, scan_ledgers
+from herdkeeper.bookkeeper.observe.ledgers import ScanRequest, cache_scan, recent_scan, scan_ledgers
 from herdkeeper.bookkeeper.state.bookies import (
     BookKeeperObserved,
     LedgerScan,
@@ -25,11 +25,11 @@ from herdkeeper.bookkeeper.state.bookies import (
 from herdkeeper.bookkeeper.state.identity import bookie_ids
 from herdkeeper.bookkeeper.state.numbers import bookie_numbers
 from herdkeeper.bookkeeper.state.racks import racks_of, rule_of
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
 from herdkeeper.clients.kubernetes import JOBS, SHARED, WORKLOADS
 from herdkeeper.clients.nodes import nodes_of
-from herdkeeper.clients.stack import databases_disturbed, databases_on, ensemble_disturbed
-from herdkeeper.clients.world import World
+from herdkeeper.clients.stack import databases_disruption, databases_on, ensemble_disruption
 from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.bookkeeper.underreplication import (
@@ -57,34 +57,34 @@ MOST_MARKS = 1000
 _AUDITOR = re.compile(rb'bookieId:\s*"([^"]+)"')
 
 
-def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperObserved:
+def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> BookKeeperObserved:
     """Its objects, the ensemble that it refers to, and BookKeeper's metadata there."""
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
-    store = _store(cluster, world)
-    objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, JOBS[0]))
-    metadata = _metadata(world, store, BookKeeperNames(key).ledgers_root)
+    key = cluster.key
+    store = _store(cluster, reader)
+    objects = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, JOBS[0]))
+    metadata = _metadata(reader, store, BookKeeperNames(key).ledgers_root)
     seen = BookKeeperObserved(
         objects=objects,
         store=store,
         metadata=metadata,
         fresh_tokens=tuple(secrets.token_hex(5) for _ in range(cluster.spec.bookies)),
-        dependents=observe_dependents(cluster, HerdDBCluster, world),
-        disturbance=ensemble_disturbed(cluster, world) or databases_disturbed(key, world),
-        nodes=_nodes(objects, world),
-        expandable=_expandable(cluster, objects, world),
+        dependents=observe_dependents(cluster, HerdDBCluster, reader),
+        disruption=ensemble_disruption(cluster, reader) or databases_disruption(key, reader),
+        nodes=_nodes(objects, reader),
+        expandable=_expandable(cluster, objects, reader),
         now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
-    return dataclasses.replace(seen, scan=_scan(cluster, seen, world))
+    return dataclasses.replace(seen, scan=_scan(cluster, seen, reader))
 
 
-def see_ledgers(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World) -> BookKeeperObserved:
-    """The same, with the metadata of all ledgers."""
-    return dataclasses.replace(seen, scan=_scan(cluster, seen, world, needed=True))
+def observe_ledgers(cluster: BookKeeperCluster, seen: BookKeeperObserved, reader: ClusterReader) -> BookKeeperObserved:
+    """Adds the metadata of all ledgers to what was observed."""
+    return dataclasses.replace(seen, scan=_scan(cluster, seen, reader, needed=True))
 
 
-def _expandable(cluster: BookKeeperCluster, objects: Objects, world: World) -> dict[str, bool | Unknown]:
+def _expandable(cluster: BookKeeperCluster, objects: Objects, reader: ClusterReader) -> dict[str, bool | Unknown]:
     """The StorageClasses of the claims that are to grow."""
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     classes = set()
     for claim in objects.of_kind("PersistentVolumeClaim"):
         name = claim["metadata"]["name"]
@@ -94,15 +94,17 @@ def _expandable(cluster: BookKeeperCluster, objects: Objects, world: World) -> d
         wanted = bytes_of((cluster.spec.journal if name == named.journal_claim(number) else cluster.spec.ledgers).size)
         if (requested_bytes(claim) or wanted) < wanted:
             classes.add(claim["spec"].get("storageClassName"))
-    return {name: world.kubernetes.expandable(name) for name in sorted(classes - {None})}
+    return {name: reader.kubernetes.expandable(name) for name in sorted(classes - {None})}
 
 
-def _nodes(objects: Objects, world: World) -> Nodes:
+def _nodes(objects: Objects, reader: ClusterReader) -> Nodes:
     """The nodes of the bookies' pods."""
-    return nodes_of((pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})), world)
+    return nodes_of((pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})), reader)
 
 
-def _scan(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World, *, needed: bool = False) -> LedgerScan | Unknown | None:
+def _scan(
+    cluster: BookKeeperCluster, seen: BookKeeperObserved, reader: ClusterReader, *, needed: bool = False
+) -> LedgerScan | Unknown | None:
     """What the leaving and the lost bookies hold, and which bookies ledgers name; None where it is neither needed nor asked for.
 
     It is read after Kubernetes and after who is registered: what was seen of them then is older. What is not `needed`, since nothing is
@@ -111,7 +113,7 @@ def _scan(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World, *,
     store, metadata, objects = seen.store, seen.metadata, seen.objects
     if isinstance(store, StoreMissing) or not isinstance(metadata, LedgersMetadata):
         return None
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    key = cluster.key
     numbers = bookie_numbers(cluster, objects, metadata)
     if not (numbers.leaving or numbers.lost or needed) or cluster.metadata.deletion_timestamp is not None:
         return None
@@ -119,25 +121,27 @@ def _scan(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World, *,
     ids = {bookie_id for number in numbers.leaving for bookie_id in bookie_ids(named, objects, metadata.cookies, number)}
     ids |= {bookie_id for lost in numbers.lost for bookie_id in lost.ids}
     rule = rule_of(cluster, racks_of(cluster, objects, seen.nodes), metadata.cookies)
-    asked, place = Asked(tuple(sorted(ids)), databases_on(key, world), rule), f"{store.address}{named.ledgers_root}"
-    recent = None if needed else recent_scan(world.scans, place, asked)
+    asked, place = ScanRequest(tuple(sorted(ids)), databases_on(key, reader), rule), f"{store.address}{named.ledgers_root}"
+    recent = None if needed else recent_scan(reader.scans, place, asked)
     if recent is not None or not (numbers.leaving or needed):
         return recent
     try:
-        return keep_scan(world.scans, place, asked, scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, asked))
+        return cache_scan(reader.scans, place, asked, scan_ledgers(reader.ensembles.at(store.address), named.ledgers_root, asked))
     except EnsembleError as error:
         return Unknown(str(error))
 
 
-def _store(cluster: BookKeeperCluster, world: World) -> MetadataStore | StoreMissing:
+def _store(cluster: BookKeeperCluster, reader: ClusterReader) -> MetadataStore | StoreMissing:
     if cluster.spec.zoo_keeper_address is not None:
         return MetadataStore(cluster.spec.zoo_keeper_address, serving=True)
     if cluster.spec.zoo_keeper_ref is None:
         raise ValueError("validation lets no resource pass without zooKeeperRef and zooKeeperAddress")
     key = ObjectKey(cluster.metadata.namespace, cluster.spec.zoo_keeper_ref.name)
-    ensemble = world.kubernetes.readable(ZooKeeperCluster, key)
+    ensemble = reader.kubernetes.readable(ZooKeeperCluster, key)
     if ensemble is None:
-        return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"there is no ZooKeeperCluster {key.name} in the namespace {key.namespace}")
+        return StoreMissing(
+            Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} does not exist in the namespace {key.namespace}"
+        )
     serving = is_settled_resource(ensemble)
     if not serving and (ensemble.status is None or not ensemble.status.founded):
         return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} is not Ready yet")
@@ -145,11 +149,11 @@ def _store(cluster: BookKeeperCluster, world: World) -> MetadataStore | StoreMis
     return MetadataStore(published or ZooKeeperNames(key).address(ensemble.spec.replicas), serving)
 
 
-def _metadata(world: World, store: MetadataStore | StoreMissing, root: str) -> Metadata:
+def _metadata(reader: ClusterReader, store: MetadataStore | StoreMissing, root: str) -> Metadata:
     if isinstance(store, StoreMissing):
         return Unknown(store.why)
     try:
-        return read_ledgers_metadata(world.ensembles.at(store.address), root, world.wake)
+        return read_ledgers_metadata(reader.ensembles.at(store.address), root, reader.wake)
     except EnsembleError as error:
         return Unknown(str(error))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, Naming
-from herdkeeper.clients.kept_answers import KeptAnswers
+from herdkeeper.clients.answer_cache import AnswerCache
 from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, decode_ledger_metadata
@@ -22,8 +22,8 @@ MOST_LEDGERS = 200_000
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a scan shall tell: the shares of these bookies, what these databases will ask for, and which ledgers break the rule."""
+class ScanRequest:
+    """What a scan looks for: the shares of these bookies, the ensembles of these databases, and ledgers that break the rule."""
 
     bookies: tuple[str, ...]
     databases: tuple[HerdDBCluster, ...]
@@ -35,25 +35,25 @@ class Asked:
         return frozenset(self.bookies), frozenset(database.spec.ledgers.ensemble_size for database in self.databases), self.rule
 
 
-def keep_scan(scans: KeptAnswers, place: str, asked: Asked, scan: LedgerScan | Unknown) -> LedgerScan | Unknown:
+def cache_scan(scans: AnswerCache, place: str, request: ScanRequest, scan: LedgerScan | Unknown) -> LedgerScan | Unknown:
     """The scan itself, which is kept. What could not be read leaves nothing that is known."""
     if isinstance(scan, LedgerScan):
-        scans.keep(place, asked, scan)
+        scans.keep(place, request, scan)
     else:
         scans.forget(place)
     return scan
 
 
-def recent_scan(scans: KeptAnswers, place: str, asked: Asked) -> LedgerScan | None:
+def recent_scan(scans: AnswerCache, place: str, request: ScanRequest) -> LedgerScan | None:
     """The last scan, with its age and the databases as they are now; None when it is too old, or was asked for something else."""
     kept = scans.of(place)
-    if kept is None or kept.question.of_ledgers != asked.of_ledgers or kept.age_seconds >= kept.answer.good_for_seconds:
+    if kept is None or kept.request.of_ledgers != request.of_ledgers or kept.age_seconds >= kept.answer.good_for_seconds:
         return None
-    scan: LedgerScan = replace(kept.answer, databases=asked.databases, age_seconds=kept.age_seconds)
+    scan: LedgerScan = replace(kept.answer, databases=request.databases, age_seconds=kept.age_seconds)
     return scan
 
 
-def scan_ledgers(ensemble: Ensemble, root: str, asked: Asked) -> LedgerScan | Unknown:
+def scan_ledgers(ensemble: Ensemble, root: str, request: ScanRequest) -> LedgerScan | Unknown:
     """What the metadata of all ledgers says of what is asked, and which bookies are named at all.
 
     Metadata that can't be read makes all of it Unknown: the ledger could name any of them.
@@ -66,15 +66,15 @@ def scan_ledgers(ensemble: Ensemble, root: str, asked: Asked) -> LedgerScan | Un
         paths = _ledger_paths(ensemble, root, decode_layout(layout[0]))
         if len(paths) > MOST_LEDGERS:
             return Unknown(f"there are {len(paths)} ledgers; this version reads {MOST_LEDGERS} at most")
-        scan = _scan(root, paths, ensemble.read_many(paths), asked)
+        scan = _scan(root, paths, ensemble.read_many(paths), request)
         return replace(scan, seconds=time.monotonic() - begun)
     except (EnsembleError, MalformedDataError) as error:
         return Unknown(str(error))
 
 
-def _scan(root: str, paths: list[str], found: Iterable[bytes | None], asked: Asked) -> LedgerScan:
-    largest = max((database.spec.ledgers.ensemble_size for database in asked.databases), default=0)
-    shares: dict[str, list[Share]] = {bookie_id: [] for bookie_id in asked.bookies}
+def _scan(root: str, paths: list[str], found: Iterable[bytes | None], request: ScanRequest) -> LedgerScan:
+    largest = max((database.spec.ledgers.ensemble_size for database in request.databases), default=0)
+    shares: dict[str, list[Share]] = {bookie_id: [] for bookie_id in request.bookies}
     counts: dict[str, list[int]] = {}
     breaking: list[int] = []
     ledgers, still_open = 0, largest
@@ -87,14 +87,14 @@ def _scan(root: str, paths: list[str], found: Iterable[bytes | None], asked: Ask
         largest = max(largest, metadata.ensemble_size)
         still_open = still_open if metadata.closed else max(still_open, metadata.ensemble_size)
         _count(metadata, counts)
-        breaking += [ledger_id] if breaks_placement(metadata, asked.rule) else []
-        for bookie_id in asked.bookies:
+        breaking += [ledger_id] if breaks_placement(metadata, request.rule) else []
+        for bookie_id in request.bookies:
             share = share_of(metadata, bookie_id)
             if share is not None:
                 shares[bookie_id].append(share)
     ordered = {bookie_id: tuple(sorted(own, key=lambda share: share.ledger_id)) for bookie_id, own in shares.items()}
     naming = {bookie_id: Naming(*count) for bookie_id, count in sorted(counts.items())}
-    return LedgerScan(ledgers, largest, still_open, ordered, naming, asked.databases, breaches=PlacementBreaches.of(breaking))
+    return LedgerScan(ledgers, largest, still_open, ordered, naming, request.databases, breaches=PlacementBreaches.of(breaking))
 
 
 def _count(metadata: LedgerMetadata, counts: dict[str, list[int]]) -> None:

@@ -15,9 +15,9 @@ from herdkeeper.bookkeeper.build.bookies import (
 )
 from herdkeeper.bookkeeper.build.racks import build_racks
 from herdkeeper.bookkeeper.drain.build import DrainSource
-from herdkeeper.bookkeeper.drain.plan import Drain, actions_of, drains, pause, taken_back
-from herdkeeper.bookkeeper.drain.procedure import Leaving, Restart, Stop, later_steps
-from herdkeeper.bookkeeper.plan.gate import Stack, others_trouble, restart_order, why_not_restart
+from herdkeeper.bookkeeper.drain.plan import Drain, actions_of, cancelled, drains, rescan_after_seconds
+from herdkeeper.bookkeeper.drain.procedure import DrainingBookie, Restart, Stop, later_steps
+from herdkeeper.bookkeeper.plan.gate import Stack, restart_order, why_not_restart, why_others_unhealthy
 from herdkeeper.bookkeeper.plan.lost_bookie import NeedsLedgers, Step, retire_all
 from herdkeeper.bookkeeper.plan.missing_cookie import restored_cookie
 from herdkeeper.bookkeeper.plan.placement_check import placement_check_due
@@ -26,23 +26,21 @@ from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, 
 from herdkeeper.bookkeeper.state.claims import claims_of, known_instance_id, volumes_found
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, ids_that_served
 from herdkeeper.bookkeeper.state.racks import racks_of
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
 from herdkeeper.planning.intent import settle, unsettled
 from herdkeeper.planning.rolling import Gate, kept_alive, moving, restart
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 from herdkeeper.shared.objects import Json, Objects, annotation
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 CLAIM = "PersistentVolumeClaim"
-LOOK_AGAIN_SECONDS = 5.0
-SCANNED_AGAIN_SECONDS = 30.0
 
 
 def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_image: str) -> Plan:
-    """What to do now for bookies that shall live, and for those that shall leave. `jobs_image` reads back what moved."""
+    """What to do now for bookies that stay and for those that drain. `jobs_image` reads back moved ledgers."""
     if isinstance(seen.store, StoreMissing):
         return Plan.waiting(seen.store.reason, seen.store.why)
     if isinstance(seen.metadata, Unknown):
@@ -53,27 +51,27 @@ def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_i
     if before not in (None, seen.metadata.instance_id):
         return Plan.waiting(
             Reason.METADATA_LOST,
-            f"{_names(cluster).ledgers_root} is another BookKeeper cluster's ({seen.metadata.instance_id}), these volumes are of "
+            f"{cluster.names.ledgers_root} is another BookKeeper cluster's ({seen.metadata.instance_id}), these volumes are of "
             f"{before}: connect the ensemble that keeps their metadata, before bookies delete the ledgers that this one does not know",
-            60,
+            requeue.BLOCKED,
         )
     return _with_metadata(cluster, seen, seen.metadata, DrainSource(seen.store.address, jobs_image))
 
 
 def _without_metadata(cluster: BookKeeperCluster, objects: Objects, store: MetadataStore) -> Plan:
     """A root is made only where neither a root nor a bookie's volume is: another instance id would make the volumes unusable."""
-    root = _names(cluster).ledgers_root
+    root = cluster.names.ledgers_root
     claims = [claim["metadata"]["name"] for claim in objects.of_kind(CLAIM)]
     if claims or known_instance_id(cluster, objects) is not None:
         return Plan.waiting(
             Reason.METADATA_LOST,
             f"ZooKeeper has no {root}, though this cluster had volumes or an instance id before ({', '.join(claims) or 'no claims now'}): "
-            "connect the ensemble that keeps its metadata, or delete the old claims and this resource and create it anew",
-            60,
+            "connect the ensemble that has its metadata, or delete the old claims and this resource, and create it again",
+            requeue.BLOCKED,
         )
     if not store.serving:
         return Plan.waiting(Reason.WAITING_FOR_ZOOKEEPER, "not all members of the ensemble serve yet")
-    return Plan((FormatLedgersRoot(store.address, root),), look_again_seconds=0.5)
+    return Plan((FormatLedgersRoot(store.address, root),), requeue_after_seconds=requeue.NEXT_STEP)
 
 
 def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, source: DrainSource) -> Plan:
@@ -83,7 +81,7 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     identities, steps = _identities(cluster, numbers, seen)
     cluster = with_claimed_sizes(cluster, numbers.wanted, seen.objects)
     racks = racks_of(cluster, seen.objects, seen.nodes)
-    founded = Founded(metadata.instance_id, metadata.cookies, ids_that_served(_names(cluster), seen.objects, metadata))
+    founded = Founded(metadata.instance_id, metadata.cookies, ids_that_served(cluster.names, seen.objects, metadata))
     shared = build_bookies_shared(cluster, source.zookeeper_address, founded)
     steps += settle((*shared, build_racks(cluster, racks)), seen.objects)
     steps += _recovery_delay(cluster, source.zookeeper_address, metadata)
@@ -94,7 +92,7 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     stack = Stack(cluster, seen, metadata, (*numbers.wanted, *(identity.number for identity in running)))
     rolled = _rolled(restart_order([*identities, *running], racks, stack.named, metadata), stack, source)
     autorecovery = build_autorecovery(cluster, source.zookeeper_address, racks)
-    steps += [*_autorecovery(autorecovery, stack, rolled), *rolled, *taken_back(cluster, seen, metadata)]
+    steps += [*_autorecovery(autorecovery, stack, rolled), *rolled, *cancelled(cluster, seen, metadata)]
     for drain in leaving:
         steps += actions_of(cluster, seen, drain, source)
         steps += [drain.step] if isinstance(drain.step, Wait) else []
@@ -105,14 +103,16 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     return Plan(
         actions,
         waits[0] if waits else None,
-        _look_again(cluster, seen, leaving, acting=bool(actions)) if busy else None,
-        later=tuple(step for drain in leaving if isinstance(drain.bookie, Leaving) for step in later_steps(drain.bookie)),
+        _requeue_after_seconds(cluster, seen, leaving, acting=bool(actions)) if busy else None,
+        later=tuple(step for drain in leaving if isinstance(drain.bookie, DrainingBookie) for step in later_steps(drain.bookie)),
         blockers=tuple(wait.sentence for wait in waits),
-        needs_ledgers=NeedsLedgers() in steps or _on_old_news(seen, actions) or (seen.scan is None and placement_check_due(cluster, seen)),
+        needs_ledgers=NeedsLedgers() in steps
+        or _from_cached_scan(seen, actions)
+        or (seen.scan is None and placement_check_due(cluster, seen)),
     )
 
 
-def _on_old_news(seen: BookKeeperObserved, actions: tuple[Action, ...]) -> bool:
+def _from_cached_scan(seen: BookKeeperObserved, actions: tuple[Action, ...]) -> bool:
     """What was kept of an earlier look at the ledgers is enough to wait by, and not to act on."""
     return bool(actions) and isinstance(seen.scan, LedgerScan) and seen.scan.age_seconds > 0
 
@@ -124,17 +124,17 @@ def _other_volumes(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
         return None
     return Plan.waiting(
         Reason.INVALID_SPEC,
-        f"spec.ledgers.volumes is {wanted}: the bookies' volumes are there, {found} for ledgers on each, and a bookie does not start with "
-        f"other directories than its identity names; set {found}",
-        60,
+        f"spec.ledgers.volumes is {wanted}, but each bookie has {found} ledger volumes, and a bookie starts only with the directories"
+        f" in its cookie; set {found}",
+        requeue.BLOCKED,
     )
 
 
-def _look_again(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...], *, acting: bool) -> float:
+def _requeue_after_seconds(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...], *, acting: bool) -> float:
     """Reading all ledgers is nothing to do each few seconds; events bring the key back sooner."""
     if leaving:
-        return LOOK_AGAIN_SECONDS if acting else max(LOOK_AGAIN_SECONDS, pause(cluster, seen, leaving))
-    return LOOK_AGAIN_SECONDS if seen.scan is None or acting else SCANNED_AGAIN_SECONDS
+        return requeue.PENDING if acting else max(requeue.PENDING, rescan_after_seconds(cluster, seen, leaving))
+    return requeue.PENDING if seen.scan is None or acting else requeue.UNREAD
 
 
 def _identities(cluster: BookKeeperCluster, numbers: BookieNumbers, seen: BookKeeperObserved) -> tuple[list[BookieIdentity], list[Step]]:
@@ -157,7 +157,7 @@ def _still_running(leaving: tuple[Drain, ...]) -> list[BookieIdentity]:
     return [
         BookieIdentity(drain.number, drain.bookie.bookie_id)
         for drain in leaving
-        if isinstance(drain.bookie, Leaving)
+        if isinstance(drain.bookie, DrainingBookie)
         and drain.bookie.claims
         and (isinstance(drain.step, Restart) or not (isinstance(drain.step, Stop) or drain.bookie.scaled_to_zero))
     ]
@@ -202,16 +202,16 @@ def _autorecovery(manifests: tuple[Json, ...], stack: Stack, rolled: Iterable[St
         return steps
     live = objects.get("Deployment", deployment["metadata"]["name"]) or {}
     runs = (live.get("status", {}).get("readyReplicas") or 0) >= deployment["spec"]["replicas"]
-    closed_by = "a bookie is being restarted" if _restarts(rolled) else others_trouble(stack, None)
+    closed_by = "a bookie is being restarted" if _restarts(rolled) else why_others_unhealthy(stack, None)
     if change.new or not runs or closed_by is None:
         return (*steps, change)
     name = deployment["metadata"]["name"]
-    return (*steps, Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once no bookie is disturbed: {closed_by}"))
+    return (*steps, Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once no bookie is disrupted: {closed_by}"))
 
 
 def _identity(cluster: BookKeeperCluster, number: int, objects: Objects, token: str | None) -> BookieIdentity | Wait:
     """Who bookie `number` is, by its claims; or why that must not be decided here. `token`: it is new."""
-    named = _names(cluster)
+    named = cluster.names
     claims = claims_of(cluster, number, objects)
     ids = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in claims.values() if claim is not None}
     if len(ids) > 1 or None in ids:
@@ -235,15 +235,11 @@ def _recovery_delay(cluster: BookKeeperCluster, zookeeper_address: str, metadata
     seconds, found = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds, metadata.recovery_delay
     if found is None or found.seconds == seconds:
         return ()
-    return (SetRecoveryDelay(zookeeper_address, _names(cluster).ledgers_root, seconds, found.version),)
+    return (SetRecoveryDelay(zookeeper_address, cluster.names.ledgers_root, seconds, found.version),)
 
 
 def _surplus_autorecovery(cluster: BookKeeperCluster, objects: Objects) -> tuple[Delete, ...]:
     """The objects of autorecovery that the spec switched off."""
-    named = _names(cluster)
-    found = (objects.get("Deployment", named.autorecovery), objects.get("ConfigMap", named.autorecovery_config_map))
+    named = cluster.names
+    found = (objects.get("Deployment", named.autorecovery), objects.get("ConfigMap", named.autorecovery))
     return deletions(found, Reason.REMOVED)
-
-
-def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
-    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

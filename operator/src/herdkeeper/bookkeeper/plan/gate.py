@@ -14,7 +14,7 @@ from herdkeeper.bookkeeper.build.bookies import BookieIdentity
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.shared.lost_node import trouble_of, unreachable
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -32,7 +32,7 @@ def restart_order(
 
 @dataclass(frozen=True)
 class Stack:
-    """What must be undisturbed before a serving bookie is restarted. `numbers` are the bookies that run, or shall."""
+    """What must be free of disruptions before a serving bookie is restarted. `numbers` are the bookies that run, or shall."""
 
     cluster: BookKeeperCluster
     seen: BookKeeperObserved
@@ -42,7 +42,7 @@ class Stack:
     @property
     def named(self) -> BookKeeperNames:
         """The names of the cluster's objects."""
-        return BookKeeperNames(ObjectKey(self.cluster.metadata.namespace, self.cluster.metadata.name))
+        return self.cluster.names
 
     def is_registered(self, number: int) -> bool:
         """Whether a bookie of this number serves, as far as BookKeeper knows."""
@@ -58,15 +58,15 @@ def why_not_restart(identity: BookieIdentity, stack: Stack) -> str | None:
     """The reason, None when this bookie may be restarted: the rest of the stack serves, and every entry has its replicas."""
     if isinstance(stack.seen.store, MetadataStore) and not stack.seen.store.serving:
         return "not all ZooKeeper members serve"
-    own = _autorecovery(stack) or others_trouble(stack, identity.number) or _ledgers(stack) or _too_few(identity, stack)
-    return own or _disturbed(stack)
+    own = _autorecovery(stack) or why_others_unhealthy(stack, identity.number) or _ledgers(stack) or _too_few(identity, stack)
+    return own or _disruption(stack)
 
 
-def others_trouble(stack: Stack, but: int | None) -> str | None:
+def why_others_unhealthy(stack: Stack, but: int | None) -> str | None:
     """Which of the bookies, except number `but`, does not serve.
 
-    One that is registered and not Ready serves, and yet something is wrong with it: it holds up whatever is Ready. It holds up nothing that
-    is not Ready either, or a probe that fails everywhere could never be mended.
+    One that is registered and not Ready serves, and yet something is wrong with it: it holds up whatever is Ready. It does not block a
+    bookie that is not Ready itself, or a probe that fails everywhere could never be fixed.
     """
     named, objects, nodes = stack.named, stack.seen.objects, stack.seen.nodes
     unwell = but is not None and not objects.pod_ready(named.pod(but))
@@ -92,7 +92,7 @@ def _autorecovery(stack: Stack) -> str | None:
     if not stack.metadata.replication_enabled:
         pod = stack.named.pod(min(stack.numbers, default=0))
         return (
-            "somebody switched autorecovery off in the metadata: what is lost would not be copied; switch it on with "
+            "autorecovery is disabled in the metadata, so lost copies would not be replaced; enable it with "
             f"`kubectl exec {pod} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
         )
     if stack.cluster.spec.auto_recovery.enabled and stack.metadata.auditor is None:
@@ -103,7 +103,7 @@ def _autorecovery(stack: Stack) -> str | None:
 def _ledgers(stack: Stack) -> str | None:
     scan = stack.seen.scan
     if scan is None or isinstance(scan, Unknown):
-        return f"the ledgers could not be read: {scan.why if scan else 'they were not looked at'}"
+        return f"the ledgers could not be read: {scan.why if scan else 'they were not read'}"
     return lacking_copies(scan, stack.metadata)
 
 
@@ -119,6 +119,6 @@ def _too_few(identity: BookieIdentity, stack: Stack) -> str | None:
     )
 
 
-def _disturbed(stack: Stack) -> str | None:
+def _disruption(stack: Stack) -> str | None:
     """The rest of the stack. What lacks bookies waits for these, and can't be waited for by them."""
-    return stack.seen.disturbance if len(stack.metadata.writable) >= stack.largest_ensemble else None
+    return stack.seen.disruption if len(stack.metadata.writable) >= stack.largest_ensemble else None

@@ -1,6 +1,6 @@
 """A bookie that lost a disk: a new one starts at once beside it, and its identity is retired once no ledger needs it.
 
-No volume is deleted here, and nobody gets a lost one's number or identity: somebody may still bring its volume back. The new bookie then is
+No volume is deleted here, and no new bookie gets a lost one's number or identity: its volume may still be restored. The new bookie then is
 one too many, and leaves. Open ledgers that name a lost one are closed by their writers: they know the last entry, which nobody else may be
 able to find. The auditor is asked to look at once where nobody can come back that its delay waits for. The
 proof is BookKeeper's metadata of all ledgers, open ones as well: autorecovery takes a bookie's name out of a segment only after its entries
@@ -18,7 +18,7 @@ from herdkeeper.bookkeeper.drain.plan import close_orders
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
 from herdkeeper.bookkeeper.state.lost_bookie import LostBookie
 from herdkeeper.planning.actions import Action, CloseLedger, Delete, RemoveCookie, StartBookieAudit, Wait
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -43,10 +43,10 @@ def retire_all(
     steps = [retire(each, cluster, seen, metadata) for each in lost]
     waits = sorted((step for step in steps if isinstance(step, Wait)), key=lambda wait: not wait.reason.needs_person)
     told = (Wait(waits[0].reason, ". ".join(wait.message for wait in waits)),) if waits else ()
-    return (*(step for step in steps if not isinstance(step, Wait)), *told, *_copied_sooner(lost, cluster, seen, metadata))
+    return (*(step for step in steps if not isinstance(step, Wait)), *told, *_hasten_replication(lost, cluster, seen, metadata))
 
 
-def _copied_sooner(
+def _hasten_replication(
     lost: Sequence[LostBookie], cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata
 ) -> tuple[CloseLedger | StartBookieAudit, ...]:
     """Open ledgers are closed by their writers, then the auditor looks. Neither helps before there are bookies to write to, nor while one
@@ -77,46 +77,46 @@ def _audit_now(
     asked = datetime.datetime.fromisoformat(seen.now).timestamp() - delay.changed_at < AUDIT_SECONDS
     if not away or not away <= never_back or no_auditor or metadata.under_replicated or asked:
         return ()
-    root = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)).ledgers_root
+    root = cluster.names.ledgers_root
     return (StartBookieAudit(store.address, root, seconds, delay.version, tuple(sorted(away))),)
 
 
 def retire(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
     """The one thing to do now for a lost bookie, or what it waits for."""
-    if waits := _why_not_yet(lost, cluster, metadata):
+    if waits := _why_not_retire(lost, cluster, metadata):
         return waits
     scan = seen.scan
     if scan is None:
         return NeedsLedgers()
     if isinstance(scan, Unknown):
         return Wait(Reason.UNREADABLE, f"whether a ledger still needs bookie {lost.number} is not known: {scan.why}")
-    if needed := _needed(lost, cluster, scan, metadata):
+    if needed := _why_needed(lost, cluster, scan, metadata):
         return needed
     if lost.kept:
         return Wait(
             Reason.CLAIM_LOST,
-            f"bookie {lost.number} lost a disk ({lost.why}) and no ledger needs it any more: `kubectl delete pvc {' '.join(lost.kept)} "
-            f"-n {cluster.metadata.namespace}` gives up what is left of it",
+            f"bookie {lost.number} lost a disk ({lost.why}) and no ledger needs it: `kubectl delete pvc {' '.join(lost.kept)} "
+            f"-n {cluster.metadata.namespace}` deletes the rest of it",
         )
-    return _take_away(lost, cluster, seen, metadata)
+    return _remove(lost, cluster, seen, metadata)
 
 
-def _why_not_yet(lost: LostBookie, cluster: BookKeeperCluster, metadata: LedgersMetadata) -> Wait | None:
+def _why_not_retire(lost: LostBookie, cluster: BookKeeperCluster, metadata: LedgersMetadata) -> Wait | None:
     """What can be told without looking at ledgers."""
     what = f"bookie {lost.number} lost a disk ({lost.why})"
     if lost.registered:
-        return Wait(Reason.RECOVERING, f"{what}, and {', '.join(lost.registered)} is still registered: its session has to end first")
+        return Wait(Reason.RECOVERING, f"{what}, and {', '.join(lost.registered)} is still registered: waiting until its session ends")
     if not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
         how = "set spec.autoRecovery.enabled" if metadata.replication_enabled else "switch it on with BookKeeper's `shell autorecovery -e`"
-        return Wait(Reason.CLAIM_LOST, f"{what} and autorecovery is off, so nothing copies what it held: {how}, or bring the volume back")
+        return Wait(Reason.CLAIM_LOST, f"{what} and autorecovery is off, so its entries are not copied: {how}, or restore the volume")
     if metadata.auditor is None:
-        return Wait(Reason.RECOVERING, f"{what}; no auditor is elected yet that would have its entries copied")
+        return Wait(Reason.RECOVERING, f"{what}; no auditor is elected yet, so its entries are not copied")
     if metadata.marks.ledgers >= MARKS_TO_WAIT_FOR:
         return Wait(Reason.RECOVERING, f"{what}; {metadata.marks.ledgers} or more ledgers are being copied to other bookies")
     return None
 
 
-def _needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, metadata: LedgersMetadata) -> Wait | None:
+def _why_needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, metadata: LedgersMetadata) -> Wait | None:
     """Why the identity can't go: ledgers name it."""
     named = [scan.naming[bookie_id] for bookie_id in lost.ids if bookie_id in scan.naming]
     closed, still_open = sum(found.closed for found in named), sum(found.not_closed for found in named)
@@ -126,9 +126,10 @@ def _needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, meta
     copied = f"{metadata.marks.ledgers} are marked for copying"
     if len(metadata.writable) < largest:
         enough = cluster.spec.bookies >= largest
+        fix = "new ones are being started" if enough else f"raise spec.bookies to {largest} or more"
         copied = (
-            f"they can't be copied{' yet' if enough else ''}, since an ensemble of {largest} needs as many writable bookies and "
-            f"{len(metadata.writable)} are there: {'new ones are being started' if enough else f'raise spec.bookies to {largest} or more'}"
+            f"they can't be copied{' yet' if enough else ''}, since an ensemble of {largest} needs as many writable bookies, "
+            f"and {len(metadata.writable)} are writable: {fix}"
         )
     return Wait(
         Reason.RECOVERING,
@@ -143,9 +144,9 @@ def _delay(metadata: LedgersMetadata) -> str:
     return "unknown" if delay is None or delay.seconds is None else f"{delay.seconds} s"
 
 
-def _take_away(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
+def _remove(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
     """Pod, then cookies."""
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    key = cluster.key
     named = BookKeeperNames(key)
     stateful_set = seen.objects.get("StatefulSet", named.stateful_set(lost.number))
     if stateful_set is not None and not stateful_set["metadata"].get("deletionTimestamp"):

@@ -16,7 +16,6 @@ from herdkeeper.bookkeeper.state.refusal import REFUSED, cookie_on_volumes, refu
 from herdkeeper.codecs.bookkeeper.cookie import Cookie, decode_cookie
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.planning.actions import RestoreCookie, Wait
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 from herdkeeper.shared.reason import Reason
 
 
@@ -24,7 +23,7 @@ def restored_cookie(
     cluster: BookKeeperCluster, identity: BookieIdentity, seen: BookKeeperObserved, metadata: LedgersMetadata
 ) -> RestoreCookie | Wait | None:
     """What to do about a bookie's cookie; None for one that has it, or has never been started."""
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     if identity.bookie_id in metadata.writable | metadata.read_only:
         return None
     pod = seen.objects.get("Pod", named.pod(identity.number))
@@ -38,8 +37,8 @@ def restored_cookie(
         return RestoreCookie(seen.store.address, named.ledgers_root, _cookie(cluster, identity, metadata))
     return Wait(
         Reason.VOLUMES_REFUSED,
-        f"bookie {identity.number} does not start: {why}. Nothing is changed. Mount the right volumes under its claims' names; or, to give "
-        "up what these hold and have its ledgers copied from other bookies: "
+        f"bookie {identity.number} does not start: {why}. Nothing is changed. Mount the right volumes under its claims' names. Or give"
+        f" up these volumes, so that its ledgers are copied from other bookies: "
         f"`kubectl delete pvc {' '.join(claim_names(cluster, identity.number))} -n {cluster.metadata.namespace}`",
     )
 
@@ -47,8 +46,8 @@ def restored_cookie(
 def _unknown(identity: BookieIdentity) -> Wait:
     return Wait(
         Reason.RECOVERING,
-        f"ZooKeeper has no cookie of {identity.bookie_id}, which served before: it is put back once the bookie was started and has told "
-        "that its volumes are of this cluster",
+        f"ZooKeeper has no cookie of {identity.bookie_id}, which served before: it is restored once the bookie has started and reported"
+        f" that its volumes belong to this cluster",
     )
 
 
@@ -60,7 +59,7 @@ def _cookie(cluster: BookKeeperCluster, identity: BookieIdentity, metadata: Ledg
 
 def _why_not(found: bytes, cluster: BookKeeperCluster, identity: BookieIdentity, metadata: LedgersMetadata) -> str | None:
     """Why what the volumes say does not prove that they are this bookie's."""
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     others = sorted(cookie for cookie in metadata.cookies if named.number_of(cookie) == identity.number)
     if others:
         return f"ZooKeeper has no cookie of {identity.bookie_id}, but {others[0]}, of other volumes"

@@ -13,7 +13,6 @@ from herdkeeper.api.resource import VolumeClaim
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved
 from herdkeeper.bookkeeper.state.claims import ledgers_claims
 from herdkeeper.planning.actions import Resize, Wait
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 from herdkeeper.shared.objects import Json, Objects
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
@@ -23,7 +22,7 @@ from herdkeeper.shared.volumes import capacity_bytes, requested_bytes
 
 def grow_claims(cluster: BookKeeperCluster, number: int, seen: BookKeeperObserved) -> tuple[Resize | Wait, ...]:
     """What bookie `number`'s claims need, or why they can't have it."""
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     wanted = (
         ("spec.journal.size", named.journal_claim(number), cluster.spec.journal.size),
         *(("spec.ledgers.size", name, cluster.spec.ledgers.size) for name in ledgers_claims(cluster, number)),
@@ -36,7 +35,7 @@ def grow_claims(cluster: BookKeeperCluster, number: int, seen: BookKeeperObserve
 def with_claimed_sizes(cluster: BookKeeperCluster, numbers: Sequence[int], objects: Objects) -> BookKeeperCluster:
     """The cluster with the sizes that its bookies' claims ask for, the smallest ones where they differ: files are sized by volumes that are
     there, not by those that the spec asks for in vain. Sizes without a claim are the spec's."""
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     journals = [named.journal_claim(number) for number in numbers]
     ledgers = [name for number in numbers for name in ledgers_claims(cluster, number)]
     spec = cluster.spec

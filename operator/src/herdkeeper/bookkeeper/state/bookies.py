@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches
 from herdkeeper.codecs.bookkeeper.share import Share
-from herdkeeper.shared.dependents import NOBODY, Dependents
+from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
@@ -125,8 +125,8 @@ Metadata = LedgersMetadata | MetadataAbsent | Unknown
 class BookKeeperObserved:
     """`fresh_tokens` are random, as many as bookies may be new: identities of claims that have yet to be made.
 
-    `dependents` are the HerdDBClusters that refer to it. `disturbance` is which member of the ensemble, or SQL node on the bookies, is
-    being disturbed, None when none is. `nodes` are those that its bookies' pods run on, by
+    `dependents` are the HerdDBClusters that refer to it. `disruption` is which member of the ensemble, or SQL node on the bookies, is
+    being disrupted, None when none is. `nodes` are those that its bookies' pods run on, by
     name; None for one that is gone. `scan` is None while no step needs it. `now` is the time of the observation
     (RFC 3339, UTC). `expandable`: whether StorageClasses can grow their volumes, of those that claims need it of.
     """
@@ -135,8 +135,8 @@ class BookKeeperObserved:
     store: MetadataStore | StoreMissing
     metadata: Metadata
     fresh_tokens: tuple[str, ...]
-    dependents: Dependents = NOBODY
-    disturbance: str | None = None
+    dependents: Dependents = NO_DEPENDENTS
+    disruption: str | None = None
     nodes: Nodes = field(default_factory=dict)
     scan: LedgerScan | Unknown | None = None
     now: str = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 from herdkeeper.shared.objects import Json, Objects
 
 CLAIM = "PersistentVolumeClaim"
@@ -13,13 +12,13 @@ MOST_LEDGER_VOLUMES = 8
 
 def ledgers_claims(cluster: BookKeeperCluster, number: int) -> tuple[str, ...]:
     """The names of the ledger volumes' claims of bookie `number`."""
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     return tuple(named.ledgers_claim(number, volume) for volume in range(cluster.spec.ledgers.volumes))
 
 
 def claim_names(cluster: BookKeeperCluster, number: int) -> tuple[str, ...]:
     """The names of all claims of bookie `number`, the journal's first."""
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     return (named.journal_claim(number), *ledgers_claims(cluster, number))
 
 
@@ -33,7 +32,7 @@ def volumes_found(cluster: BookKeeperCluster, objects: Objects, cookies: frozens
         for item in objects.of_kind("StatefulSet")
         for volume in item["spec"]["template"]["spec"].get("volumes") or []
     }
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     served = sorted({number for cookie in cookies if (number := named.number_of(cookie)) is not None})
     volumes = {named.ledgers_claim(number, volume): volume for number in served for volume in range(MOST_LEDGER_VOLUMES)}
     there = [name for name in volumes if name in bound] or [name for name in volumes if objects.get(CLAIM, name) is not None]
@@ -44,7 +43,7 @@ def known_instance_id(cluster: BookKeeperCluster, objects: Objects) -> str | Non
     """The id of the metadata that the volumes belong to: by the status, or else by the bookies' ConfigMap. None for a new cluster."""
     if cluster.status is not None and cluster.status.instance_id:
         return cluster.status.instance_id
-    item = objects.get("ConfigMap", BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)).config_map) or {}
+    item = objects.get("ConfigMap", cluster.names.config_map) or {}
     return str((item.get("data") or {}).get(names.INSTANCE_ID_KEY) or "").strip() or None
 
 

@@ -9,7 +9,6 @@ from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
 from herdkeeper.bookkeeper.state.claims import claims_of
 from herdkeeper.bookkeeper.state.identity import bookie_ids
 from herdkeeper.bookkeeper.state.refusal import EMPTIED, refusal
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 from herdkeeper.shared.objects import Objects
 
 
@@ -33,7 +32,7 @@ class LostBookie:
 
 def lost_bookie(cluster: BookKeeperCluster, number: int, objects: Objects, metadata: LedgersMetadata) -> LostBookie | None:
     """Bookie `number` as lost; None for one that is not, or never was. One directory of several is all: its ledgers are nowhere else."""
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     claims = claims_of(cluster, number, objects)
     gone = [name for name, claim in claims.items() if claim is None]
     going = tuple(name for name, claim in claims.items() if claim is not None and claim["metadata"].get("deletionTimestamp"))

@@ -1,4 +1,4 @@
-"""Which bookies a cluster has, shall lose and shall get, by their numbers.
+"""Which bookies a cluster has, drains and gets, by number.
 
 A bookie lives as long as it has a volume claim, a StatefulSet or a cookie: what is in the cluster says who is there, nothing else does. A
 new one gets a number above all that live now or lived before (status.nextBookie): names and hosts of a drained bookie are never somebody
@@ -14,7 +14,7 @@ from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
 from herdkeeper.bookkeeper.state.lost_bookie import LostBookie, lost_bookie
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.objects import Objects, annotation
 
 
@@ -28,42 +28,42 @@ class BookieNumbers:
     lost: tuple[LostBookie, ...] = ()
 
     @property
-    def living(self) -> tuple[int, ...]:
-        """All that are there."""
+    def existing(self) -> tuple[int, ...]:
+        """All that exist."""
         return tuple(sorted((*self.staying, *self.leaving, *(lost.number for lost in self.lost))))
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        """All that shall be there in the end."""
+        """All that remain in the end."""
         return (*self.staying, *self.new)
 
 
 def bookie_numbers(cluster: BookKeeperCluster, objects: Objects, metadata: LedgersMetadata | None) -> BookieNumbers:
-    """Who stays and who leaves: those that spec.drain names, then the highest numbers beyond spec.bookies. Without metadata nobody is known
-    to be lost.
+    """Which bookies stay and which drain: those in spec.drain, then the highest numbers beyond spec.bookies. Without metadata no bookie
+    counts as lost.
 
-    One whose identity is being removed can't come back: it leaves whatever the spec says by now.
+    One whose identity is being removed can't come back: it is drained whatever the spec says now.
     """
-    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     cookies = metadata.cookies if metadata is not None else frozenset()
-    living = _living(named, objects, cookies)
-    retired = {number for number in living if is_retired(named, objects, cookies, number)}
-    lost = _lost(cluster, [number for number in living if number not in retired], objects, metadata)
+    existing = _existing(named, objects, cookies)
+    retired = {number for number in existing if is_retired(named, objects, cookies, number)}
+    lost = _lost(cluster, [number for number in existing if number not in retired], objects, metadata)
     refused = retired | set(cluster.spec.drain) | {each.number for each in lost}
-    staying = [number for number in living if number not in refused][: cluster.spec.bookies]
-    leaving = (number for number in living if number not in staying and number not in {each.number for each in lost})
+    staying = [number for number in existing if number not in refused][: cluster.spec.bookies]
+    leaving = (number for number in existing if number not in staying and number not in {each.number for each in lost})
     # one that is still registered may still serve: it is replaced once its session has ended
     missing = cluster.spec.bookies - len(staying) - sum(bool(each.registered) for each in lost)
-    first = next_number(cluster, living)
+    first = next_number(cluster, existing)
     free = (number for number in range(first, first + cluster.spec.bookies + len(cluster.spec.drain)) if number not in cluster.spec.drain)
     new = [number for number, _ in zip(free, range(missing), strict=False)]
     return BookieNumbers(tuple(staying), tuple(leaving), tuple(new), lost)
 
 
-def next_number(cluster: BookKeeperCluster, living: tuple[int, ...]) -> int:
-    """The number above all that were ever given."""
+def next_number(cluster: BookKeeperCluster, existing: tuple[int, ...]) -> int:
+    """The next unused number."""
     remembered = cluster.status.next_bookie if cluster.status is not None else None
-    return max(remembered or 0, max(living, default=-1) + 1)
+    return max(remembered or 0, max(existing, default=-1) + 1)
 
 
 def scaled_to_zero(named: BookKeeperNames, objects: Objects, number: int) -> bool:
@@ -93,7 +93,7 @@ def _lost(cluster: BookKeeperCluster, numbers: Iterable[int], objects: Objects, 
     return tuple(lost for number in numbers if (lost := lost_bookie(cluster, number, objects, metadata)) is not None)
 
 
-def _living(named: BookKeeperNames, objects: Objects, cookies: frozenset[str]) -> tuple[int, ...]:
+def _existing(named: BookKeeperNames, objects: Objects, cookies: frozenset[str]) -> tuple[int, ...]:
     seen = [item["metadata"]["name"] for kind in ("StatefulSet", "PersistentVolumeClaim") for item in objects.of_kind(kind)]
     found = {named.number_of(name) for name in (*seen, *cookies)}
     return tuple(sorted(number for number in found if number is not None))

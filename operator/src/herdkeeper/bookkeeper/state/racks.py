@@ -14,7 +14,6 @@ from enum import StrEnum
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.node import Node, Nodes
 from herdkeeper.shared.objects import Objects
 
@@ -51,9 +50,9 @@ class Placement:
 def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict[str, Rack]:
     """Host -> rack of every bookie that has one, sorted by host.
 
-    A bookie whose node can't be told now (its pod is away, the node is gone or could not be read) keeps the rack that the map has.
+    A bookie whose node is unknown (no pod, no node, or unreadable) keeps its rack in the map.
     """
-    named = BookKeeperNames(names.ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     stored = objects.get("ConfigMap", named.racks_config_map)
     before = parse_racks((stored or {}).get("data", {}).get(names.RACKS_KEY, ""))
     found: dict[str, Rack] = {}
@@ -72,7 +71,7 @@ def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict
 
 def placement_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack]) -> Placement:
     """What the clients of this cluster must be told."""
-    named = BookKeeperNames(names.ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     wanted = cluster.spec.placement
     return Placement(policy_for(racks), wanted.min_racks_per_write_quorum, wanted.enforced, named.racks_config_map)
 
@@ -80,7 +79,7 @@ def placement_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack]) -> Place
 def rule_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack], bookie_ids: Iterable[str]) -> PlacementRule:
     """The rule that ledgers are held to. `bookie_ids` are all that are known of, those that are away as well: while a rack is away, its
     ledgers need it no less. Two zones of one name in two regions are two racks."""
-    named = BookKeeperNames(names.ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    named = cluster.names
     numbers = {bookie_id: named.number_of(bookie_id) for bookie_id in bookie_ids}
     found = {bookie_id: racks.get(named.host(number)) for bookie_id, number in numbers.items() if number is not None}
     located = {bookie_id: f"{rack.region or NO_REGION}/{rack.name}" for bookie_id, rack in found.items() if rack is not None}

@@ -1,4 +1,4 @@
-"""What a bookie's entry point left as its container's last words (images/bookkeeper/entrypoint.sh)."""
+"""The termination message of a bookie's entry point (images/bookkeeper/entrypoint.sh)."""
 
 from __future__ import annotations
 

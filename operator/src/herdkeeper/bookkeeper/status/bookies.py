@@ -12,10 +12,10 @@ from herdkeeper.bookkeeper.drain.plan import Drain, drains
 from herdkeeper.bookkeeper.drain.procedure import (
     CloseLedgers,
     DeleteClaims,
+    DrainingBookie,
     JobState,
-    Leaving,
     MakeReadOnly,
-    Mark,
+    MarkDraining,
     Move,
     Record,
     RemoveTraces,
@@ -39,7 +39,7 @@ from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import CONFIG_KNOWN
 from herdkeeper.shared.lost_node import trouble_of
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -49,7 +49,7 @@ WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED, LOST = "Writable", "ReadOnly", "St
 
 def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> Summary:
     """Ready when each bookie that stays is registered as writable, its pod is Ready, and autorecovery runs where it is enabled."""
-    named = _names(cluster)
+    named = cluster.names
     metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
     numbers = bookie_numbers(cluster, seen.objects, metadata)
     bookies = _bookies(cluster, seen, numbers)
@@ -76,15 +76,15 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "placementCheck": placement_check(cluster, seen),
         "placementPolicy": policy_for(racks_of(cluster, seen.objects, seen.nodes)).value,
         # remembered as well: of the bookies with the highest numbers nothing is left to tell of them
-        "nextBookie": next_number(cluster, numbers.living) if metadata else (before.next_bookie if before else None),
+        "nextBookie": next_number(cluster, numbers.existing) if metadata else (before.next_bookie if before else None),
         "bookies": bookies or None,
     }
     states = {bookie["number"]: bookie["state"] for bookie in bookies}
-    hanging = nodes_reachable(seen.objects, map(named.pod, numbers.living), seen.nodes, _copied_meanwhile(cluster, metadata))
+    hanging = nodes_reachable(seen.objects, map(named.pod, numbers.existing), seen.nodes, _replication_of_lost(cluster, metadata))
     return Summary(_health(cluster, seen, numbers, serving, states), fields, {**_conditions(cluster), **hanging})
 
 
-def _copied_meanwhile(cluster: BookKeeperCluster, metadata: LedgersMetadata | None) -> str:
+def _replication_of_lost(cluster: BookKeeperCluster, metadata: LedgersMetadata | None) -> str:
     """What happens to the ledgers of bookies that are away."""
     delay = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds
     if metadata is None:
@@ -92,7 +92,7 @@ def _copied_meanwhile(cluster: BookKeeperCluster, metadata: LedgersMetadata | No
     if not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
         return "Nothing copies its ledgers, since autorecovery is off. Rolls and drains wait."
     copied = f"{metadata.marks.ledgers} ledgers are marked for it" if metadata.under_replicated else f"it begins after {delay} s"
-    return f"Autorecovery copies its ledgers to other bookies meanwhile ({copied}). Rolls and drains wait."
+    return f"Autorecovery copies its ledgers to other bookies ({copied}). Rolls and drains wait."
 
 
 def _conditions(cluster: BookKeeperCluster) -> dict[str, Health]:
@@ -110,12 +110,12 @@ def _time(milliseconds: int | None) -> str | None:
 
 
 def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: BookieNumbers) -> list[dict[str, Any]]:
-    named = _names(cluster)
+    named = cluster.names
     metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
     leaving = {drain.number: drain for drain in drains(cluster, seen, metadata)} if metadata else {}
     racks = racks_of(cluster, seen.objects, seen.nodes)
     found = []
-    for number in numbers.living:
+    for number in numbers.existing:
         ids = sorted(bookie_ids(named, seen.objects, metadata.cookies if metadata else frozenset(), number))
         if ids:
             lost = next((each for each in numbers.lost if each.number == number), None)
@@ -140,7 +140,7 @@ def _lost(lost: LostBookie | None, seen: BookKeeperObserved) -> dict[str, Any]:
 def drain_fields(drain: Drain, seen: BookKeeperObserved, named: BookKeeperNames) -> dict[str, Any]:
     """Status of a bookie that leaves."""
     fields: dict[str, Any] = {"message": step_sentence(drain.step)}
-    if isinstance(drain.bookie, Leaving):
+    if isinstance(drain.bookie, DrainingBookie):
         shares = drain.bookie.shares
         left = sum(share.payload_bytes for share in shares)
         fields |= {"ledgers": len(shares), "openLedgers": sum(share.written for share in shares), "bytes": left}
@@ -154,7 +154,7 @@ def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
     match step:
         case Wait():
             return step.sentence
-        case Mark() | MakeReadOnly():
+        case MarkDraining() | MakeReadOnly():
             return "it becomes read-only"
         case Record(_, shares):
             return f"{len(shares)} ledgers are to be moved"
@@ -176,7 +176,7 @@ def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
             assert_never(step)
 
 
-def _seconds_left(bookie: Leaving, left: int, seen: BookKeeperObserved, named: BookKeeperNames) -> int | None:
+def _seconds_left(bookie: DrainingBookie, left: int, seen: BookKeeperObserved, named: BookKeeperNames) -> int | None:
     """From the running round: what it has moved since it began. None while nothing can be told."""
     running = next((begun for begun in bookie.rounds if begun.job is JobState.RUNNING), None)
     record = seen.objects.get("ConfigMap", named.drain_round(bookie.number, running.number)) if running else None
@@ -210,7 +210,7 @@ def _health(
 ) -> Health:
     if isinstance(seen.metadata, Unknown):
         return Health("Unknown", Reason.UNREADABLE, seen.metadata.why)
-    named, wanted = _names(cluster), cluster.spec.bookies
+    named, wanted = cluster.names, cluster.spec.bookies
     away = [number for number in numbers.wanted if number not in serving]
     if away:
         shown = "; ".join(f"{named.pod(number)}: {_trouble(seen, named.pod(number), states.get(number))}" for number in away)
@@ -224,7 +224,9 @@ def _health(
 
 def _trouble(seen: BookKeeperObserved, name: str, state: str | None) -> str:
     if state == READ_ONLY:
-        return "read-only: its volume is fuller than diskUsageThreshold (0.95), or a person made it so; it serves what it has"
+        return (
+            "read-only: its volume is fuller than diskUsageThreshold (0.95), or an administrator made it read-only; it still serves reads"
+        )
     if seen.objects.pod_ready(name):
         return "not registered as writable"
     pod = seen.objects.get("Pod", name)
@@ -232,10 +234,6 @@ def _trouble(seen: BookKeeperObserved, name: str, state: str | None) -> str:
 
 
 def _autorecovery_runs(cluster: BookKeeperCluster, objects: Objects) -> bool:
-    deployment = objects.get("Deployment", _names(cluster).autorecovery)
+    deployment = objects.get("Deployment", cluster.names.autorecovery)
     ready = (deployment or {}).get("status", {}).get("readyReplicas") or 0
     return bool(ready >= cluster.spec.auto_recovery.replicas)
-
-
-def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
-    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

@@ -160,11 +160,6 @@ _TO_RAW: dict[ColumnType, Callable[[Any], bytes]] = {
 }
 
 
-def encode_raw(kind: ColumnType, value: Stored) -> bytes:
-    """A value's raw bytes, as in a key of one column. Raises TypeError or struct.error for a value of another type."""
-    return _TO_RAW[kind](value)
-
-
 class RowEncoder:
     """Encodes the rows of one table as HerdDB stores them: null and key columns are left out of the value. The inverse of RowDecoder."""
 

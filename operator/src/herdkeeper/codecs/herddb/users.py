@@ -32,7 +32,7 @@ class SqlUser:
     secret: str | None = None
 
 
-def unfit(username: str, password: str) -> str | None:
+def invalid_part(username: str, password: str) -> str | None:
     """Which of the two no user beside the administrator may have: `username` or `password`. It is more than what the file can't hold:
     what a client can't send as it is, either."""
     if username.startswith(COMMENT) or not _is_fit(username):
@@ -40,7 +40,7 @@ def unfit(username: str, password: str) -> str | None:
     return None if _is_fit(password) else "password"
 
 
-def unfit_of_administrator(username: str, password: str) -> str | None:
+def invalid_part_of_administrator(username: str, password: str) -> str | None:
     """Which of the two the file can't hold: `username` or `password`. No more is refused of the administrator, whom databases have had
     since before there were other users."""
     if username.startswith(COMMENT) or not _can_be_held(username):
@@ -72,13 +72,15 @@ def encode_users(users: Iterable[SqlUser], key: str) -> str:
 
 
 def _lines(user: SqlUser) -> str:
-    if (part := _unfit(user)) is not None:
+    if (part := _invalid_part(user)) is not None:
         raise ValueError(f"{part} can't stand in HerdDB's users file: {FIT_FOR_ADMINISTRATOR if user.secret is None else FIT}")
     return f"{SECRET}{user.secret}\n{_line(user)}" if user.secret is not None else _line(user)
 
 
-def _unfit(user: SqlUser) -> str | None:
-    return unfit_of_administrator(user.username, user.password) if user.secret is None else unfit(user.username, user.password)
+def _invalid_part(user: SqlUser) -> str | None:
+    return (
+        invalid_part_of_administrator(user.username, user.password) if user.secret is None else invalid_part(user.username, user.password)
+    )
 
 
 def _line(user: SqlUser) -> str:
@@ -97,7 +99,7 @@ def _users(text: str) -> Iterator[SqlUser]:
             secret = line.removeprefix(SECRET).strip()
             continue
         parts = line.split(",")
-        if len(parts) == 3 and parts[2] == ROLE and _unfit(user := SqlUser(parts[0], parts[1], secret)) is None:
+        if len(parts) == 3 and parts[2] == ROLE and _invalid_part(user := SqlUser(parts[0], parts[1], secret)) is None:
             yield user
         secret = None
 

@@ -13,7 +13,7 @@ from herdkeeper.shared.unknown import Unknown
 
 IN_TIME = Gauge(
     "herdkeeper_log_used_in_time",
-    "0 when less than a quarter of the retention is left of the log that somebody needs, or that log is gone, else 1.",
+    "0 when a reader of the log has less than a quarter of the retention left, or its part of the log is gone; else 1.",
     ["namespace", "tablespace"],
 )
 RETENTION_ENDS = Gauge(
@@ -25,7 +25,7 @@ RETENTION_ENDS = Gauge(
 
 def show_log(tablespace: Tablespace, standings: tuple[Standing, ...] | Unknown) -> None:
     """Shows how it stands; what nobody knows, or needs, is not shown."""
-    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    key = tablespace.key
     known = () if isinstance(standings, Unknown) else standings
     for needer in Needer:
         ends = [each.retention_ends for each in known if each.need.by is needer and each.retention_ends is not None]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import http.client
 import json
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import structlog
 
 from herdkeeper.api import HerdDBCluster
+from herdkeeper.clients.bounded_http import Question, ask
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes_writer import RefusedError
-from herdkeeper.clients.world import World
 from herdkeeper.herddb.observe.cluster import address_of, read_token
 from herdkeeper.planning.actions import BarPromotion, CheckpointFollower, CloseLedger, SetCopyAside, StartFullCheck, WakeNodes
 from herdkeeper.shared.names import HERDDB_HTTP_PORT, ObjectKey
@@ -46,30 +45,30 @@ class HttpNodeOrders:
 
     def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
         """See NodeOrders."""
-        request = urllib.request.Request(url, method="POST", headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - all http
         try:
-            with urllib.request.urlopen(request, timeout=timeout_seconds) as answer:  # noqa: S310 - as above
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            return Unknown(f"{url} answered {error.code}: {error.read(500).decode(errors='replace')}")
-        except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+            answer = ask(Question("POST", url, timeout_seconds, {"Authorization": f"Bearer {token}"}))
+            if answer.status != http.client.OK:
+                return Unknown(f"{url} answered {answer.status}: {answer.body[:500].decode(errors='replace')}")
+            return json.loads(answer.body)
+        except (http.client.HTTPException, OSError, ValueError, RecursionError) as error:
             return Unknown(f"{url} did not answer: {error}")
 
 
-def order(database: ObjectKey, node: str, path: str, world: World, orders: NodeOrders, *, seconds: float) -> Any | Unknown:  # noqa: PLR0913
+def order(database: ObjectKey, node: str, path: str, reader: ClusterReader, orders: NodeOrders, *, seconds: float) -> Any | Unknown:  # noqa: PLR0913
     """One order to one node of the HerdDBCluster, e.g. `/activator/wake`. Unknown when it was not done, with the reason."""
-    cluster = world.kubernetes.readable(HerdDBCluster, database)
-    token = read_token(cluster, world) if cluster is not None else Unknown(f"there is no HerdDBCluster {database.name}")
+    cluster = reader.kubernetes.readable(HerdDBCluster, database)
+    token = read_token(cluster, reader) if cluster is not None else Unknown(f"the HerdDBCluster {database.name} does not exist")
     if isinstance(token, Unknown):
         return token
-    return orders.post(f"http://{address_of(database, node, world)}:{HERDDB_HTTP_PORT}{path}", token, seconds)
+    address = address_of(database, node, reader)
+    return address if isinstance(address, Unknown) else orders.post(f"http://{address}:{HERDDB_HTTP_PORT}{path}", token, seconds)
 
 
-def wake_nodes(namespace: str, action: WakeNodes, world: World, orders: NodeOrders) -> None:
+def wake_nodes(namespace: str, action: WakeNodes, reader: ClusterReader, orders: NodeOrders) -> None:
     """See WakeNodes. All at the same time: one that does not answer does not keep the others asleep."""
 
     def wake(node: str) -> Any | Unknown:
-        return order(ObjectKey(namespace, action.herddb), node, "/activator/wake", world, orders, seconds=WAKE_SECONDS)
+        return order(ObjectKey(namespace, action.herddb), node, "/activator/wake", reader, orders, seconds=WAKE_SECONDS)
 
     with ThreadPoolExecutor(max_workers=MOST_AT_A_TIME) as threads:
         for node, answer in zip(action.nodes, threads.map(wake, action.nodes), strict=True):
@@ -77,37 +76,37 @@ def wake_nodes(namespace: str, action: WakeNodes, world: World, orders: NodeOrde
                 logger.info("not woken", node=node, why=answer.why)
 
 
-def checkpoint_follower(namespace: str, action: CheckpointFollower, world: World, orders: NodeOrders) -> None:
+def checkpoint_follower(namespace: str, action: CheckpointFollower, reader: ClusterReader, orders: NodeOrders) -> None:
     """See CheckpointFollower."""
     path = f"/tablespaces/{action.tablespace}/checkpoint"
-    answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=CHECKPOINT_SECONDS)
+    answer = order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=CHECKPOINT_SECONDS)
     if isinstance(answer, Unknown):
         logger.info("not checkpointed", node=action.node, tablespace=action.tablespace, why=answer.why)
 
 
-def set_copy_aside(namespace: str, action: SetCopyAside, world: World, orders: NodeOrders) -> None:
+def set_copy_aside(namespace: str, action: SetCopyAside, reader: ClusterReader, orders: NodeOrders) -> None:
     """See SetCopyAside. Raises RefusedError with what the node said. Done again, it finds nothing to move."""
     path = f"/tablespaces/{action.tablespace}/set-aside?uuid={action.uuid}"
-    answer = _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=SET_ASIDE_SECONDS), "Evidence")
+    answer = _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=SET_ASIDE_SECONDS), "Evidence")
     logger.info("copy set aside", node=action.node, tablespace=action.tablespace, evidence=answer.get("evidence"), why=action.why)
 
 
-def bar_promotion(namespace: str, action: BarPromotion, world: World, orders: NodeOrders) -> None:
+def bar_promotion(namespace: str, action: BarPromotion, reader: ClusterReader, orders: NodeOrders) -> None:
     """See BarPromotion. Raises RefusedError with what the node said. It can be repeated."""
     path = f"/tablespaces/{action.tablespace}/{'bar' if action.barred else 'unbar'}?uuid={action.uuid}"
-    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=BAR_SECONDS), "PromotionBar")
+    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=BAR_SECONDS), "PromotionBar")
 
 
-def close_ledger(namespace: str, action: CloseLedger, world: World, orders: NodeOrders) -> None:
+def close_ledger(namespace: str, action: CloseLedger, reader: ClusterReader, orders: NodeOrders) -> None:
     """See CloseLedger. Raises RefusedError with what the node said: it does not lead, or can't open another ledger now."""
     path = f"/tablespaces/{action.tablespace}/close-ledger?ledger={action.ledger_id}"
-    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=CLOSE_SECONDS), "Ledger")
+    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=CLOSE_SECONDS), "Ledger")
 
 
-def start_full_check(namespace: str, action: StartFullCheck, world: World, orders: NodeOrders) -> None:
+def start_full_check(namespace: str, action: StartFullCheck, reader: ClusterReader, orders: NodeOrders) -> None:
     """See StartFullCheck. Raises RefusedError with what the node said: it does not lead."""
     path = f"/tablespaces/{action.tablespace}/check?maxStopMillis={action.longest_stop_millis}"
-    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=FULL_CHECK_SECONDS), "FullCheck")
+    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=FULL_CHECK_SECONDS), "FullCheck")
 
 
 def _followed(answer: Any | Unknown, counted_as: str) -> Any:

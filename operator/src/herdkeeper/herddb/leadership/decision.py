@@ -1,7 +1,7 @@
-"""Who shall lead a tablespace: what is known of its replicas -> keep its leader, move it, wait, or refuse what was asked.
+"""Decides who leads a tablespace: from its replicas' state, keep the leader, move it, wait, or refuse a request.
 
-A move is safe whatever the old leader believes: the new one fences its ledgers before it writes. So the question is never whether a move
-could lose a row, but whether it helps: a leader is left only for a replica that can lead at once, and not while nobody could write.
+A move is always safe: the new leader fences the old one's ledgers before it writes. A move can't lose a row, but it may not help. So a
+leader is demoted only when a replica can lead at once and could write.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WAITING_SECONDS = 2.0
 and the bookie that it waits for may have gone with the leader's machine."""
 TOO_FEW_BOOKIES = "BKNotEnoughBookiesException"
 """What BookKeeper's client throws when fewer bookies are writable than a ledger needs, as a node's last failure names it."""
-OWN_WORD_SECONDS = 60.0
+SELF_REPORT_SECONDS = 60.0
 """So long a leader whose log has failed is believed that nobody finds enough bookies, where enough are counted: it alone may be cut off."""
 MUCH_TO_REPLAY = 500
 """Entries since the last local checkpoint, from which on a follower checkpoints before it takes over from a leader that serves."""
@@ -68,7 +68,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Situation:
-    """One tablespace. `no_writing`: why no new leader could write now, None when one could; Unknown keeps a leader that can go on, and
+    """One tablespace. `why_no_writing`: why no new leader could write now, None when one could; Unknown keeps a leader that can go on, and
     none that ends or has ended: with it nobody would write either. `changed_at` and `now` are in seconds since 1970, both by ZooKeeper's
     clock; where that is not known, `now` is by the operator's.
 
@@ -78,7 +78,7 @@ class Situation:
 
     record: TablespaceRecord
     nodes: Mapping[str, Node]
-    no_writing: str | Unknown | None
+    why_no_writing: str | Unknown | None
     changed_at: float | None
     now: float
     requested: str | None = None
@@ -126,20 +126,20 @@ Decision = Keep | Move | Blocked | Refused
 
 def decide(seen: Situation) -> Decision:
     """What to do now."""
-    leader = seen.nodes.get(seen.record.leader, Node(gone="it is no node of this cluster"))
+    leader = seen.nodes.get(seen.record.leader, Node(gone="it is not a node of this cluster"))
     gone = _why_gone(leader, seen)
     if gone is not None:
         return _fail_over(seen, gone)
     if leader.leaving is not None:
-        return _leave(seen, leader.leaving)
+        return _demote_now(seen, leader.leaving)
     failing = _why_not_writing(leader, seen)
     if failing is not None:
         return _fail_over(seen, failing, storage=True)
     if leader.relieved is not None:
-        return _relieve(seen, leader.relieved)
+        return _demote_once_caught_up(seen, leader.relieved)
     if seen.requested is not None:
         return _switch_over(seen, seen.requested)
-    return _stay(seen, leader)
+    return _keep_leader(seen, leader)
 
 
 def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
@@ -154,13 +154,13 @@ def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
     return _why_not_promotable(copy)
 
 
-def why_not_passed(copy: NodeTablespace) -> str | None:
-    """Why a copy's rows are not to be relied on; None when it passed all that was checked."""
+def why_not_verified(copy: NodeTablespace) -> str | None:
+    """Why a replica's rows can't be trusted; None when it passed all checks."""
     return copy.why_wrong or (copy.differs.why if isinstance(copy.differs, Unknown) else None)
 
 
 def why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
-    """Why the node that the record names does not lead now, as far as it says; None when it does."""
+    """Why the recorded leader does not lead now, by its own report; None when it does."""
     copy = leader.copy
     if isinstance(copy, Unknown):
         return f"does not answer ({copy.why})"
@@ -177,17 +177,17 @@ def why_no_ledger(seen: Situation) -> str | None:
     copy = leader.copy if leader is not None else None
     if isinstance(copy, NodeTablespace) and (copy.uuid, copy.role) in ((seen.record.uuid, "failed"), (seen.record.uuid, "booting")):
         failed_at = _time_of(copy.last_error or "")
-        believed = OWN_WORD_SECONDS if copy.role == "failed" else STORAGE_PAUSE_SECONDS
+        believed = SELF_REPORT_SECONDS if copy.role == "failed" else STORAGE_PAUSE_SECONDS
         recent = copy.role == "failed" if failed_at is None else seen.now - failed_at < believed
         if recent and TOO_FEW_BOOKIES in (copy.last_error or ""):
             return "it finds fewer writable bookies than a ledger needs, and so would they"
-    return _surely(seen.no_writing)
+    return _known_reason(seen.why_no_writing)
 
 
 def behind(leader: NodeTablespace | Unknown | None, follower: NodeTablespace | Unknown | None) -> str | None:
     """Why a follower is too far behind a leader that serves; None when it is not."""
     if not isinstance(leader, NodeTablespace) or not isinstance(follower, NodeTablespace) or leader.lsn is None or follower.lsn is None:
-        return "how far behind it is can't be told"
+        return "its lag is unknown"
     if follower.lsn[0] < leader.lsn[0] and leader.lsn[1] > FAR_BEHIND:
         return f"it is at {follower.lsn} and the leader at {leader.lsn}"
     if follower.lsn[0] == leader.lsn[0] and leader.lsn[1] - follower.lsn[1] > FAR_BEHIND:
@@ -195,23 +195,23 @@ def behind(leader: NodeTablespace | Unknown | None, follower: NodeTablespace | U
     return None
 
 
-def _stay(seen: Situation, leader: Node) -> Decision:
+def _keep_leader(seen: Situation, leader: Node) -> Decision:
     """Nobody has to take over; somebody may."""
     if trouble := why_not_leading(leader, seen.record):
         return Keep(f"{seen.record.leader} {trouble}: whether it lives is for HerdDB's own failover to find out", settled=False)
     if seen.relieve and isinstance(leader.copy, NodeTablespace) and (wrong := leader.copy.why_wrong) is not None:
-        return _leave_if_possible(seen, wrong)
+        return _demote_if_possible(seen, wrong)
     return _fail_back(seen)
 
 
 def _why_not_promotable(copy: NodeTablespace) -> str | None:
     if copy.role != "follower" or not copy.ready:
         return f"it is {copy.role}" if copy.role != "follower" else "it is not settled"
-    if not_passed := why_not_passed(copy):
+    if not_passed := why_not_verified(copy):
         return not_passed
     if copy.recoverable is None:
-        return "it does not tell whether its disk and the log suffice"
-    return None if copy.recoverable else "the log no longer has what its disk lacks"
+        return "it does not report whether its disk and the log are complete"
+    return None if copy.recoverable else "the log no longer has the entries that its disk lacks"
 
 
 def _why_gone(leader: Node, seen: Situation) -> str | None:
@@ -222,7 +222,7 @@ def _why_gone(leader: Node, seen: Situation) -> str | None:
         return "its process does not listen"
     booting = isinstance(leader.copy, NodeTablespace) and leader.copy.role == "booting"
     if booting and leader.running_since is not None and seen.changed_at is not None and leader.running_since > seen.changed_at:
-        return "its process has started anew"
+        return "its process has restarted"
     return _why_hung(leader, seen) or _why_cut_off(leader, seen)
 
 
@@ -258,9 +258,9 @@ def _why_not_writing(leader: Node, seen: Situation) -> str | None:
     """Why a leader that lives can't write its log, as its own node says."""
     copy = leader.copy
     if isinstance(copy, NodeTablespace) and copy.uuid == seen.record.uuid and copy.role == "failed":
-        return f"it has failed: {copy.last_error or 'it does not say why'}"
+        return f"it has failed: {copy.last_error or 'without a reason'}"
     if _unacknowledged(leader, seen.record) >= max(seen.hung_seconds, SELF_HELP_SECONDS):
-        return "its bookies acknowledge nothing any more"
+        return "its bookies no longer acknowledge"
     return _why_not_booted(leader, seen)
 
 
@@ -289,40 +289,40 @@ def _unacknowledged(leader: Node, record: TablespaceRecord) -> float:
 def _fail_over(seen: Situation, why: str, *, storage: bool = False) -> Decision:
     """`storage`: the leader's node lives, and what its bookies do may be what they do to everybody."""
     lost = f"{seen.record.leader} can't lead any more ({why})"
-    no_writing = why_no_ledger(seen) or (_perhaps(seen.no_writing) if storage else None)
-    if no_writing is not None:
-        return Blocked(f"{lost}, and nobody else could: {no_writing}")
+    why_no_writing = why_no_ledger(seen) or (_reason_or_unknown(seen.why_no_writing) if storage else None)
+    if why_no_writing is not None:
+        return Blocked(f"{lost}, and no other replica could: {why_no_writing}")
     pause = STORAGE_PAUSE_SECONDS if storage else PAUSE_SECONDS
     # a change that seems to be still to come is one of just now, by a clock that is a little ahead
     if seen.changed_at is not None and abs(age := seen.now - seen.changed_at) < pause:
         cause = "the storage may be the cause, " if storage else ""
         return Blocked(f"{lost}, but it was changed {max(age, 0.0):.0f} s ago: {cause}looked at again after {pause:.0f} s")
-    why_not = _why_not_freely if storage else _why_not
+    why_not = _why_not_while_leader_lives if storage else _why_not_eligible
     # one that shall lead nothing leads better than nobody
-    best = _best(seen, why_not) or _best(_whoever_shall_not(seen), why_not)
+    best = _best_replica(seen, why_not) or _best_replica(_including_relieved(seen), why_not)
     if best is None:
-        return Blocked(f"{lost}, and no other replica can: {_why_none(seen, why_not)}")
+        return Blocked(f"{lost}, and no other replica can: {_why_no_candidate(seen, why_not)}")
     return Move(best, lost, leader_lost=True)
 
 
-def _surely(no_writing: str | Unknown | None) -> str | None:
+def _known_reason(why_no_writing: str | Unknown | None) -> str | None:
     """Why nobody could write, as far as that is known."""
-    return None if isinstance(no_writing, Unknown) else no_writing
+    return None if isinstance(why_no_writing, Unknown) else why_no_writing
 
 
-def _perhaps(no_writing: str | Unknown | None) -> str | None:
+def _reason_or_unknown(why_no_writing: str | Unknown | None) -> str | None:
     """Why nobody could write, or why that is not known."""
-    return no_writing.why if isinstance(no_writing, Unknown) else no_writing
+    return why_no_writing.why if isinstance(why_no_writing, Unknown) else why_no_writing
 
 
-def _leave(seen: Situation, why: str) -> Decision:
+def _demote_now(seen: Situation, why: str) -> Decision:
     """A leader that is about to end: any replica that can lead is better than nobody, however far behind it is."""
-    leaves = f"{seen.record.leader} shall not lead any more ({why})"
-    if (no_writing := _surely(seen.no_writing)) is not None:
-        return Blocked(f"{leaves}, but it stays: {no_writing}")
-    best = _best(seen)
+    leaves = f"{seen.record.leader} must not lead any more ({why})"
+    if (why_no_writing := _known_reason(seen.why_no_writing)) is not None:
+        return Blocked(f"{leaves}, but it stays: {why_no_writing}")
+    best = _best_replica(seen)
     if best is None:
-        return Blocked(f"{leaves}, and no other replica can: {_why_none(seen)}")
+        return Blocked(f"{leaves}, and no other replica can: {_why_no_candidate(seen)}")
     return Move(best, leaves, _much_to_replay(seen.nodes[best]), in_turn=_serves(seen) and seen.requested is None)
 
 
@@ -331,33 +331,33 @@ def _serves(seen: Situation) -> bool:
     return why_not_leading(leader, seen.record) is None and _why_not_writing(leader, seen) is None
 
 
-def _relieve(seen: Situation, why: str) -> Decision:
+def _demote_once_caught_up(seen: Situation, why: str) -> Decision:
     """A leader that serves and shall not any more: nobody stands still while it waits for one that has caught up."""
-    leaves = f"{seen.record.leader} shall not lead any more ({why})"
-    if (no_writing := _perhaps(seen.no_writing)) is not None:
-        return Blocked(f"{leaves}, but it stays: {no_writing}")
-    best = _best(_near(seen), _why_not_without_need)
+    leaves = f"{seen.record.leader} must not lead any more ({why})"
+    if (why_no_writing := _reason_or_unknown(seen.why_no_writing)) is not None:
+        return Blocked(f"{leaves}, but it stays: {why_no_writing}")
+    best = _best_replica(_close_followers(seen), _why_not_voluntarily)
     if best is None:
-        return Blocked(f"{leaves}, and no other replica can: {_why_none(seen, _why_not_without_need)}")
+        return Blocked(f"{leaves}, and no other replica can: {_why_no_candidate(seen, _why_not_voluntarily)}")
     return Move(best, leaves, _much_to_replay(seen.nodes[best]), in_turn=_serves(seen) and seen.requested is None)
 
 
-def _leave_if_possible(seen: Situation, why: str) -> Decision:
+def _demote_if_possible(seen: Situation, why: str) -> Decision:
     """A leader that serves, with rows that the log does not have: left as soon as somebody can take over, whosever turn it is. Nobody has
     to be asked twice: what changes that is told by an event."""
-    decision = _relieve(seen, why)
+    decision = _demote_once_caught_up(seen, why)
     if isinstance(decision, Move):
         return replace(decision, in_turn=False)
-    cause = _perhaps(seen.no_writing) or f"no other replica can ({_why_none(seen, _why_not_without_need)})"
+    cause = _reason_or_unknown(seen.why_no_writing) or f"no other replica can ({_why_no_candidate(seen, _why_not_voluntarily)})"
     return Keep(f"{seen.record.leader} leads on, though {why}: {cause}")
 
 
-def _near(seen: Situation) -> Situation:
+def _close_followers(seen: Situation) -> Situation:
     """The same without the replicas that are too far behind a leader that serves."""
     return replace(seen, record=replace(seen.record, replicas=tuple(name for name in seen.record.replicas if not _lags(seen, name))))
 
 
-def _whoever_shall_not(seen: Situation) -> Situation:
+def _including_relieved(seen: Situation) -> Situation:
     """The same, with nodes that shall lead nothing though they go on."""
     return replace(seen, nodes={name: replace(node, relieved=None) for name, node in seen.nodes.items()})
 
@@ -368,8 +368,8 @@ def _switch_over(seen: Situation, target: str) -> Decision:
     if target not in seen.record.replicas or target not in seen.nodes:
         return Refused(f"{target} holds no replica; replicas are on {', '.join(sorted(seen.record.replicas))}")
     if trouble := why_not_leading(seen.nodes[seen.record.leader], seen.record):
-        return Refused(f"there is nobody to take over from: {seen.record.leader} {trouble}")
-    if why := _why_not_freely(seen, target) or _behind(seen, target) or _perhaps(seen.no_writing):
+        return Refused(f"there is no leader to take over from: {seen.record.leader} {trouble}")
+    if why := _why_not_while_leader_lives(seen, target) or _behind(seen, target) or _reason_or_unknown(seen.why_no_writing):
         return Refused(f"{target} can't lead now: {why}")
     return Move(target, f"{target} was asked for", _much_to_replay(seen.nodes[target]))
 
@@ -383,41 +383,41 @@ def _fail_back(seen: Situation) -> Decision:
         return Keep(leads)
     if target not in seen.record.replicas or target not in seen.nodes:
         return Keep(f"{leads}; the preferred {target} holds no replica")
-    if why := _why_not_without_need(seen, target) or _behind(seen, target) or _perhaps(seen.no_writing):
+    if why := _why_not_voluntarily(seen, target) or _behind(seen, target) or _reason_or_unknown(seen.why_no_writing):
         return Keep(f"{leads}; the preferred {target} can't: {why}")
     if seen.changed_at is None or seen.now - seen.changed_at < HEALTHY_SECONDS:
         return Keep(f"{leads}; the preferred {target} gets it back {HEALTHY_SECONDS:.0f} s after the last change")
     return Move(target, f"{target} is preferred and healthy", _much_to_replay(seen.nodes[target]), in_turn=True)
 
 
-def _why_not(seen: Situation, name: str) -> str | None:
-    return cannot_lead(seen.nodes[name], seen.record) if name in seen.nodes else "it is no node of this cluster"
+def _why_not_eligible(seen: Situation, name: str) -> str | None:
+    return cannot_lead(seen.nodes[name], seen.record) if name in seen.nodes else "it is not a node of this cluster"
 
 
-def _why_not_freely(seen: Situation, name: str) -> str | None:
+def _why_not_while_leader_lives(seen: Situation, name: str) -> str | None:
     """The same while the leader lives: there is something worse than to wait, which is to go where the storage does not answer either."""
-    return _why_not(seen, name) or ("its bookies don't answer it" if _waits(seen.nodes[name]) else None)
+    return _why_not_eligible(seen, name) or ("its bookies don't answer it" if _waits_for_bookies(seen.nodes[name]) else None)
 
 
-def _why_not_without_need(seen: Situation, name: str) -> str | None:
+def _why_not_voluntarily(seen: Situation, name: str) -> str | None:
     """The same where the leader could as well stay: a node that did not take over what it was given is not tried again at once."""
-    return _why_not_freely(seen, name) or seen.nodes[name].held_back
+    return _why_not_while_leader_lives(seen, name) or seen.nodes[name].held_back
 
 
-def _waits(node: Node) -> bool:
+def _waits_for_bookies(node: Node) -> bool:
     return node.report is not None and any(waited >= WAITING_SECONDS for waited in node.report.unacknowledged.values())
 
 
-def _best(seen: Situation, why_not: Callable[[Situation, str], str | None] = _why_not) -> str | None:
+def _best_replica(seen: Situation, why_not: Callable[[Situation, str], str | None] = _why_not_eligible) -> str | None:
     """Of the replicas that can: one that took over what it was given last, whose bookies answer it, and then the one that has the least to
     replay; the first by name among equals, so that the choice is the same each time."""
     able = [name for name in sorted(seen.record.replicas) if name != seen.record.leader and why_not(seen, name) is None]
-    return max(able, key=lambda name: _standing(seen.nodes[name]), default=None)
+    return max(able, key=lambda name: _rank(seen.nodes[name]), default=None)
 
 
-def _standing(node: Node) -> tuple[bool, bool, bool, tuple[tuple[int, int], tuple[int, int]]]:
+def _rank(node: Node) -> tuple[bool, bool, bool, tuple[tuple[int, int], tuple[int, int]]]:
     """The higher the better."""
-    return node.held_back is None, not node.late, not _waits(node), _progress(node)
+    return node.held_back is None, not node.late, not _waits_for_bookies(node), _progress(node)
 
 
 def _progress(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -428,7 +428,7 @@ def _progress(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:
     return copy.checkpoint or (-1, -1), copy.lsn or (-1, -1)
 
 
-def _why_none(seen: Situation, why_not: Callable[[Situation, str], str | None] = _why_not) -> str:
+def _why_no_candidate(seen: Situation, why_not: Callable[[Situation, str], str | None] = _why_not_eligible) -> str:
     others = [name for name in sorted(seen.record.replicas) if name != seen.record.leader]
     return "; ".join(f"{name}: {why_not(seen, name) or _behind(seen, name)}" for name in others) or "there is none"
 

@@ -1,4 +1,4 @@
-"""Whose turn it is, of the tablespaces whose leaders serve until they are left.
+"""Turns of tablespaces that are handed over while their leaders still serve.
 
 A SQL node boots its tablespaces one after the other. Were all given to it at once, each would stand still for the boots of those before it,
 too; so it gets the next one once the last one is led, and meanwhile the old leader goes on acknowledging writes. HerdDB's own tablespace
@@ -56,8 +56,8 @@ class HandOver:
 
 
 @dataclass(frozen=True)
-class Arrival:
-    """A tablespace that `node` shall lead since `seconds`, and does not yet. Negative when ZooKeeper's clock is ahead."""
+class PendingTakeOver:
+    """A tablespace that `node` was given `seconds` ago and does not lead yet. Negative when ZooKeeper's clock is ahead."""
 
     tablespace: str
     node: str
@@ -65,25 +65,25 @@ class Arrival:
 
 
 def serves_seconds(cluster: HerdDBCluster) -> float:
-    """For how long its nodes serve on after they were asked to stop. One that was told to do so for longer may have been started before."""
+    """How long its nodes go on serving after SIGTERM. A longer setting is ignored: a node may have started before it."""
     told = cluster.spec.config.get(SERVES_KEY, "")
     return min(float(told), SERVES_SECONDS) if told.isdecimal() else SERVES_SECONDS
 
 
-def turn_of(tablespace: str) -> tuple[bool, str]:
+def turn_key(tablespace: str) -> tuple[bool, str]:
     """Sorts tablespaces into the order in which they are moved."""
     return tablespace == DEFAULT_TABLESPACE, tablespace
 
 
-def why_not_yet(leaving: Sequence[HandOver], arriving: Sequence[Arrival]) -> Mapping[str, str]:
-    """The tablespaces that wait for their turn, each with the reason; all others go now.
+def why_waiting(leaving: Sequence[HandOver], pending: Sequence[PendingTakeOver]) -> Mapping[str, str]:
+    """Tablespaces that wait for their turn, with the reason; all others are moved now.
 
     Each node gets one at a time, so several nodes may get one at the same time. The default tablespace waits for all nodes: what has
     users' rows goes first wherever it goes.
     """
-    awaited = {each.node: each.tablespace for each in arriving if abs(each.seconds) < PATIENCE_SECONDS}
+    awaited = {each.node: each.tablespace for each in pending if abs(each.seconds) < PATIENCE_SECONDS}
     waiting = {}
-    for each in sorted(leaving, key=lambda one: turn_of(one.tablespace)):
+    for each in sorted(leaving, key=lambda one: turn_key(one.tablespace)):
         first = next(iter(awaited), each.to) if each.tablespace == DEFAULT_TABLESPACE else each.to
         if first in awaited and not each.deadline.at_once:
             waiting[each.tablespace] = f"{first} does not lead {awaited[first]} yet"

@@ -13,7 +13,6 @@ from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.tablespace import tablespace_path
 from herdkeeper.herddb.leadership.decision import Move
 from herdkeeper.herddb.state.log_store import LogStore
-from herdkeeper.herddb.state.nodes import names_of
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.planning.actions import Action, ChangeTablespaceRecord, CheckpointFollower, WakeNodes
 from herdkeeper.shared.reason import Reason
@@ -38,7 +37,7 @@ def _checkpoint(cluster: HerdDBCluster, due: DueMove) -> tuple[CheckpointFollowe
 
 def _change(cluster: HerdDBCluster, log: LogStore, due: DueMove) -> ChangeTablespaceRecord:
     found, move = due
-    path = tablespace_path(names_of(cluster).herd_root, found.record.name)
+    path = tablespace_path(cluster.names.herd_root, found.record.name)
     moved, why = replace(found.record, leader=move.to), f"led by {move.to}, since {move.why}"
     return ChangeTablespaceRecord(log.zookeeper_address, path, moved, found.version, why, Reason.LEADER_MOVED)
 

@@ -25,20 +25,20 @@ from herdkeeper.herddb.leadership.decision import (
     why_no_ledger,
     why_not_leading,
 )
-from herdkeeper.herddb.leadership.hand_over import Arrival, Deadline, HandOver, serves_seconds, turn_of, why_not_yet
+from herdkeeper.herddb.leadership.hand_over import Deadline, HandOver, PendingTakeOver, serves_seconds, turn_key, why_waiting
 from herdkeeper.herddb.leadership.moves import move_actions
-from herdkeeper.herddb.leadership.next_look import SOON_SECONDS, next_look
+from herdkeeper.herddb.leadership.requeue import SOON_SECONDS, requeue_after_seconds
 from herdkeeper.herddb.leadership.services import declaring, leader_services
-from herdkeeper.herddb.leadership.take_over import HELD_SECONDS, NOTHING_KNOWN, TAKE_OVER_SECONDS, NotTaken, TakeOvers, take_overs
+from herdkeeper.herddb.leadership.take_over import HELD_SECONDS, NOTHING_KNOWN, TAKE_OVER_SECONDS, MissedTakeOver, TakeOvers, take_overs
 from herdkeeper.herddb.state.cluster import HerdDBObserved
 from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.nodes import names_of, present_nodes
+from herdkeeper.herddb.state.nodes import present_nodes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.planning.actions import Action, Annotate, AnswerRequest, Request, Wait, soonest
 from herdkeeper.shared import names
-from herdkeeper.shared.left_alone import left_alone_by
-from herdkeeper.shared.objects import stopping, why_gone, why_leaving
+from herdkeeper.shared.objects import stopping, why_gone, why_stopping
+from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -47,13 +47,13 @@ TURN_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Terms:
-    """On what terms leaders are moved. `no_writing` is why no new leader could write now, None when one could; `leave` are the nodes that
-    shall lead nothing, each with the reason. `only_lost`: nobody's wish counts, only leaders that have ended, hang or are about to end are
-    replaced. `known` is what is known of nodes that did not take over what they were given.
+class MoveRules:
+    """The rules by which leaders are moved. `why_no_writing` is why no new leader could write now, None when one could; `leave` are the
+    nodes that shall lead nothing, each with the reason. `only_lost`: nobody's wish counts, only leaders that have ended, hang or are about
+    to end are replaced. `known` is what is known of nodes that did not take over what they were given.
     """
 
-    no_writing: str | Unknown | None
+    why_no_writing: str | Unknown | None
     leave: Mapping[str, str] = field(default_factory=dict)
     only_lost: bool = False
     known: TakeOvers = NOTHING_KNOWN
@@ -78,7 +78,7 @@ class LeadershipPlan:
     moves: tuple[Action, ...] = ()
     after: tuple[Action, ...] = ()
     wait: Wait | None = None
-    look_again_seconds: float | None = None
+    requeue_after_seconds: float | None = None
     later: tuple[str, ...] = ()
 
     @property
@@ -95,11 +95,11 @@ def plan_leadership(cluster: HerdDBCluster, seen: HerdDBObserved) -> LeadershipP
     log = log_store(seen.bookkeeper)
     if log is None:
         return LeadershipPlan()
-    no_writing = why_no_ledger_can_open(cluster, seen.bookkeeper)
+    why_no_writing = why_no_ledger_can_open(cluster, seen.bookkeeper)
     if any(herddb_refusals(cluster, seen.bookkeeper)):
-        return plan_leaders(cluster, seen, log, Terms(no_writing, only_lost=True))
+        return plan_leaders(cluster, seen, log, MoveRules(why_no_writing, only_lost=True))
     relieved = cluster.status.relieved_nodes if cluster.status is not None else ()
-    return plan_leaders(cluster, seen, log, Terms(no_writing, {each.node: each.reason for each in relieved}))
+    return plan_leaders(cluster, seen, log, MoveRules(why_no_writing, {each.node: each.reason for each in relieved}))
 
 
 def why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | Unknown | None:
@@ -113,22 +113,22 @@ def why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster
     return f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has {ready} writable bookies of the {wanted} that a ledger needs"
 
 
-def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, terms: Terms) -> LeadershipPlan:
+def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, rules: MoveRules) -> LeadershipPlan:
     """The moves that are due, the Services that follow them, the answers to requests, and why a leader that should be left is not."""
     if isinstance(seen.records, Unknown):
         # No event tells that ZooKeeper answers again, and the leader may be on the machine that took a member of it along.
-        return LeadershipPlan(look_again_seconds=SOON_SECONDS)
-    records = [found for _, found in sorted(seen.records.items(), key=lambda pair: turn_of(pair[0]))]
-    terms = replace(terms, known=take_overs(cluster.metadata.annotations, records, seen.nodes, _time(seen)))
-    cases, later = _in_turn(cluster, seen, [_case(cluster, seen, found, terms) for found in records])
+        return LeadershipPlan(requeue_after_seconds=SOON_SECONDS)
+    records = [found for _, found in sorted(seen.records.items(), key=lambda pair: turn_key(pair[0]))]
+    rules = replace(rules, known=take_overs(cluster.metadata.annotations, records, seen.nodes, _time(seen)))
+    cases, later = _take_turns(cluster, seen, [_case(cluster, seen, found, rules) for found in records])
     due = [(case.found, case.decision) for case in cases if isinstance(case.decision, Move)]
     answers = [action for case in cases for action in _answer(case.asking, case.decision)]
     led = [replace(case.found.record, leader=_leader_after(case)) for case in cases]
     blocked = [f"{case.found.record.name}: {case.decision.why}" for case in cases if isinstance(case.decision, Blocked)]
     # A Service that has yet to be made is no part of a move, and must not hold one up, e.g. by a quota.
     services = (apply for apply in leader_services(seen, led) if not apply.new)
-    moves, after = move_actions(cluster, log, due), (*services, *answers, *_marks(cluster, cases, terms))
-    again = soonest(*(next_look(case.situation, case.decision) for case in cases), TURN_SECONDS if later else None)
+    moves, after = move_actions(cluster, log, due), (*services, *answers, *_marks(cluster, cases, rules))
+    again = soonest(*(requeue_after_seconds(case.situation, case.decision) for case in cases), TURN_SECONDS if later else None)
     return LeadershipPlan(
         moves,
         after,
@@ -138,9 +138,9 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, te
     )
 
 
-def _case(cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, terms: Terms) -> Case:
-    asking = None if terms.only_lost else resource_of(seen, found.record.name)
-    situation = _situation(cluster, seen, found, asking, terms)
+def _case(cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, rules: MoveRules) -> Case:
+    asking = None if rules.only_lost else resource_of(seen, found.record.name)
+    situation = _situation(cluster, seen, found, asking, rules)
     return Case(found, situation, asking, decide(situation))
 
 
@@ -148,10 +148,10 @@ def _leader_after(case: Case) -> str:
     return case.decision.to if isinstance(case.decision, Move) else case.found.record.leader
 
 
-def _in_turn(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: Sequence[Case]) -> tuple[list[Case], tuple[str, ...]]:
+def _take_turns(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: Sequence[Case]) -> tuple[list[Case], tuple[str, ...]]:
     """What is done of it now: a leader that serves stays until its tablespace's turn comes. Besides, in words, what is left for later."""
     leaving = {case.found.record.name: each for case in wanted if (each := _hand_over(cluster, seen, case)) is not None}
-    waiting = why_not_yet(list(leaving.values()), [arrival for case in wanted for arrival in _arrival(case)])
+    waiting = why_waiting(list(leaving.values()), [pending for case in wanted for pending in _pending_take_over(case)])
     later = tuple(f"Moving the leadership of {name} to {leaving[name].to} later, since {why}" for name, why in waiting.items())
     return [_now(case, leaving.get(case.found.record.name), waiting) for case in wanted], later
 
@@ -161,7 +161,7 @@ def _now(case: Case, hand_over: HandOver | None, waiting: Mapping[str, str]) -> 
     if hand_over is None or not isinstance(decision, Move):
         return case
     if record.name in waiting:
-        return replace(case, decision=Keep(f"{record.leader} leads meanwhile: {waiting[record.name]}", settled=False))
+        return replace(case, decision=Keep(f"{record.leader} still leads: {waiting[record.name]}", settled=False))
     in_time = not hand_over.deadline.at_once
     return replace(case, decision=replace(decision, checkpoint_first=decision.checkpoint_first and in_time))
 
@@ -177,22 +177,23 @@ def _hand_over(cluster: HerdDBCluster, seen: HerdDBObserved, case: Case) -> Hand
     return HandOver(record.name, decision.to, Deadline(seen.now - ending.asked_at, serves_until - seen.now))
 
 
-def _arrival(case: Case) -> tuple[Arrival, ...]:
+def _pending_take_over(case: Case) -> tuple[PendingTakeOver, ...]:
     """A tablespace that its leader boots, or will."""
     record, situation = case.found.record, case.situation
     match case.decision:
         case Move(to, in_turn=False):
-            return (Arrival(record.name, to, 0.0),)
+            return (PendingTakeOver(record.name, to, 0.0),)
         case Keep() if situation.changed_at is not None and why_not_leading(situation.nodes[record.leader], record) is not None:
-            return (Arrival(record.name, record.leader, situation.now - situation.changed_at),)
+            return (PendingTakeOver(record.name, record.leader, situation.now - situation.changed_at),)
         case _:
             return ()
 
 
-def _marks(cluster: HerdDBCluster, cases: Sequence[Case], terms: Terms) -> tuple[Annotate, ...]:
-    """Who has not taken over what he was given, and who has since. Behind the moves: a mark that is lost costs one more try."""
-    missed = {case.found.record.leader: found for case in cases if (found := _not_taken(case, terms.known)) is not None}
-    over = () if terms.only_lost else terms.known.over
+def _marks(cluster: HerdDBCluster, cases: Sequence[Case], rules: MoveRules) -> tuple[Annotate, ...]:
+    """Marks nodes that failed to take over, and removes marks of those that lead again. They follow the moves: a lost mark costs one more
+    try."""
+    missed = {case.found.record.leader: found for case in cases if (found := _missed_take_over(case, rules.known)) is not None}
+    over = () if rules.only_lost else rules.known.over
     return (
         *(_mark(cluster, node, found.text, Reason.DID_NOT_LEAD) for node, found in sorted(missed.items())),
         *(_mark(cluster, node, None, Reason.LEADS_AGAIN) for node in over if node not in missed),
@@ -204,9 +205,9 @@ def _mark(cluster: HerdDBCluster, node: str, text: str | None, reason: Reason) -
     return Annotate(cluster.KIND, metadata.name, metadata.uid, {f"{names.DID_NOT_LEAD_PREFIX}{node}": text}, reason, API_VERSION)
 
 
-def _not_taken(case: Case, known: TakeOvers) -> NotTaken | None:
-    """That its leader did not take it over, if that is so and not told yet. One whose process has just been told to end is none of them,
-    nor one that could not open a ledger: nobody could."""
+def _missed_take_over(case: Case, known: TakeOvers) -> MissedTakeOver | None:
+    """The failed take-over of its leader, if it is not marked yet. A node that is stopping does not count, nor one that could not open a
+    ledger."""
     record, situation = case.found.record, case.situation
     leader = situation.nodes.get(record.leader)
     if leader is None or leader.leaving is not None or situation.changed_at is None or why_no_ledger(situation) is not None:
@@ -217,7 +218,7 @@ def _not_taken(case: Case, known: TakeOvers) -> NotTaken | None:
     before = known.missed.get(record.leader)
     if not 0 <= age < HELD_SECONDS or not (lost or late) or (before is not None and before.at >= int(situation.changed_at)):
         return None
-    return NotTaken(record.name, int(situation.changed_at), before.times + 1 if before is not None else 1)
+    return MissedTakeOver(record.name, int(situation.changed_at), before.times + 1 if before is not None else 1)
 
 
 def _time(seen: HerdDBObserved) -> float:
@@ -226,12 +227,12 @@ def _time(seen: HerdDBObserved) -> float:
 
 
 def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
-    """The resource that declares a tablespace; None when there is none, or it shall be left alone."""
+    """The resource that declares a tablespace; None when there is none or it is paused."""
     first = declaring(seen, name)
-    return None if first is not None and left_alone_by(first.metadata) else first
+    return None if first is not None and paused_by(first.metadata) else first
 
 
-def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord, terms: Terms) -> dict[str, Node]:
+def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord, rules: MoveRules) -> dict[str, Node]:
     """What is known of each node of the cluster, with regard to one tablespace."""
     found = {}
     for name in present_nodes(cluster, seen.objects):
@@ -239,14 +240,14 @@ def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRec
         view = seen.nodes.get(name, Unknown("it was not asked"))
         copy = view if isinstance(view, Unknown) else next((each for each in view if each.name == record.name), None)
         # what only leaving nodes have can't be led elsewhere
-        leaves = terms.leave.get(name) if any(other not in terms.leave for other in record.replicas) else None
+        leaves = rules.leave.get(name) if any(other not in rules.leave for other in record.replicas) else None
         heartbeat = seen.heartbeats.get(record.name, {}).get(name)
         found[name] = Node(
             gone=why_gone(pod),
-            leaving=why_leaving(pod),
+            leaving=why_stopping(pod),
             relieved=leaves,
-            held_back=terms.known.not_now.get(name),
-            late=name in terms.known.late,
+            held_back=rules.known.not_now.get(name),
+            late=name in rules.known.late,
             copy=copy,
             running_since=seen.zookeeper.registered.get(name),
             silent_seconds=seen.silent_seconds.get(name),
@@ -257,7 +258,7 @@ def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRec
 
 
 def _situation(
-    cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, tablespace: Tablespace | None, terms: Terms
+    cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, tablespace: Tablespace | None, rules: MoveRules
 ) -> Situation:
     """`tablespace` is the resource whose wishes count; None when nobody's do."""
     declared = declaring(seen, found.record.name)
@@ -265,8 +266,8 @@ def _situation(
     failover = declared.spec.failover if declared is not None else Failover()
     return Situation(
         record=found.record,
-        nodes=nodes_of(cluster, seen, found.record, terms),
-        no_writing=terms.no_writing,
+        nodes=nodes_of(cluster, seen, found.record, rules),
+        why_no_writing=rules.why_no_writing,
         changed_at=found.changed_at,
         now=_time(seen),
         requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,
@@ -279,7 +280,7 @@ def _situation(
 def _preferred(cluster: HerdDBCluster, seen: HerdDBObserved, tablespace: Tablespace) -> str | None:
     """The node that gets its leadership back. One that is yet to be restarted gets none before: it would have to be relieved again."""
     preferred = tablespace.spec.preferred_leader if tablespace.spec.failback == "WhenHealthy" else None
-    revision = seen.objects.revision(names_of(cluster).stateful_set)
+    revision = seen.objects.revision(cluster.names.stateful_set)
     restarts = preferred is not None and revision is not None and seen.objects.outdated(preferred, revision)
     return None if restarts else preferred
 

@@ -1,4 +1,4 @@
-"""Which SQL nodes must not make themselves the leader of a tablespace, as they do when no operator runs, and which may again.
+"""Which SQL nodes must not promote themselves, as they do when no operator runs, and which may again.
 
 HerdDB's own failover knows no verdicts. A copy that differs leaves the replica list, but not before the leader leads and the others are
 settled; until then its node keeps on its disk that it must not. Only what a Checkpoint found out takes that back, or the end of the copy.

@@ -1,4 +1,4 @@
-"""Nodes that were given a leadership and did not take it over, or not for long: nobody hands them another one without need for a while.
+"""Nodes that failed to take over a leadership, or lost it soon: for a while they get no other one unless needed.
 
 What is tried again at once fails again, and a tablespace stands still each time until its leadership comes back. Nothing else in the
 cluster tells later that it was tried, so a mark on the HerdDBCluster does (`did-not-lead.herdkeeper.io/<node>`). It keeps nobody from
@@ -29,7 +29,7 @@ _TEXT = re.compile(r"([1-9][0-9]{0,5}) in a row, last (\S{1,100}) at ([0-9]{1,12
 
 
 @dataclass(frozen=True)
-class NotTaken:
+class MissedTakeOver:
     """A node was given a leadership, `times` in a row, and did not lead: the last of `tablespace`, at `at` (whole seconds since 1970, by
     ZooKeeper's clock)."""
 
@@ -60,7 +60,7 @@ class TakeOvers:
     """`missed` are the nodes that did not take over, and have not since; `not_now` those that are given nothing now, with the reason;
     `late` those that do not lead yet what they got a moment ago; `over` those whose marks tell nothing any more."""
 
-    missed: Mapping[str, NotTaken] = field(default_factory=dict)
+    missed: Mapping[str, MissedTakeOver] = field(default_factory=dict)
     not_now: Mapping[str, str] = field(default_factory=dict)
     late: frozenset[str] = frozenset()
     over: tuple[str, ...] = ()
@@ -69,13 +69,13 @@ class TakeOvers:
 NOTHING_KNOWN = TakeOvers()
 
 
-def read_marks(annotations: Mapping[str, str]) -> dict[str, NotTaken]:
+def read_marks(annotations: Mapping[str, str]) -> dict[str, MissedTakeOver]:
     """What a HerdDBCluster's annotations say, by node. What can't be read says nothing."""
     found = {}
     for name, text in annotations.items():
         match = _TEXT.fullmatch(text) if name.startswith(names.DID_NOT_LEAD_PREFIX) else None
         if match is not None:
-            found[name.removeprefix(names.DID_NOT_LEAD_PREFIX)] = NotTaken(match[2], int(match[3]), int(match[1]))
+            found[name.removeprefix(names.DID_NOT_LEAD_PREFIX)] = MissedTakeOver(match[2], int(match[3]), int(match[1]))
     return found
 
 
@@ -97,7 +97,7 @@ def take_overs(
     )
 
 
-def _has_led(nodes: Mapping[str, NodeView | Unknown], node: str, mark: NotTaken, given: Sequence[VersionedRecord]) -> bool:
+def _has_led(nodes: Mapping[str, NodeView | Unknown], node: str, mark: MissedTakeOver, given: Sequence[VersionedRecord]) -> bool:
     """Whether a node leads what it was marked for, or what it was given after that. What it got in the same second says nothing, and
     nothing does while it has what it was marked for and does not lead it: the mark would be written anew with each look."""
     led = [found for found in given if _leads(nodes, node, found)]

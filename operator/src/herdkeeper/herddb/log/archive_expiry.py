@@ -1,4 +1,4 @@
-"""What of the archive of a tablespace's log may go, and which Checkpoints its recovery window stands on.
+"""What of a log's archive may expire, and which Checkpoints its recovery window needs.
 
 A window that begins at W is whole while there is a base, a verified Checkpoint that holds nothing later than W, and all of the log from
 where that has to be gone on from. What lies before it is of no use then. Whatever is not known keeps everything.
@@ -21,8 +21,6 @@ from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder, archi
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import SetArchiveExpiry
 from herdkeeper.protocol.log_archive import ArchivedRange, ExpiryOrder, expiry_order_path
-from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.timetable import duration_of
 from herdkeeper.shared.unknown import Unknown
@@ -30,14 +28,14 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass(frozen=True)
 class KeptFrom:
-    """What is archived before `base.restart` may go: the window asked for needs the base, and the archive from there on."""
+    """The archive before `base.restart` may expire: the recovery window needs the base, and the archive from there on."""
 
     base: Base
 
 
 @dataclass(frozen=True)
 class KeptWhole:
-    """Nothing of the archive may go, for now."""
+    """Nothing of the archive may expire for now."""
 
     why: str
 
@@ -45,7 +43,7 @@ class KeptWhole:
 def decide_expiry(
     archive: LogArchive, seen: ArchiveObserved, checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown
 ) -> KeptFrom | KeptWhole | None:
-    """What may go of the archive of this log; None where the spec keeps everything."""
+    """What of this log's archive may expire; None when the spec keeps everything."""
     if archive.retention is None:
         return None
     place, progress, found = archive.destination.place, seen.progress, bases(checkpoints, log)
@@ -88,7 +86,7 @@ def reached_bases(held: ArchivedRange, begins: tuple[int, int], found: Iterable[
 
 
 def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetArchiveExpiry, ...]:
-    """How the archiver is told what may go: nothing, as long as the status does not say yet that the window begins later."""
+    """The order to the archiver about what may expire; none until the status shows the later window."""
     archive, order = tablespace.spec.log.archive, seen.archive.order
     if isinstance(order, Unknown):
         return ()
@@ -99,13 +97,13 @@ def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) ->
         case KeptWhole(why):
             return withdraw(seen, uuid, why)
         case KeptFrom(base) if archive is not None and _published(tablespace, base):
-            return _tell(archive, seen, base, uuid)
+            return _order_expiry(archive, seen, base, uuid)
         case KeptFrom():
             return ()
 
 
 def withdraw(seen: TablespaceObserved, uuid: str, why: str) -> tuple[SetArchiveExpiry, ...]:
-    """Nothing of the archive may go any more, if something may."""
+    """Withdraws the order to expire, if there is one."""
     return _set(seen, uuid, None, why) if isinstance(seen.archive.order, SeenOrder) else ()
 
 
@@ -123,11 +121,11 @@ def needed_by_archive(
     if archive is None:
         return frozenset()
     if status is None or tablespace.made_uuid is None:
-        why = f"the Tablespace {tablespace.metadata.name} does not tell its uuid"
+        why = f"the Tablespace {tablespace.metadata.name} does not report its uuid"
         return Unknown(f"{why}, so which Checkpoints its archive needs is not known")
     found = bases(checkpoints, log_of(instance_id, tablespace.made_uuid))
     if isinstance(found, Unknown):
-        return Unknown(f"{found.why}, nor which Checkpoints the archive of the Tablespace {tablespace.metadata.name} needs")
+        return Unknown(f"{found.why}; so it is unknown which Checkpoints the archive of the Tablespace {tablespace.metadata.name} needs")
     begin = status.recovery_window.from_lsn if status.recovery_window is not None else None
     needed = {base.name for base in found if begin is not None and base.lsn == (begin.ledger_id, begin.entry_id)}
     if archive.retention is None:
@@ -154,7 +152,7 @@ def _published(tablespace: Tablespace, base: Base) -> bool:
     return window is not None and window.from_lsn is not None and (window.from_lsn.ledger_id, window.from_lsn.entry_id) == base.lsn
 
 
-def _tell(archive: LogArchive, seen: TablespaceObserved, base: Base, uuid: str) -> tuple[SetArchiveExpiry, ...]:
+def _order_expiry(archive: LogArchive, seen: TablespaceObserved, base: Base, uuid: str) -> tuple[SetArchiveExpiry, ...]:
     place, before = archive.destination.place, seen.archive.order
     manifest = base.manifest if base.place == place else ""
     order = ExpiryOrder(place, base.restart, manifest)
@@ -168,6 +166,6 @@ def _tell(archive: LogArchive, seen: TablespaceObserved, base: Base, uuid: str) 
 def _set(seen: TablespaceObserved, uuid: str, order: ExpiryOrder | None, why: str) -> tuple[SetArchiveExpiry, ...]:
     if seen.herddb is None or seen.zookeeper_address is None:
         return ()
-    root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+    root = seen.herddb.names.herd_root
     version = seen.archive.order.version if isinstance(seen.archive.order, SeenOrder) else None
     return (SetArchiveExpiry(seen.zookeeper_address, expiry_order_path(root, uuid), order, version, why),)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from herdkeeper.api import Tablespace
 from herdkeeper.planning import pods as pod
 from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey, TablespaceNames
+from herdkeeper.shared.names import TablespaceNames
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.spark import build_encryption_keys as encryption_keys
@@ -35,7 +35,7 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
     if archive is None:
         raise ValueError("spec.log.archive is absent: there is nothing to archive")
     claim, store, rate = archive.destination.claim_name, archive.destination.store, archive.bytes_per_second_per_bookie
-    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    key = tablespace.key
     labels = names.labels(names.ARCHIVE_COMPONENT, tablespace.KIND, key.name)
     keys, options = encryption_keys.secrets_of(archive.destination), file_system.secrets_of(archive.destination)
     environment = [*(store_access(store) if store else ()), *encryption_keys.variables(keys)]
@@ -49,7 +49,7 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
             *("--herd-root", log.herd_root),
             *("--tablespace", tablespace.sql_name),
             *("--destination", DESTINATION if store is None else store.address),
-            *(("--claim", claim) if claim else ("--place", archive.destination.place)),
+            *("--place", archive.destination.place),
             *encryption_keys.encrypts(archive.destination),
             *("--run-id", tablespace.metadata.uid or key.name),
             *("--every", str(archive.every_seconds)),

@@ -1,4 +1,4 @@
-"""Whose log it is. Ledger ids start again in a BookKeeper cluster that is made anew, so an LSN alone names nothing."""
+"""The identity of a log. A new BookKeeper cluster starts ledger ids again, so an LSN alone names nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.shared.unknown import Unknown
 
-NOT_LOOKED_AT = Unknown("the BookKeeperCluster was not looked at, so whose log it is is not known")
+NOT_LOOKED_AT = Unknown("the BookKeeperCluster was not read, so the log's owner is unknown")
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ def instance_of(bookkeeper: BookKeeperCluster | None, name: str) -> str | Unknow
     """The INSTANCEID of the BookKeeperCluster of this name, as its status has it; Unknown where there is none that can be read, or it does
     not say."""
     if bookkeeper is None:
-        return Unknown(f"the BookKeeperCluster {name} is not there, or can't be read, so whose log it is is not known")
+        return Unknown(f"the BookKeeperCluster {name} does not exist or can't be read, so the log's owner is unknown")
     if bookkeeper.status is None or not bookkeeper.status.instance_id:
-        return Unknown(f"the BookKeeperCluster {name} does not tell its instanceId yet, so whose log it is is not known")
+        return Unknown(f"the BookKeeperCluster {name} does not report its instanceId yet, so the log's owner is unknown")
     return bookkeeper.status.instance_id
 
 
@@ -34,7 +34,7 @@ def log_of(instance_id: str | Unknown, uuid: str) -> LogIdentity | Unknown:
 
 
 def log_of_manifest(path: str | None) -> LogIdentity | None:
-    """Of which log a checkpoint is, as its manifest's path names it: `<INSTANCEID>/<uuid>/manifests/<LSN>.json`. None for another path."""
+    """The log of a checkpoint, from its manifest's path: `<INSTANCEID>/<uuid>/manifests/<LSN>.json`. None for another path."""
     match (path or "").split("/")[-4:]:
         case [instance_id, uuid, "manifests", _]:
             return LogIdentity(instance_id, uuid)

@@ -78,7 +78,7 @@ def seconds_to_turn(standings: Iterable[Standing] | Unknown, now: datetime.datet
     return None if turns is None else (turns - now).total_seconds() + _AFTER_SECONDS
 
 
-def seconds_to_stand(seen: TablespaceObserved) -> float | None:
+def seconds_to_stalled_stream(seen: TablespaceObserved) -> float | None:
     """Until a stream is told of as something else unless it moves; None when none will be."""
     streams = () if isinstance(seen.streams, Unknown) else seen.streams
     moments = [moment for each in streams for moment in (each.stands_at, each.counts_until) if moment is not None and moment >= seen.now]

@@ -1,4 +1,4 @@
-"""The pod that archives a tablespace's log is there while the spec asks for it."""
+"""The archiver: a pod that archives a tablespace's log while the spec asks for it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ LOOK_SECONDS = 10.0
 
 
 def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
-    """Make the archiver, or take it away. What it has archived stays.
+    """Create the archiver, or delete it. The archive stays.
 
     While its place can't be opened nothing is changed: a pod would not start, and one that is there may still have the keys. But one that
     does not encrypt as it is asked to goes at once: what it would archive meanwhile could be read for ever.
     """
-    archive, key = tablespace.spec.log.archive, ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    archive, key = tablespace.spec.log.archive, tablespace.key
     name = TablespaceNames(key).archive
     if archive is None:
-        return Plan(_taken_away(seen.objects.get("Deployment", name)))
+        return Plan(_removed(seen.objects.get("Deployment", name)))
     look = max(LOOK_SECONDS, float(archive.every_seconds))
     if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None or f"Deployment {name}" in seen.taken:
-        return Plan(look_again_seconds=look)
+        return Plan(requeue_after_seconds=look)
     if isinstance(seen.archive.store, StoreUnusable):
-        return Plan(_not_encrypting(archive.destination, seen.objects.get("Deployment", name)), look_again_seconds=look)
+        return Plan(_not_encrypting(archive.destination, seen.objects.get("Deployment", name)), requeue_after_seconds=look)
     root = names.herd_root(ObjectKey(key.namespace, seen.herddb.metadata.name))
     source = ArchivedLog(seen.zookeeper_address, seen.ledgers_root, root)
-    return Plan(settle((build_archiver(tablespace, source, spark_image, seen.archive.store),), seen.objects), look_again_seconds=look)
+    return Plan(settle((build_archiver(tablespace, source, spark_image, seen.archive.store),), seen.objects), requeue_after_seconds=look)
 
 
 def _not_encrypting(destination: Destination, live: Json | None) -> tuple[Delete, ...]:
@@ -45,10 +45,10 @@ def _not_encrypting(destination: Destination, live: Json | None) -> tuple[Delete
         return ()
     wanted, given = encrypts(destination), tuple(live["spec"]["template"]["spec"]["containers"][0]["args"])
     as_asked = any(given[begin : begin + len(wanted)] == wanted for begin in range(len(given)))
-    return () if as_asked else _taken_away(live)
+    return () if as_asked else _removed(live)
 
 
-def _taken_away(live: Json | None) -> tuple[Delete, ...]:
+def _removed(live: Json | None) -> tuple[Delete, ...]:
     if live is None or live["metadata"].get("deletionTimestamp"):
         return ()
     return (Delete("apps/v1", "Deployment", live["metadata"]["name"], live["metadata"]["uid"], Reason.REMOVED),)

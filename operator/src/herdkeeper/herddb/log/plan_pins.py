@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from herdkeeper.api import Tablespace
-from herdkeeper.herddb.leadership.decision import why_not_passed
+from herdkeeper.herddb.leadership.decision import why_not_verified
 from herdkeeper.herddb.log.checkpoint_base import bases
 from herdkeeper.herddb.log.seen_archive import archived_at
 from herdkeeper.herddb.log.seen_pins import LogPin
@@ -17,8 +17,6 @@ from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import SetLogPin
 from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, CHECKPOINT, SECOND_DISK, log_pin_path
-from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -79,7 +77,7 @@ def _for_a_second_disk(tablespace: Tablespace, seen: TablespaceObserved, uuid: s
         return ()
     if tablespace.spec.log.release_on_one_disk:
         return _take(seen, uuid, SECOND_DISK, "spec.log.releaseOnOneDisk takes the risk")
-    lsn, why = max([(BEGIN, "one disk alone holds what it says"), *_held_twice(tablespace, seen, uuid)])
+    lsn, why = max([(BEGIN, "only one disk holds its rows"), *_held_twice(tablespace, seen, uuid)])
     if pin is not None and pin.lsn is not None and pin.lsn[0] >= lsn[0]:
         return ()
     return _set(seen, (uuid, SECOND_DISK), lsn, why)
@@ -89,7 +87,7 @@ def _held_twice(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> 
     """Up to where something else than the bookies and one disk holds the rows, and what. What is not known holds nothing."""
     record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
     views = [seen.nodes.get(node) for node in (record.replicas if record is not None else ())]
-    copies = [copy for view in views if isinstance(view, tuple) for copy in view if copy.uuid == uuid and why_not_passed(copy) is None]
+    copies = [copy for view in views if isinstance(view, tuple) for copy in view if copy.uuid == uuid and why_not_verified(copy) is None]
     disks = sorted((copy.checkpoint for copy in copies if copy.checkpoint is not None), reverse=True)
     if len(disks) > 1:
         yield disks[1], "two SQL nodes' disks hold everything before"
@@ -114,7 +112,7 @@ def _set(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int] 
     """`which`: the tablespace's uuid and the pin's name."""
     if seen.herddb is None or seen.zookeeper_address is None:
         return ()
-    root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+    root = seen.herddb.names.herd_root
     pin = _pin(seen, which[1])
     version = pin.version if isinstance(pin, LogPin) else None
     return (SetLogPin(seen.zookeeper_address, log_pin_path(root, *which), lsn, version, why),)
@@ -126,4 +124,4 @@ def _newest(seen: TablespaceObserved, uuid: str) -> tuple[tuple[int, int], str] 
     if isinstance(found, Unknown):
         return found
     newest = max(found, key=lambda base: (base.lsn, base.restart, base.name), default=None)
-    return None if newest is None else (newest.restart, f"the Checkpoint {newest.name} is verified, and goes on from there")
+    return None if newest is None else (newest.restart, f"the Checkpoint {newest.name} is verified, and continues from there")

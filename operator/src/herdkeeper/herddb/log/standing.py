@@ -1,4 +1,4 @@
-"""How it stands with those who need a tablespace's log: whether they have had it before it is past its retention."""
+"""Whether each reader of a tablespace's log has read it before its retention is over."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _expiry(archive: LogArchive, decision: KeptFrom | KeptWhole | None, trouble:
     """What becomes of what is old, for a person. It has no times that change with each look."""
     if decision is None or archive.retention is None:
         return None
-    stuck = f"; what is before could not be taken away: {trouble}" if trouble else ""
+    stuck = f"; earlier segments could not be deleted: {trouble}" if trouble else ""
     match decision:
         case KeptFrom(base):
             at, since = _text(base.lsn), _text(base.restart)
@@ -119,7 +119,7 @@ def _health(archive: LogArchive, seen: ArchiveObserved) -> Health:
         return _unopened(seen, _until(progress)) or Health("False", Reason.ARCHIVE_STANDS, f"{_until(progress)}: {progress.trouble}")
     if progress.current_at_millis is None:
         return _unopened(seen, _until(progress)) or Health(
-            "False", Reason.ARCHIVE_STARTING, f"what the log has is being archived at {where.described}{pod}"
+            "False", Reason.ARCHIVE_STARTING, f"the existing log is being archived at {where.described}{pod}"
         )
     # Whoever archived so far may not have encrypted it as it is to be.
     is_to_stop = where.encryption is not None and isinstance(seen.store, StoreUnusable)

@@ -32,7 +32,7 @@ def log_used_in_time(standings: tuple[Standing, ...] | Unknown) -> Mapping[str, 
         return {}
     late = [each for each in standings if each.phase is not Phase.IN_TIME]
     if not late:
-        return {LOG_USED_IN_TIME: Health("True", Reason.USED_IN_TIME, "nobody needs a part of the log that is about to be released")}
+        return {LOG_USED_IN_TIME: Health("True", Reason.USED_IN_TIME, "nothing needs the part of the log that is released next")}
     worst = max((each.phase for each in late), key=list(_REASONS).index)
     return {LOG_USED_IN_TIME: Health("False", _REASONS[worst], "; and ".join(_sentence(each) for each in late))}
 
@@ -58,11 +58,11 @@ def _has(standing: Standing) -> str:
             return "no Checkpoint is verified yet, so the next one needs the log from its beginning on"
         case Need(Needer.CHECKPOINT, base=Base() as base):
             of = f" of {base.stamp}" if base.stamp is not None else ""
-            return f"the newest verified Checkpoint is {base.name}{of}, and the next one goes on from LSN {_lsn(base.restart)}"
+            return f"the newest verified Checkpoint is {base.name}{of}, and the next one continues from LSN {_lsn(base.restart)}"
         case Need(Needer.ARCHIVE, since=None):
             return "nothing of the log is archived yet"
         case Need(Needer.STREAM, stream=SeenStream(pin=None, name=name)):
-            return f"nobody can read what the stream {name} needs (its znode stream-{name} holds something else)"
+            return f"the need of the stream {name} can't be read (its znode stream-{name} holds something else)"
         case Need(Needer.ARCHIVE, since=since) if since is not None:
             return f"the log is archived up to LSN {_lsn(since)}"
         case Need(since=since, stream=stream):
@@ -96,7 +96,7 @@ def _when_gone(standing: Standing) -> str:
         case Needer.ARCHIVE:
             return "see the condition LogArchived"
         case Needer.STREAM:
-            return "it can't go on (LogTruncatedError); begin it anew behind a Checkpoint, or remove its pin"
+            return "it can't continue (LogTruncatedError); restart it behind a Checkpoint, or remove its pin"
         case _:
             assert_never(standing.need.by)
 

@@ -35,7 +35,7 @@ def _who(name: str) -> str:
         return f"the stream {stream}, which has not read it yet: see status.streams"
     if name == SECOND_DISK:
         return (
-            "nobody but one SQL node's disk, which may be lost: a second replica (spec.replicas) that is settled, a Checkpoint with "
-            "verify: Follower or spec.log.archive frees it, and spec.log.releaseOnOneDisk takes the risk"
+            "only one SQL node's disk, which may be lost: a settled second replica (spec.replicas), a Checkpoint with verify: Follower "
+            "or spec.log.archive releases it; spec.log.releaseOnOneDisk accepts the risk"
         )
     return "the next Checkpoint (spec.log.keepUntilCheckpoint): see why there is no newer one" if name == CHECKPOINT else name

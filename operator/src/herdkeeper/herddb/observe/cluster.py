@@ -10,15 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
 from herdkeeper.clients.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.clients.nodes import nodes_of_doubted
-from herdkeeper.clients.stack import ensemble_disturbed, servers_disturbed
-from herdkeeper.clients.world import World
+from herdkeeper.clients.stack import ensemble_disruption, servers_disruption
 from herdkeeper.clients.zookeeper import EnsembleError
 from herdkeeper.codecs.herddb.node import nodes_path
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
-from herdkeeper.codecs.herddb.users import FIT, FIT_FOR_ADMINISTRATOR, unfit, unfit_of_administrator
+from herdkeeper.codecs.herddb.users import FIT, FIT_FOR_ADMINISTRATOR, invalid_part, invalid_part_of_administrator
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.zookeeper_clock import Heartbeats, read_times
@@ -35,7 +35,7 @@ from herdkeeper.herddb.state.cluster import (
     UserCredentials,
 )
 from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.nodes import mounted_secret, names_of, present_nodes
+from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.observe_verdicts import Declared, declared_tablespaces, judged_nodes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
@@ -43,7 +43,7 @@ from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ObjectKey, TablespaceNames
-from herdkeeper.shared.objects import Objects, why_gone
+from herdkeeper.shared.objects import Objects, ip_address, why_gone
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -53,50 +53,50 @@ SILENT_SECONDS = 2.0
 says that ZooKeeper has not answered it for so long: it can't tell of its tablespaces without."""
 
 
-def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
+def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBObserved:
     """All that is known of a cluster: who leads what, its credentials, and its root in ZooKeeper."""
-    seen = observe_leadership(cluster, world)
-    log, root = log_store(seen.bookkeeper), names_of(cluster).herd_root
+    seen = observe_leadership(cluster, reader)
+    log, root = log_store(seen.bookkeeper), cluster.names.herd_root
     return replace(
         seen,
-        root_parent=_exists(world, log, root.rpartition("/")[0]),
-        root=_exists(world, log, root),
-        credentials=read_credentials(cluster, world),
-        registered=_registered(world, log, root),
+        root_parent=_exists(reader, log, root.rpartition("/")[0]),
+        root=_exists(reader, log, root),
+        credentials=read_credentials(cluster, reader),
+        registered=_registered(reader, log, root),
         fresh_password=secrets.token_urlsafe(24),
         fresh_token=secrets.token_urlsafe(32),
-        dependents=observe_dependents(cluster, Tablespace, world),
-        disturbance=_disturbance(seen.bookkeeper, world),
-        machines=nodes_of_doubted(seen.objects, present_nodes(cluster, seen.objects), world),
-        tls=read_tls(cluster, world),
-        users=read_users(cluster, world),
-        ownerless_pins=_ownerless_pins(world, log, root, _undeclared(seen.records, declared_tablespaces(cluster, world))),
+        dependents=observe_dependents(cluster, Tablespace, reader),
+        disruption=_disruption(seen.bookkeeper, reader),
+        machines=nodes_of_doubted(seen.objects, present_nodes(cluster, seen.objects), reader),
+        tls=read_tls(cluster, reader),
+        users=read_users(cluster, reader),
+        ownerless_pins=_ownerless_pins(reader, log, root, _undeclared(seen.records, declared_tablespaces(cluster, reader))),
     )
 
 
-def observe_leadership(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
+def observe_leadership(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBObserved:
     """What tells who leads each tablespace, and who could: objects, HerdDB's records, heartbeats, and what each node says."""
-    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    key = cluster.key
     named = HerdDBNames(key)
-    objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
-    bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name))
+    objects = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
+    bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name))
     log = log_store(bookkeeper)
-    declared = declared_tablespaces(cluster, world)
+    declared = declared_tablespaces(cluster, reader)
     tablespaces = tuple(each.tablespace for each in declared if each.readable)
     # ZooKeeper first: until one of its members answers seconds may pass, in which a node goes on being silent.
-    records = _records(world, log, named.herd_root)
-    silent_seconds = _silent_seconds(cluster, objects, world)
-    reports = _reports(objects, silent_seconds, world)
+    records = _records(reader, log, named.herd_root)
+    silent_seconds = _silent_seconds(cluster, objects, reader)
+    reports = _reports(objects, silent_seconds, reader)
     doubted = _doubted(silent_seconds, reports)
-    nodes = judged_nodes(cluster, _read_running_nodes(cluster, objects, doubted, world), declared, world)
-    times, heartbeats = _times(world, log, records, named.herd_root)
+    nodes = judged_nodes(cluster, _read_running_nodes(cluster, objects, doubted, reader), declared, reader)
+    times, heartbeats = _times(reader, log, records, named.herd_root)
     return HerdDBObserved(
         objects=objects,
         bookkeeper=bookkeeper,
         nodes=nodes,
         records=records,
         tablespaces=tablespaces,
-        taken_services=_taken_services(tablespaces, objects, world),
+        taken_services=_taken_services(tablespaces, objects, reader),
         now=time.time(),
         silent_seconds=silent_seconds,
         reports=reports,
@@ -113,54 +113,54 @@ def _undeclared(records: Mapping[str, VersionedRecord] | Unknown, declared: Sequ
     return [found.record.uuid for name, found in sorted(records.items()) if name.lower() not in names_declared]
 
 
-def _ownerless_pins(world: World, log: LogStore | None, root: str, uuids: Sequence[str]) -> tuple[tuple[str, int], ...]:
+def _ownerless_pins(reader: ClusterReader, log: LogStore | None, root: str, uuids: Sequence[str]) -> tuple[tuple[str, int], ...]:
     if log is None or not uuids:
         return ()
     paths = [log_pin_path(root, uuid, SECOND_DISK) for uuid in uuids]
     try:
-        ensemble = world.ensembles.at(log.zookeeper_address)
+        ensemble = reader.ensembles.at(log.zookeeper_address)
         return tuple((path, found[1]) for path in paths if (found := ensemble.read(path)) is not None)
     except EnsembleError:
         return ()
 
 
-def _disturbance(bookkeeper: BookKeeperCluster | None, world: World) -> str | None:
-    """Which bookie, or member of the ensemble, is being disturbed."""
-    return None if bookkeeper is None else servers_disturbed(bookkeeper, world) or ensemble_disturbed(bookkeeper, world)
+def _disruption(bookkeeper: BookKeeperCluster | None, reader: ClusterReader) -> str | None:
+    """Which bookie, or member of the ensemble, is being disrupted."""
+    return None if bookkeeper is None else servers_disruption(bookkeeper, reader) or ensemble_disruption(bookkeeper, reader)
 
 
-def read_credentials(cluster: HerdDBCluster, world: World) -> UserCredentials | CredentialsMissing | None:
+def read_credentials(cluster: HerdDBCluster, reader: ClusterReader) -> UserCredentials | CredentialsMissing | None:
     """The administrator's credentials; None when they shall be generated and are not yet."""
     namespace = cluster.metadata.namespace
     reference = cluster.spec.credentials_secret_ref
     named = HerdDBNames(ObjectKey(namespace, cluster.metadata.name))
     name = reference.name if reference else named.generated_secret
-    values = world.kubernetes.secret(ObjectKey(namespace, name))
+    values = reader.kubernetes.secret(ObjectKey(namespace, name))
     if values is None:
-        return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"there is no Secret {name}") if reference else None
+        return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"the Secret {name} does not exist") if reference else None
     login = _login_of(name, values)
-    if isinstance(login, UserCredentials) and (part := unfit_of_administrator(login.username, login.password)) is not None:
+    if isinstance(login, UserCredentials) and (part := invalid_part_of_administrator(login.username, login.password)) is not None:
         return _unfit(Reason.INVALID_SPEC, name, part, FIT_FOR_ADMINISTRATOR)
     return login
 
 
-def read_users(cluster: HerdDBCluster, world: World) -> dict[str, UserCredentials | CredentialsMissing]:
+def read_users(cluster: HerdDBCluster, reader: ClusterReader) -> dict[str, UserCredentials | CredentialsMissing]:
     """What the Secrets of `spec.users` hold, by their names."""
     keys = [ObjectKey(cluster.metadata.namespace, user.secret_name) for user in cluster.spec.users]
     if not keys:
         return {}
     # all at the same time: a leader that is lost is replaced only after this look
     with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(keys))) as readers:
-        values = dict(zip((key.name for key in keys), readers.map(world.kubernetes.secret, keys), strict=True))
+        values = dict(zip((key.name for key in keys), readers.map(reader.kubernetes.secret, keys), strict=True))
     missing = CredentialsMissing(
-        Reason.WAITING_FOR_SECRET, f"there is no such Secret; create it with {names.USERNAME_KEY} and {names.PASSWORD_KEY}"
+        Reason.WAITING_FOR_SECRET, f"the Secret does not exist; create it with {names.USERNAME_KEY} and {names.PASSWORD_KEY}"
     )
     return {name: missing if held is None else _user_of(name, held) for name, held in values.items()}
 
 
 def _user_of(name: str, values: Mapping[str, str]) -> UserCredentials | CredentialsMissing:
     login = _login_of(name, values)
-    if isinstance(login, UserCredentials) and (part := unfit(login.username, login.password)) is not None:
+    if isinstance(login, UserCredentials) and (part := invalid_part(login.username, login.password)) is not None:
         return _unfit(Reason.INVALID_SECRET, name, part, FIT)
     return login
 
@@ -176,64 +176,70 @@ def _login_of(name: str, values: Mapping[str, str]) -> UserCredentials | Credent
     return UserCredentials(values[names.USERNAME_KEY], values[names.PASSWORD_KEY])
 
 
-def read_token(cluster: HerdDBCluster, world: World) -> str | Unknown:
+def read_token(cluster: HerdDBCluster, reader: ClusterReader) -> str | Unknown:
     """The token that the nodes' HTTP port asks for."""
     secret = mounted_secret(cluster)
-    values = world.kubernetes.secret(ObjectKey(cluster.metadata.namespace, secret))
+    values = reader.kubernetes.secret(ObjectKey(cluster.metadata.namespace, secret))
     token = (values or {}).get(names.TOKEN_KEY)
     return token or Unknown(f"the Secret {secret} has no {names.TOKEN_KEY} yet")
 
 
-def read_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, NodeView | Unknown]:
+def read_nodes(cluster: HerdDBCluster, objects: Objects, reader: ClusterReader) -> dict[str, NodeView | Unknown]:
     """What each Ready node says of its tablespaces (images/herddb, GET /tablespaces), by pod name."""
     ready = [node for node in present_nodes(cluster, objects) if objects.pod_ready(node)]
-    return _read_all({node: host_of(names_of(cluster), objects, node) for node in ready}, world)
+    return _read_all({node: host_of(cluster.names, objects, node) for node in ready}, reader)
 
 
-def host_of(named: HerdDBNames, objects: Objects, node: str) -> str:
+def host_of(named: HerdDBNames, objects: Objects, node: str) -> str | Unknown:
     """Where a node is found: at its pod's IP address, by its name only before that is known. After a restart DNS may still give the address
-    that the pod had before, or none yet, and where DNS does not answer nobody shall wait for it."""
-    address = ((objects.get("Pod", node) or {}).get("status") or {}).get("podIP")
-    if not address:
-        return named.host_of(node)
-    return f"[{address}]" if ":" in address else str(address)
+    that the pod had before, or none yet, and where DNS does not answer nobody shall wait for it. Unknown where the pod is not one that the
+    StatefulSet made: it may be anybody's, and an order carries the token."""
+    pod = objects.pod_of(named.stateful_set, node)
+    if pod is None:
+        return Unknown(f"there is no pod {node} that the StatefulSet {named.stateful_set} made")
+    return ip_address(pod) or named.host_of(node)
 
 
-def address_of(database: ObjectKey, node: str, world: World) -> str:
+def address_of(database: ObjectKey, node: str, reader: ClusterReader) -> str | Unknown:
     """The same, of a node of the HerdDBCluster `database`, with its pod read for it."""
-    pod = world.kubernetes.document("v1", "Pod", ObjectKey(database.namespace, node))
-    return host_of(HerdDBNames(database), Objects({} if pod is None else {("Pod", node): pod}), node)
+    named = HerdDBNames(database)
+    asked = (("v1", "Pod", node), ("apps/v1", "StatefulSet", named.stateful_set))
+    found = {(kind, name): reader.kubernetes.document(version, kind, ObjectKey(database.namespace, name)) for version, kind, name in asked}
+    return host_of(named, Objects({of: item for of, item in found.items() if item is not None}), node)
 
 
-def _read_all(hosts: Mapping[str, str], world: World) -> dict[str, NodeView | Unknown]:
+def _read_all(hosts: Mapping[str, str | Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:
     """All at the same time: one that is silent does not keep the others waiting."""
     if not hosts:
         return {}
-    urls = [f"http://{host}:{names.HERDDB_HTTP_PORT}/tablespaces" for host in hosts.values()]
-    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(urls))) as readers:
-        return dict(zip(hosts, readers.map(lambda url: read_node(world, url), urls), strict=True))
+
+    def read(host: str | Unknown) -> NodeView | Unknown:
+        return host if isinstance(host, Unknown) else read_node(reader, f"http://{host}:{names.HERDDB_HTTP_PORT}/tablespaces")
+
+    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(hosts))) as readers:
+        return dict(zip(hosts, readers.map(read, hosts.values()), strict=True))
 
 
 def _read_running_nodes(
-    cluster: HerdDBCluster, objects: Objects, doubted: Mapping[str, Unknown], world: World
+    cluster: HerdDBCluster, objects: Objects, doubted: Mapping[str, Unknown], reader: ClusterReader
 ) -> dict[str, NodeView | Unknown]:
     """The same of each node whose process has not ended as far as Kubernetes knows: a leader that is about to stop still serves."""
     running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
-    asked = {node: host_of(names_of(cluster), objects, node) for node in running if node not in doubted}
-    return {**_read_all(asked, world), **doubted}
+    asked = {node: host_of(cluster.names, objects, node) for node in running if node not in doubted}
+    return {**_read_all(asked, reader), **doubted}
 
 
-def _silent_seconds(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, float]:
+def _silent_seconds(cluster: HerdDBCluster, objects: Objects, reader: ClusterReader) -> dict[str, float]:
     pods = {node: objects.get("Pod", node) for node in present_nodes(cluster, objects)}
-    found = {node: world.signs_of_life.silent_seconds(pod["metadata"]["uid"]) for node, pod in pods.items() if pod is not None}
+    found = {node: reader.liveness.silent_seconds(pod["metadata"]["uid"]) for node, pod in pods.items() if pod is not None}
     return {node: seconds for node, seconds in found.items() if seconds is not None}
 
 
-def _reports(objects: Objects, silent_seconds: Mapping[str, float], world: World) -> dict[str, SelfReport]:
+def _reports(objects: Objects, silent_seconds: Mapping[str, float], reader: ClusterReader) -> dict[str, SelfReport]:
     """Of nodes that speak: what a silent one said last may not be so any more."""
     speaking = [node for node, seconds in silent_seconds.items() if seconds < SILENT_SECONDS]
     pods = {node: pod for node in speaking if (pod := objects.get("Pod", node)) is not None}
-    found = {node: world.signs_of_life.said(pod["metadata"]["uid"]) for node, pod in pods.items()}
+    found = {node: reader.liveness.last_report(pod["metadata"]["uid"]) for node, pod in pods.items()}
     return {node: report for node, report in found.items() if report is not None}
 
 
@@ -241,7 +247,7 @@ def _doubted(silent_seconds: Mapping[str, float], reports: Mapping[str, SelfRepo
     """The nodes that are not asked, and why."""
     silent = {node: Unknown("its process gives no sign of life") for node, seconds in silent_seconds.items() if seconds >= SILENT_SECONDS}
     cut_off = {
-        node: Unknown("it says that ZooKeeper does not answer it")
+        node: Unknown("it reports that ZooKeeper does not answer it")
         for node, report in reports.items()
         if report.zookeeper_silent >= SILENT_SECONDS
     }
@@ -249,20 +255,20 @@ def _doubted(silent_seconds: Mapping[str, float], reports: Mapping[str, SelfRepo
 
 
 def _times(
-    world: World, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, root: str
+    reader: ClusterReader, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, root: str
 ) -> tuple[ZooKeeperTimes, Heartbeats]:
     """From what can't be read nothing follows."""
     if log is None or isinstance(records, Unknown):
         return NOT_TOLD, {}
     try:
-        return read_times(world.ensembles.at(log.zookeeper_address), root, records)
+        return read_times(reader.ensembles.at(log.zookeeper_address), root, records)
     except EnsembleError:
         return NOT_TOLD, {}
 
 
-def read_node(world: World, url: str) -> NodeView | Unknown:
+def read_node(reader: ClusterReader, url: str) -> NodeView | Unknown:
     """One node's view."""
-    answer = world.http.get(url)
+    answer = reader.http.get(url)
     if isinstance(answer, Unknown):
         return answer
     try:
@@ -313,12 +319,12 @@ def _full_check(entry: dict[str, Any]) -> FullCheck | Unknown | None:
     if "fullCheck" not in entry:
         return Unknown("its node program is an older one: change the image of the HerdDBCluster")
     try:
-        return _told_check(entry["fullCheck"]) if entry["fullCheck"] is not None else None
+        return _reported_check(entry["fullCheck"]) if entry["fullCheck"] is not None else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return Unknown(f"its node program tells something else of a check: {error!r}")
 
 
-def _told_check(told: dict[str, Any]) -> FullCheck:
+def _reported_check(told: dict[str, Any]) -> FullCheck:
     return FullCheck(
         started_millis=int(told["startedAtMillis"]),
         ended_millis=None if told["endedAtMillis"] is None else int(told["endedAtMillis"]),
@@ -340,14 +346,14 @@ def _lsn(position: dict[str, Any] | None) -> tuple[int, int] | None:
     return (int(position["ledgerId"]), int(position["entryId"])) if position else None
 
 
-def _records(world: World, log: LogStore | None, root: str) -> dict[str, VersionedRecord] | Unknown:
+def _records(reader: ClusterReader, log: LogStore | None, root: str) -> dict[str, VersionedRecord] | Unknown:
     """HerdDB's record of each tablespace, with the time of its last change."""
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
-        ensemble = world.ensembles.at(log.zookeeper_address)
-        known = ensemble.children(tablespaces_path(root), world.wake) or ()
-        found = {name: ensemble.read_changed(tablespace_path(root, name), world.wake) for name in known}
+        ensemble = reader.ensembles.at(log.zookeeper_address)
+        known = ensemble.children(tablespaces_path(root), reader.wake) or ()
+        found = {name: ensemble.read_changed(tablespace_path(root, name), reader.wake) for name in known}
         return {
             name: VersionedRecord(decode_tablespace(znode.data), znode.version, znode.changed_at)
             for name, znode in found.items()
@@ -357,27 +363,27 @@ def _records(world: World, log: LogStore | None, root: str) -> dict[str, Version
         return Unknown(str(error))
 
 
-def _registered(world: World, log: LogStore | None, root: str) -> tuple[str, ...] | Unknown:
+def _registered(reader: ClusterReader, log: LogStore | None, root: str) -> tuple[str, ...] | Unknown:
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
-        return world.ensembles.at(log.zookeeper_address).children(nodes_path(root), world.wake) or ()
+        return reader.ensembles.at(log.zookeeper_address).children(nodes_path(root), reader.wake) or ()
     except EnsembleError as error:
         return Unknown(str(error))
 
 
-def _taken_services(tablespaces: Sequence[Tablespace], objects: Objects, world: World) -> frozenset[str]:
+def _taken_services(tablespaces: Sequence[Tablespace], objects: Objects, reader: ClusterReader) -> frozenset[str]:
     """Looked at one by one, but only until the Service is there."""
-    keys = [ObjectKey(each.metadata.namespace, each.metadata.name) for each in tablespaces]
+    keys = [each.key for each in tablespaces]
     services = [ObjectKey(key.namespace, TablespaceNames(key).leader_service) for key in keys]
     missing = [key for key in services if objects.get("Service", key.name) is None]
-    return frozenset(key.name for key in missing if world.kubernetes.document("v1", "Service", key) is not None)
+    return frozenset(key.name for key in missing if reader.kubernetes.document("v1", "Service", key) is not None)
 
 
-def _exists(world: World, log: LogStore | None, path: str) -> bool | Unknown:
+def _exists(reader: ClusterReader, log: LogStore | None, path: str) -> bool | Unknown:
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
-        return world.ensembles.at(log.zookeeper_address).read(path) is not None
+        return reader.ensembles.at(log.zookeeper_address).read(path) is not None
     except EnsembleError as error:
         return Unknown(str(error))

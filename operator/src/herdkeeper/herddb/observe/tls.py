@@ -5,12 +5,13 @@ Nothing is sent anywhere: both ends of the handshake are in memory.
 
 from __future__ import annotations
 
+import datetime
 import ssl
 from collections.abc import Iterable, Mapping
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.clients.world import World
-from herdkeeper.herddb.state.nodes import names_of, staying_nodes
+from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
@@ -22,15 +23,15 @@ _MOST_FLIGHTS = 10
 """A handshake of TLS 1.2 or 1.3 takes two or three; this only ends one that would never."""
 
 
-def read_tls(cluster: HerdDBCluster, world: World) -> TlsUsable | TlsUnusable | None:
+def read_tls(cluster: HerdDBCluster, reader: ClusterReader) -> TlsUsable | TlsUnusable | None:
     """Whether the named Secret can be served with; None when no encryption is asked for."""
     tls = cluster.spec.tls
     if tls is None:
         return None
-    values = world.kubernetes.secret(ObjectKey(cluster.metadata.namespace, tls.secret_name))
+    values = reader.kubernetes.secret(ObjectKey(cluster.metadata.namespace, tls.secret_name))
     if values is None:
-        return TlsUnusable(Reason.WAITING_FOR_SECRET, f"spec.tls.secretName is {tls.secret_name}: there is no such Secret; create it")
-    hosts = [names_of(cluster).host_of(node) for node in staying_nodes(cluster)]
+        return TlsUnusable(Reason.WAITING_FOR_SECRET, f"spec.tls.secretName is {tls.secret_name}: the Secret does not exist; create it")
+    hosts = [cluster.names.host_of(node) for node in staying_nodes(cluster)]
     return judged(tls.secret_name, values, hosts)
 
 
@@ -44,28 +45,29 @@ def judged(secret: str, values: Mapping[str, str], hosts: Iterable[str]) -> TlsU
     try:
         client = client_context(authorities)
     except ssl.SSLError as error:
-        return _refused(secret, names.AUTHORITIES_KEY, f"holds no certificates in PEM ({_told(error)})")
+        return _refused(secret, names.AUTHORITIES_KEY, f"holds no certificates in PEM ({_openssl_reason(error)})")
     try:
         server = _server_context(certificate, key)
     except ssl.SSLError as error:
         what = f"{names.CERTIFICATE_KEY} and {names.PRIVATE_KEY_KEY}"
-        return _refused(secret, what, f"are no certificate in PEM and its key without a password ({_told(error)})")
+        return _refused(secret, what, f"are no certificate in PEM and its key without a password ({_openssl_reason(error)})")
+    expires = None
     for host in hosts:
         try:
-            _shake_hands(client, server, host)
+            expires = _shake_hands(client, server, host)
         except ssl.SSLCertVerificationError as error:
             what = f"can't be verified by {names.AUTHORITIES_KEY} as the certificate of {host}: {error.verify_message}"
             return _refused(secret, names.CERTIFICATE_KEY, what)
         except ssl.SSLError as error:
-            return _refused(secret, names.CERTIFICATE_KEY, f"can't be served with: {_told(error)}")
-    return TlsUsable(authorities)
+            return _refused(secret, names.CERTIFICATE_KEY, f"can't be served with: {_openssl_reason(error)}")
+    return TlsUsable(authorities, expires)
 
 
 def _refused(secret: str, key: str, what: str) -> TlsUnusable:
     return TlsUnusable(Reason.INVALID_SECRET, f"the Secret {secret}: {key} {what}")
 
 
-def _told(error: ssl.SSLError) -> str:
+def _openssl_reason(error: ssl.SSLError) -> str:
     """OpenSSL's own word, where the error is one of it."""
     return getattr(error, "reason", None) or str(error)
 
@@ -76,8 +78,8 @@ def _server_context(certificate: str, key: str) -> ssl.SSLContext:
     return context
 
 
-def _shake_hands(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host: str) -> None:
-    """Raises what the client makes of the server's certificate."""
+def _shake_hands(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host: str) -> datetime.datetime:
+    """When the server's certificate expires. Raises what the client makes of it."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_side.wrap_bio(to_client, to_server, server_hostname=host)
     server = server_side.wrap_bio(to_server, to_client, server_side=True)
@@ -87,7 +89,8 @@ def _shake_hands(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host:
         except ssl.SSLWantReadError:
             pass
         else:
-            return
+            (until,) = [value for name, value in (client.getpeercert() or {}).items() if name == "notAfter"]
+            return datetime.datetime.fromtimestamp(ssl.cert_time_to_seconds(str(until)), datetime.UTC)
         try:
             server.do_handshake()
         except ssl.SSLWantReadError:

@@ -7,19 +7,20 @@ from typing import assert_never
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.herddb.build import build_herddb, build_herddb_secret, token_data, users_data
-from herdkeeper.herddb.leadership.next_look import SOON_SECONDS
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership, why_no_ledger_can_open
+from herdkeeper.herddb.leadership.requeue import SOON_SECONDS
 from herdkeeper.herddb.leadership.services import leader_services
-from herdkeeper.herddb.plan.restart import Relieve, leading, next_restart
+from herdkeeper.herddb.plan.restart import DemoteFirst, leading, next_restart
 from herdkeeper.herddb.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
-from herdkeeper.herddb.plan.users import bring_users
+from herdkeeper.herddb.plan.users import refresh_users
 from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token, users_file
 from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.nodes import mounted_secret, names_of
+from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
-from herdkeeper.planning.actions import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, SetLogPin, Wait
+from herdkeeper.planning import requeue
+from herdkeeper.planning.actions import Action, AddToSecret, Create, EnsureZnode, Plan, SetLogPin, Wait
 from herdkeeper.planning.intent import settle
 from herdkeeper.planning.rolling import Gate, moving, roll
 from herdkeeper.shared.conditions import is_ready_resource
@@ -33,7 +34,7 @@ ADMINISTRATOR = "herdkeeper"
 
 
 def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
-    """What to do now for SQL nodes that shall live."""
+    """What to do now for a HerdDBCluster that is not being deleted."""
     log = log_store(seen.bookkeeper)
     if log is None:
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has no bookies yet")
@@ -44,13 +45,13 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     else:
         plan = _plan_objects(cluster, seen, log, leaders, shrink)
     relieved = [{"node": node, "reason": why} for node, why in sorted({**plan.notes, **shrink.leave}.items())]
-    return replace(shrink.told(plan), shown=leaders.actions, notes={"relievedNodes": relieved} if relieved else {})
+    return replace(shrink.extended(plan), shown=leaders.actions, notes={"relievedNodes": relieved} if relieved else {})
 
 
 def _unmet(seen: HerdDBObserved) -> Plan | None:
     """What must be known, or right, before a node is touched."""
     if isinstance(seen.tls, TlsUnusable):
-        return Plan((), Wait(seen.tls.reason, seen.tls.why), 5.0)
+        return Plan((), Wait(seen.tls.reason, seen.tls.why), requeue.PENDING)
     if isinstance(seen.root_parent, Unknown):
         return Plan.waiting(Reason.UNREADABLE, seen.root_parent.why, SOON_SECONDS)
     return None
@@ -61,7 +62,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
         return Plan.waiting(seen.credentials.reason, seen.credentials.why)
     if (unmet := _unmet(seen)) is not None:
         return unmet
-    named = names_of(cluster)
+    named = cluster.names
     new = seen.objects.get("StatefulSet", named.stateful_set) is None
     if new and (why := why_no_ledger_can_open(cluster, seen.bookkeeper)):
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
@@ -71,14 +72,14 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     secret, secret_actions = _secret(cluster, seen, seen.credentials or _fresh(seen))
     actions += secret_actions
     # Behind all that is needed, and nothing waits for them: they make nothing possible, and may be forbidden.
-    hints = () if secret_actions else bring_users(cluster, seen)
+    hints = () if secret_actions else refresh_users(cluster, seen)
     *others, stateful_set = build_herddb(cluster, log, secret, shrink.nodes)
     actions += settle(others, seen.objects)
     pods = [named.pod(number) for number in range(shrink.nodes)]
-    gate = Gate(_why_not_disturb(seen))
+    gate = Gate(_why_not_disrupt(seen))
     step = roll(stateful_set, seen.objects, pods, gate)
     if isinstance(step, Wait):
-        return Plan((*actions, *hints), step, 10)
+        return Plan((*actions, *hints), step, requeue.PENDING)
     if step is not None:
         actions.append(step)
     if actions:
@@ -89,20 +90,20 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
 
 def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
     """What the nodes themselves need once their objects are as intended."""
-    named = names_of(cluster)
+    named = cluster.names
     pods = [named.pod(number) for number in range(shrink.nodes)]
     hanging = unreachable(seen.objects, pods, seen.machines)
-    gate = Gate(_why_not_disturb(seen), hanging, leading(seen), moving(seen.objects, dict.fromkeys(pods, named.stateful_set), hanging))
+    gate = Gate(_why_not_disrupt(seen), hanging, leading(seen), moving(seen.objects, dict.fromkeys(pods, named.stateful_set), hanging))
     restart = next_restart(named.stateful_set, seen, pods, gate)
     match restart:
-        case Delete():
-            return Plan((restart,), look_again_seconds=2)
-        case Relieve(node):
+        case tuple():
+            return Plan(restart, requeue_after_seconds=requeue.SOON)
+        case DemoteFirst(node):
             wait = leaders.wait or Wait(Reason.RELIEVING, f"{node} is restarted with its new template once it leads nothing")
             return Plan((), wait, 1.0, notes={node: "it is restarted with its new template"})
         case Wait():
             # what it waits for may be a node that leaves, which goes only once HerdDB's own tablespace has left it
-            return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, 3)
+            return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, requeue.SOON)
         case None:
             records = [found.record for found in seen.records.values()] if not isinstance(seen.records, Unknown) else []
             changes: tuple[Action, ...] = (
@@ -120,11 +121,11 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
 
 
 def _soon(seen: HerdDBObserved, pods: list[str]) -> float | None:
-    return None if all(map(seen.objects.pod_ready, pods)) else 5.0
+    return None if all(map(seen.objects.pod_ready, pods)) else requeue.PENDING
 
 
-def _why_not_disturb(seen: HerdDBObserved) -> str | None:
-    return seen.disturbance if is_ready_resource(seen.bookkeeper) else "its BookKeeperCluster is not Ready"
+def _why_not_disrupt(seen: HerdDBObserved) -> str | None:
+    return seen.disruption if is_ready_resource(seen.bookkeeper) else "its BookKeeperCluster is not Ready"
 
 
 def _secret(cluster: HerdDBCluster, seen: HerdDBObserved, administrator: UserCredentials) -> tuple[str, tuple[Action, ...]]:

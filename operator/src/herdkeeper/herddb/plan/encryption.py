@@ -1,4 +1,4 @@
-"""When the operator and its jobs may send a password to SQL nodes that shall be encrypted."""
+"""When the operator and its jobs may send a password to SQL nodes with spec.tls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def is_encrypted(herddb: HerdDBCluster | None) -> bool:
 
 
 def why_no_login(seen: TablespaceObserved) -> Wait | None:
-    """What a login waits for; None when nothing is in its way."""
+    """What a login waits for; None when it can start."""
     if isinstance(seen.tls, TlsUnusable):
         return Wait(seen.tls.reason, seen.tls.why)
     if seen.tls is not None and not is_encrypted(seen.herddb):

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, TablespaceRecord
-from herdkeeper.herddb.leadership.decision import behind, why_not_passed
+from herdkeeper.herddb.leadership.decision import behind, why_not_verified
 from herdkeeper.herddb.state.cluster import HerdDBObserved, NodeTablespace
-from herdkeeper.planning.actions import Delete, Wait
-from herdkeeper.planning.rolling import Gate
-from herdkeeper.shared.objects import Json, is_ready, why_gone
+from herdkeeper.planning.actions import Delete, Wait, deletions
+from herdkeeper.planning.rolling import Gate, outdated_pods, restart_idle
+from herdkeeper.shared.objects import why_gone
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -22,26 +22,25 @@ HEARD_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Relieve:
+class DemoteFirst:
     """This node is next, once it leads nothing that another one could lead."""
 
     node: str
 
 
-def next_restart(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], gate: Gate) -> Delete | Relieve | Wait | None:
+def next_restart(
+    stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], gate: Gate
+) -> tuple[Delete, ...] | DemoteFirst | Wait | None:
     """What the roll needs now; None when every pod is of the present template, or that can't be told."""
-    stale = _stale(stateful_set, seen, pods)
+    stale = outdated_pods(stateful_set, seen.objects, pods)
     if not stale:
         return None
-    idle = [name for name, pod in stale.items() if not (is_ready(pod) or name in gate.serving or name in gate.unreachable)]
-    if idle and gate.moving is not None:
-        return Wait(Reason.WAITING_FOR_OTHERS, f"{idle[0]} is restarted once nothing else is: {gate.moving}")
-    if idle:
-        return _delete(stale[idle[0]], idle[0])  # one that does not serve can't be disturbed, and would never be mended otherwise
+    if (step := restart_idle(stale, seen.objects, gate)) is not None:
+        return step
     if why := gate.closed_by or _unsettled(seen, [name for name in pods if name not in stale or name not in gate.serving]):
-        return Wait(Reason.WAITING_FOR_OTHERS, f"the next SQL node is restarted once nothing else is disturbed: {why}")
-    name = min(stale, key=lambda each: (*_weight(seen, each), each))
-    return Relieve(name) if _led(seen, name) else _delete(stale[name], name)
+        return Wait(Reason.WAITING_FOR_OTHERS, f"the next SQL node restarts once no other server is disrupted: {why}")
+    name = min(stale, key=lambda each: (*_leaderships_moved(seen, each), each))
+    return DemoteFirst(name) if _led(seen, name) else deletions((seen.objects.get("Pod", name),), Reason.ROLLING)
 
 
 def leading(seen: HerdDBObserved) -> frozenset[str]:
@@ -55,20 +54,11 @@ def leading(seen: HerdDBObserved) -> frozenset[str]:
 def _leads(seen: HerdDBObserved, record: TablespaceRecord) -> bool:
     if why_gone(seen.objects.get("Pod", record.leader)) is not None:
         return False
-    copy = _copy(seen, record, record.leader)
+    copy = _replica(seen, record, record.leader)
     if not isinstance(copy, Unknown):
         return copy is not None and copy.role == "leader"
     heartbeat, now = seen.heartbeats.get(record.name, {}).get(record.leader), seen.zookeeper.now
     return heartbeat is not None and now is not None and now - heartbeat < HEARD_SECONDS
-
-
-def _stale(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str]) -> dict[str, Json]:
-    """The pods of another revision than the present one."""
-    revision = seen.objects.revision(stateful_set)
-    if not revision:
-        return {}
-    found = {name: pod for name in pods if (pod := seen.objects.get("Pod", name)) is not None}
-    return {name: pod for name, pod in found.items() if seen.objects.outdated(name, revision)}
 
 
 def _unsettled(seen: HerdDBObserved, pods: Sequence[str]) -> str | None:
@@ -79,14 +69,14 @@ def _unsettled(seen: HerdDBObserved, pods: Sequence[str]) -> str | None:
     if isinstance(seen.records, Unknown):
         return seen.records.why
     records = [found.record for _, found in sorted(seen.records.items())]
-    reasons = (_why_not_as_good(seen, record, node) for record in records for node in record.replicas)
+    reasons = (_why_not_caught_up(seen, record, node) for record in records for node in record.replicas)
     return next((why for why in reasons if why is not None), None)
 
 
-def _why_not_as_good(seen: HerdDBObserved, record: TablespaceRecord, node: str) -> str | None:
+def _why_not_caught_up(seen: HerdDBObserved, record: TablespaceRecord, node: str) -> str | None:
     """Why the copy on a node can't take over soon, or could not be told from one that may not; None when it leads, or follows closely with
     rows that passed. A node forgets what it found in a check when its process ends, and its Tablespace may not tell of that yet."""
-    copy = _copy(seen, record, node)
+    copy = _replica(seen, record, node)
     if isinstance(copy, Unknown):
         return copy.why
     if copy is not None and copy.unreplayable is not None:
@@ -95,11 +85,11 @@ def _why_not_as_good(seen: HerdDBObserved, record: TablespaceRecord, node: str) 
         return f"{node} has not settled its copy of {record.name}"
     if node == record.leader:
         return None
-    weak = why_not_passed(copy) or behind(_copy(seen, record, record.leader), copy)
+    weak = why_not_verified(copy) or behind(_replica(seen, record, record.leader), copy)
     return f"{node} follows {record.name}, and {weak}" if weak is not None else None
 
 
-def _copy(seen: HerdDBObserved, record: TablespaceRecord, node: str) -> NodeTablespace | Unknown | None:
+def _replica(seen: HerdDBObserved, record: TablespaceRecord, node: str) -> NodeTablespace | Unknown | None:
     view = seen.nodes.get(node, Unknown(f"{node} was not asked"))
     return (
         view if isinstance(view, Unknown) else next((each for each in view if (each.name, each.uuid) == (record.name, record.uuid)), None)
@@ -113,14 +103,10 @@ def _led(seen: HerdDBObserved, node: str) -> list[str]:
     return [name for name, found in seen.records.items() if found.record.leader == node and len(found.record.replicas) > 1]
 
 
-def _weight(seen: HerdDBObserved, node: str) -> tuple[int, int]:
+def _leaderships_moved(seen: HerdDBObserved, node: str) -> tuple[int, int]:
     """Leaderships that the restart of a node moves: first those of tablespaces with users' rows, then all.
 
     Where every node leads something, one that leads the default tablespace alone goes first: what others lead moves once, not twice.
     """
     led = _led(seen, node)
     return len([name for name in led if name != DEFAULT_TABLESPACE]), len(led)
-
-
-def _delete(pod: Json, name: str) -> Delete:
-    return Delete("v1", "Pod", name, pod["metadata"]["uid"], Reason.ROLLING)

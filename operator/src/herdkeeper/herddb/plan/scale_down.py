@@ -18,17 +18,17 @@ from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, TablespaceRecord
 from herdkeeper.herddb.leadership.services import declaring
 from herdkeeper.herddb.state.cluster import HerdDBObserved
-from herdkeeper.herddb.state.nodes import names_of, number_of, present_nodes, running_nodes, staying_nodes
-from herdkeeper.herddb.tablespace.default import copy_on
+from herdkeeper.herddb.state.nodes import number_of, present_nodes, running_nodes, staying_nodes
+from herdkeeper.herddb.tablespace.default import replica_on
 from herdkeeper.herddb.tablespace.record import VersionedRecord
-from herdkeeper.herddb.tablespace.replicas import Copies, why_not_as_good
+from herdkeeper.herddb.tablespace.replicas import ReplicaState, why_not_caught_up
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, ForgetNode, Plan, Wait, deletions
 from herdkeeper.shared import names
-from herdkeeper.shared.left_alone import left_alone_by
+from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
-SOON_SECONDS = 2.0
 CLAIM = "PersistentVolumeClaim"
 
 
@@ -43,14 +43,14 @@ class ScaleDown:
     wait: Wait | None = None
     later: tuple[str, ...] = ()
 
-    def told(self, plan: Plan) -> Plan:
+    def extended(self, plan: Plan) -> Plan:
         """The plan, with what it waits for and what is to come."""
-        soon = SOON_SECONDS if self.wait is not None else None
+        soon = requeue.SOON if self.wait is not None else None
         blockers = (self.wait.sentence,) if self.wait is not None else ()
         return replace(
             plan,
             wait=plan.wait or self.wait,
-            look_again_seconds=plan.look_again_seconds or soon,
+            requeue_after_seconds=plan.requeue_after_seconds or soon,
             later=(*plan.later, *self.later),
             blockers=(*plan.blockers, *blockers),
         )
@@ -71,10 +71,10 @@ def scale_down(cluster: HerdDBCluster, seen: HerdDBObserved) -> ScaleDown:
     later = _later(cluster, records, going)
     if blocked := _blocked(cluster, seen, records, going):
         return ScaleDown(max(running, needed), wait=blocked, later=later)
-    stopping = [node for node in going if (number_of(names_of(cluster), node) or 0) >= running and seen.objects.get("Pod", node)]
+    stopping = [node for node in going if (number_of(cluster.names, node) or 0) >= running and seen.objects.get("Pod", node)]
     wait = Wait(Reason.POD_STOPPING, f"{' and '.join(stopping)} is stopping") if stopping else None
     step = ScaleDown(max(running if stopping else running - 1, needed), going, wait=wait, later=later)
-    return _vacate(cluster, seen, records, step) if needed > cluster.spec.replicas else step
+    return _move_off(cluster, seen, records, step) if needed > cluster.spec.replicas else step
 
 
 def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_address: str) -> tuple[Action, ...]:
@@ -84,7 +84,7 @@ def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_ad
     if isinstance(metadata, Unknown):
         return ()
     records, registered = metadata
-    named, running = names_of(cluster), running_nodes(cluster, seen.objects) or 0
+    named, running = cluster.names, running_nodes(cluster, seen.objects) or 0
     first = max(cluster.spec.replicas, running, _named(cluster, records, registered, running))
 
     def gone(node: str) -> bool:
@@ -116,7 +116,7 @@ def _metadata(seen: HerdDBObserved) -> tuple[Mapping[str, VersionedRecord], tupl
 def _named(cluster: HerdDBCluster, records: Mapping[str, VersionedRecord], registered: tuple[str, ...], running: int) -> int:
     """One more than the highest number that a record names; of nodes that never were, none."""
     nodes = {node for found in records.values() for node in _nodes(found.record)}
-    numbers = {node: number for node in nodes if (number := number_of(names_of(cluster), node)) is not None}
+    numbers = {node: number for node in nodes if (number := number_of(cluster.names, node)) is not None}
     return max((number + 1 for node, number in numbers.items() if number < running or node in registered), default=0)
 
 
@@ -161,12 +161,12 @@ def _unmovable(seen: HerdDBObserved, record: TablespaceRecord, going: tuple[str,
     tablespace, has = declaring(seen, record.name), f"{' and '.join(held)} has a copy"
     if tablespace is None:
         return f"no Tablespace declares {record.name}, of which {has}: declare it, or drop it"
-    if stops := left_alone_by(tablespace.metadata):
-        return f"the Tablespace {tablespace.metadata.name}, of which {has}, is left alone: remove its annotation {stops}"
+    if stops := paused_by(tablespace.metadata):
+        return f"the Tablespace {tablespace.metadata.name}, of which {has}, is paused: remove its annotation {stops}"
     return None
 
 
-def _vacate(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, VersionedRecord], step: ScaleDown) -> ScaleDown:
+def _move_off(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, VersionedRecord], step: ScaleDown) -> ScaleDown:
     """Copies are still on nodes that leave. Leaderships go when all of them can, so that none goes from one leaving node to another."""
     held = {name: found.record for name, found in sorted(records.items()) if any(node in step.leaving for node in _nodes(found.record))}
     shown = "; ".join(
@@ -180,8 +180,8 @@ def _vacate(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, 
 
 def _can_be_left(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord) -> bool:
     staying = staying_nodes(cluster)
-    copies = Copies(record, 1, frozenset(), {node: copy_on(seen, node, record.name) for node in _nodes(record)}, ())
-    return any(node in staying and why_not_as_good(copies, node) is None for node in record.replicas)
+    copies = ReplicaState(record, 1, frozenset(), {node: replica_on(seen, node, record.name) for node in _nodes(record)}, ())
+    return any(node in staying and why_not_caught_up(copies, node) is None for node in record.replicas)
 
 
 def _nodes(record: TablespaceRecord) -> set[str]:

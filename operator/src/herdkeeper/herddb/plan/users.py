@@ -1,4 +1,4 @@
-"""What brings changed users to the nodes sooner.
+"""Makes changed users reach the nodes sooner.
 
 The kubelet looks at what a pod mounts about once a minute and a half, and at once when the pod itself was changed: a mark on the pods of
 all nodes that are late makes the time short in which some have the old users and some the new ones. Nothing depends on it.
@@ -16,8 +16,8 @@ from herdkeeper.shared.objects import Json, annotation
 from herdkeeper.shared.reason import Reason
 
 
-def bring_users(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[Annotate, ...]:
-    """The pods of nodes that tell of other users than the Secret has, each once for each users file."""
+def refresh_users(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[Annotate, ...]:
+    """The pods of nodes that report other users than the Secret's, each once for each users file."""
     revision = revision_of(users_file(seen.objects, mounted_secret(cluster)))
     if revision is None:
         return ()

@@ -12,7 +12,7 @@ from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names
-from herdkeeper.shared.dependents import NOBODY, Dependents
+from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
@@ -135,7 +135,7 @@ class CredentialsMissing:
     why: str
 
 
-NOT_LOOKED_AT = Unknown("it was not looked at")
+NOT_LOOKED_AT = Unknown("it was not read")
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ class HerdDBObserved:
     the cluster's root, and the root, exist. `fresh_password` and `fresh_token` are random: for a Secret that has yet to get them.
     `records` are HerdDB's records by tablespace, `tablespaces` the resources that refer to it; `now` is in seconds since 1970.
     `registered` are the nodes of which HerdDB has a record. `taken_services` are the names of leaders' Services under which somebody else
-    has a Service. `dependents` are the Tablespaces that refer to it. `disturbance` is which bookie, or
-    member of the ensemble, is being disturbed, None when none is.
+    has a Service. `dependents` are the Tablespaces that refer to it. `disruption` is which bookie, or
+    member of the ensemble, is being disrupted, None when none is.
     `silent_seconds` tells of each node that was ever heard for how long it has said nothing, `reports` what those that are not silent say
     of their own connections. `heartbeats` are those of all replicas, in seconds since 1970 by ZooKeeper's clock, by tablespace and node.
     `zookeeper` is the time by the same clock.
@@ -169,8 +169,8 @@ class HerdDBObserved:
     tablespaces: tuple[Tablespace, ...] = ()
     taken_services: frozenset[str] = frozenset()
     now: float = 0.0
-    dependents: Dependents = NOBODY
-    disturbance: str | None = None
+    dependents: Dependents = NO_DEPENDENTS
+    disruption: str | None = None
     silent_seconds: Mapping[str, float] = field(default_factory=dict)
     reports: Mapping[str, SelfReport] = field(default_factory=dict)
     heartbeats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.racks import Placement, PlacementPolicy
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 
 
 @dataclass(frozen=True)
@@ -19,13 +18,20 @@ class LogStore:
 
 
 def log_store(bookkeeper: BookKeeperCluster | None) -> LogStore | None:
-    """Where the log is, once the BookKeeperCluster says so in its status."""
+    """Where the log is, once the BookKeeperCluster says in its status that it is there.
+
+    What its names and its spec tell is not taken from the status: ledgers are deleted there, and who may write a status need not be trusted
+    with what is elsewhere.
+    """
     if bookkeeper is None or bookkeeper.status is None:
         return None
-    address, root = bookkeeper.status.zoo_keeper_address, bookkeeper.status.ledgers_root
-    if not address or not root:
+    address = bookkeeper.status.zoo_keeper_address
+    if not address or not bookkeeper.status.ledgers_root:
         return None
     wanted = bookkeeper.spec.placement
-    named = BookKeeperNames(ObjectKey(bookkeeper.metadata.namespace, bookkeeper.metadata.name))
+    named = bookkeeper.names
     policy = PlacementPolicy(bookkeeper.status.placement_policy or PlacementPolicy.RACK_AWARE)
-    return LogStore(address, root, Placement(policy, wanted.min_racks_per_write_quorum, wanted.enforced, named.racks_config_map))
+    place = bookkeeper.spec.zoo_keeper_address or address
+    return LogStore(
+        place, named.ledgers_root, Placement(policy, wanted.min_racks_per_write_quorum, wanted.enforced, named.racks_config_map)
+    )

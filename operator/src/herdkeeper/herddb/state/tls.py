@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import datetime
+from dataclasses import dataclass, field
 
 from herdkeeper.shared.reason import Reason
 
 
 @dataclass(frozen=True)
 class TlsUsable:
-    """SQL nodes can serve with it, and whoever trusts `authorities` (its `ca.crt`: certificates in PEM) can verify them."""
+    """SQL nodes can serve with it until it expires. Whoever trusts `authorities` (its `ca.crt`: certificates in PEM) can verify them."""
 
     authorities: str
+    expires: datetime.datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Who shall be able to log in: the administrator, and the users of `spec.users` as far as their Secrets say who they are.
+"""The users that may log in: the administrator, and those of `spec.users` whose Secrets are valid.
 
 A Secret that can't be read, or says what can't be, takes nobody's login away: the user that it named last stays as he was.
 """
@@ -16,7 +16,7 @@ from herdkeeper.shared.reason import Reason
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a declared user is not in force as his Secret says; the message names field, value and fix."""
+    """Why a declared user differs from its Secret; the message names field, value and fix."""
 
     reason: Reason
     why: str
@@ -49,7 +49,7 @@ def users_of(
         (secret, _problem(f"spec.users[{position}].secretName is {secret}", secret, found.get(secret), accepted))
         for position, secret in enumerate(declared)
     )
-    told = tuple(_told(problem, staying.get(secret)) for secret, problem in problems if problem is not None)
+    told = tuple(_with_kept_user(problem, staying.get(secret)) for secret, problem in problems if problem is not None)
     return SqlUsers(_ordered(declared, accepted), told)
 
 
@@ -76,7 +76,7 @@ def _problem(
 ) -> Problem | None:
     match found:
         case None:
-            return Problem(Reason.WAITING_FOR_SECRET, f"{field}: that Secret has not been looked at yet")
+            return Problem(Reason.WAITING_FOR_SECRET, f"{field}: that Secret has not been read yet")
         case CredentialsMissing(reason, why):
             return Problem(reason, f"{field}: {why}")
         case UserCredentials(username):
@@ -84,7 +84,7 @@ def _problem(
             if holder.secret == secret:
                 return None
             whose = "the administrator" if holder.secret is None else f"the user of the Secret {holder.secret}"
-            return Problem(Reason.INVALID_SECRET, f"{field}: its username {username} is that of {whose}; give it another username")
+            return Problem(Reason.INVALID_SECRET, f"{field}: its username {username} belongs to {whose}; set another username")
 
 
 def _ordered(declared: list[str], accepted: Mapping[str, SqlUser]) -> tuple[SqlUser, ...]:
@@ -92,7 +92,7 @@ def _ordered(declared: list[str], accepted: Mapping[str, SqlUser]) -> tuple[SqlU
     return tuple(sorted(accepted.values(), key=lambda user: -1 if user.secret is None else declared.index(user.secret)))
 
 
-def _told(problem: Problem, staying: str | None) -> Problem:
+def _with_kept_user(problem: Problem, staying: str | None) -> Problem:
     if staying is None:
         return problem
     return Problem(problem.reason, f"{problem.why} ({staying} stays as it was)")

@@ -7,15 +7,17 @@ from herdkeeper.herddb.leadership.plan import why_no_ledger_can_open
 from herdkeeper.herddb.plan.scale_down import scale_down
 from herdkeeper.herddb.state.cluster import HerdDBObserved
 from herdkeeper.herddb.state.log_store import log_store
-from herdkeeper.herddb.state.nodes import names_of, present_nodes, staying_nodes
+from herdkeeper.herddb.state.nodes import present_nodes, staying_nodes
+from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.herddb.status.users import users_in_force
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
-from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.objects import Json, Objects
+from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 
 MEANWHILE = "Its leaderships go to followers on other nodes. Restarts wait."
@@ -23,7 +25,7 @@ MEANWHILE = "Its leaderships go to followers on other nodes. Restarts wait."
 
 def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
     """Ready when each SQL node passes its readiness probe (its tablespaces are settled in their roles), and ledgers can be opened."""
-    named, pods = names_of(cluster), staying_nodes(cluster)
+    named, pods = cluster.names, staying_nodes(cluster)
     ready = [pod for pod in pods if seen.objects.pod_ready(pod)]
     log = log_store(seen.bookkeeper)
     reference = cluster.spec.credentials_secret_ref
@@ -31,7 +33,7 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
     conditions, users = users_in_force(cluster, seen)
     fields = {
         "nodes": len(present_nodes(cluster, seen.objects)),
-        "leavingNodes": [] if left_alone_by(cluster.metadata) else list(scale_down(cluster, seen).leaving),
+        "leavingNodes": [] if paused_by(cluster.metadata) else list(scale_down(cluster, seen).leaving),
         "readyNodes": len(ready),
         "herdRoot": named.herd_root,
         "sqlAddress": named.sql_address,
@@ -39,6 +41,7 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
         "credentialsSecret": reference.name if reference else named.generated_secret,
         **users,
         "encrypted": _encrypted(cluster, seen.objects),
+        "certificateExpires": text_of(seen.tls.expires) if isinstance(seen.tls, TlsUsable) and seen.tls.expires else None,
         "tablespaces": sorted(tablespaces) or None,
     }
     hanging = nodes_reachable(seen.objects, present_nodes(cluster, seen.objects), seen.machines, MEANWHILE)
@@ -50,7 +53,7 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
         )
     no_ledger = why_no_ledger_can_open(cluster, seen.bookkeeper)
     if isinstance(no_ledger, str):
-        message = f"{len(ready)} SQL nodes serve what can be read, and no ledger can be opened: {no_ledger}"
+        message = f"{len(ready)} SQL nodes serve reads, but no ledger can be opened: {no_ledger}"
         return Summary(Health("False", Reason.WAITING_FOR_BOOKKEEPER, message), fields, conditions)
     return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields, conditions)
 
@@ -58,7 +61,7 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
 def _encrypted(cluster: HerdDBCluster, objects: Objects) -> bool | None:
     """By the pods themselves: what the resource declares is true of one only once it was made anew. One that is away comes back as the
     StatefulSet says."""
-    stateful_set = objects.get("StatefulSet", names_of(cluster).stateful_set)
+    stateful_set = objects.get("StatefulSet", cluster.names.stateful_set)
     if stateful_set is None:
         return None
     pods = [pod for node in present_nodes(cluster, objects) if (pod := objects.get("Pod", node)) is not None]

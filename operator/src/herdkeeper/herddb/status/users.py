@@ -41,7 +41,7 @@ def _late(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: SqlUsers, file: 
     """What is missing until the nodes let in whom they shall. What was in force once is so for good: a process that starts reads the file
     as it is then, so a node that says nothing just now, since the operator has just begun to listen, tells nothing else."""
     if decode_users(file) != wanted.users:
-        yield Reason.USERS_CHANGING, "the users file is about to be made anew"
+        yield Reason.USERS_CHANGING, "the users file is being updated"
         return
     revision = revision_of(file)
     was_in_force = cluster.status is not None and revision is not None and cluster.status.users_revision == revision
@@ -50,7 +50,7 @@ def _late(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: SqlUsers, file: 
         if report is None:
             # one that is not Ready and says nothing takes them up before it serves
             if seen.objects.pod_ready(node) and not was_in_force:
-                yield Reason.USERS_CHANGING, f"{node} has not told yet which users it lets in"
+                yield Reason.USERS_CHANGING, f"{node} has not reported yet which users may log in"
         elif report.users is None:
             yield Reason.IMAGE_TOO_OLD, f"{node} reads its users only when it starts: change spec.image to one of this version"
         elif report.users.revision != revision:

@@ -8,7 +8,7 @@ from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.planning import pods as pod
 from herdkeeper.shared import names
-from herdkeeper.shared.names import HerdDBNames, ObjectKey, TablespaceNames
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.objects import Json
 
 COMPONENT = names.HERDDB_COMPONENT
@@ -21,7 +21,7 @@ def build_leader_service(tablespace: Tablespace, leader: str) -> Json:
     not Ready while any of its tablespaces is not settled, and who leads this one serves it all the same.
     """
     database = tablespace.spec.herd_db_ref.name
-    metadata = pod.metadata(tablespace, COMPONENT, _names(tablespace).leader_service)
+    metadata = pod.metadata(tablespace, COMPONENT, tablespace.names.leader_service)
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -39,7 +39,7 @@ def build_connection_secret(
 ) -> Json:
     """All that a client needs. It goes with the Tablespace: what it holds is kept elsewhere. `zookeeper_address` is `host:port,…`;
     `authorities` are the certificates (PEM) that verify the SQL nodes, None when they don't all serve TLS."""
-    named = _names(tablespace)
+    named = tablespace.names
     database = HerdDBNames(ObjectKey(tablespace.metadata.namespace, tablespace.spec.herd_db_ref.name))
     values = {
         names.CONNECTION_HOST_KEY: named.leader_host,
@@ -58,7 +58,3 @@ def build_connection_secret(
         "type": "Opaque",
         "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
     }
-
-
-def _names(tablespace: Tablespace) -> TablespaceNames:
-    return TablespaceNames(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name))

@@ -15,10 +15,8 @@ from herdkeeper.herddb.state.cluster import HerdDBObserved, NodeTablespace
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
-from herdkeeper.herddb.tablespace.replicas import AddReplica, Copies, RemoveReplica, next_replica
+from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, next_replica
 from herdkeeper.planning.actions import ChangeTablespaceRecord
-from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
 MAX_INACTIVITY_MILLIS = 60_000
@@ -41,8 +39,8 @@ def plan_default_tablespace(
     free = [node for node in staying if node not in record.replicas and _answers(seen, node)]
     # one at least: with no node that stays and serves, none of those that leave gives its copy up
     wanted = max(1, len(free) + sum(node not in leaving for node in record.replicas))
-    copies = {node: copy_on(seen, node, DEFAULT_TABLESPACE) for node in {record.leader, *record.replicas}}
-    match next_replica(Copies(record, wanted, frozenset(leaving), copies, free)):
+    copies = {node: replica_on(seen, node, DEFAULT_TABLESPACE) for node in {record.leader, *record.replicas}}
+    match next_replica(ReplicaState(record, wanted, frozenset(leaving), copies, free)):
         case AddReplica(node):
             grown = replace(record, replicas=(*record.replicas, node))
             return (_change(cluster, log, VersionedRecord(grown, found.version), f"replica on {node}"),)
@@ -53,7 +51,7 @@ def plan_default_tablespace(
             return ()
 
 
-def copy_on(seen: HerdDBObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
+def replica_on(seen: HerdDBObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
     """What a node says of a tablespace; None when it says nothing of it."""
     view = seen.nodes.get(node, Unknown("it was not asked"))
     return view if isinstance(view, Unknown) else next((copy for copy in view if copy.name == name), None)
@@ -64,5 +62,5 @@ def _answers(seen: HerdDBObserved, node: str) -> bool:
 
 
 def _change(cluster: HerdDBCluster, log: LogStore, wished: VersionedRecord, why: str) -> ChangeTablespaceRecord:
-    root = names.herd_root(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    root = cluster.names.herd_root
     return ChangeTablespaceRecord(log.zookeeper_address, tablespace_path(root, wished.record.name), wished.record, wished.version, why)

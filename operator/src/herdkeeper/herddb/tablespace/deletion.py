@@ -7,10 +7,9 @@ from herdkeeper.herddb.log.archive_expiry import withdraw
 from herdkeeper.herddb.log.plan_pins import unpin, unreadable_pin
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, DeleteLogs, DropTablespace, Plan, SetFinalizer
 from herdkeeper.planning.deletion import patiently
-from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -32,20 +31,20 @@ def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, w
     if uuid is None:
         return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never made a tablespace"),))
     if heirs := [other.metadata.name for other in seen.others if other.made_uuid == uuid]:
-        return Plan((SetFinalizer(False, Reason.DATA_KEPT, f"the tablespace stays: it is that of the Tablespace {heirs[0]} by now"),))
+        return Plan((SetFinalizer(False, Reason.DATA_KEPT, f"the tablespace stays: it belongs to the Tablespace {heirs[0]} now"),))
     return _drop(tablespace, seen, uuid, waited)
 
 
 def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
     what = f"the tablespace {tablespace.sql_name} and its log"
     if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None:
-        return patiently(waited, what, "there is no database any more")
+        return patiently(waited, what, "the HerdDBCluster no longer exists")
     match seen.record:
         case VersionedRecord(record) if record.uuid == uuid:
             node = seen.system_leader
             if node is None or isinstance(seen.nodes.get(node, Unknown("")), Unknown):
                 return patiently(waited, what, "no SQL node answers")
-            return Plan((DropTablespace(seen.herddb.metadata.name, node, record.name),), look_again_seconds=1)
+            return Plan((DropTablespace(seen.herddb.metadata.name, node, record.name),), requeue_after_seconds=requeue.NEXT_STEP)
         case Unknown(why):
             return patiently(waited, what, why)
         case VersionedRecord() | RecordAbsent():
@@ -57,11 +56,11 @@ def _let_go(tablespace: Tablespace, seen: TablespaceObserved, uuid: str | None, 
         return patiently(waited, "what keeps the log", unread.why)
     if uuid is not None and keeps_log(tablespace) and seen.herddb is not None and seen.zookeeper_address is None:
         # Nobody has looked whether there are pins, and one that stays keeps the log for ever.
-        return patiently(waited, "what keeps the log", "the BookKeeperCluster does not tell where the log is")
+        return patiently(waited, "what keeps the log", "the BookKeeperCluster does not report where the log is")
     why = "the Tablespace is deleted"
     steps: tuple[Action, ...] = () if uuid is None else (*unpin(seen, uuid, why), *withdraw(seen, uuid, why))
     if steps:
-        return Plan(steps, look_again_seconds=0.5)
+        return Plan(steps, requeue_after_seconds=requeue.NEXT_STEP)
     return Plan((SetFinalizer(False, Reason.DATA_KEPT, "deletionPolicy is Retain: the tablespace stays, its log is released by age"),))
 
 
@@ -70,9 +69,9 @@ def _delete_log(seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
         case False:
             return Plan((SetFinalizer(False, Reason.DATA_DELETED, "the tablespace is dropped and its log deleted"),))
         case True if seen.herddb is not None and seen.zookeeper_address is not None and seen.ledgers_root is not None:
-            root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
-            return Plan((DeleteLogs(seen.zookeeper_address, seen.ledgers_root, root, (uuid,)),), look_again_seconds=0.5)
+            root = seen.herddb.names.herd_root
+            return Plan((DeleteLogs(seen.zookeeper_address, seen.ledgers_root, root, (uuid,)),), requeue_after_seconds=requeue.NEXT_STEP)
         case Unknown(why):
             return patiently(waited, "the log of the dropped tablespace", why)
         case _:
-            return patiently(waited, "the log of the dropped tablespace", "there is no database any more")
+            return patiently(waited, "the log of the dropped tablespace", "the HerdDBCluster no longer exists")

@@ -11,7 +11,6 @@ import datetime
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from herdkeeper.api import Tablespace
 from herdkeeper.api.checkpoint import Lsn
@@ -26,7 +25,6 @@ BEGIN = (-1, -1)
 NIGHT_HOURS = 6
 """Between midnight and then lie the weekly times that nobody has declared."""
 
-ReplicaFound = Literal["Passed", "Failed", "NotAnswered"]
 NodeViews = Mapping[str, NodeView | Unknown]
 
 
@@ -57,7 +55,7 @@ class KnownCheck:
         return self.after, self.started_at, self.node
 
 
-def copy_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTablespace | Unknown | None:
+def replica_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTablespace | Unknown | None:
     """What a node says of the tablespace; None when it says nothing of it."""
     view = nodes.get(node, Unknown(f"{node} is not Ready"))
     if isinstance(view, Unknown):
@@ -66,7 +64,7 @@ def copy_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTables
 
 
 def remembered_check(tablespace: Tablespace) -> KnownCheck | None:
-    """The last check that the status tells of."""
+    """The last check in the status."""
     status = tablespace.status.full_check if tablespace.status is not None else None
     if status is None or status.started_at is None or status.leader is None:
         return None
@@ -118,17 +116,17 @@ def remembered_times(tablespace: Tablespace) -> FullCheckTimes | None:
     return times if times is not None and timing is not None and times.declared == declared_times(timing) else None
 
 
-def untold_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
-    """A check that a node tells of and the status does not yet."""
-    told, before = told_check(nodes, record), remembered_check(tablespace)
+def unrecorded_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
+    """A check that a node reports and the status does not have yet."""
+    told, before = reported_check(nodes, record), remembered_check(tablespace)
     return told if told is not None and (before is None or told.identity > before.identity) else None
 
 
-def told_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
-    """The newest check that a replica's node tells of, which may not lead any more."""
-    copies = {node: copy_of(nodes, node, record) for node in (record.leader, *record.replicas)}
+def reported_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
+    """The newest check that a replica's node reports; it may not lead any more."""
+    copies = {node: replica_of(nodes, node, record) for node in (record.leader, *record.replicas)}
     told = [
-        _told(node, copy.full_check)
+        _reported(node, copy.full_check)
         for node, copy in copies.items()
         if isinstance(copy, NodeTablespace) and isinstance(copy.full_check, FullCheck)
     ]
@@ -136,13 +134,13 @@ def told_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
 
 
 def runs(check: KnownCheck | None) -> bool:
-    """Whether a check that a node tells of is not over."""
+    """Whether a reported check is still running."""
     return check is not None and check.completed_at is None and check.error is None
 
 
 def newest_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
     """What is known of the last check, out of the status and what nodes tell, with each follower's verdict as far as it is known."""
-    before, told = remembered_check(tablespace), told_check(nodes, record)
+    before, told = remembered_check(tablespace), reported_check(nodes, record)
     if told is not None and (before is None or told.identity > before.identity):
         check = told
     elif told is not None and before is not None and told.identity == before.identity:
@@ -153,18 +151,18 @@ def newest_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRec
         return None
     followers = [CheckedReplica(node=node, verdict="NotAnswered") for node in sorted(record.replicas) if node != check.node]
     replicas = check.replicas if check.replicas is not None else tuple(followers)
-    return replace(check, replicas=tuple(_answered(check, known, copy_of(nodes, known.node, record)) for known in replicas))
+    return replace(check, replicas=tuple(_answered(check, known, replica_of(nodes, known.node, record)) for known in replicas))
 
 
 def waits_for_follower(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord) -> bool:
     """Whether a follower that answers has yet to come to where the check ended."""
-    copies = [copy_of(nodes, replica.node, record) for replica in check.replicas or () if replica.verdict == "NotAnswered"]
+    copies = [replica_of(nodes, replica.node, record) for replica in check.replicas or () if replica.verdict == "NotAnswered"]
     return any(
         isinstance(copy, NodeTablespace) and copy.lsn is not None and check.until is not None and copy.lsn < check.until for copy in copies
     )
 
 
-def _told(node: str, check: FullCheck) -> KnownCheck:
+def _reported(node: str, check: FullCheck) -> KnownCheck:
     return KnownCheck(
         node,
         _moment(check.started_millis),
@@ -184,9 +182,9 @@ def _perhaps_lost(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord)
     that was replaced tells how far it came when it is back, if ever."""
     if not runs(check):
         return check
-    if isinstance(copy_of(nodes, check.node, record), Unknown):
+    if isinstance(replica_of(nodes, check.node, record), Unknown):
         return check if check.node == record.leader else replace(check, error=f"{check.node} can't be asked, and does not lead any more")
-    return replace(check, error=f"{check.node} knows nothing of it any more: its process ended before the check did")
+    return replace(check, error=f"{check.node} no longer knows the check: its process ended before the check did")
 
 
 def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | Unknown | None) -> CheckedReplica:

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import WORKLOADS, Unreadable, parsed, parsed_wholly
 from herdkeeper.clients.nodes import nodes_of
-from herdkeeper.clients.world import World
 from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers_path
@@ -22,7 +22,7 @@ from herdkeeper.herddb.observe.cluster import read_credentials, read_nodes
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.tablespace.observe_restore import see_restore
+from herdkeeper.herddb.tablespace.observe_restore import observe_restore
 from herdkeeper.herddb.tablespace.place import Place
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
@@ -53,27 +53,29 @@ from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreSecrets, StoreUnus
 from herdkeeper.spark.observe_object_store import observe_keys, observe_store_secrets
 
 PODS = (("v1", "Pod"),)
+NODES = (*PODS, WORKLOADS[0])
+"""A pod is one of a cluster's only if the StatefulSet made it."""
 
 
-def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserved:
+def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> TablespaceObserved:
     """The database that it belongs to, its record, its log, and what the nodes say of it."""
     namespace, now = tablespace.metadata.namespace, datetime.datetime.now(datetime.UTC)
-    herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, tablespace.spec.herd_db_ref.name))
+    herddb = reader.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, tablespace.spec.herd_db_ref.name))
     bookkeeper = None
     if herddb is not None:
-        bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, herddb.spec.book_keeper_ref.name))
+        bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, herddb.spec.book_keeper_ref.name))
     log = log_store(bookkeeper)
-    others = tuple(other for other in world.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
+    others = tuple(other for other in reader.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
     if herddb is None or log is None:
-        why = Unknown("there is no database yet")
+        why = Unknown("the HerdDBCluster does not exist yet")
         return TablespaceObserved(herddb, None, None, why, why, None, {}, {}, others, now=now)
-    metadata = _read_metadata(tablespace, herddb, log, world)
+    metadata = _read_metadata(tablespace, herddb, log, reader)
     key = ObjectKey(namespace, herddb.metadata.name)
-    objects, taken = _for_clients(tablespace, world)
-    credentials = read_credentials(herddb, world)
-    pods = world.kubernetes.owned(herddb.KIND, key, PODS)
-    checkpoints, unread = checkpoints_of(tablespace, world)
-    nodes = read_nodes(herddb, pods, world)
+    objects, taken = _for_clients(tablespace, reader)
+    credentials = read_credentials(herddb, reader)
+    pods = reader.kubernetes.owned(herddb.KIND, key, NODES)
+    checkpoints, unread = checkpoints_of(tablespace, reader)
+    nodes = read_nodes(herddb, pods, reader)
     if isinstance(metadata.record, VersionedRecord):
         uuid = metadata.record.record.uuid
         nodes = judged(nodes, uuid, verdicts_in_force(tablespace, uuid, checkpoints, nodes))
@@ -90,31 +92,31 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         objects=objects,
         taken=taken,
         credentials=credentials if isinstance(credentials, UserCredentials) else None,
-        places=_places(pods, world) if _is_chosen(tablespace, herddb, metadata.record) else {},
+        places=_places(pods, reader) if _is_chosen(tablespace, herddb, metadata.record) else {},
         checkpoints=checkpoints,
-        tls=read_tls(herddb, world),
+        tls=read_tls(herddb, reader),
         log_pin=metadata.log_pin,
         disk_pin=metadata.disk_pin,
         archive=ArchiveObserved(
             metadata.progress,
             metadata.archive_pin,
-            _archiver_trouble(tablespace, world),
+            _archiver_trouble(tablespace, reader),
             now.timestamp(),
             metadata.order,
             unread,
-            _secrets_of_archive(tablespace, world),
+            _secrets_of_archive(tablespace, reader),
         ),
         ledgers=metadata.ledgers,
         streams=metadata.streams,
         now=now,
         instance_id=instance_of(bookkeeper, herddb.spec.book_keeper_ref.name),
     )
-    return see_restore(tablespace, seen, world)
+    return observe_restore(tablespace, seen, reader)
 
 
-def checkpoints_of(tablespace: Tablespace, world: World) -> tuple[tuple[Checkpoint, ...], Unknown | None]:
+def checkpoints_of(tablespace: Tablespace, reader: ClusterReader) -> tuple[tuple[Checkpoint, ...], Unknown | None]:
     """The readable Checkpoints of a tablespace, and which of them can't be read. One that does not tell whose it is may be of this one."""
-    documents = world.kubernetes.documents(Checkpoint, tablespace.metadata.namespace)
+    documents = reader.kubernetes.documents(Checkpoint, tablespace.metadata.namespace)
     mine = [document for document in documents if _named(document) in (None, tablespace.metadata.name)]
     wholly = parsed_wholly(Checkpoint, mine)
     if not isinstance(wholly, Unknown):
@@ -137,25 +139,25 @@ def _is_chosen(tablespace: Tablespace, herddb: HerdDBCluster, record: VersionedR
     return len(replicas) != tablespace.spec.replicas or any(node in leaving for node in replicas)
 
 
-def _places(pods: Objects, world: World) -> dict[str, Place]:
+def _places(pods: Objects, reader: ClusterReader) -> dict[str, Place]:
     """By pod."""
     machines = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods.of_kind("Pod")}
-    found = nodes_of(pods.of_kind("Pod"), world)
+    found = nodes_of(pods.of_kind("Pod"), reader)
     zones = {machine: node.labels.get(names.ZONE_LABEL) for machine, node in found.items() if isinstance(node, Node)}
     return {pod: Place(machine, zones.get(machine)) for pod, machine in machines.items()}
 
 
-def _for_clients(tablespace: Tablespace, world: World) -> tuple[Objects, tuple[str, ...]]:
+def _for_clients(tablespace: Tablespace, reader: ClusterReader) -> tuple[Objects, tuple[str, ...]]:
     """Its connection Secret, its archiver, and what stands under its names that was not made for it."""
-    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    key = tablespace.key
     named = TablespaceNames(key)
     wanted = (
         ("v1", "Service", named.leader_service, (HerdDBCluster.KIND, tablespace.spec.herd_db_ref.name)),
         ("v1", "Secret", named.connection_secret, (Tablespace.KIND, key.name)),
         *((("apps/v1", "Deployment", named.archive, (Tablespace.KIND, key.name)),) if tablespace.spec.log.archive is not None else ()),
     )
-    left = world.kubernetes.owned(Tablespace.KIND, key, (WORKLOADS[1],))  # of an archive that is declared no more
-    found = {(kind, name): world.kubernetes.document(version, kind, ObjectKey(key.namespace, name)) for version, kind, name, _ in wanted}
+    left = reader.kubernetes.owned(Tablespace.KIND, key, (WORKLOADS[1],))  # of an archive that is declared no more
+    found = {(kind, name): reader.kubernetes.document(version, kind, ObjectKey(key.namespace, name)) for version, kind, name, _ in wanted}
     live = {(kind, name): item for _, kind, name, owner in wanted if (item := found[kind, name]) is not None and is_made_for(item, *owner)}
     return Objects({**left.items, **live}), tuple(
         f"{kind} {name}" for (kind, name), item in found.items() if item is not None and (kind, name) not in live
@@ -178,24 +180,24 @@ class _Metadata:
     streams: tuple[SeenStream, ...] | Unknown = ()
 
 
-def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World) -> _Metadata:
-    root = names.herd_root(ObjectKey(herddb.metadata.namespace, herddb.metadata.name))
+def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, reader: ClusterReader) -> _Metadata:
+    root = herddb.names.herd_root
     uuid = tablespace.made_uuid
     try:
-        ensemble = world.ensembles.at(log.zookeeper_address)
+        ensemble = reader.ensembles.at(log.zookeeper_address)
         left = uuid is not None and ensemble.read(ledgers_path(root, uuid)) is not None
-        record = _record(ensemble, root, tablespace.sql_name, world.wake)
+        record = _record(ensemble, root, tablespace.sql_name, reader.wake)
         pinned = uuid or (record.record.uuid if isinstance(record, VersionedRecord) else None)
         if pinned is None:
-            return _Metadata(record, left, _leaders(ensemble, root, world.wake), None, None, None, None, None, None)
+            return _Metadata(record, left, _leaders(ensemble, root, reader.wake), None, None, None, None, None, None)
         checkpoint_pin, archive_pin, disk_pin = (
             _pin(ensemble, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE, SECOND_DISK)
         )
         progress = _progress(ensemble, archive_progress_path(root, pinned))
         order = _order(ensemble, expiry_order_path(root, pinned))
         ledgers = _ledgers(ensemble, ledgers_path(root, pinned))
-        streams = _streams(ensemble, root, pinned, world.wake)
-        leaders = _leaders(ensemble, root, world.wake)
+        streams = _streams(ensemble, root, pinned, reader.wake)
+        leaders = _leaders(ensemble, root, reader.wake)
         return _Metadata(record, left, leaders, checkpoint_pin, archive_pin, disk_pin, progress, order, ledgers, streams)
     except (EnsembleError, MalformedDataError) as error:
         why = Unknown(str(error))
@@ -215,26 +217,26 @@ def _ledgers(ensemble: Ensemble, path: str) -> LedgerList | Unknown | None:
         return Unknown(str(error))
 
 
-def _archiver_trouble(tablespace: Tablespace, world: World) -> str:
+def _archiver_trouble(tablespace: Tablespace, reader: ClusterReader) -> str:
     """Why the archiver's pod does not run; empty when it does, or there shall be none."""
     if tablespace.spec.log.archive is None:
         return ""
-    pods = world.kubernetes.owned(tablespace.KIND, ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name), PODS)
+    pods = reader.kubernetes.owned(tablespace.KIND, tablespace.key, PODS)
     archivers = [pod for pod in pods.of_kind("Pod") if pod["metadata"]["labels"].get(names.COMPONENT_LABEL) == names.ARCHIVE_COMPONENT]
     if any(is_ready(pod) for pod in archivers):
         return ""
     return pod_trouble(archivers[0] if archivers else None)
 
 
-def _secrets_of_archive(tablespace: Tablespace, world: World) -> StoreSecrets | StoreUnusable | None:
+def _secrets_of_archive(tablespace: Tablespace, reader: ClusterReader) -> StoreSecrets | StoreUnusable | None:
     archive = tablespace.spec.log.archive
     if archive is None:
         return None
     where, namespace = archive.destination, tablespace.metadata.namespace
-    opened_with = observe_store_secrets(where.store, namespace, ARCHIVE_FIELD, world)
+    opened_with = observe_store_secrets(where.store, namespace, ARCHIVE_FIELD, reader)
     if isinstance(opened_with, StoreUnusable):
         return opened_with
-    return observe_keys(where.encryption, f"{ARCHIVE_FIELD}encryption", world, namespace=namespace, writes=True) or opened_with
+    return observe_keys(where.encryption, f"{ARCHIVE_FIELD}encryption", reader, namespace=namespace, writes=True) or opened_with
 
 
 def _progress(ensemble: Ensemble, path: str) -> ArchiveProgress | Unknown | None:

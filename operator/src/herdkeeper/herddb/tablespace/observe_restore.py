@@ -8,14 +8,14 @@ from typing import Any
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.job import Destination
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import JOBS
-from herdkeeper.clients.world import World
 from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY
 from herdkeeper.shared import names
-from herdkeeper.shared.names import HERDDB_SQL_PORT, HerdDBNames, ObjectKey
+from herdkeeper.shared.names import HERDDB_SQL_PORT, ObjectKey
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.observe_object_store import observe_destination
@@ -30,23 +30,23 @@ _ROWS = f"SELECT `step`, `loaded`, `detail` FROM `{RESTORE_TABLE}` WHERE `step` 
 _LOADED = f"SELECT SUM(`loaded`) AS `total` FROM `{RESTORE_TABLE}`"  # noqa: S608
 
 
-def see_restore(tablespace: Tablespace, seen: TablespaceObserved, world: World) -> TablespaceObserved:
+def observe_restore(tablespace: Tablespace, seen: TablespaceObserved, reader: ClusterReader) -> TablespaceObserved:
     """What was seen of a tablespace, and of its restore besides."""
     if not tablespace.is_restoring:
         return seen
-    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    key = tablespace.key
     reference = tablespace.spec.bootstrap.checkpoint if tablespace.spec.bootstrap is not None else None
-    checkpoint = world.kubernetes.readable(Checkpoint, ObjectKey(key.namespace, reference.name)) if reference is not None else None
-    objects = Objects({**seen.objects.items, **world.kubernetes.owned(tablespace.KIND, key, JOBS).items})
-    runs = objects.get("Job", names.restore_names(key).job) is not None
+    checkpoint = reader.kubernetes.readable(Checkpoint, ObjectKey(key.namespace, reference.name)) if reference is not None else None
+    objects = Objects({**seen.objects.items, **reader.kubernetes.owned(tablespace.KIND, key, JOBS).items})
+    runs = objects.get("Job", names.job_name(key, names.RESTORE_COMPONENT)) is not None
     progress = _progress(seen) if runs else None
     bootstrap = tablespace.spec.bootstrap
     makes_one = bootstrap is not None and bootstrap.target is not None
     field, source = _source(tablespace, checkpoint)
-    unusable = observe_destination(source, field, world, namespace=key.namespace, writes=makes_one)
+    unusable = observe_destination(source, field, reader, namespace=key.namespace, writes=makes_one)
     if bootstrap is not None and unusable is None:
-        unusable = observe_destination(bootstrap.archive, "spec.bootstrap.archive.", world, namespace=key.namespace, writes=False)
-    work = observe_work(key.namespace, world) if makes_one and not runs else ()
+        unusable = observe_destination(bootstrap.archive, "spec.bootstrap.archive.", reader, namespace=key.namespace, writes=False)
+    work = observe_work(key.namespace, reader) if makes_one and not runs else ()
     return replace(seen, objects=objects, checkpoint=checkpoint, progress=progress, store_unusable=unusable, work=work)
 
 
@@ -68,7 +68,7 @@ def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
     if not isinstance(seen.record, VersionedRecord) or seen.herddb is None or seen.credentials is None:
         return Unknown("the tablespace has no leader that could be asked")
     record = seen.record.record
-    host = HerdDBNames(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name)).host_of(record.leader)
+    host = seen.herddb.names.host_of(record.leader)
     if isinstance(seen.tls, TlsUnusable):
         return Unknown(seen.tls.why)
     address = Address(host, HERDDB_SQL_PORT, Encryption(host, seen.tls.authorities) if seen.tls is not None else None)
@@ -77,7 +77,7 @@ def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
         with Connection.connect(address, login, record.name, timeout_seconds=ANSWER_SECONDS) as connection:
             headers = connection.query(_ROWS, [HEADER_STEP])
             totals = connection.query(_LOADED)
-        return progress_of(headers[0]["detail"], totals[0]["total"]) if headers else Unknown("it has not begun to load")
+        return progress_of(headers[0]["detail"], totals[0]["total"]) if headers else Unknown("it has not started to load")
     except (SqlError, ValueError, TypeError, KeyError) as error:
         return Unknown(str(error))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import Unreadable, parsed
-from herdkeeper.clients.world import World
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE
 from herdkeeper.herddb.state.cluster import NodeTablespace, NodeView
 from herdkeeper.herddb.tablespace.verdicts import judged, verdicts_in_force
@@ -31,10 +31,10 @@ class Declared:
         return not _TOLD_IN.intersection(self.tablespace.unread_fields)
 
 
-def declared_tablespaces(cluster: HerdDBCluster, world: World) -> tuple[Declared, ...]:
+def declared_tablespaces(cluster: HerdDBCluster, reader: ClusterReader) -> tuple[Declared, ...]:
     """Those of a HerdDBCluster, by their resources' names. One that does not tell whose it is may be of this one."""
     declared = []
-    for document in world.kubernetes.documents(Tablespace, cluster.metadata.namespace):
+    for document in reader.kubernetes.documents(Tablespace, cluster.metadata.namespace):
         spec, found = document.get("spec") or {}, parsed(Tablespace, document)
         if ((spec.get("herdDBRef") or {}).get("name") or cluster.metadata.name) != cluster.metadata.name:
             continue
@@ -45,14 +45,14 @@ def declared_tablespaces(cluster: HerdDBCluster, world: World) -> tuple[Declared
 
 
 def judged_nodes(
-    cluster: HerdDBCluster, nodes: Mapping[str, NodeView | Unknown], declared: Sequence[Declared], world: World
+    cluster: HerdDBCluster, nodes: Mapping[str, NodeView | Unknown], declared: Sequence[Declared], reader: ClusterReader
 ) -> dict[str, NodeView | Unknown]:
     """What nodes say of their tablespaces, and what is known of the rows of each. Checkpoints are read only for tablespaces of which no
     status says which they are: it was lost, or the resource is gone."""
 
     @cache
     def checkpoints() -> tuple[Checkpoint, ...]:
-        found = (parsed(Checkpoint, document) for document in world.kubernetes.documents(Checkpoint, cluster.metadata.namespace))
+        found = (parsed(Checkpoint, document) for document in reader.kubernetes.documents(Checkpoint, cluster.metadata.namespace))
         return tuple(each for each in found if not isinstance(each, Unreadable))
 
     found = dict(nodes)
@@ -78,8 +78,8 @@ def _named_copies(nodes: Mapping[str, NodeView | Unknown]) -> dict[str, str]:
 
 def _untold(nodes: Mapping[str, NodeView | Unknown], uuid: str, mute: Tablespace) -> dict[str, NodeView | Unknown]:
     why = Unknown(
-        f"whether its rows are the log's can't be told: the status of the Tablespace {mute.metadata.name} can't be read "
-        f"({', '.join(sorted(_TOLD_IN.intersection(mute.unread_fields)))}): put it right, or run the operator that wrote it"
+        f"it is unknown whether its rows match the log: the status of the Tablespace {mute.metadata.name} can't be read "
+        f"({', '.join(sorted(_TOLD_IN.intersection(mute.unread_fields)))}): correct it, or run the operator version that wrote it"
     )
 
     def doubted(copy: NodeTablespace) -> NodeTablespace:

@@ -16,7 +16,7 @@ from herdkeeper.api.tablespace import MadeMark
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, tablespace_path
 from herdkeeper.herddb.leadership.promotion import promotion_bars
 from herdkeeper.herddb.log.archive_expiry import expiry_steps
-from herdkeeper.herddb.log.in_time import seconds_to_stand, seconds_to_turn
+from herdkeeper.herddb.log.in_time import seconds_to_stalled_stream, seconds_to_turn
 from herdkeeper.herddb.log.plan_archive import archive_steps
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
 from herdkeeper.herddb.plan.encryption import is_encrypted, why_no_login
@@ -28,36 +28,33 @@ from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.herddb.tablespace.plan_full_check import full_check_steps
 from herdkeeper.herddb.tablespace.plan_restore import before_creation, plan_restore, refuse_existing
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
-from herdkeeper.herddb.tablespace.replicas import AddReplica, Copies, RemoveReplica, SetAside, Step, next_replica
+from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, SetAside, Step, next_replica
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.verdicts import Rebuilt, Verdict, rebuilt, verdicts_in_force, verdicts_on
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait, soonest
-from herdkeeper.planning.due import look_again, seconds_to_next
+from herdkeeper.planning.due import requeue_after_seconds, seconds_to_next
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_ready_resource, why_not_ready
-from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 EXPECTED_REPLICAS = 1
 """Pinned: HerdDB then neither raises E, Wq and Aq behind the declared sizes nor adds nodes by itself."""
-BARRED_SECONDS = 2.0
-"""How soon it is looked whether a node has taken an order about its own promotion."""
-UNMADE_SECONDS = 5.0
-"""How often it is looked whether the HerdDBCluster's key has made the Service, of which no event tells this one."""
 
 
 def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
-    """What to do now for a tablespace that shall live. `spark_image` is the Job's that fills one which is made from a checkpoint."""
+    """What to do now for a Tablespace that is not being deleted. `spark_image` is the Job's that fills one which is made from a
+    checkpoint."""
     plan = _plan(tablespace, seen, spark_image)
     changes = next((action.why for action in plan.actions if isinstance(action, ChangeTablespaceRecord)), None)
     check = full_check_steps(tablespace, seen, changes)
     actions, timing = (*plan.actions, *check.actions), timing_of(tablespace)
-    again = soonest(plan.look_again_seconds, check.look_again_seconds)
+    again = soonest(plan.requeue_after_seconds, check.requeue_after_seconds)
     to_next = seconds_to_next(timing, seen.now) if timing is not None and not timing.suspend else None
-    to_next = soonest(to_next, seconds_to_turn(seen.standings, seen.now), seconds_to_stand(seen))
-    return replace(plan, actions=actions, look_again_seconds=look_again(again, to_next, acts=bool(actions)))
+    to_next = soonest(to_next, seconds_to_turn(seen.standings, seen.now), seconds_to_stalled_stream(seen))
+    return replace(plan, actions=actions, requeue_after_seconds=requeue_after_seconds(again, to_next, acts=bool(actions)))
 
 
 def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
@@ -74,7 +71,7 @@ def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) ->
             return not_ours or _keep(tablespace, seen, seen.record, spark_image)
 
 
-def own_copy(seen: TablespaceObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
+def own_replica(seen: TablespaceObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
     """What a node says of this tablespace; None when it says nothing of it."""
     view = seen.nodes.get(node, Unknown(f"{node} is not Ready"))
     if isinstance(view, Unknown):
@@ -88,19 +85,20 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
             Reason.DATA_LOST,
             f"HerdDB has no tablespace {tablespace.sql_name} any more, though it was {tablespace.made_uuid}: it is not created again, "
             "since that would be an empty one. Delete this resource if it was dropped on purpose",
-            60,
+            requeue.BLOCKED,
         )
     if not is_ready_resource(seen.herddb) or seen.herddb is None:
         why = why_not_ready(seen.herddb) if seen.herddb is not None else "it is not there"
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {tablespace.spec.herd_db_ref.name} is not Ready ({why})")
     if (unencrypted := why_no_login(seen)) is not None:
-        return Plan((), unencrypted, 5)
+        return Plan((), unencrypted, requeue.PENDING)
     leaders = _by_work(seen, set())
     if not leaders or seen.system_leader is None:
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, "no SQL node answers")
     millis = tablespace.spec.failover.max_leader_inactivity_seconds * 1000
     return Plan(
-        (CreateTablespace(seen.herddb.metadata.name, seen.system_leader, tablespace.sql_name, leaders[0], millis),), look_again_seconds=1
+        (CreateTablespace(seen.herddb.metadata.name, seen.system_leader, tablespace.sql_name, leaders[0], millis),),
+        requeue_after_seconds=requeue.NEXT_STEP,
     )
 
 
@@ -108,12 +106,12 @@ def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRe
     """The record as declared. A node that must not lead by itself learns it first: a copy may stay on the list for as long as it takes."""
     record = found.record
     verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
-    said = {node: own_copy(seen, node, record.name) for node in verdicts}
+    said = {node: own_replica(seen, node, record.name) for node in verdicts}
     bars = promotion_bars(tablespace.spec.herd_db_ref.name, record, said, verdicts)
     plan = _change_record(tablespace, seen, found, verdicts)
     if not bars:
         return plan
-    return replace(plan, actions=(*bars, *plan.actions), look_again_seconds=soonest(plan.look_again_seconds, BARRED_SECONDS))
+    return replace(plan, actions=(*bars, *plan.actions), requeue_after_seconds=soonest(plan.requeue_after_seconds, requeue.SOON))
 
 
 def _change_record(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, verdicts: Mapping[str, Verdict]) -> Plan:
@@ -121,10 +119,10 @@ def _change_record(tablespace: Tablespace, seen: TablespaceObserved, found: Vers
     millis = tablespace.spec.failover.max_leader_inactivity_seconds * 1000
     wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=millis)
     if wished != record:
-        return Plan((_change(seen, found, wished, "failover settings as declared"),), look_again_seconds=1)
+        return Plan((_change(seen, found, wished, "failover settings as declared"),), requeue_after_seconds=requeue.NEXT_STEP)
     if proven := _proven(tablespace, verdicts):
-        return Plan(proven, look_again_seconds=1)
-    return _take(tablespace, seen, found, next_replica(_copies(tablespace, seen, record, verdicts)))
+        return Plan(proven, requeue_after_seconds=requeue.NEXT_STEP)
+    return _take(tablespace, seen, found, next_replica(_replica_state(tablespace, seen, record, verdicts)))
 
 
 def _take(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, step: Step | Wait | None) -> Plan:
@@ -133,28 +131,28 @@ def _take(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
     match step:
         case AddReplica(node):
             grown = replace(record, replicas=(*record.replicas, node))
-            return Plan((_change(seen, found, grown, f"replica on {node}"),), look_again_seconds=2)
+            return Plan((_change(seen, found, grown, f"replica on {node}"),), requeue_after_seconds=requeue.SOON)
         case RemoveReplica(node, why, differs):
             fewer = replace(record, replicas=tuple(other for other in record.replicas if other != node))
             change = _change(seen, found, fewer, f"no replica on {node} any more, since {why}")
-            return Plan((replace(change, reason=Reason.REPLICA_DIFFERS) if differs else change,), look_again_seconds=2)
+            return Plan((replace(change, reason=Reason.REPLICA_DIFFERS) if differs else change,), requeue_after_seconds=requeue.SOON)
         case SetAside(node, verdict):
             order = SetCopyAside(tablespace.spec.herd_db_ref.name, node, record.name, record.uuid, f"it {verdict.sentence}")
             state = Rebuilt(verdict.lsn, max(verdict.lsn, _end_of_log(seen, record)))
             mark = _mark(tablespace, node, state, Reason.REPLICA_SET_ASIDE)
-            return Plan((order, mark), look_again_seconds=1)
+            return Plan((order, mark), requeue_after_seconds=requeue.NEXT_STEP)
         case Wait():
-            return Plan((), step, 2)
+            return Plan((), step, requeue.SOON)
         case None:
-            unsettled = [node for node in record.replicas if not _settled(own_copy(seen, node, record.name))]
-            return Plan(look_again_seconds=3 if unsettled else None)
+            unsettled = [node for node in record.replicas if not _settled(own_replica(seen, node, record.name))]
+            return Plan(requeue_after_seconds=requeue.SOON if unsettled else None)
         case _:
             assert_never(step)
 
 
 def _end_of_log(seen: TablespaceObserved, record: TablespaceRecord) -> tuple[int, int]:
     """Where no copy that has stopped can have been any further; the lowest LSN when the leader does not tell."""
-    copy = own_copy(seen, record.leader, record.name)
+    copy = own_replica(seen, record.leader, record.name)
     told = copy.lsn if isinstance(copy, NodeTablespace) and copy.uuid == record.uuid else None
     return told or (-1, -1)
 
@@ -175,18 +173,20 @@ def _mark(tablespace: Tablespace, node: str, state: Rebuilt, reason: Reason) -> 
     return Annotate(tablespace.KIND, metadata.name, metadata.uid, marks, reason, API_VERSION)
 
 
-def _copies(tablespace: Tablespace, seen: TablespaceObserved, record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Copies:
+def _replica_state(
+    tablespace: Tablespace, seen: TablespaceObserved, record: TablespaceRecord, verdicts: Mapping[str, Verdict]
+) -> ReplicaState:
     here = verdicts_on(verdicts, (record.leader, *record.replicas, *_staying(seen)))
     on_list = {record.leader, *record.replicas}
     # a copy on the list goes by the log's word alone; one that was taken off for another reason is worth nothing to anybody
     different = {
         node: verdict for node, verdict in here.items() if not verdict.equal and (verdict.compared_with_log or node not in on_list)
     }
-    return Copies(
+    return ReplicaState(
         record,
         tablespace.spec.replicas,
         _leaving(seen),
-        {node: own_copy(seen, node, record.name) for node in {record.leader, *record.replicas, *different}},
+        {node: own_replica(seen, node, record.name) for node in {record.leader, *record.replicas, *different}},
         _by_work(seen, {*record.replicas, *different}),
         tablespace.spec.preferred_leader,
         seen.places,
@@ -211,9 +211,9 @@ def _of_another(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None
         return None
     return Plan.waiting(
         Reason.DATA_LOST,
-        f"HerdDB's tablespace {record.name} is another one now ({record.uuid}) than this resource made ({made}): "
-        "delete this resource, and create a new one if the new tablespace shall be kept",
-        60,
+        f"HerdDB's tablespace {record.name} has another uuid ({record.uuid}) than the one that this resource created ({made}): delete"
+        f" this resource, and create a new one to keep the new tablespace",
+        requeue.BLOCKED,
     )
 
 
@@ -230,7 +230,7 @@ def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
             *archive.actions,
             *expiry_steps(tablespace, seen, found.record.uuid),
         ),
-        look_again_seconds=soonest(plan.look_again_seconds, archive.look_again_seconds),
+        requeue_after_seconds=soonest(plan.requeue_after_seconds, archive.requeue_after_seconds),
     )
 
 
@@ -253,26 +253,26 @@ def _hold(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
 def _fill(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
     """Replicas as always, and the Job once the leader leads. Clients get their Secret once the content is verified."""
     plan = _adjust(tablespace, seen, found)
-    if not _settled(own_copy(seen, found.record.leader, found.record.name)):
+    if not _settled(own_replica(seen, found.record.leader, found.record.name)):
         return plan
     filling = plan_restore(tablespace, seen, spark_image)
-    soon = soonest(plan.look_again_seconds, filling.look_again_seconds)
-    return replace(plan, actions=(*plan.actions, *filling.actions), wait=filling.wait or plan.wait, look_again_seconds=soon)
+    soon = soonest(plan.requeue_after_seconds, filling.requeue_after_seconds)
+    return replace(plan, actions=(*plan.actions, *filling.actions), wait=filling.wait or plan.wait, requeue_after_seconds=soon)
 
 
 def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -> Plan:
     """The plan, and the connection Secret. The replicas go on though a name is taken: the data does not depend on it."""
     if seen.taken:
-        taken = f"somebody else made the {' and the '.join(seen.taken)}: delete what stands there, or take another name for this resource"
+        taken = f"the {' and the '.join(seen.taken)} was not created by the operator: delete it, or give this resource another name"
         return replace(plan, wait=Wait(Reason.NAME_TAKEN, taken))
     if seen.zookeeper_address is None or seen.credentials is None or isinstance(seen.tls, TlsUnusable):
         return plan
     # the leader's URL says how every node is spoken to: while they are restarted one by one, it stays as it was
     authorities = seen.tls.authorities if seen.tls is not None and is_encrypted(seen.herddb) else None
     secret = settle((build_connection_secret(tablespace, seen.zookeeper_address, seen.credentials, authorities),), seen.objects)
-    service = TablespaceNames(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)).leader_service
-    unmade = None if seen.objects.get("Service", service) is not None else UNMADE_SECONDS
-    return replace(plan, actions=(*plan.actions, *secret), look_again_seconds=plan.look_again_seconds or unmade)
+    service = tablespace.names.leader_service
+    unmade = None if seen.objects.get("Service", service) is not None else requeue.PENDING
+    return replace(plan, actions=(*plan.actions, *secret), requeue_after_seconds=plan.requeue_after_seconds or unmade)
 
 
 def _settled(copy: NodeTablespace | Unknown | None) -> bool:
@@ -282,7 +282,7 @@ def _settled(copy: NodeTablespace | Unknown | None) -> bool:
 def _change(seen: TablespaceObserved, found: VersionedRecord, record: TablespaceRecord, why: str) -> ChangeTablespaceRecord:
     if seen.herddb is None or seen.zookeeper_address is None:
         raise ValueError("a record was read, so its database and its ensemble are known")
-    root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+    root = seen.herddb.names.herd_root
     return ChangeTablespaceRecord(seen.zookeeper_address, tablespace_path(root, record.name), record, found.version, why)
 
 

@@ -15,18 +15,19 @@ from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.tablespace.full_check import (
     KnownCheck,
-    copy_of,
     newest_check,
     remembered_check,
     remembered_times,
+    replica_of,
+    reported_check,
     runs,
     timing_of,
-    told_check,
-    untold_check,
+    unrecorded_check,
     waits_for_follower,
 )
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import AnswerRequest, Plan, Request, StartFullCheck, soonest
 from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_time
 from herdkeeper.shared import names
@@ -34,29 +35,25 @@ from herdkeeper.shared.conditions import PROGRESSING, condition, is_ready_resour
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 
-RUNNING_SECONDS = 2.0
-"""No event tells that a check has ended, or that a follower has come to its end."""
-HELD_SECONDS = 5.0
-"""Nor does one tell of all that a check which is due waits for."""
-NO_FOLLOWER = "there is no follower that could be compared: writes would stop for nothing"
+NO_FOLLOWER = "there is no follower to compare with, so writes would stop for nothing"
 
 
 @dataclass(frozen=True)
-class Begun:
-    """The check of the time `due` was begun: a node tells of it, and the status does not yet."""
+class StartedCheck:
+    """The check due at `due` has started: a node reports it, and the status does not have it yet."""
 
     due: datetime.datetime
 
 
 @dataclass(frozen=True)
-class Held:
-    """What is due at the time `due` waits for something."""
+class DeferredCheck:
+    """The check due at `due` is deferred."""
 
     due: datetime.datetime
     why: str
 
 
-CheckDecision = Start | Begun | Held | Missed | NotDue
+CheckDecision = Start | StartedCheck | DeferredCheck | Missed | NotDue
 
 
 def decide_check(tablespace: Tablespace, seen: TablespaceObserved) -> CheckDecision:
@@ -69,15 +66,15 @@ def _decide(tablespace: Tablespace, seen: TablespaceObserved, refused: str | Tab
     due = pending_time(timing, _done_until(tablespace, seen.now), seen.now) if timing is not None else None
     if timing is None or due is None:
         return NotDue()
-    if _untold(tablespace, seen) is not None:
-        return Begun(due)
+    if _unrecorded(tablespace, seen) is not None:
+        return StartedCheck(due)
     if not _can_have_followers(tablespace, seen):
         return Missed(due, NO_FOLLOWER)
     in_the_way = _in_the_way(tablespace, seen, due)
     decision = decide_time(timing, due, in_the_way, seen.now)
     if in_the_way is not None or not isinstance(refused, str):
         return decision
-    return Held(due, refused) if isinstance(decision, Start) else replace(decision, why=f"{decision.why} ({refused})")
+    return DeferredCheck(due, refused) if isinstance(decision, Start) else replace(decision, why=f"{decision.why} ({refused})")
 
 
 def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: str | None) -> Plan:
@@ -88,23 +85,23 @@ def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: 
     soon = _soon(tablespace, seen, decision)
     asked, due = names.FULL_CHECK_ANNOTATION in tablespace.metadata.annotations, isinstance(decision, Start)
     if not (asked or due):
-        return Plan(look_again_seconds=soon)
-    if asked and (begun := _untold(tablespace, seen)) is not None:
-        return Plan((_answer(tablespace, f"done: {begun.node} checks all tables since {begun.started_at}"),), look_again_seconds=soon)
+        return Plan(requeue_after_seconds=soon)
+    if asked and (begun := _unrecorded(tablespace, seen)) is not None:
+        return Plan((_answer(tablespace, f"done: {begun.node} checks all tables since {begun.started_at}"),), requeue_after_seconds=soon)
     allowed = f"it is being changed: {changes}" if changes is not None else refused
     if isinstance(allowed, str):
         refusal = (_answer(tablespace, f"refused: {allowed}"),) if asked else ()
-        return Plan(refusal, look_again_seconds=HELD_SECONDS if due and soon is None else soon)
+        return Plan(refusal, requeue_after_seconds=requeue.PENDING if due and soon is None else soon)
     longest = tablespace.spec.full_check.max_writes_stopped_milliseconds
     order = StartFullCheck(tablespace.spec.herd_db_ref.name, allowed.leader, allowed.name, longest)
     # what is due is an answer, too
-    answer = _answer(tablespace, f"done: {allowed.leader} checks all tables; status.fullCheck tells what it finds")
-    return Plan((order, answer) if asked else (order,), look_again_seconds=1.0)
+    answer = _answer(tablespace, f"done: {allowed.leader} checks all tables; see status.fullCheck for the result")
+    return Plan((order, answer) if asked else (order,), requeue_after_seconds=requeue.NEXT_STEP)
 
 
 def _soon(tablespace: Tablespace, seen: TablespaceObserved, decision: CheckDecision) -> float | None:
-    running = RUNNING_SECONDS if _is_under_way(tablespace, seen) else None
-    return soonest(running, HELD_SECONDS if isinstance(decision, Held) else None)
+    running = requeue.SOON if _is_under_way(tablespace, seen) else None
+    return soonest(running, requeue.PENDING if isinstance(decision, DeferredCheck) else None)
 
 
 def _done_until(tablespace: Tablespace, now: datetime.datetime) -> datetime.datetime:
@@ -145,8 +142,8 @@ def _is_under_way(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
     return check is not None and (runs(check) or waits_for_follower(check, seen.nodes, seen.record.record))
 
 
-def _untold(tablespace: Tablespace, seen: TablespaceObserved) -> KnownCheck | None:
-    return untold_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
+def _unrecorded(tablespace: Tablespace, seen: TablespaceObserved) -> KnownCheck | None:
+    return unrecorded_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
 
 
 def _why_refused(tablespace: Tablespace, seen: TablespaceObserved) -> str | TablespaceRecord:
@@ -157,13 +154,13 @@ def _why_refused(tablespace: Tablespace, seen: TablespaceObserved) -> str | Tabl
         case RecordAbsent():
             return "the tablespace does not exist yet"
         case VersionedRecord(record):
-            told = told_check(seen.nodes, record)
+            told = reported_check(seen.nodes, record)
             if told is not None and runs(told):
                 return f"one runs on {told.node} since {told.started_at}"
-            return _why_not_calm(tablespace, seen) or _why_not_checkable(seen, record) or record
+            return _why_not_settled(tablespace, seen) or _why_not_checkable(seen, record) or record
 
 
-def _why_not_calm(tablespace: Tablespace, seen: TablespaceObserved) -> str | None:
+def _why_not_settled(tablespace: Tablespace, seen: TablespaceObserved) -> str | None:
     """A leader that changes meanwhile would end the check, and its scan would hold up the change."""
     if not is_ready_resource(tablespace):
         return f"the tablespace is not Ready ({why_not_ready(tablespace)})"
@@ -171,7 +168,7 @@ def _why_not_calm(tablespace: Tablespace, seen: TablespaceObserved) -> str | Non
         return "a switchover is asked for"
     name = tablespace.spec.herd_db_ref.name
     if seen.herddb is None:
-        return f"there is no HerdDBCluster {name}"
+        return f"the HerdDBCluster {name} does not exist"
     if not is_settled_resource(seen.herddb):
         changing = condition(seen.herddb, PROGRESSING)
         why = changing.message if changing is not None and changing.status != "False" else why_not_ready(seen.herddb)
@@ -184,23 +181,23 @@ def _why_not_checkable(seen: TablespaceObserved, record: TablespaceRecord) -> st
     if not followers:
         return NO_FOLLOWER
     for node in (record.leader, *followers):
-        copy = copy_of(seen.nodes, node, record)
+        copy = replica_of(seen.nodes, node, record)
         wanted = "leader" if node == record.leader else "follower"
         if isinstance(copy, Unknown):
             return f"{node} can't be asked ({copy.why})"
         if copy is None or copy.role != wanted or not copy.ready:
-            return f"{node} is no settled {wanted} ({_what_it_is(copy, wanted)})"
-        if why := _why_mute(copy):
+            return f"{node} is no settled {wanted} ({_role_of(copy, wanted)})"
+        if why := _why_not_reporting(copy):
             return f"{node} {why}"
     return None
 
 
-def _what_it_is(copy: NodeTablespace | None, wanted: str) -> str:
+def _role_of(copy: NodeTablespace | None, wanted: str) -> str:
     if copy is None:
         return "it does not hold the tablespace"
     return f"it is {copy.role}" if copy.role != wanted else "it is not ready"
 
 
-def _why_mute(copy: NodeTablespace) -> str | None:
+def _why_not_reporting(copy: NodeTablespace) -> str | None:
     """An older node program's follower could not say which check a verdict is about."""
     return f"can't check all tables ({copy.full_check.why})" if isinstance(copy.full_check, Unknown) else None

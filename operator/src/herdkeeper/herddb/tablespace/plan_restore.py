@@ -15,6 +15,7 @@ from herdkeeper.api.tablespace import Bootstrap, RestoreStatus
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.plan.encryption import why_no_login
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, Wait
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
@@ -39,7 +40,7 @@ class RestoreFiles:
     def path(self) -> str:
         """Of the manifest, or the folder. ValueError when neither is known."""
         if (path := self.manifest or self.folder) is None:
-            raise ValueError("neither a manifest nor a folder is known")
+            raise ValueError("no manifest and no folder is known")
         return path
 
 
@@ -62,7 +63,7 @@ def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles |
     field = f"spec.bootstrap.checkpoint.name is {bootstrap.checkpoint.name if bootstrap.checkpoint else 'absent'}"
     checkpoint = seen.checkpoint
     if checkpoint is None:
-        return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: there is no such Checkpoint yet; create it")
+        return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: the Checkpoint does not exist yet; create it")
     if (waiting := _not_usable(tablespace, checkpoint, field)) is not None:
         return waiting
     status = checkpoint.status
@@ -99,10 +100,10 @@ def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | 
         return None
     files = files_of(tablespace, seen)
     if isinstance(files, Wait):
-        return Plan((), files, 5.0)
+        return Plan((), files, requeue.PENDING)
     if seen.store_unusable is not None:
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
-    return None if tablespace.restore is not None else Plan(look_again_seconds=0.2)  # the status comes first, see above
+    return None if tablespace.restore is not None else Plan(requeue_after_seconds=requeue.NOTED)  # the status comes first, see above
 
 
 def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None:
@@ -110,26 +111,26 @@ def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | 
     if tablespace.spec.bootstrap is None or tablespace.restore is not None or tablespace.made_uuid == record.uuid:
         return None
     message = (
-        f"spec.bootstrap is set, and HerdDB has a tablespace {record.name} already ({record.uuid}): a restore never goes over one. Create "
-        "another Tablespace with a spec.tablespaceName that is free, or, to keep that one as it is, one without spec.bootstrap"
+        f"spec.bootstrap is set, and HerdDB has a tablespace {record.name} already ({record.uuid}): a restore never replaces one. "
+        f"Create another Tablespace with a free spec.tablespaceName. To keep the existing one, remove spec.bootstrap"
     )
-    return Plan.waiting(Reason.INVALID_SPEC, message, 60)
+    return Plan.waiting(Reason.INVALID_SPEC, message, requeue.BLOCKED)
 
 
 def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
     """Make the Job, unless it is there. Asked for once the tablespace's leader leads."""
-    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
-    if seen.objects.get("Job", names.restore_names(key).job) is not None:
-        return Plan(look_again_seconds=PROGRESS_SECONDS)
+    key = tablespace.key
+    if seen.objects.get("Job", names.job_name(key, names.RESTORE_COMPONENT)) is not None:
+        return Plan(requeue_after_seconds=PROGRESS_SECONDS)
     files = files_of(tablespace, seen)
     if isinstance(files, Wait):
-        return Plan((), files, 5.0)
+        return Plan((), files, requeue.PENDING)
     if seen.store_unusable is not None:
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
     if (unencrypted := why_no_login(seen)) is not None:
-        return Plan((), unencrypted, 5.0)
+        return Plan((), unencrypted, requeue.PENDING)
     if (removal := _removal_there(tablespace, files, seen)) is not None:
-        return Plan((), removal, 5.0)
+        return Plan((), removal, requeue.PENDING)
     if seen.herddb is None or seen.zookeeper_address is None:
         raise ValueError("a record was read, so its database and its ensemble are known")
     database = ObjectKey(key.namespace, seen.herddb.metadata.name)
@@ -144,7 +145,7 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
         Login(secret, tls.secret_name if tls else None),
         _archive(tablespace, seen),
     )
-    return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), look_again_seconds=PROGRESS_SECONDS)
+    return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), requeue_after_seconds=PROGRESS_SECONDS)
 
 
 def _archive(tablespace: Tablespace, seen: TablespaceObserved) -> ArchiveSource | None:

@@ -13,7 +13,7 @@ from herdkeeper.herddb.log.status_released import log_released
 from herdkeeper.herddb.log.status_streams import stream_fields
 from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.tablespace.full_check import newest_check
-from herdkeeper.herddb.tablespace.plan import own_copy
+from herdkeeper.herddb.tablespace.plan import own_replica
 from herdkeeper.herddb.tablespace.plan_restore import refuse_existing
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
@@ -25,7 +25,6 @@ from herdkeeper.herddb.tablespace.verdicts import Verdict, different, replicas_o
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import REPLICAS_VERIFIED
-from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -64,7 +63,7 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
     health = _health(tablespace, record, copies, len(settled))
     check = newest_check(tablespace, seen.nodes, record)
     verified = replicas_verified(tablespace, record, _about_present_nodes(verdicts, record, seen), check)
-    released = log_released(own_copy(seen, record.leader, record.name))
+    released = log_released(own_replica(seen, record.leader, record.name))
     in_time = log_used_in_time(seen.standings)
     conditions = {REPLICAS_VERIFIED: verified, **released, **in_time, **log_archived(tablespace, seen)}
     conditions |= log_replayable(record.name, record.uuid, seen.nodes)
@@ -104,13 +103,13 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any]:
 
 def _for_clients(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, str]:
     """What is there for clients, by its field."""
-    named = TablespaceNames(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name))
+    named = tablespace.names
     offered = {"leaderService": ("Service", named.leader_service), "connectionSecret": ("Secret", named.connection_secret)}
     return {field: name for field, (kind, name) in offered.items() if seen.objects.get(kind, name) is not None}
 
 
 def _copy(seen: TablespaceObserved, node: str, name: str) -> dict[str, Any]:
-    found = own_copy(seen, node, name)
+    found = own_replica(seen, node, name)
     if found is None:
         return {"node": node, "role": "unknown", "ready": False, "trouble": "the node does not hold it yet"}
     if isinstance(found, Unknown):
@@ -123,7 +122,7 @@ def _health(tablespace: Tablespace, record: TablespaceRecord, copies: list[dict[
     leads = any(copy["node"] == record.leader and copy["role"] == "leader" and copy["ready"] for copy in copies)
     if not leads:
         trouble = next((copy["trouble"] for copy in copies if copy["node"] == record.leader), "it is no replica")
-        return Health("False", Reason.NO_LEADER, f"{record.leader} shall lead, and does not yet ({trouble})")
+        return Health("False", Reason.NO_LEADER, f"{record.leader} is assigned leader but does not lead yet ({trouble})")
     wanted = tablespace.spec.replicas
     if settled < wanted:
         shown = "; ".join(f"{copy['node']}: {copy['trouble']}" for copy in copies if not copy["ready"])

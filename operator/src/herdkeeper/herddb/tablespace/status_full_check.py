@@ -8,7 +8,7 @@ from typing import Any
 from herdkeeper.api import Tablespace
 from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes
 from herdkeeper.herddb.tablespace.full_check import declared_times, full_check_status, newest_check, remembered_times, timing_of
-from herdkeeper.herddb.tablespace.plan_full_check import Begun, Held, decide_check
+from herdkeeper.herddb.tablespace.plan_full_check import DeferredCheck, StartedCheck, decide_check
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.due import Missed, timetable_of
@@ -16,8 +16,8 @@ from herdkeeper.shared import names
 from herdkeeper.shared.time import text_of
 
 NOTE = (
-    "a follower that failed can't lead, and is not removed, since the leader may be the wrong one: "
-    "a Checkpoint with verify: Follower tells whether it has the rows of the log"
+    "a follower that failed can't lead. It is not removed, because the leader may be wrong: a Checkpoint with verify: Follower shows "
+    "whether it matches the log"
 )
 
 
@@ -49,9 +49,9 @@ def _times(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] |
     times = FullCheckTimes(
         declared=before.declared,
         since=before.since,
-        last_schedule_time=text_of(decision.due) if isinstance(decision, Begun) else before.last_schedule_time,
+        last_schedule_time=text_of(decision.due) if isinstance(decision, StartedCheck) else before.last_schedule_time,
         next_schedule_time=text_of(following) if following is not None else None,
-        waits_for=decision.why if isinstance(decision, Held) else None,
+        waits_for=decision.why if isinstance(decision, DeferredCheck) else None,
         last_missed_time=text_of(decision.due) if isinstance(decision, Missed) else before.last_missed_time,
         last_missed_why=decision.why if isinstance(decision, Missed) else before.last_missed_why,
     )
@@ -63,7 +63,7 @@ def newly_missed(before: dict[str, Any] | None, after: dict[str, Any] | None) ->
     was, times = (before or {}).get("schedule", {}), (after or {}).get("schedule", {})
     if (missed := times.get("lastMissedTime")) is None or missed == was.get("lastMissedTime"):
         return None
-    return f"no full check was begun for {missed}, since {times['lastMissedWhy']}"
+    return f"no full check was started for {missed}, since {times['lastMissedWhy']}"
 
 
 def newly_failed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> tuple[str, ...]:
@@ -86,5 +86,5 @@ def _sentence(replica: dict[str, Any], check: dict[str, Any]) -> str:
     others = f"{', '.join(passed)} passed" if passed else "no other follower has passed"
     return (
         f"{node} had other rows than the leader {check['leader']} in {tables} at the full check of {check['startedAt']}; {others}. "
-        f"Note that {NOTE}. Make one: a copy that differs from the log is made anew; where it does not, the leader's rows are in doubt"
+        f"Note that {NOTE}. Create one: a replica that differs from the log is rebuilt; if it does not, the leader's rows are in doubt"
     )

@@ -28,7 +28,7 @@ def log_replayable(name: str, uuid: str, nodes: Mapping[str, NodeView | Unknown]
         f"{', '.join(past)} is past it, so that copy may be bad, and not the log. Where no tablespace has its only copy there, delete "
         f"the volume claim and the pod of {stuck}, which gets a copy anew; if that one stops at the same entry, {restored}"
         if past
-        else f"Nobody can lead it who has to replay that: {restored}"
+        else f"No node that has to replay it can lead: {restored}"
     )
     message = f"{stuck} can't apply the entry at LSN {lsn} of {name} ({entry.entry_type}{table}): {entry.message}. {way_out}"
     return {LOG_REPLAYABLE: Health("False", Reason.LOG_UNREPLAYABLE, message)}

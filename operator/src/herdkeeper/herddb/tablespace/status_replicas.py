@@ -38,7 +38,7 @@ def _differing(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Hea
         command = "kubectl annotate tablespace NAME " + " ".join(f"{names.SET_ASIDE_PREFIX}{node}-" for node in again)
         look = f"{' and '.join(again)} was made anew before: look into it, then `{command}` has it made anew once more"
         return Health("False", Reason.REBUILT_IN_VAIN, f"{shown}; {look}")
-    return Health("False", Reason.REPLICA_DIFFERS, f"{shown}; it can't lead, and is made anew") if found else None
+    return Health("False", Reason.REPLICA_DIFFERS, f"{shown}; it can't lead, and is rebuilt") if found else None
 
 
 def _undecided(found: Sequence[Verdict]) -> Health:
@@ -74,7 +74,7 @@ def _leader_in_doubt(
 def _equal(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health:
     followers = sorted(node for node in record.replicas if node != record.leader)
     if not followers:
-        return Health("Unknown", Reason.NOT_VERIFIED, "there is no follower that could be compared with the log")
+        return Health("Unknown", Reason.NOT_VERIFIED, "there is no follower to compare with the log")
     if unchecked := [node for node in followers if node not in verdicts]:
         missing = f"{', '.join(unchecked)}: not compared with the log yet; a Checkpoint with verify: Follower compares one of them"
         return Health("Unknown", Reason.NOT_VERIFIED, missing)

@@ -1,4 +1,4 @@
-"""What became of a restore: the Job's state, its driver's last words, and how far the load is."""
+"""The status of a restore: the Job's state, its driver's termination message, and the progress of the load."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserv
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary, SummaryError
 from herdkeeper.shared import names
-from herdkeeper.shared.left_alone import left_alone_by
-from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import root_of
 from herdkeeper.spark.run import Run, observe_run
@@ -53,7 +52,7 @@ def restore_health(tablespace: Tablespace, seen: TablespaceObserved) -> Health |
     run, said = _run(tablespace, seen)
     match run.phase:
         case "Pending":
-            return Health("False", Reason.RESTORING, f"the restore has not begun: {run.message}")
+            return Health("False", Reason.RESTORING, f"the restore has not started: {run.message}")
         case "Running":
             return Health("False", Reason.RESTORING, _sentence(tablespace, seen))
         case "Failed":
@@ -84,8 +83,8 @@ def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
     """What a person can do. Deleting is named only where nothing but this restore wrote."""
     job = _job(tablespace)
     if said is not None and said.outcome is JobOutcome.INVARIANT_VIOLATED:
-        return "delete this Tablespace with deletionPolicy Delete, which drops what was loaded, and create it again once that is mended"
-    again = f"once that is mended, delete the Job {job}: the next one goes on where it stopped"
+        return "delete this Tablespace with deletionPolicy Delete, which drops what was loaded, and create it again once the cause is fixed"
+    again = f"once the cause is fixed, delete the Job {job}: the next one continues where it stopped"
     refused = said is not None and said.outcome is JobOutcome.CONFIGURATION_REFUSED
     if refused and tablespace.spec.bootstrap is not None and tablespace.spec.bootstrap.target is not None:
         return f"for another moment delete this Tablespace and create it with that; {again}"
@@ -94,17 +93,17 @@ def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
 
 def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, RestoreSummary | None]:
     run = observe_run(seen.objects, _job(tablespace))
-    if run.said is None:
+    if run.termination_message is None:
         return run, None
     try:
-        return run, RestoreSummary.from_json(run.said)
+        return run, RestoreSummary.from_json(run.termination_message)
     except SummaryError:
         return run, None
 
 
 def _is_due(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
     """Whether the tablespace is created next: not while nothing is changed, there is another one, or the checkpoint is not known."""
-    if left_alone_by(tablespace.metadata):
+    if paused_by(tablespace.metadata):
         return False
     begun = isinstance(seen.record, RecordAbsent) or tablespace.mark is not None
     return begun and isinstance(files_of(tablespace, seen), RestoreFiles)
@@ -134,4 +133,4 @@ def _rows(seen: TablespaceObserved) -> dict[str, int]:
 
 
 def _job(tablespace: Tablespace) -> str:
-    return names.restore_names(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)).job
+    return names.job_name(tablespace.key, names.RESTORE_COMPONENT)

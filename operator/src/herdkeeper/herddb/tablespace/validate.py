@@ -10,16 +10,13 @@ from herdkeeper.api import (
     Tablespace,
 )
 from herdkeeper.api.resource import ObjectMeta
-from herdkeeper.api.tablespace import Failover
 from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.planning.refusal import (
     Refusal,
-    job_refusals,
-    name_refusals,
     timetable_refusals,
 )
 from herdkeeper.shared import names
-from herdkeeper.shared.told_nodes import told_nodes
+from herdkeeper.shared.known_nodes import known_nodes
 
 _SQL_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -31,35 +28,19 @@ def tablespace_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None, ot
     may already hold the SQL name.
     """
     return (
-        *name_refusals(tablespace.metadata),
         *_sql_name_refusals(tablespace),
         *_taken_sql_name(tablespace, others),
         *_replicas_beyond_nodes(tablespace, herddb),
         *_preferred_leader_refusals(tablespace, herddb),
-        *_failover_refusals(tablespace.spec.failover),
         *(timetable_refusals(timing, "spec.fullCheck") if (timing := timing_of(tablespace)) is not None else ()),
-        *(job_refusals(tablespace.spec.bootstrap.job, "spec.bootstrap.job") if tablespace.spec.bootstrap else ()),
     )
-
-
-def _failover_refusals(failover: Failover) -> Iterator[Refusal]:
-    least, found = failover.hung_leader_seconds, failover.max_leader_inactivity_seconds
-    if found <= least:
-        yield Refusal(
-            "spec.failover.maxLeaderInactivitySeconds",
-            str(found),
-            f"it is not above spec.failover.hungLeaderSeconds ({least}): followers would take over before the operator judges",
-            f"set at least {least + 1}, or lower hungLeaderSeconds",
-        )
 
 
 def _sql_name_refusals(tablespace: Tablespace) -> Iterator[Refusal]:
     name = tablespace.sql_name
     path = "spec.tablespaceName" if tablespace.spec.tablespace_name else "metadata.name"
     if not _SQL_NAME.fullmatch(name):
-        yield Refusal(path, name, "it is no name in SQL", "take small letters, digits and `_`, beginning with a letter, 63 at most")
-    elif name == "herd":
-        yield Refusal(path, name, "HerdDB keeps this tablespace for itself", "take another name")
+        yield Refusal(path, name, "it is not a name in SQL", "take small letters, digits and `_`, beginning with a letter, 63 at most")
 
 
 def _taken_sql_name(tablespace: Tablespace, others: Iterable[Tablespace]) -> Iterator[Refusal]:
@@ -84,7 +65,7 @@ def _older(one: ObjectMeta, other: ObjectMeta) -> bool:
 
 def _replicas_beyond_nodes(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:
     """Nodes that leave count: it is the HerdDBCluster that waits then, and a tablespace that serves is not refused."""
-    if herddb is not None and tablespace.spec.replicas > (nodes := len(told_nodes(herddb))):
+    if herddb is not None and tablespace.spec.replicas > (nodes := len(known_nodes(herddb))):
         yield Refusal(
             "spec.replicas",
             str(tablespace.spec.replicas),
@@ -99,11 +80,11 @@ def _preferred_leader_refusals(tablespace: Tablespace, herddb: HerdDBCluster | N
         yield Refusal("spec.failback", failback, "no leader is preferred", "set spec.preferredLeader, or failback: Never")
     if preferred is None or herddb is None:
         return
-    nodes = told_nodes(herddb)
+    nodes = known_nodes(herddb)
     if preferred not in nodes:
         yield Refusal(
             "spec.preferredLeader",
             preferred,
-            f"it is no SQL node of the HerdDBCluster {herddb.metadata.name}",
+            f"it is not a SQL node of the HerdDBCluster {herddb.metadata.name}",
             f"name one of {', '.join(nodes)}",
         )

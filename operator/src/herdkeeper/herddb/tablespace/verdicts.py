@@ -58,7 +58,7 @@ class Verdict:
         where = f"at LSN {self.lsn[0]},{self.lsn[1]}" + (f" ({found_by})" if found_by else "")
         if self.equal:
             return f"was equal to the log {where}"
-        return f"had other rows than the log {where} in {', '.join(self.different_tables) or 'tables that could not be told'}"
+        return f"had other rows than the log {where} in {', '.join(self.different_tables) or 'unknown tables'}"
 
 
 def _newest(found: Iterable[Verdict]) -> Mapping[str, Verdict]:

@@ -6,11 +6,11 @@ import datetime
 
 from herdkeeper.api import ReplicationAudit
 from herdkeeper.api.replication_audit import Window
-from herdkeeper.jobs.audit.end import ended_well, job_of, words_may_come
+from herdkeeper.jobs.audit.end import ended_well, job_of, message_may_come
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome, SummaryError
 from herdkeeper.shared.daily_window import DailyWindow
-from herdkeeper.shared.objects import Json, driver_said
+from herdkeeper.shared.objects import Json, termination_message_of
 from herdkeeper.shared.time import moment_of
 from herdkeeper.spark.build_job import READ_UNTIL
 
@@ -28,7 +28,7 @@ def described(window: Window) -> str:
     return f"{window.from_} to {window.to} ({window.time_zone})"
 
 
-def goes_on_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime | None:
+def resumes_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime | None:
     """When a paused run goes on: as soon as a window is open, after its Job has ended, that closes later than the one of that Job. So it
     does not go on in the same one, where the pod's clock is early, and does at once when its hours were changed and are open now. None for
     a run that is not paused, and for one whose driver's words may still come.
@@ -37,7 +37,12 @@ def goes_on_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime 
     Words that are there and can't be read would be there again, night after night: they end the run (`audit_end.unknown_result`).
     """
     job = ended_well(seen, job_of(audit))
-    if audit.spec.window is None or job is None or _tells_an_end(driver_said(seen.objects, job_of(audit))) or words_may_come(audit, seen):
+    if (
+        audit.spec.window is None
+        or job is None
+        or _reports_an_end(termination_message_of(seen.objects, job_of(audit)))
+        or message_may_come(audit, seen)
+    ):
         return None
     ended = moment_of(job["status"].get("completionTime")) or present(seen)
     window, closed = window_of(audit.spec.window), read_until(job)
@@ -53,13 +58,13 @@ def read_until(job: Json) -> datetime.datetime | None:
 
 
 def present(seen: JobObserved) -> datetime.datetime:
-    """When it was looked. ValueError where nobody noted that."""
+    """The time of the observation. ValueError without one."""
     if seen.now is None:
-        raise ValueError("an audit was looked at, and not when")
+        raise ValueError("an audit was observed without a time")
     return seen.now
 
 
-def _tells_an_end(said: str | None) -> bool:
+def _reports_an_end(said: str | None) -> bool:
     try:
         return said is not None and AuditSummary.from_json(said).outcome is not JobOutcome.PAUSED
     except SummaryError:

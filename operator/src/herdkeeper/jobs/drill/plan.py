@@ -17,20 +17,16 @@ from herdkeeper.jobs.drill.draw import drawn_moment, drawn_name, seed_of
 from herdkeeper.jobs.schedule.build import build_drill_checkpoint
 from herdkeeper.jobs.schedule.plan import plan_schedule
 from herdkeeper.jobs.schedule.state import Run, ScheduleObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Create, Delete, Plan, soonest
 from herdkeeper.planning.due import newest_time, seconds_to_next
 from herdkeeper.shared import names
-from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.objects import job_ended
+from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import DrillSource, build_drill
-
-NOTED_SECONDS = 0.2
-"""Until a drill that is drawn goes on: it is noted first."""
-AGAIN_SECONDS = 30.0
-"""How often it is looked for what no event tells."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,7 @@ def plan_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: ScheduleObser
     if isinstance(seen.runs, Unknown):
         return runs
     drills = plan_drill(schedule, seen, spark_image)
-    return Plan((*runs.actions, *drills.actions), runs.wait, soonest(runs.look_again_seconds, drills.look_again_seconds))
+    return Plan((*runs.actions, *drills.actions), runs.wait, soonest(runs.requeue_after_seconds, drills.requeue_after_seconds))
 
 
 def plan_drill(schedule: ScheduledCheckpoint, seen: ScheduleObserved, spark_image: str) -> Plan:
@@ -73,8 +69,8 @@ def plan_drill(schedule: ScheduledCheckpoint, seen: ScheduleObserved, spark_imag
     drill = running_drill(schedule)
     left = _left_over(schedule, seen, drill)
     if drill is None:
-        return Plan(left, look_again_seconds=_until_the_next(schedule, seen))
-    return Plan((*left, *_go_on(schedule, seen, drill, spark_image)), look_again_seconds=AGAIN_SECONDS)
+        return Plan(left, requeue_after_seconds=_until_the_next(schedule, seen))
+    return Plan((*left, *_go_on(schedule, seen, drill, spark_image)), requeue_after_seconds=requeue.UNREAD)
 
 
 def running_drill(schedule: ScheduledCheckpoint) -> DrillStatus | None:
@@ -87,7 +83,7 @@ def due_of(drill: DrillStatus) -> datetime.datetime:
     """The time that a drill is for. ValueError for a status that tells none."""
     due = moment_of(drill.scheduled_time)
     if due is None:
-        raise ValueError(f"status.lastDrill.scheduledTime is {drill.scheduled_time!r}: it is no time")
+        raise ValueError(f"status.lastDrill.scheduledTime is {drill.scheduled_time!r}: it is not a time")
     return due
 
 
@@ -95,7 +91,7 @@ def due_drill(schedule: ScheduledCheckpoint, now: datetime.datetime) -> datetime
     """The newest time for which no drill was begun yet; None when there is none, or nothing shall be begun."""
     status, drill = schedule.status, schedule.spec.drill
     since = moment_of(status.drills_since) if status is not None else None
-    if drill is None or since is None or schedule.spec.suspend or left_alone_by(schedule.metadata) is not None:
+    if drill is None or since is None or schedule.spec.suspend or paused_by(schedule.metadata) is not None:
         return None
     last = status.last_drill if status is not None else None
     if last is not None and last.outcome == "Running":
@@ -120,7 +116,7 @@ def draw(schedule: ScheduledCheckpoint, seen: ScheduleObserved, due: datetime.da
         return NothingToDraw(seen.runs.why)
     name = drawn_name((run.name for run in seen.runs if _restorable(run, seen)), seed)
     if name is None:
-        return NothingToDraw("there is no verified Checkpoint of this schedule yet")
+        return NothingToDraw("this schedule has no verified Checkpoint yet")
     found = seen.drill.checkpoint(name)
     return DrawnCheckpoint(name, found.status.lsn_timestamp if found is not None and found.status is not None else None)
 
@@ -178,9 +174,9 @@ def _until_the_next(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> fl
     if schedule.spec.drill is None:
         return None
     if schedule.status is None or schedule.status.drills_since is None:
-        return NOTED_SECONDS
+        return requeue.NOTED
     due = due_drill(schedule, seen.now)
     if due is not None:
-        return AGAIN_SECONDS if isinstance(draw(schedule, seen, due), NothingToDraw) else NOTED_SECONDS
+        return requeue.UNREAD if isinstance(draw(schedule, seen, due), NothingToDraw) else requeue.NOTED
     following = seconds_to_next(schedule.spec.drill, seen.now)
-    return None if following is None else max(NOTED_SECONDS, following)
+    return None if following is None else max(requeue.NOTED, following)

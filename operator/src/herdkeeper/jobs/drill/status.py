@@ -163,7 +163,7 @@ def _progress(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: Dril
     if checkpoint is not None and is_restorable(checkpoint):
         return before
     another = _begun(draw(schedule, seen, due_of(drill)), due_of(drill), drill.last_successful_time)
-    why = f"the Checkpoint {drill.checkpoint} was deleted before it could be restored, and there is no other one"
+    why = f"the Checkpoint {drill.checkpoint} was deleted before it could be restored, and there is no other"
     return _failed(before, why, seen) if another is None or another["checkpoint"] == drill.checkpoint else another
 
 
@@ -183,7 +183,7 @@ def _of_the_moment(before: Fields, seen: ScheduleObserved, checkpoint: Checkpoin
 def _of_the_job(before: Fields, seen: ScheduleObserved, run: Run, checkpoint: Checkpoint | None) -> Fields:
     lsn = checkpoint.status.lsn if checkpoint is not None and checkpoint.status is not None else None
     known = {**before, "lsn": lsn.model_dump(by_alias=True) if lsn is not None else before.get("lsn")}
-    said = _said(run)
+    said = _result_of(run)
     match run.phase:
         case "Pending" | "Running":
             return {**known, "message": run.message}
@@ -194,7 +194,7 @@ def _of_the_job(before: Fields, seen: ScheduleObserved, run: Run, checkpoint: Ch
         case "Succeeded":
             completed = run.fields.get("completedAt") or text_of(seen.now)
             if said is None:
-                return _failed(known, "its Job succeeded without telling what it compared", seen)
+                return _failed(known, "its Job succeeded without a result", seen)
             counts: Fields = {"rows": said.rows, "tables": said.tables, "seconds": round(said.duration_seconds, 1)}
             if said.ledger_id is not None and said.entry_id is not None:
                 counts |= {"lsn": {"ledgerId": said.ledger_id, "entryId": said.entry_id}}
@@ -208,9 +208,9 @@ def _failed(before: Fields, why: str, seen: ScheduleObserved) -> Fields:
     return {**before, "outcome": "Failed", "message": why[:1000], "completedAt": text_of(seen.now)}
 
 
-def _said(run: Run) -> RestoreSummary | None:
+def _result_of(run: Run) -> RestoreSummary | None:
     try:
-        return RestoreSummary.from_json(run.said) if run.said is not None else None
+        return RestoreSummary.from_json(run.termination_message) if run.termination_message is not None else None
     except SummaryError:
         return None
 

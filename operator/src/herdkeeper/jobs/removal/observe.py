@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import parsed_wholly
-from herdkeeper.clients.world import World
 from herdkeeper.jobs.removal.state import RemovalObserved
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
 
-def observe_removal(checkpoint: Checkpoint, world: World) -> RemovalObserved:
+def observe_removal(checkpoint: Checkpoint, reader: ClusterReader) -> RemovalObserved:
     """Who may need the files of this one."""
     namespace = checkpoint.metadata.namespace
     claim = checkpoint.spec.destination.claim_name
-    checkpoints = parsed_wholly(Checkpoint, world.kubernetes.documents(Checkpoint, namespace))
+    checkpoints = parsed_wholly(Checkpoint, reader.kubernetes.documents(Checkpoint, namespace))
     return RemovalObserved(
-        None if claim is None else world.kubernetes.document("v1", "PersistentVolumeClaim", ObjectKey(namespace, claim)),
+        None if claim is None else reader.kubernetes.document("v1", "PersistentVolumeClaim", ObjectKey(namespace, claim)),
         checkpoints
         if isinstance(checkpoints, Unknown)
         else tuple(other for other in checkpoints if other.metadata.uid != checkpoint.metadata.uid),
-        parsed_wholly(Tablespace, world.kubernetes.documents(Tablespace, namespace)),
-        parsed_wholly(ScheduledCheckpoint, world.kubernetes.documents(ScheduledCheckpoint, namespace)),
+        parsed_wholly(Tablespace, reader.kubernetes.documents(Tablespace, namespace)),
+        parsed_wholly(ScheduledCheckpoint, reader.kubernetes.documents(ScheduledCheckpoint, namespace)),
     )

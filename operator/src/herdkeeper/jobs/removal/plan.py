@@ -13,25 +13,25 @@ from herdkeeper.herddb.tablespace.plan_restore import comes_too_late
 from herdkeeper.jobs.drill.draw import drilled_checkpoint
 from herdkeeper.jobs.removal.state import RemovalObserved
 from herdkeeper.jobs.state import JobObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Delete, Plan, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
-from herdkeeper.shared.objects import Json, driver_said, job_ended
+from herdkeeper.shared.objects import Json, job_ended, termination_message_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import build_removal
 
 
 def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: float = 0.0) -> Plan:
-    """The next step of a deletion that has waited for so many seconds. ValueError when it was not looked at who may need the files."""
+    """The next step of a deletion that has waited for so many seconds. ValueError when it was not read who may need the files."""
     removal = seen.removal
     if removal is None:
         raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")
     if removal.claim is None and checkpoint.spec.destination.store is None:
         return _let_go(Reason.DATA_DELETED, f"there is nothing to remove: the volume claim {checkpoint.place} is gone")
-    job = seen.objects.get("Job", names.removal_names(_key(checkpoint)).job)
+    job = seen.objects.get("Job", names.job_name(checkpoint.key, names.REMOVAL_COMPONENT))
     if job is not None:
         return _follow(job, checkpoint, seen)
     return _ending(checkpoint, seen) or _kept_by_somebody(checkpoint, seen, removal) or _begin(checkpoint, seen, spark_image, waited)
@@ -40,7 +40,7 @@ def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, wa
 def _kept_by_somebody(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved) -> Plan | None:
     """Why no Job is made; None when its run has ended, left something, and nobody needs that."""
     if checkpoint.status is None or checkpoint.status.job is None:
-        return _let_go(Reason.DATA_DELETED, "there is nothing to remove: no job of it was ever started")
+        return _let_go(Reason.DATA_DELETED, "there is nothing to remove: its job never started")
     if removal.claim is not None and removal.claim["metadata"].get("deletionTimestamp"):
         return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.place} is being deleted, and everything on it")
     # Without a manifest only files of this very run go, which nobody else knows.
@@ -61,30 +61,30 @@ def _begin(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: 
 def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
     name = job["metadata"]["name"]
     if not any(reference["uid"] == checkpoint.metadata.uid for reference in job["metadata"].get("ownerReferences") or []):
-        return Plan.waiting(Reason.DELETING, f"the Job {name} is of an earlier Checkpoint of this name, and about to go", 2)
-    said = driver_said(seen.objects, name)
+        return Plan.waiting(Reason.DELETING, f"the Job {name} is of an earlier Checkpoint of this name, and about to go", requeue.SOON)
+    said = termination_message_of(seen.objects, name)
     match job_ended(job):
         case "Complete":
-            return _let_go(Reason.DATA_DELETED, said or "its files are removed, as deletionPolicy Delete says")
+            return _let_go(Reason.DATA_DELETED, said or "its files are being removed (deletionPolicy: Delete)")
         case "Failed":
             why = said or next((entry.get("message") for entry in job["status"]["conditions"] if entry["type"] == "Failed"), None)
-            message = f"its files could not be removed: {why}. Mend that and delete the Job {name}, which makes another one, or set "
-            return Plan.waiting(Reason.REMOVAL_FAILED, f"{message}spec.deletionPolicy to Retain, which leaves what is left of them")
+            message = f"its files could not be removed: {why}. Fix the cause and delete the Job {name}, so that another one starts; or set "
+            return Plan.waiting(Reason.REMOVAL_FAILED, f"{message}spec.deletionPolicy to Retain, which keeps the remaining files")
         case _:
             return Plan.waiting(Reason.DELETING, f"the Job {name} removes its files")
 
 
 def _ending(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
     """What is done while its own run is not over; None when it is."""
-    job = seen.objects.get("Job", names.checkpoint_names(_key(checkpoint)).job)
+    job = seen.objects.get("Job", names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT))
     if job is not None and job_ended(job) is not None:
         # Its manifest must be known before those that share it are looked for.
-        noted = Plan.waiting(Reason.DELETING, "its job has ended: what became of it is noted first", 0.2)
+        noted = Plan.waiting(Reason.DELETING, "its job has ended: its result is recorded first", requeue.NOTED)
         return None if checkpoint.is_over else noted
-    waiting = Plan.waiting(Reason.DELETING, "its job is being stopped", 2)
+    waiting = Plan.waiting(Reason.DELETING, "its job is being stopped", requeue.SOON)
     if job is not None and not job["metadata"].get("deletionTimestamp"):
         metadata = job["metadata"]
-        return Plan((Delete(job["apiVersion"], "Job", metadata["name"], metadata["uid"], Reason.DELETING),), waiting.wait, 2)
+        return Plan((Delete(job["apiVersion"], "Job", metadata["name"], metadata["uid"], Reason.DELETING),), waiting.wait, requeue.SOON)
     mine = (work for work in seen.work if work.owner == checkpoint.metadata.name)
     return waiting if job is not None or any(not work.ended for work in mine) else None
 
@@ -136,7 +136,7 @@ def _needed_by_drills(checkpoint: Checkpoint, schedules: tuple[ScheduledCheckpoi
 
 
 def _unreadable(unknown: Unknown) -> Plan:
-    return Plan.waiting(Reason.UNREADABLE, f"{unknown.why}, so whether it needs these files is not known; mend or delete it")
+    return Plan.waiting(Reason.UNREADABLE, f"{unknown.why}, so it is unknown whether it needs these files; correct or delete it")
 
 
 def _may_share(other: Checkpoint, checkpoint: Checkpoint) -> bool:
@@ -195,7 +195,3 @@ def _let_go(reason: Reason, message: str) -> Plan:
 
 def _listed(resources: Iterable[Checkpoint | ScheduledCheckpoint | Tablespace]) -> str:
     return ", ".join(f"{resource.KIND} {resource.metadata.name}" for resource in resources)
-
-
-def _key(checkpoint: Checkpoint) -> ObjectKey:
-    return ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)

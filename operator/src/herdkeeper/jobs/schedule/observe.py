@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ScheduledCheckpoint, ScheduledReplicationAudit, Tablespace
 from herdkeeper.api.resource import API_VERSION
+from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import parsed_wholly
-from herdkeeper.clients.world import World
 from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
 from herdkeeper.herddb.log.identity import instance_of
 from herdkeeper.herddb.tablespace.observe import checkpoints_of
@@ -25,11 +25,11 @@ from herdkeeper.spark.observe_object_store import observe_destination
 DRILL_OBJECTS = (("batch/v1", "Job"), ("v1", "Pod"))
 
 
-def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, world: World) -> ScheduleObserved:
+def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, reader: ClusterReader) -> ScheduleObserved:
     """The runs of this schedule, not those of one that had its name before, the present time, and whose archive may need them."""
     metadata = schedule.metadata
     kind, _ = kind_of_runs(schedule)
-    found = world.kubernetes.owned(schedule.KIND, ObjectKey(metadata.namespace, metadata.name), ((API_VERSION, kind.KIND),))
+    found = reader.kubernetes.owned(schedule.KIND, ObjectKey(metadata.namespace, metadata.name), ((API_VERSION, kind.KIND),))
     mine = [document for document in found.of_kind(kind.KIND) if _is_owned_by(document, metadata.uid)]
     now = datetime.datetime.now(datetime.UTC)
     made = parsed_wholly(kind, mine)
@@ -40,13 +40,13 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
     if not isinstance(schedule, ScheduledCheckpoint):
         return seen
     checkpoints = tuple(each for each in made if isinstance(each, Checkpoint))
-    return _with_drill(schedule, _with_tablespace(schedule, seen, world), checkpoints, world)
+    return _with_drill(schedule, _with_tablespace(schedule, seen, reader), checkpoints, reader)
 
 
-def _with_tablespace(schedule: ScheduledCheckpoint, seen: ScheduleObserved, world: World) -> ScheduleObserved:
+def _with_tablespace(schedule: ScheduledCheckpoint, seen: ScheduleObserved, reader: ClusterReader) -> ScheduleObserved:
     """What its archive may need of the checkpoints can't be known without it."""
     key = ObjectKey(schedule.metadata.namespace, schedule.spec.template.tablespace_ref.name)
-    document = world.kubernetes.document(API_VERSION, Tablespace.KIND, key)
+    document = reader.kubernetes.document(API_VERSION, Tablespace.KIND, key)
     if document is None:
         return seen
     found = parsed_wholly(Tablespace, [document])
@@ -55,42 +55,42 @@ def _with_tablespace(schedule: ScheduledCheckpoint, seen: ScheduleObserved, worl
     (tablespace,) = found
     if tablespace.spec.log.archive is None:
         return replace(seen, tablespace=tablespace)
-    checkpoints, unread = checkpoints_of(tablespace, world)
+    checkpoints, unread = checkpoints_of(tablespace, reader)
     known = checkpoints if unread is None else unread
-    return replace(seen, tablespace=tablespace, checkpoints=known, instance_id=_instance(tablespace, world))
+    return replace(seen, tablespace=tablespace, checkpoints=known, instance_id=_instance(tablespace, reader))
 
 
-def _instance(tablespace: Tablespace, world: World) -> str | Unknown:
+def _instance(tablespace: Tablespace, reader: ClusterReader) -> str | Unknown:
     namespace, name = tablespace.metadata.namespace, tablespace.spec.herd_db_ref.name
-    herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, name))
+    herddb = reader.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, name))
     if herddb is None:
-        return Unknown(f"the HerdDBCluster {name} is not there, or can't be read, so whose log it is is not known")
+        return Unknown(f"the HerdDBCluster {name} does not exist or can't be read, so the log's owner is unknown")
     bookkeeper = herddb.spec.book_keeper_ref.name
-    return instance_of(world.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, bookkeeper)), bookkeeper)
+    return instance_of(reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, bookkeeper)), bookkeeper)
 
 
 def _with_drill(
-    schedule: ScheduledCheckpoint, seen: ScheduleObserved, checkpoints: tuple[Checkpoint, ...], world: World
+    schedule: ScheduledCheckpoint, seen: ScheduleObserved, checkpoints: tuple[Checkpoint, ...], reader: ClusterReader
 ) -> ScheduleObserved:
     """Jobs are looked for as long as a drill is declared or remembered: one that is not declared any more is stopped."""
     if schedule.spec.drill is None and (schedule.status is None or schedule.status.drills_since is None):
         return replace(seen, drill=DrillObserved(Objects({}), checkpoints))
-    key = ObjectKey(schedule.metadata.namespace, schedule.metadata.name)
-    found = world.kubernetes.owned(schedule.KIND, key, DRILL_OBJECTS)
+    key = schedule.key
+    found = reader.kubernetes.owned(schedule.KIND, key, DRILL_OBJECTS)
     mine = {of: item for of, item in found.items.items() if of[0] != "Job" or _is_owned_by(item, schedule.metadata.uid)}
     herddb = None
     if schedule.spec.drill is not None and isinstance(seen.tablespace, Tablespace):
-        herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, seen.tablespace.spec.herd_db_ref.name))
-    return replace(seen, drill=DrillObserved(Objects(mine), checkpoints, herddb, _unusable(schedule, checkpoints, world)))
+        herddb = reader.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, seen.tablespace.spec.herd_db_ref.name))
+    return replace(seen, drill=DrillObserved(Objects(mine), checkpoints, herddb, _unusable(schedule, checkpoints, reader)))
 
 
-def _unusable(schedule: ScheduledCheckpoint, checkpoints: tuple[Checkpoint, ...], world: World) -> StoreUnusable | None:
+def _unusable(schedule: ScheduledCheckpoint, checkpoints: tuple[Checkpoint, ...], reader: ClusterReader) -> StoreUnusable | None:
     """Why what is drilled can't be read, as far as its Secrets tell."""
     name = drilled_checkpoint(schedule)
     drilled = next((each for each in checkpoints if each.metadata.name == name), None)
     destination = drilled.spec.destination if drilled is not None else None
     field = f"the Checkpoint {name}: spec.destination."
-    return observe_destination(destination, field, world, namespace=schedule.metadata.namespace, writes=False)
+    return observe_destination(destination, field, reader, namespace=schedule.metadata.namespace, writes=False)
 
 
 def _is_owned_by(document: Json, uid: str) -> bool:

@@ -15,14 +15,13 @@ from herdkeeper.jobs.drill.draw import drilled_checkpoint
 from herdkeeper.jobs.schedule.build import build_run, kind_of_runs
 from herdkeeper.jobs.schedule.retention import expired_runs
 from herdkeeper.jobs.schedule.state import Run, ScheduleObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, AnswerRequest, Create, Delete, Plan, Request, Wait, soonest
-from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, look_again, pending_time, seconds_to_next
+from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_time, requeue_after_seconds, seconds_to_next
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
-
-UNREADABLE_AGAIN_SECONDS = 30.0
 
 Decision = Start | Missed | NotDue
 
@@ -39,7 +38,7 @@ def decide(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tupl
 def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, seen: ScheduleObserved) -> Plan:
     """What to do now, and when to look again. Nothing is started or deleted while a run can't be read: it may be any of them."""
     if isinstance(seen.runs, Unknown):
-        return Plan.waiting(Reason.UNREADABLE, f"{seen.runs.why}; nothing is started or deleted meanwhile", UNREADABLE_AGAIN_SECONDS)
+        return Plan.waiting(Reason.UNREADABLE, f"{seen.runs.why}; nothing is started or deleted until then", requeue.UNREAD)
     kind, _ = kind_of_runs(schedule)
     needed = needed_runs(seen)
     expired = () if isinstance(needed, Unknown) else expired_runs(schedule, seen.runs, seen.now, needed | _drilled(schedule))
@@ -48,10 +47,10 @@ def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, see
         *(Delete(API_VERSION, kind.KIND, run.name, run.uid, Reason.RUN_EXPIRED) for run in expired),
     )
     wait = Wait(Reason.SUSPENDED, "spec.suspend is true: nothing is started by the schedule") if schedule.spec.suspend else None
-    again = look_again(None, seconds_to_next(schedule.spec, seen.now), acts=bool(actions))
+    again = requeue_after_seconds(None, seconds_to_next(schedule.spec, seen.now), acts=bool(actions))
     if isinstance(needed, Unknown):
-        wait = Wait(Reason.UNREADABLE, f"{needed.why}; nothing is deleted meanwhile")
-        again = soonest(again, UNREADABLE_AGAIN_SECONDS)
+        wait = Wait(Reason.UNREADABLE, f"{needed.why}; nothing is deleted until then")
+        again = soonest(again, requeue.UNREAD)
     return Plan(actions, wait, again)
 
 

@@ -69,7 +69,7 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
     text = annotations.get(names.REQUESTED_AT_ANNOTATION if requested else names.DUE_AT_ANNOTATION)
     due = moment_of(text) or moment_of(made.metadata.creation_timestamp)
     if due is None:
-        raise ValueError(f"the {made.KIND} {made.metadata.name} has neither a time that it is for nor one at which it was made")
+        raise ValueError(f"the {made.KIND} {made.metadata.name} has no scheduled time and no creation time")
     phase, completed = _ending(made)
     status = made.status
     return Run(

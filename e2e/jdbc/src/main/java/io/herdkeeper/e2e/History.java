@@ -27,7 +27,8 @@ final class History {
     /** It ends. */
     synchronized void end(String process, long number, String kind, Outcome outcome) {
         String found = outcome.found().isEmpty() ? "" : ", \"values\": " + outcome.found();
-        String rest = "\"kind\": \"" + kind + "\"" + found + ", \"leader\": \"" + outcome.leader() + "\", \"error\": \"" + escaped(outcome.error()) + "\"";
+        String ledger = outcome.ledger() < 0 ? "" : ", \"ledger\": " + outcome.ledger();
+        String rest = "\"kind\": \"" + kind + "\"" + found + ledger + ", \"leader\": \"" + outcome.leader() + "\", \"error\": \"" + escaped(outcome.error()) + "\"";
         append(process, number, outcome.phase(), rest);
         if (outcome.phase().equals("ok") && !kind.equals("read")) {
             acknowledged++;

@@ -52,7 +52,7 @@ class JdbcWorkloadTest {
             assertEquals(0, number(statement, "SELECT COUNT(*) FROM checker_set WHERE `operation` = ''"));
             long written = lines(file, "\"kind\": \"write\"", "\"phase\": \"ok\"").size();
             assertEquals(written, number(statement, "SELECT `value` FROM checker_register"));
-            assertTrue(lines(file, "\"kind\": \"read\"", "\"values\": {\"7\": ", "\"leader\": \"").size() > 0);
+            assertTrue(lines(file, "\"kind\": \"read\"", "\"values\": {\"7\": ", "\"leader\": \"", "\"ledger\": ").size() > 0);
         }
     }
 

@@ -1,6 +1,6 @@
 package io.herdkeeper.node.check;
 
-import io.herdkeeper.node.status.Position;
+import io.herdkeeper.node.log.Position;
 import java.util.Collections;
 import java.util.Map;
 import java.util.TreeMap;

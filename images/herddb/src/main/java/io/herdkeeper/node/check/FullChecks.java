@@ -5,7 +5,7 @@ import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
 import herddb.model.Table;
 import io.herdkeeper.node.digest.StoredRows;
-import io.herdkeeper.node.status.Position;
+import io.herdkeeper.node.log.Position;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;

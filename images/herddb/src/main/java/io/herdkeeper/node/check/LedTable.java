@@ -8,7 +8,7 @@ import herddb.utils.Bytes;
 import io.herdkeeper.node.check.FullChecks.NotCheckedException;
 import io.herdkeeper.node.digest.RowDigest;
 import io.herdkeeper.node.digest.StoredRows;
-import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.internals.HerdInternals;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;

@@ -10,7 +10,7 @@ import herddb.model.Transaction;
 import herddb.server.ServerConfiguration;
 import herddb.storage.DataStorageManagerException;
 import herddb.utils.Bytes;
-import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.internals.HerdInternals;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;

@@ -8,7 +8,7 @@ import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
 import herddb.server.Server;
-import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.PromotionBars;
 import java.io.IOException;
 import java.nio.channels.FileChannel;

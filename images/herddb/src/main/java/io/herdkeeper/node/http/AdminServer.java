@@ -10,7 +10,10 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.List;
-import java.util.concurrent.Executors;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
@@ -19,6 +22,8 @@ import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
 public final class AdminServer {
 
     private static final Logger LOGGER = Logger.getLogger(AdminServer.class.getName());
+
+    private static final int MOST_THREADS = 128;
 
     private final HttpServer server;
     private final List<Endpoint> endpoints;
@@ -34,7 +39,7 @@ public final class AdminServer {
         token = new BearerToken(settings.tokenFile());
         TimeLimited metadata = new TimeLimited();
         endpoints = List.of(
-                new MetricsEndpoint(metrics),
+                new MetricsEndpoint(metrics, node, copies),
                 new HealthEndpoint(node),
                 new ReadyEndpoint(node, metadata),
                 new TablespacesEndpoint(node, metadata),
@@ -49,14 +54,24 @@ public final class AdminServer {
                 new WakeEndpoint(waker));
         server = HttpServer.create(
                 host.isEmpty() ? new InetSocketAddress(port) : new InetSocketAddress(InetAddress.getByName(host), port), 0);
-        // Unbounded, so that a digest that waits for its entry never keeps a probe waiting.
-        server.setExecutor(Executors.newCachedThreadPool(task -> {
-            Thread thread = new Thread(task, "http");
-            thread.setDaemon(true);
-            return thread;
-        }));
+        server.setExecutor(boundedThreads());
         server.createContext("/", this::handle);
         server.createContext("/alive", new AliveStream(node));
+    }
+
+    /**
+     * Many more than wait at a time (streams have a limit of their own, what waits for an entry shows the token), so that no probe waits for
+     * one; and not as many as somebody likes to connect.
+     */
+    private static ExecutorService boundedThreads() {
+        ThreadPoolExecutor threads = new ThreadPoolExecutor(MOST_THREADS, MOST_THREADS, 10, TimeUnit.SECONDS, new LinkedBlockingQueue<>(),
+                task -> {
+                    Thread thread = new Thread(task, "http");
+                    thread.setDaemon(true);
+                    return thread;
+                });
+        threads.allowCoreThreadTimeOut(true);
+        return threads;
     }
 
     public void start() {

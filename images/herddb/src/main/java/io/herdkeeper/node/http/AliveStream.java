@@ -10,6 +10,7 @@ import io.herdkeeper.node.status.NodeStatus;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.Semaphore;
 
 /**
  * {@code GET /alive}: a line each second for as long as the process lives, and at once when a leader's log fails.
@@ -20,11 +21,13 @@ import java.nio.charset.StandardCharsets;
 final class AliveStream implements HttpHandler {
 
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int MOST_LISTENERS = 16;
     private static final int LOOKS = 4;
     private static final long LOOK_MILLIS = 250;
 
     private final NodeStatus node;
     private final Contacts contacts;
+    private final Semaphore places = new Semaphore(MOST_LISTENERS);
 
     AliveStream(NodeStatus node) {
         this.node = node;
@@ -33,6 +36,20 @@ final class AliveStream implements HttpHandler {
 
     @Override
     public void handle(HttpExchange exchange) throws IOException {
+        if (!places.tryAcquire()) {
+            try (exchange) {
+                Answer.error(503, MOST_LISTENERS + " listen already").send(exchange);
+            }
+            return;
+        }
+        try {
+            tell(exchange);
+        } finally {
+            places.release();
+        }
+    }
+
+    private void tell(HttpExchange exchange) throws IOException {
         try (exchange; OutputStream body = begin(exchange)) {
             while (true) {
                 Report report = contacts.report();

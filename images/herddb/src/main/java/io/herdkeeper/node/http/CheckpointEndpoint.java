@@ -3,8 +3,8 @@ package io.herdkeeper.node.http;
 import herddb.core.TableSpaceManager;
 import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.evidence.LocalCopies.NotWrittenException;
+import io.herdkeeper.node.log.Position;
 import io.herdkeeper.node.status.NodeStatus;
-import io.herdkeeper.node.status.Position;
 import java.util.Map;
 
 /** {@code POST /tablespaces/<name>/checkpoint}: a follower writes its tables to its disk, so that its next boot replays less. */

@@ -8,8 +8,8 @@ import io.herdkeeper.node.http.Request.BadRequestException;
 import io.herdkeeper.node.log.FollowerGate.AlreadyHeldException;
 import io.herdkeeper.node.log.FollowerGate.AlreadyPassedException;
 import io.herdkeeper.node.log.NodeCommitLog;
+import io.herdkeeper.node.log.Position;
 import io.herdkeeper.node.status.NodeStatus;
-import io.herdkeeper.node.status.Position;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -17,7 +17,8 @@ import java.util.concurrent.TimeoutException;
 
 /**
  * {@code POST /tablespaces/<name>/digest?ledger=L&entry=E&timeoutSeconds=T&scanSeconds=S}: rows and digest of each table of a
- * follower, exactly after entry (L, E), which it has to reach within T; the scan then takes S at most.
+ * follower, exactly after entry (L, E), which it has to reach within T; the scan then takes S at most. It needs the token: it holds the
+ * follower, and with it the release of the log.
  */
 final class DigestEndpoint extends CopyOrder {
 
@@ -26,12 +27,6 @@ final class DigestEndpoint extends CopyOrder {
 
     DigestEndpoint(NodeStatus node) {
         super("digest", node);
-    }
-
-    /** Jobs ask for it, and have no token. */
-    @Override
-    public boolean needsToken() {
-        return false;
     }
 
     @Override

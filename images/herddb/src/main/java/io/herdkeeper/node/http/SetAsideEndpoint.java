@@ -5,7 +5,7 @@ import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.evidence.LocalCopies.Evidence;
 import io.herdkeeper.node.evidence.LocalCopies.NoSuchTablespaceException;
 import io.herdkeeper.node.evidence.LocalCopies.RefusedException;
-import io.herdkeeper.node.status.Position;
+import io.herdkeeper.node.log.Position;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.Map;

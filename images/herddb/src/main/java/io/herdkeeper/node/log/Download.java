@@ -18,6 +18,7 @@ import herddb.model.TableSpace;
 import herddb.model.Transaction;
 import herddb.network.ServerHostData;
 import herddb.utils.Bytes;
+import io.herdkeeper.node.internals.HerdInternals;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

@@ -1,6 +1,7 @@
 package io.herdkeeper.node.log;
 
 import herddb.log.CommitLog.FollowerContext;
+import io.herdkeeper.node.internals.HerdInternals;
 import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.List;

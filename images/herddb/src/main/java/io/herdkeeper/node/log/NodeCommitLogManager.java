@@ -7,6 +7,7 @@ import herddb.core.DBManager;
 import herddb.log.LogNotAvailableException;
 import herddb.model.TableSpace;
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog.LogIdentity;
 import java.time.Clock;
 import org.apache.bookkeeper.stats.StatsLogger;

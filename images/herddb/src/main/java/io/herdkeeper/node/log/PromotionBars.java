@@ -2,6 +2,7 @@ package io.herdkeeper.node.log;
 
 import herddb.core.DBManager;
 import herddb.file.FileDataStorageManager;
+import io.herdkeeper.node.internals.HerdInternals;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileAlreadyExistsException;

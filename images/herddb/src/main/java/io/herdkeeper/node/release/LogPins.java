@@ -3,7 +3,7 @@ package io.herdkeeper.node.release;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.LogSequenceNumber;
-import io.herdkeeper.node.status.Position;
+import io.herdkeeper.node.log.Position;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.List;

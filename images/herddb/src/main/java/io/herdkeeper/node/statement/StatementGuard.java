@@ -32,9 +32,10 @@ import herddb.proto.PduCodec;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.disk.CheckpointFiles;
-import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -156,7 +157,19 @@ public final class StatementGuard extends DBManager {
         if (transaction.transactionId <= 0 || statement == null || statement.getTableSpace() == null) {
             return super.executePlanAsync(plan, context, transaction);
         }
-        return turns.take(statement.getTableSpace() + "/" + transaction.transactionId, () -> within(plan, context, transaction));
+        return turns.take(turn(statement.getTableSpace(), transaction), () -> within(plan, context, transaction));
+    }
+
+    /** HerdDB's way to check a foreign key and to follow it: a statement within the one that changes a row. */
+    @Override
+    public StatementExecutionResult executeSimpleStatement(String tablespace, String query, List<Object> parameters, int maxRows,
+            boolean keepReadLocks, TransactionContext transaction, StatementEvaluationContext context) {
+        return Turns.within(turn(tablespace, transaction),
+                () -> super.executeSimpleStatement(tablespace, query, parameters, maxRows, keepReadLocks, transaction, context));
+    }
+
+    private static String turn(String tablespace, TransactionContext transaction) {
+        return tablespace + "/" + transaction.transactionId;
     }
 
     /**

@@ -3,53 +3,62 @@ package io.herdkeeper.node.statement;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Semaphore;
 import java.util.function.Supplier;
 
 /**
  * Runs the statements of one transaction one after the other.
  *
  * <p>HerdDB lets them run beside each other. Two of them may be applied in another order than they are logged, delete one row twice, or
- * wait for a lock that their own transaction has.
+ * wait for a lock that their own transaction has. No thread waits here: a statement is begun by the thread that ends the one before it.
  */
 final class Turns {
 
-    /** Whose turn it is in this thread: a statement within another one, as a foreign key's, has that one's. */
-    private static final ThreadLocal<String> OWN = new ThreadLocal<>();
+    /** The transaction of the statement within which this thread runs another one. */
+    private static final ThreadLocal<String> WITHIN = new ThreadLocal<>();
 
-    /** By transaction; those that somebody has, or waits for. */
-    private final Map<String, Turn> turns = new ConcurrentHashMap<>();
+    /** The newest statement of each transaction that has one under way. */
+    private final Map<String, CompletableFuture<?>> newest = new ConcurrentHashMap<>();
 
-    private static final class Turn {
-
-        private final Semaphore free = new Semaphore(1);
-        private int users;
-    }
-
-    /** Runs a statement once those of the same transaction that came before have ended. */
+    /** Runs a statement once those of the same transaction that came before have ended, and at once within {@link #within} of it. */
     <T> CompletableFuture<T> take(String transaction, Supplier<CompletableFuture<T>> statement) {
-        if (transaction.equals(OWN.get())) {
+        if (transaction.equals(WITHIN.get())) {
             return statement.get();
         }
-        Turn turn = turns.compute(transaction, (id, known) -> {
-            Turn one = known == null ? new Turn() : known;
-            one.users++;
-            return one;
-        });
-        turn.free.acquireUninterruptibly();
-        OWN.set(transaction);
+        CompletableFuture<T> ended = new CompletableFuture<>();
+        CompletableFuture<?> before = newest.put(transaction, ended);
+        if (before == null) {
+            begin(transaction, statement, ended);
+        } else {
+            before.whenComplete((result, error) -> begin(transaction, statement, ended));
+        }
+        return ended;
+    }
+
+    /** Runs a part of a statement that is a statement itself, as a foreign key's: the whole one has the turn already, in another thread. */
+    static <T> T within(String transaction, Supplier<T> part) {
+        String outer = WITHIN.get();
+        WITHIN.set(transaction);
         try {
-            return statement.get().whenComplete((result, error) -> end(transaction, turn));
-        } catch (RuntimeException error) {
-            end(transaction, turn);
-            throw error;
+            return part.get();
         } finally {
-            OWN.remove();
+            WITHIN.set(outer);
         }
     }
 
-    private void end(String transaction, Turn turn) {
-        turn.free.release();
-        turns.compute(transaction, (id, known) -> --turn.users == 0 ? null : known);
+    private <T> void begin(String transaction, Supplier<CompletableFuture<T>> statement, CompletableFuture<T> ended) {
+        CompletableFuture<T> result;
+        try {
+            result = statement.get();
+        } catch (RuntimeException error) {
+            result = CompletableFuture.failedFuture(error);
+        }
+        result.whenComplete((done, error) -> {
+            newest.remove(transaction, ended);
+            if (error == null) {
+                ended.complete(done);
+            } else {
+                ended.completeExceptionally(error);
+            }
+        });
     }
 }

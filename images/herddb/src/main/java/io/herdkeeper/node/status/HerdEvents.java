@@ -11,7 +11,7 @@ import java.util.logging.Logger;
 /**
  * Hears what HerdDB tells nowhere but in its log: why a tablespace failed.
  *
- * <p>The texts are those of HerdDB {@value io.herdkeeper.node.log.HerdInternals#HERDDB_VERSION}.
+ * <p>The texts are those of HerdDB {@value io.herdkeeper.node.internals.HerdInternals#HERDDB_VERSION}.
  */
 public final class HerdEvents extends Handler {
 

@@ -11,11 +11,13 @@ import herddb.server.Server;
 import io.herdkeeper.node.check.FollowerChecks;
 import io.herdkeeper.node.check.FullChecks;
 import io.herdkeeper.node.contact.Contacts;
-import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.log.NodeCommitLogManager;
+import io.herdkeeper.node.log.Position;
 import io.herdkeeper.node.log.PromotionBars;
 import io.herdkeeper.node.users.MountedUsers;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -137,6 +139,19 @@ public final class NodeStatus {
     public List<String> stoppingLeaderships() throws MetadataStorageManagerException {
         return List.copyOf(each((tablespace, manager) ->
                 leads(manager) && manager.isClosed() && wanted(tablespace) != Role.LEADER ? tablespace : null).keySet());
+    }
+
+    /** The tablespaces that run on this node, by what the node itself knows: ZooKeeper is not asked. */
+    public List<RunningTablespace> running() {
+        List<RunningTablespace> found = new ArrayList<>();
+        for (String name : server.getManager().getLocalTableSpaces()) {
+            TableSpaceManager manager = manager(name);
+            LogSequenceNumber applied = manager != null && manager.getLog() instanceof NodeCommitLog log ? log.appliedPosition() : null;
+            if (applied != null && !manager.isClosed() && !manager.isFailed()) {
+                found.add(new RunningTablespace(name, manager.isLeader(), applied, manager.getOpenTransactions().size()));
+            }
+        }
+        return found;
     }
 
     /** Every failure that {@link TablespaceStatus#lastError} shows, to tell whether there was another one meanwhile. */

@@ -1,5 +1,6 @@
 package io.herdkeeper.node.status;
 
+import io.herdkeeper.node.log.Position;
 import java.util.Map;
 
 /**

@@ -1,6 +1,8 @@
 package io.herdkeeper.node.status;
 
 import io.herdkeeper.node.check.FullCheck;
+import io.herdkeeper.node.check.Verdict;
+import io.herdkeeper.node.log.Position;
 import io.herdkeeper.node.log.RetainedLog;
 import io.herdkeeper.node.log.StuckReplays.StuckReplay;
 import java.util.List;

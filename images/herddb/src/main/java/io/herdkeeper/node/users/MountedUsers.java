@@ -4,7 +4,7 @@ import herddb.security.UserManager;
 import herddb.server.Server;
 import herddb.server.ServerSideConnectionPeer;
 import io.herdkeeper.node.background.Repeated;
-import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.internals.HerdInternals;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -15,7 +15,7 @@ import herddb.model.ColumnTypes;
 import herddb.model.Table;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.check.FullChecks.NotCheckedException;
-import io.herdkeeper.node.status.Position;
+import io.herdkeeper.node.log.Position;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 

@@ -10,13 +10,14 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import herddb.log.LogSequenceNumber;
 import io.herdkeeper.node.digest.FollowerDigest;
 import io.herdkeeper.node.digest.RowDigest;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.leadership.PlannerWarmer;
-import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
+import java.io.InputStream;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -27,6 +28,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -213,16 +215,47 @@ class TwoNodesTest {
 
     @Test
     void aLeaderIsNeverHeld() throws Exception {
-        HttpResponse<String> refused = leader.ask("POST", "/tablespaces/app/digest?ledger=0&entry=0");
+        HttpResponse<String> refused = leader.order("/tablespaces/app/digest?ledger=0&entry=0", TOKEN);
         assertEquals(409, refused.statusCode());
         assertTrue(refused.body().contains("never held"), refused.body());
     }
 
     @Test
+    void nobodyHoldsAFollowerOrGetsItsDigestsWithoutTheToken() throws Exception {
+        LogSequenceNumber last = leader.manager("app").getLog().getLastSequenceNumber();
+        String order = "/tablespaces/app/digest?ledger=" + last.ledgerId + "&entry=" + (last.offset + 100_000);
+        assertEquals(401, follower.ask("POST", order).statusCode());
+        assertEquals(401, follower.order(order, "a guess").statusCode());
+    }
+
+    @Test
+    void whoeverListensToSignsOfLifeTakesNoThreadOfTheOthers() throws Exception {
+        List<HttpResponse<InputStream>> streams = new ArrayList<>();
+        URI uri = URI.create("http://127.0.0.1:" + follower.http().port() + "/alive");
+        try {
+            for (int listener = 0; listener < 16; listener++) {
+                streams.add(HTTP.send(HttpRequest.newBuilder(uri).build(), BodyHandlers.ofInputStream()));
+            }
+            assertTrue(streams.stream().allMatch(stream -> stream.statusCode() == 200));
+            assertEquals(503, HTTP.send(HttpRequest.newBuilder(uri).build(), BodyHandlers.ofString()).statusCode());
+            assertEquals(200, follower.ask("GET", "/healthz").statusCode());
+        } finally {
+            for (HttpResponse<InputStream> stream : streams) {
+                stream.body().close();
+            }
+        }
+        Await.until("somebody else is listened to", LIMIT, () -> {
+            HttpResponse<InputStream> another = HTTP.send(HttpRequest.newBuilder(uri).build(), BodyHandlers.ofInputStream());
+            another.body().close();
+            return another.statusCode() == 200;
+        });
+    }
+
+    @Test
     void anEntryThatDoesNotComeIsGivenUpAndTheFollowerGoesOn() throws Exception {
         LogSequenceNumber last = leader.manager("app").getLog().getLastSequenceNumber();
-        HttpResponse<String> late = follower.ask("POST",
-                "/tablespaces/app/digest?ledger=" + last.ledgerId + "&entry=" + (last.offset + 100_000) + "&timeoutSeconds=1");
+        HttpResponse<String> late = follower.order(
+                "/tablespaces/app/digest?ledger=" + last.ledgerId + "&entry=" + (last.offset + 100_000) + "&timeoutSeconds=1", TOKEN);
         assertEquals(504, late.statusCode(), late.body());
         Node.execute(leader.server(), 0, "CREATE TABLE app.later (k int primary key)");
         Await.until("the follower has the new table", LIMIT, () -> follower.tablespace("app").path("rows").has("later"));
@@ -242,10 +275,10 @@ class TwoNodesTest {
 
     @Test
     void whatIsAskedWronglyIsRefusedByName() throws Exception {
-        HttpResponse<String> noEntry = follower.ask("POST", "/tablespaces/app/digest?ledger=1");
+        HttpResponse<String> noEntry = follower.order("/tablespaces/app/digest?ledger=1", TOKEN);
         assertEquals(400, noEntry.statusCode());
         assertTrue(noEntry.body().contains("entry="), noEntry.body());
-        assertEquals(404, follower.ask("POST", "/tablespaces/none/digest?ledger=1&entry=1").statusCode());
+        assertEquals(404, follower.order("/tablespaces/none/digest?ledger=1&entry=1", TOKEN).statusCode());
         assertEquals(405, follower.ask("GET", "/tablespaces/app/digest?ledger=1&entry=1").statusCode());
         assertEquals(404, follower.ask("GET", "/nothing").statusCode());
     }
@@ -255,6 +288,22 @@ class TwoNodesTest {
         assertEquals(200, leader.ask("GET", "/healthz").statusCode());
         assertEquals(200, follower.ask("GET", "/readyz").statusCode());
         assertTrue(leader.ask("GET", "/metrics").body().contains("jvm_threads_current"));
+    }
+
+    @Test
+    void metricsTellWhoLeadsAndHowFarEachNodeHasApplied() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLE app.measured (k int primary key)");
+        LogSequenceNumber written = leader.manager("app").getLog().getLastSequenceNumber();
+        String of = "{tablespace=\"app\"} ";
+        assertTrue(leader.ask("GET", "/metrics").body().contains("herdkeeper_node_leads" + of + "1\n"));
+        Await.until("the follower has applied it", LIMIT, () -> {
+            String page = follower.ask("GET", "/metrics").body();
+            return page.contains("herdkeeper_node_log_ledger" + of + written.ledgerId + "\n")
+                    && page.contains("herdkeeper_node_log_entry" + of + written.offset + "\n");
+        });
+        String page = follower.ask("GET", "/metrics").body();
+        assertTrue(page.contains("herdkeeper_node_leads" + of + "0\n"), page);
+        assertTrue(page.contains("# TYPE herdkeeper_node_volume_free_bytes gauge\n"), page);
     }
 
     @Test
@@ -342,7 +391,8 @@ class TwoNodesTest {
         URI uri = URI.create("http://127.0.0.1:" + follower.http().port() + "/tablespaces/" + tablespace + "/digest?ledger="
                 + target.ledgerId + "&entry=" + target.offset + "&timeoutSeconds=20");
         CompletableFuture<HttpResponse<String>> answer = HTTP.sendAsync(
-                HttpRequest.newBuilder(uri).POST(BodyPublishers.noBody()).build(), BodyHandlers.ofString());
+                HttpRequest.newBuilder(uri).header("Authorization", "Bearer " + TOKEN).POST(BodyPublishers.noBody()).build(),
+                BodyHandlers.ofString());
         return answer;
     }
 

@@ -10,6 +10,7 @@ import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.TableSpace;
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;

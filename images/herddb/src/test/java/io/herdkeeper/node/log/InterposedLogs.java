@@ -6,6 +6,7 @@ import herddb.log.LogEntry;
 import herddb.log.LogEntryFactory;
 import herddb.log.LogSequenceNumber;
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog.LogIdentity;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;

@@ -11,6 +11,7 @@ import herddb.log.LogSequenceNumber;
 import herddb.model.Table;
 import herddb.server.ServerConfiguration;
 import herddb.utils.Bytes;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;

@@ -349,6 +349,28 @@ class RefusedStatementsTest {
         assertSameRows(table);
     }
 
+    /** HerdDB inserts the second row, and asks for its parent, in another thread than the first. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void severalRowsOfAForeignKeyAreInsertedAndFollowTheirParents(boolean inTransaction) throws Exception {
+        String parent = tableOfTen();
+        String child = parent + "c";
+        execute(0, "CREATE TABLE " + app + "." + child + "(k int primary key, n int, CONSTRAINT f FOREIGN KEY (n) REFERENCES "
+                + app + "." + parent + "(k) ON DELETE CASCADE)");
+        CompletableFuture.runAsync(() -> {
+            long transaction = inTransaction ? Node.begin(leader.server(), app) : 0;
+            execute(transaction, "INSERT INTO " + app + "." + child + "(k,n) VALUES(1,null),(2,2),(3,3),(4,4)");
+            execute(transaction, "UPDATE " + app + "." + child + " SET n=5");
+            execute(transaction, "DELETE FROM " + app + "." + parent + " WHERE k>=5");
+            if (inTransaction) {
+                end(transaction);
+            }
+        }).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        assertEquals(List.of(), rows(leader, child));
+        assertSameRows(child);
+        assertSameRows(parent);
+    }
+
     @Test
     void aLiteralOfAnyScriptIsTaken() throws Exception {
         execute(0, "CREATE TABLE " + app + ".words (k int primary key, n string)");

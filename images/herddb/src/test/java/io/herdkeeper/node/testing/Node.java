@@ -1,7 +1,7 @@
 package io.herdkeeper.node.testing;
 
-import herddb.model.StatementExecutionResult;
 import herddb.model.StatementEvaluationContext;
+import herddb.model.StatementExecutionResult;
 import herddb.model.TransactionContext;
 import herddb.model.TransactionResult;
 import herddb.model.commands.BeginTransactionStatement;

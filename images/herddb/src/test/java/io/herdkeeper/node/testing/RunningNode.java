@@ -103,8 +103,15 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http, Th
 
     /** The first line of a new stream {@code GET /alive}: what the node knows of its own connections. */
     public JsonNode report() throws Exception {
-        HttpResponse<InputStream> answer = HTTP.send(HttpRequest.newBuilder(uri("/alive")).build(), BodyHandlers.ofInputStream());
-        try (BufferedReader lines = new BufferedReader(new InputStreamReader(answer.body(), StandardCharsets.UTF_8))) {
+        AtomicReference<HttpResponse<InputStream>> answer = new AtomicReference<>();
+        Await.until("one of the streams before has ended", LIMIT, () -> {
+            answer.set(HTTP.send(HttpRequest.newBuilder(uri("/alive")).build(), BodyHandlers.ofInputStream()));
+            if (answer.get().statusCode() != 200) {
+                answer.get().body().close();
+            }
+            return answer.get().statusCode() == 200;
+        });
+        try (BufferedReader lines = new BufferedReader(new InputStreamReader(answer.get().body(), StandardCharsets.UTF_8))) {
             return JSON.readTree(lines.readLine().substring("alive ".length()));
         }
     }

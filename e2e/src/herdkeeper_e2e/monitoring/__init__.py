@@ -1,0 +1,1 @@
+"""What a platform team sees: metrics, alerts and dashboards."""

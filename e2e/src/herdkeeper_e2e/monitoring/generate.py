@@ -1,0 +1,27 @@
+"""Writes what is made of the metrics and the dashboards: the page docs/metrics.md, and the chart's dashboards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from herdkeeper.commands.generated import write_or_compare
+from herdkeeper_e2e.monitoring.dashboard import as_json
+from herdkeeper_e2e.monitoring.dashboards import DASHBOARDS
+from herdkeeper_e2e.monitoring.reference_page import page
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+CHART_DASHBOARDS = REPOSITORY / "charts" / "herdkeeper" / "files" / "dashboards"
+
+
+def main(check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when a file is stale.")] = False) -> None:
+    """Write docs/metrics.md and the dashboards of the chart."""
+    write_or_compare(REPOSITORY / "docs", {"metrics.md": page()}, check=check, whole_folder=False)
+    files = {f"{dashboard.uid}.json": as_json(dashboard) for dashboard in DASHBOARDS}
+    write_or_compare(CHART_DASHBOARDS, files, check=check, whole_folder=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,43 @@
+"""The full check of a tablespace, as its status tells of it."""
+
+from __future__ import annotations
+
+from conftest import Stack, say
+from sql_steps import processes
+
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.sql_stack import TABLESPACE
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+CHECKED = Limit(240, 1)
+
+
+def full_check(stack: Stack) -> Object:
+    return dict(stack.sql.get("tablespace", TABLESPACE)["status"].get("fullCheck") or {})
+
+
+def next_check(stack: Stack, before: Object) -> Object:
+    """The full check that follows another one, once it is over and every follower has answered; prints what it found and cost."""
+
+    def over() -> Object | Pending:
+        found = full_check(stack)
+        if found.get("startedAt") in (None, before.get("startedAt")):
+            return Pending(f"no other check has begun; {found.get('schedule', {}).get('waitsFor', 'it waits for nothing')}")
+        assert "error" not in found, found
+        silent = [each["node"] for each in found.get("replicas", []) if each["verdict"] == "NotAnswered"]
+        return Pending(f"{', '.join(silent) or 'the leader'} is not done") if silent or "completedAt" not in found else found
+
+    found = wait_for("a full check", over, CHECKED, say)
+    verdicts = ", ".join(f"{each['node']} {each['verdict']} {each.get('differentTables', '')}".strip() for each in found["replicas"])
+    stopped = f"writes stopped for {found['writesStoppedSeconds']} s in all, {found['longestWritesStoppedSeconds']} s in one piece"
+    say(f"{found['startedAt']} to {found['completedAt']}: {len(found['tables'])} tables, {stopped}; {verdicts}")
+    return found
+
+
+def every_follower_is_judged(stack: Stack, found: Object, written: str) -> None:
+    """None differs, and every table was checked, also the one that is written to meanwhile."""
+    leader = str(found["leader"])
+    assert [each["node"] for each in found["replicas"]] == sorted(set(processes(stack)) - {leader})
+    assert {each["verdict"] for each in found["replicas"]} == {"Passed"}, found
+    assert written in [table["name"] for table in found["tables"]]
+    assert "notChecked" not in found

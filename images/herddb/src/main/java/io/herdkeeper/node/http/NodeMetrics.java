@@ -1,0 +1,70 @@
+package io.herdkeeper.node.http;
+
+import io.herdkeeper.node.status.RunningTablespace;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Properties;
+import java.util.function.ToLongFunction;
+
+/**
+ * The node program's own figures in Prometheus' text format. They come from the node itself: neither ZooKeeper nor a bookie is asked.
+ * What each means is in {@code metrics.properties}.
+ */
+final class NodeMetrics {
+
+    private static final Properties MEANINGS = meanings();
+
+    private NodeMetrics() {
+    }
+
+    /** @param volume a folder on the volume with the tables */
+    static String text(List<RunningTablespace> running, File volume) {
+        StringBuilder text = new StringBuilder();
+        ofTablespaces(text, "herdkeeper_node_leads", running, each -> each.leads() ? 1 : 0);
+        ofTablespaces(text, "herdkeeper_node_log_ledger", running, each -> each.applied().ledgerId);
+        ofTablespaces(text, "herdkeeper_node_log_entry", running, each -> each.applied().offset);
+        ofTablespaces(text, "herdkeeper_node_open_transactions", running, RunningTablespace::openTransactions);
+        ofNode(text, "herdkeeper_node_volume_bytes", volume.getTotalSpace());
+        ofNode(text, "herdkeeper_node_volume_free_bytes", volume.getUsableSpace());
+        return text.toString();
+    }
+
+    private static void ofTablespaces(StringBuilder text, String name, List<RunningTablespace> running,
+            ToLongFunction<RunningTablespace> value) {
+        head(text, name, "{tablespace}");
+        running.stream().sorted(Comparator.comparing(RunningTablespace::name))
+                .forEach(each -> line(text, name + "{tablespace=\"" + escaped(each.name()) + "\"}", value.applyAsLong(each)));
+    }
+
+    private static void ofNode(StringBuilder text, String name, long value) {
+        head(text, name, "");
+        line(text, name, value);
+    }
+
+    private static void head(StringBuilder text, String name, String labels) {
+        text.append("# HELP ").append(name).append(' ').append(MEANINGS.getProperty(name + labels)).append('\n');
+        text.append("# TYPE ").append(name).append(" gauge\n");
+    }
+
+    private static void line(StringBuilder text, String series, long value) {
+        text.append(series).append(' ').append(value).append('\n');
+    }
+
+    private static String escaped(String value) {
+        return value.replace("\\", "\\\\").replace("\"", "\\\"").replace("\n", "\\n");
+    }
+
+    private static Properties meanings() {
+        Properties read = new Properties();
+        try (InputStream file = NodeMetrics.class.getResourceAsStream("metrics.properties")) {
+            read.load(file);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+        return read;
+    }
+}

@@ -1,0 +1,276 @@
+package io.herdkeeper.node.internals;
+
+import herddb.client.ClientSideConnectionPeer;
+import herddb.client.HDBConnection;
+import herddb.cluster.BookkeeperCommitLog;
+import herddb.cluster.BookkeeperCommitLog.CommitFileWriter;
+import herddb.cluster.BookkeeperCommitLogManager;
+import herddb.core.AbstractIndexManager;
+import herddb.core.AbstractTableManager;
+import herddb.core.DBManager;
+import herddb.core.RunningStatementsStats;
+import herddb.core.TableSpaceManager;
+import herddb.core.stats.ConnectionsInfoProvider;
+import herddb.file.FileDataStorageManager;
+import herddb.log.CommitLog.FollowerContext;
+import herddb.log.CommitLogManager;
+import herddb.log.LogEntry;
+import herddb.log.LogSequenceNumber;
+import herddb.metadata.MetadataStorageManager;
+import herddb.network.Channel;
+import herddb.server.Server;
+import herddb.server.ServerSideConnectionPeer;
+import java.lang.reflect.Field;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.concurrent.locks.StampedLock;
+import java.util.function.BiConsumer;
+import java.util.stream.Stream;
+import org.apache.bookkeeper.client.api.ReadHandle;
+
+/**
+ * Every private field of HerdDB that this program touches, in one place.
+ *
+ * <p>They belong to HerdDB {@value #HERDDB_VERSION}. {@link #verify()} finds them all before the server starts, so that
+ * another version fails at once and by name, never in the middle of a leader change.
+ */
+public final class HerdInternals {
+
+    /** The version whose fields these are; the pom pins the same one. */
+    public static final String HERDDB_VERSION = "0.29.0";
+
+    private static final Field READER =
+            field("herddb.cluster.BookkeeperCommitLog$BKFollowerContext", "currentLedger", ReadHandle.class);
+    private static final Field LEDGER_TO_TAIL =
+            field("herddb.cluster.BookkeeperCommitLog$BKFollowerContext", "ledgerToTail", long.class);
+    private static final Field ACTIVE_LOGS =
+            field(BookkeeperCommitLogManager.class.getName(), "activeLogs", ConcurrentHashMap.class);
+    private static final Field RECOVERING_TABLESPACE =
+            field("herddb.core.TableSpaceManager$ApplyEntryOnRecovery", "this$0", TableSpaceManager.class);
+    private static final Field LAST_TRANSACTION_ID =
+            field(TableSpaceManager.class.getName(), "newTransactionId", AtomicLong.class);
+    private static final Field TABLES = field(TableSpaceManager.class.getName(), "tables", ConcurrentHashMap.class);
+    private static final Field INDEXES = field(TableSpaceManager.class.getName(), "indexes", ConcurrentHashMap.class);
+    private static final Field INDEXES_BY_TABLE =
+            field(TableSpaceManager.class.getName(), "indexesByTable", ConcurrentHashMap.class);
+    private static final Field TRANSACTIONS = field(TableSpaceManager.class.getName(), "transactions", ConcurrentHashMap.class);
+    private static final Field POSITION =
+            field(TableSpaceManager.class.getName(), "actualLogSequenceNumber", LogSequenceNumber.class);
+    private static final Field STATEMENT_LOCK =
+            field(TableSpaceManager.class.getName(), "generalLock", StampedLock.class);
+    private static final Field ACTIVATOR = field(DBManager.class.getName(), "activator", Thread.class);
+    private static final Field GENERAL_LOCK =
+            field(DBManager.class.getName(), "generalLock", ReentrantReadWriteLock.class);
+    private static final Field DATA_FOLDER = field(FileDataStorageManager.class.getName(), "baseDirectory", Path.class);
+    private static final Field PENDING_ADDS =
+            field(CommitFileWriter.class.getName(), "pendingAdds", AtomicLong.class);
+    private static final Field WRITE_ERROR =
+            field(CommitFileWriter.class.getName(), "writeError", AtomicReference.class);
+    private static final Field CONNECTIONS = field(Server.class.getName(), "connections", Map.class);
+    private static final Field CHANNEL = field(ServerSideConnectionPeer.class.getName(), "channel", Channel.class);
+    private static final Field USERNAME = field(ServerSideConnectionPeer.class.getName(), "username", String.class);
+    private static final Field METADATA =
+            field(Server.class.getName(), "metadataStorageManager", MetadataStorageManager.class);
+    private static final Field MANAGER = field(Server.class.getName(), "manager", DBManager.class);
+    /** What a server tells its database behind its constructor, and the running statements, whose gauge has been registered. */
+    private static final List<Field> SETTINGS = List.of(
+            field(DBManager.class.getName(), "clearAtBoot", boolean.class),
+            field(DBManager.class.getName(), "haltOnTableSpaceBootError", boolean.class),
+            field(DBManager.class.getName(), "connectionsInfoProvider", ConnectionsInfoProvider.class),
+            field(DBManager.class.getName(), "serverToServerUsername", String.class),
+            field(DBManager.class.getName(), "serverToServerPassword", String.class),
+            field(DBManager.class.getName(), "checkpointPeriod", long.class),
+            field(DBManager.class.getName(), "abandonedTransactionsTimeout", long.class),
+            field(DBManager.class.getName(), "errorIfNotLeader", boolean.class),
+            field(DBManager.class.getName(), "runningStatements", RunningStatementsStats.class));
+    private static final Field LOG_FAILED = field(BookkeeperCommitLog.class.getName(), "failed", boolean.class);
+    private static final Field LOGS = field(DBManager.class.getName(), "commitLogManager", CommitLogManager.class);
+
+    private static final Field ROUTES = field(HDBConnection.class.getName(), "routes", Map.class);
+
+    private HerdInternals() {
+    }
+
+    /**
+     * Finds every field by name and type.
+     *
+     * @throws ExceptionInInitializerError when HerdDB on the class path is not the version that this program knows
+     */
+    public static void verify() {
+        // Loading this class has found the fields already; the call only says when that happens.
+    }
+
+    /** The reader that a follower tails with, or null when it has none yet. */
+    public static ReadHandle reader(FollowerContext context) {
+        return (ReadHandle) get(READER, context);
+    }
+
+    public static void reader(FollowerContext context, ReadHandle reader) {
+        set(READER, context, reader);
+    }
+
+    /** The ledger that a follower wants to tail next, or -1 when it starts from the first one of all. */
+    public static long ledgerToTail(FollowerContext context) {
+        return (long) get(LEDGER_TO_TAIL, context);
+    }
+
+    public static void ledgerToTail(FollowerContext context, long ledgerId) {
+        set(LEDGER_TO_TAIL, context, ledgerId);
+    }
+
+    /** Makes a log known to its manager, which pushes the LAC of the logs that it knows while they are idle. */
+    @SuppressWarnings("unchecked")
+    public static void register(BookkeeperCommitLogManager manager, String tableSpaceUuid, BookkeeperCommitLog log) {
+        ((Map<String, BookkeeperCommitLog>) get(ACTIVE_LOGS, manager)).put(tableSpaceUuid, log);
+    }
+
+    /** The log of a tablespace that runs on this node, or null. */
+    @SuppressWarnings("unchecked")
+    public static BookkeeperCommitLog log(BookkeeperCommitLogManager manager, String tableSpaceUuid) {
+        return ((Map<String, BookkeeperCommitLog>) get(ACTIVE_LOGS, manager)).get(tableSpaceUuid);
+    }
+
+    /** The counter of a tablespace; its next transaction gets the counter's value plus one. */
+    public static AtomicLong lastTransactionId(TableSpaceManager tablespace) {
+        return (AtomicLong) get(LAST_TRANSACTION_ID, tablespace);
+    }
+
+    /** What each statement that changes a tablespace holds for reading; a checkpoint and a part of a full check hold it for writing. */
+    public static StampedLock statementLock(TableSpaceManager tablespace) {
+        return (StampedLock) get(STATEMENT_LOCK, tablespace);
+    }
+
+    /** The thread that boots, stops and checkpoints tablespaces; nothing replaces it once it died. */
+    public static Thread activator(DBManager manager) {
+        return (Thread) get(ACTIVATOR, manager);
+    }
+
+    /** What the activator holds, for writing, while it boots and stops tablespaces. */
+    public static ReentrantReadWriteLock generalLock(DBManager manager) {
+        return (ReentrantReadWriteLock) get(GENERAL_LOCK, manager);
+    }
+
+    /** The folder that has a folder {@code <uuid>.tablespace} for each tablespace of which the node has, or had, a copy. */
+    public static Path dataFolder(FileDataStorageManager storage) {
+        return (Path) get(DATA_FOLDER, storage);
+    }
+
+    /** How many entries a ledger's writer has sent and has not been answered for. */
+    public static long pendingAdds(CommitFileWriter writer) {
+        return ((AtomicLong) get(PENDING_ADDS, writer)).get();
+    }
+
+    /** What the bookies' client said of the last entry that it could not write, or null. */
+    public static Throwable writeError(CommitFileWriter writer) {
+        return (Throwable) ((AtomicReference<?>) get(WRITE_ERROR, writer)).get();
+    }
+
+    /** Puts another way to the metadata in place of a server's own, which no method of it can be overridden to make; before it starts. */
+    public static void metadata(Server server, MetadataStorageManager metadata) {
+        set(METADATA, server, metadata);
+    }
+
+    /** Puts another database in place of a server's own, with the settings of that; before it starts. */
+    public static void manager(Server server, DBManager manager) {
+        SETTINGS.forEach(setting -> set(setting, manager, get(setting, server.getManager())));
+        set(MANAGER, server, manager);
+    }
+
+    /** Has a leader's log refuse every further entry; the activator stops its tablespace then, and boots it again. */
+    public static void fail(BookkeeperCommitLog log) {
+        set(LOG_FAILED, log, true);
+    }
+
+    /** The tablespace that recovers through {@code consumer}, or null when that is not a tablespace's own (a tool or a test reads the log). */
+    public static TableSpaceManager recovering(BiConsumer<LogSequenceNumber, LogEntry> consumer) {
+        return RECOVERING_TABLESPACE.getDeclaringClass().isInstance(consumer)
+                ? (TableSpaceManager) get(RECOVERING_TABLESPACE, consumer) : null;
+    }
+
+    /** Drops all tables that a recovering copy has, with their rows and indexes, and all its transactions; its files stay. */
+    @SuppressWarnings("unchecked")
+    public static void clear(TableSpaceManager copy) {
+        Map<String, AbstractTableManager> tables = (Map<String, AbstractTableManager>) get(TABLES, copy);
+        tables.values().stream().filter(table -> !table.isSystemTable()).forEach(table -> {
+            table.dropTableData();
+            table.close();
+        });
+        tables.values().removeIf(table -> !table.isSystemTable());
+        Map<String, AbstractIndexManager> indexes = (Map<String, AbstractIndexManager>) get(INDEXES, copy);
+        indexes.values().forEach(index -> {
+            index.dropIndexData();
+            index.close();
+        });
+        indexes.clear();
+        ((Map<?, ?>) get(INDEXES_BY_TABLE, copy)).clear();
+        ((Map<?, ?>) get(TRANSACTIONS, copy)).clear();
+    }
+
+    /** Says where a recovering copy is in the log, from where it follows when no entry comes behind. */
+    public static void position(TableSpaceManager copy, LogSequenceNumber position) {
+        set(POSITION, copy, position);
+    }
+
+    /** What makes the logs of a node's tablespaces. */
+    public static CommitLogManager logs(DBManager manager) {
+        return (CommitLogManager) get(LOGS, manager);
+    }
+
+    /** The open connections of clients and of other nodes, by their numbers. */
+    @SuppressWarnings("unchecked")
+    public static Map<Long, ServerSideConnectionPeer> connections(Server server) {
+        return (Map<Long, ServerSideConnectionPeer>) get(CONNECTIONS, server);
+    }
+
+    /** Whom a connection has logged in as; empty before it has. */
+    public static String username(ServerSideConnectionPeer connection) {
+        return (String) get(USERNAME, connection);
+    }
+
+    /** What closes a connection. */
+    public static Channel channel(ServerSideConnectionPeer connection) {
+        return (Channel) get(CHANNEL, connection);
+    }
+
+    /** Whether any of a client's connections to its servers is open; false before it has asked for anything. */
+    @SuppressWarnings("unchecked")
+    public static boolean isConnected(HDBConnection connection) {
+        return ((Map<String, ClientSideConnectionPeer[]>) get(ROUTES, connection)).values().stream()
+                .flatMap(Stream::of).anyMatch(peer -> peer.getChannel() != null);
+    }
+
+    private static Field field(String className, String name, Class<?> type) {
+        try {
+            Field field = Class.forName(className).getDeclaredField(name);
+            if (field.getType() != type) {
+                throw new IllegalStateException("its type is " + field.getType().getName() + ", not " + type.getName());
+            }
+            field.setAccessible(true);
+            return field;
+        } catch (ReflectiveOperationException | RuntimeException error) {
+            throw new IllegalStateException("this node program needs the field " + name + " of " + className
+                    + ", as HerdDB " + HERDDB_VERSION + " has it: run it with that version of herddb-core", error);
+        }
+    }
+
+    private static Object get(Field field, Object owner) {
+        try {
+            return field.get(owner);
+        } catch (IllegalAccessException impossible) {
+            throw new IllegalStateException(field + " was made accessible, yet is not", impossible);
+        }
+    }
+
+    private static void set(Field field, Object owner, Object value) {
+        try {
+            field.set(owner, value);
+        } catch (IllegalAccessException impossible) {
+            throw new IllegalStateException(field + " was made accessible, yet is not", impossible);
+        }
+    }
+}

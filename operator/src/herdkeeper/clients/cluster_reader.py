@@ -1,0 +1,27 @@
+"""What a reconcile reads from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from herdkeeper.clients.answer_cache import AnswerCache
+from herdkeeper.clients.deleted_resources import DeletedResources
+from herdkeeper.clients.http import JsonReader
+from herdkeeper.clients.kubernetes import KubernetesReader
+from herdkeeper.clients.liveness import NodeLiveness
+from herdkeeper.clients.zookeeper import EnsembleDirectory
+from herdkeeper.clients.zookeeper_member import Wake
+
+
+@dataclass(frozen=True)
+class ClusterReader:
+    """Kubernetes, ZooKeeper by address, the servers' admin ports, the SQL nodes' last reports, cached ledger scans, and deleted resources
+    whose data is still there. `wake` requeues the resource that is being reconciled."""
+
+    kubernetes: KubernetesReader
+    ensembles: EnsembleDirectory
+    http: JsonReader
+    liveness: NodeLiveness = field(default_factory=NodeLiveness)
+    scans: AnswerCache = field(default_factory=AnswerCache)
+    deleted: DeletedResources = field(default_factory=DeletedResources)
+    wake: Wake | None = None

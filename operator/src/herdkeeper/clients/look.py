@@ -1,0 +1,33 @@
+"""When a look at a resource is over, whatever it still wants to read: what it reads may come from anybody's server, a little at a time.
+
+A worker says when it begins; who reads in many steps asks. It goes for the worker's own thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+LONGEST_LOOK_SECONDS = 240.0
+"""A scan of 200,000 ledgers takes some seconds. Below the time after which a worker counts as hanging (process/workers.py)."""
+
+_ends_at: ContextVar[float | None] = ContextVar("look_ends_at", default=None)
+
+
+@contextmanager
+def look(seconds: float = LONGEST_LOOK_SECONDS) -> Iterator[None]:
+    """Within it, reads end after so many seconds altogether."""
+    before = _ends_at.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _ends_at.reset(before)
+
+
+def require_time() -> None:
+    """Raises TimeoutError once the look is over."""
+    ends_at = _ends_at.get()
+    if ends_at is not None and time.monotonic() > ends_at:
+        raise TimeoutError("this look has read for too long: the servers answer too slowly")

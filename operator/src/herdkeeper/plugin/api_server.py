@@ -1,0 +1,163 @@
+"""The API server, as the plugin uses it: with the rights of whoever calls it, by kubeconfig or, in a pod, by the pod's ServiceAccount.
+
+The client of Kubernetes is imported at the first request: that takes longer than most commands run. Its dynamic client, which the operator
+uses, would first ask for all kinds that there are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, cast
+
+from herdkeeper.plugin.cluster import ClusterError, Query
+from herdkeeper.plugin.forward import listening
+from herdkeeper.plugin.kinds import Kind
+from herdkeeper.shared.objects import Json
+
+ANSWER_SECONDS = (5, 30)
+"""For a connection, and for each piece of an answer."""
+MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass(frozen=True)
+class Access:
+    """Which API server and namespace: what the options say, and otherwise the kubeconfig."""
+
+    namespace: str | None = None
+    context: str | None = None
+    kubeconfig: str | None = None
+
+
+@dataclass(frozen=True)
+class ApiServer:
+    """See Cluster."""
+
+    access: Access = field(default_factory=Access)
+
+    @cached_property
+    def _session(self) -> tuple[Any, str]:
+        from herdkeeper.plugin.session import open_session
+
+        return open_session(self.access)
+
+    @property
+    def namespace(self) -> str:
+        """See Cluster."""
+        return self.access.namespace or self._session[1]
+
+    @property
+    def api(self) -> Any:
+        """The client of Kubernetes that requests go through."""
+        return self._session[0]
+
+    def in_namespace(self, namespace: str) -> ApiServer:
+        """See Cluster."""
+        return ApiServer(replace(self.access, namespace=namespace))
+
+    def get(self, kind: Kind, name: str) -> Json | None:
+        """See Cluster."""
+        try:
+            return {"apiVersion": kind.api_version, "kind": kind.name, **self._json("GET", kind.path(self.namespace, name))}
+        except _NotFoundError:
+            return None
+
+    def list(self, kind: Kind) -> tuple[Json, ...]:
+        """See Cluster."""
+        query = [("labelSelector", kind.selector)] if kind.selector else []
+        try:
+            items = self._json("GET", kind.path(self.namespace), query=query).get("items") or []
+        except _NotFoundError as error:
+            raise ClusterError(f"the API server knows no {kind.plural} of {kind.api_version}: is herdkeeper installed there?") from error
+        found = ({"apiVersion": kind.api_version, "kind": kind.name, **item} for item in items)
+        return tuple(sorted(found, key=lambda item: str(item["metadata"]["name"])))
+
+    def patch(self, kind: Kind, name: str, body: Json, *, dry_run: bool) -> Json:
+        """See Cluster."""
+        return self._json("PATCH", kind.path(self.namespace, name), query=_dry(dry_run), body=body)
+
+    def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
+        """See Cluster."""
+        return self._json("POST", kind.path(self.namespace), query=_dry(dry_run), body=document)
+
+    def delete(self, kind: Kind, name: str) -> None:
+        """See Cluster."""
+        with contextlib.suppress(_NotFoundError):
+            self._json("DELETE", kind.path(self.namespace, name))
+
+    def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
+        """See Cluster."""
+        from urllib3.exceptions import HTTPError
+
+        path = f"{kind.path(self.namespace, name)}/{subresource}"
+        response = self._request("GET", path, query, None)
+        rest = b""
+        try:
+            for chunk in response.stream(decode_content=True):
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from (line.decode(errors="replace") for line in whole)
+        except HTTPError as error:
+            raise ClusterError(f"GET {path} broke off: {error}") from error
+        if rest:
+            yield rest.decode(errors="replace")
+
+    def forward(self, pod: str, port: int) -> AbstractContextManager[int]:
+        """See Cluster."""
+        from kubernetes import client
+        from kubernetes.stream import portforward
+
+        def dial() -> Any:
+            # a client of its own: making a stream changes the client for that time
+            core = client.CoreV1Api(client.ApiClient(self.api.configuration))
+            return portforward(core.connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port)).socket(port)
+
+        return listening(dial)
+
+    def _json(self, method: str, path: str, *, query: Query | None = None, body: Json | None = None) -> Json:
+        response = self._request(method, path, query or [], body)
+        return cast(Json, json.loads(response.data))
+
+    def _request(self, method: str, path: str, query: Query, body: Json | None) -> Any:
+        from kubernetes.client.exceptions import ApiException
+        from urllib3.exceptions import HTTPError
+
+        headers = {"Accept": "application/json, */*", "Content-Type": MERGE_PATCH if method == "PATCH" else "application/json"}
+        try:
+            return self.api.call_api(
+                path,
+                method,
+                query_params=query,
+                header_params=headers,
+                body=body,
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+                _request_timeout=ANSWER_SECONDS,
+            )
+        except ApiException as error:
+            if error.status == 404 and method in ("GET", "DELETE"):
+                raise _NotFoundError(f"{method} {path}: {_said(error)}") from error
+            raise ClusterError(f"the API server refused {method} {path}: {_said(error)}") from error
+        except HTTPError as error:
+            host = self.api.configuration.host
+            raise ClusterError(f"the API server at {host} does not answer: {error}") from error
+
+
+class _NotFoundError(ClusterError):
+    """There is no such object, or no such kind."""
+
+
+def _dry(dry_run: bool) -> Query:
+    return [("dryRun", "All")] if dry_run else []
+
+
+def _said(error: Any) -> str:
+    """What a refusal says: the API server sends a Status with a message."""
+    try:
+        return str(json.loads(error.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        return f"{error.status} {error.reason}"

@@ -1,0 +1,73 @@
+"""Changes that commands plan, and how they are carried out. A dry run has the API server check each change, by schema and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from herdkeeper.plugin.command import FINE, Answer, Call
+from herdkeeper.plugin.kinds import Kind
+from herdkeeper.shared.objects import Json
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A merge patch of a resource. `sentence` says what is asked for."""
+
+    kind: Kind
+    name: str
+    body: Json
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Create:
+    """A new resource."""
+
+    kind: Kind
+    name: str
+    spec: Json
+    sentence: str
+
+    @property
+    def document(self) -> Json:
+        """As it is sent."""
+        return {"apiVersion": self.kind.api_version, "kind": self.kind.name, "metadata": {"name": self.name}, "spec": self.spec}
+
+
+Change = Patch | Create
+
+
+def annotate(kind: Kind, name: str, annotations: Json, sentence: str) -> Patch:
+    """Annotations that are set, or with None taken off."""
+    return Patch(kind, name, {"metadata": {"annotations": annotations}}, sentence)
+
+
+def carry_out(call: Call, changes: Sequence[Change]) -> Answer:
+    """Does the changes in their order, up to the first that is refused (ClusterError). With `--dry-run` nothing is changed."""
+    for change in changes:
+        match change:
+            case Patch(kind, name, body, _):
+                call.cluster.patch(kind, name, body, dry_run=call.given.dry_run)
+            case Create(kind, _, _, _):
+                call.cluster.create(kind, change.document, dry_run=call.given.dry_run)
+    return told(call, changes)
+
+
+def told(call: Call, changes: Sequence[Change]) -> Answer:
+    """What was done, or with `--dry-run` would be."""
+    note = " (dry run: nothing is changed)" if call.given.dry_run else ""
+    documents = [{"resource": f"{change.kind.name}/{change.name}", "change": _sent(change), "what": change.sentence} for change in changes]
+    return Answer(
+        "\n".join(f"{change.kind.name}/{change.name}: {change.sentence}{note}" for change in changes),
+        {"dryRun": call.given.dry_run, "changes": documents},
+        FINE,
+    )
+
+
+def _sent(change: Change) -> Json:
+    match change:
+        case Patch(_, _, body, _):
+            return body
+        case Create(_, _, _, _):
+            return change.document

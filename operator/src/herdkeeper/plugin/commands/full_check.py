@@ -1,0 +1,52 @@
+"""`kubectl herdkeeper full-check`: all rows of the leader are compared with each follower's, now."""
+
+from __future__ import annotations
+
+from herdkeeper.plugin.command import FINE, Answer, Argument, Call, Command
+from herdkeeper.plugin.kinds import TABLESPACE
+from herdkeeper.plugin.lookup import find
+from herdkeeper.plugin.request import Outcome, Request, added, ask, timeout_seconds, wait_until, waiting
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
+
+REQUEST = Request(names.FULL_CHECK_ANNOTATION, "now", names.FULL_CHECK_ANSWER_ANNOTATION)
+
+
+def run(call: Call) -> Answer:
+    """Asks for a check; with `--wait` until each follower has come to it."""
+    name = call.given.tablespace
+    before = (find(call.cluster, TABLESPACE, name, "TABLESPACE").get("status") or {}).get("fullCheck") or {}
+    answer = ask(call, TABLESPACE, name, REQUEST, "a full check is asked for")
+    if answer.exit_code != FINE or not call.given.wait or call.given.dry_run:
+        return answer
+    begun = before.get("startedAt")
+    return added(answer, f"Tablespace/{name}", wait_until(call, TABLESPACE, name, lambda item: verdict(item, begun), timeout_seconds(call)))
+
+
+def verdict(tablespace: Json, earlier: str | None) -> Outcome | None:
+    """What a check found that is not the earlier one; None while a follower has not come to it."""
+    check = (tablespace.get("status") or {}).get("fullCheck") or {}
+    if check.get("startedAt") in (None, earlier):
+        return None
+    if check.get("error"):
+        return Outcome(f"it ended early: {check['error']}", good=False)
+    replicas = check.get("replicas") or []
+    failed = [f"{each['node']} in {', '.join(each.get('differentTables') or [])}" for each in replicas if each["verdict"] == "Failed"]
+    if failed:
+        return Outcome(f"other rows than the leader {check['leader']}: {'; '.join(failed)}", good=False)
+    if not check.get("completedAt") or not replicas or any(each["verdict"] != "Passed" for each in replicas):
+        return None
+    unread = [f"{table['name']} ({table['why']})" for table in check.get("notChecked") or []]
+    nodes = ", ".join(str(each["node"]) for each in replicas)
+    said = f"{nodes} had the leader's rows of {len(check.get('tables') or [])} tables"
+    return Outcome(f"{said}; not checked: {', '.join(unread)}" if unread else said, good=not unread)
+
+
+COMMAND = Command(
+    "full-check",
+    "compares all rows of a tablespace's leader with each follower's, now",
+    run,
+    (Argument("tablespace", "a Tablespace", kind=TABLESPACE), *waiting("900")),
+    description="Writes stand still in short pieces (`spec.fullCheck.maxWritesStoppedMilliseconds`).",
+    writes=True,
+)

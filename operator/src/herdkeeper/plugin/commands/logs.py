@@ -1,0 +1,100 @@
+"""`kubectl herdkeeper logs`: the logs of a stack's pods, in the order of their times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from herdkeeper.plugin.cluster import Cluster, ClusterError, Query
+from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, Takes
+from herdkeeper.plugin.kinds import POD, RESOURCES
+from herdkeeper.plugin.lookup import find_any
+from herdkeeper.plugin.merged_logs import Line, merged
+from herdkeeper.plugin.screen import Colour, Screen
+from herdkeeper.plugin.stack_tree import parent_of
+from herdkeeper.shared.objects import Json, is_made_for
+
+_AGE = re.compile(r"([1-9][0-9]*)([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def run(call: Call) -> Answer:
+    """The logs of the pods of a resource and of all that rests on it; of all stacks where none is named."""
+    query = [("timestamps", "true"), ("sinceSeconds", str(since_seconds(call.given.since)))]
+    if call.given.tail is not None:
+        query.append(("tailLines", tail_lines(call.given.tail)))
+    pods = call.cluster.list(POD)
+    if call.given.resource is not None:
+        kind, item = find_any(call.cluster, call.given.resource, "RESOURCE")
+        resources = [other for each in RESOURCES for other in call.cluster.list(each)]
+        pods = tuple(pods_of(resources, pods, (kind.name, str(item["metadata"]["name"]))))
+    logs = {source: _read(call.cluster, pod, container, query) for pod, container, source in containers(pods)}
+    lines = list(merged(logs))
+    if call.given.output == "text":
+        widest = max((len(source) for source in logs), default=0)
+        for line in lines:
+            call.screen.write(_shown(line, widest, call.screen))
+    return Answer("", {"lines": [{"time": line.time, "source": line.source, "text": line.text} for line in lines]})
+
+
+def pods_of(resources: Sequence[Json], pods: Iterable[Json], top: tuple[str, str]) -> Iterator[Json]:
+    """The pods of a resource and of those that rest on it."""
+    stack = {top}
+    while True:
+        more = {(str(item["kind"]), str(item["metadata"]["name"])) for item in resources if parent_of(item) in stack}
+        if more <= stack:
+            break
+        stack |= more
+    return (pod for pod in pods if any(is_made_for(pod, *owner) for owner in stack))
+
+
+def containers(pods: Iterable[Json]) -> Iterator[tuple[str, str, str]]:
+    """Pod, container, and how the log is called: the pod alone where it has one container."""
+    for pod in pods:
+        name, found = str(pod["metadata"]["name"]), [str(each["name"]) for each in pod["spec"].get("containers") or []]
+        for container in found:
+            yield name, container, name if len(found) == 1 else f"{name}/{container}"
+
+
+def since_seconds(written: str) -> int:
+    """The value of `--since` in seconds."""
+    parts = _AGE.fullmatch(written)
+    if parts is None:
+        raise BadInputError(f"--since {written}: give a number with s, m, h or d, e.g. 30m")
+    return int(parts[1]) * _SECONDS[parts[2]]
+
+
+def tail_lines(written: str) -> str:
+    """The value of `--tail`."""
+    if not written.isdecimal():
+        raise BadInputError(f"--tail {written}: give a whole number, e.g. 100")
+    return written
+
+
+def _read(cluster: Cluster, pod: str, container: str, query: Query) -> Iterator[str]:
+    """The lines of a container's log. One that can't be read says so in its place."""
+    try:
+        yield from cluster.lines(POD, pod, "log", [*query, ("container", container)])
+    except ClusterError as error:
+        yield f"(no log: {error})"
+
+
+def _shown(line: Line, widest: int, screen: Screen) -> str:
+    return f"{screen.paint(line.time, Colour.DIM)} {screen.paint(f'{line.source:<{widest}}', Colour.BOLD)} {line.text}".strip()
+
+
+COMMAND = Command(
+    "logs",
+    "shows the logs of a stack's pods, merged by time",
+    run,
+    (
+        Argument(
+            "resource",
+            "a resource as KIND/NAME: its pods, and those of all that rests on it; all of the namespace when absent",
+            Takes.OPTIONAL,
+        ),
+        Argument("--since", "how old lines may be, e.g. 30s, 10m, 2h, 1d", default="1h"),
+        Argument("--tail", "at most so many lines of each container"),
+    ),
+    description="Times are those of the machines' kubelets. It shows what there is, and does not follow.",
+)

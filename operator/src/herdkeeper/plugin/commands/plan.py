@@ -1,0 +1,149 @@
+"""`kubectl herdkeeper plan`: what the operator would do after a change, without doing it.
+
+The change and the annotation `herdkeeper.io/plan` go to the API server in one write, so that the operator never sees one without the
+other. What undoes both is one write, too: whenever the command is killed, nothing was done.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from herdkeeper.plugin.change import Patch
+from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
+from herdkeeper.plugin.kinds import Kind, resource_kind
+from herdkeeper.plugin.merge_patch import asked_for, back_to
+from herdkeeper.plugin.request import Outcome, timeout_seconds, wait_until
+from herdkeeper.plugin.stack_tree import condition
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json, annotation
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""Where `kubectl apply` keeps what it applied."""
+
+
+def run(call: Call) -> Answer:
+    """The plan of each resource of the file, one after the other."""
+    seconds = timeout_seconds(call)
+    declared = list(resources_of(read(call.given.filename), call.given.filename))
+    stored = [call.cluster.get(kind, str(item["metadata"]["name"])) for kind, item in declared]
+    for (kind, item), live in zip(declared, stored, strict=True):
+        if live is None:
+            call.cluster.create(kind, item, dry_run=True)
+        else:
+            call.cluster.patch(kind, str(item["metadata"]["name"]), shown_change(item, live).body, dry_run=True)
+    plans = [_plan(call, kind, item, live, seconds) for (kind, item), live in zip(declared, stored, strict=True)]
+    found = all(plan["shown"] for plan in plans)
+    return Answer("\n".join(line for plan in plans for line in plan_lines(plan)), {"plans": plans}, FINE if found else WRONG)
+
+
+def _plan(call: Call, kind: Kind, item: Json, live: Json | None, seconds: int) -> Json:
+    """Changes the resource, reads its plan, and changes it back."""
+    name = str(item["metadata"]["name"])
+    label = f"{kind.name}/{name}"
+    if live is None:
+        return {"resource": label, "shown": True, "steps": ["it is new: all of it would be made"], "blockers": []}
+    if annotation(live, names.PLAN_ANNOTATION) is not None:
+        raise BadInputError(f"{label} shows a plan already (the annotation {names.PLAN_ANNOTATION}): `resume` it first")
+    change = shown_change(item, live)
+    try:
+        changed = call.cluster.patch(kind, name, change.body, dry_run=False)
+        outcome = wait_until(call, kind, name, lambda now: plan_told(now, int(changed["metadata"]["generation"])), seconds)
+        shown = call.cluster.get(kind, name) or {}
+    finally:
+        _undo(call, kind, name, live)
+    plan = (shown.get("status") or {}).get("plan") or {}
+    told = outcome if outcome.good else Outcome(outcome.sentence, good=False)
+    blockers = [*(plan.get("blockers") or []), *([] if told.good else [told.sentence])]
+    return {"resource": label, "shown": told.good, "steps": plan.get("steps") or [], "blockers": blockers}
+
+
+def shown_change(item: Json, live: Json) -> Patch:
+    """The change, and the annotation that has it shown instead of done, in one patch."""
+    kind, name = resource_kind(str(item["kind"])), str(item["metadata"]["name"])
+    if kind is None:
+        raise ValueError(f"{item['kind']} is no kind of ours")
+    before = json.loads(annotation(live, LAST_APPLIED) or "{}").get("spec") or {}
+    body = {"metadata": {"annotations": {names.PLAN_ANNOTATION: "true"}}, "spec": asked_for(item.get("spec") or {}, before)}
+    return Patch(kind, name, body, "its plan is shown")
+
+
+def _undo(call: Call, kind: Kind, name: str, earlier: Json) -> None:
+    """Takes change and annotation back. Where that fails the message has the command: until then the operator does nothing."""
+    try:
+        present = call.cluster.get(kind, name)
+        if present is not None:
+            body = {"metadata": {"annotations": {names.PLAN_ANNOTATION: None}}, "spec": back_to(earlier["spec"], present["spec"])}
+            call.cluster.patch(kind, name, body, dry_run=False)
+    except ClusterError as error:
+        raise ClusterError(
+            f"{kind.name}/{name} still has the change, and the operator shows its plan and does nothing: set it back, then "
+            f"`resume {kind.name}/{name}` ({error})"
+        ) from error
+
+
+def plan_told(item: Json, generation: int) -> Outcome | None:
+    """That the status tells of this generation: its plan, or why there is none."""
+    ready = condition(item, "Ready")
+    if ready is None or ready.get("observedGeneration", 0) < generation:
+        return None
+    if (item.get("status") or {}).get("plan") is not None:
+        return Outcome("its plan is shown", good=True)
+    return Outcome(f"{ready['reason']}: {ready['message']}", good=False) if ready["reason"] == "InvalidSpec" else None
+
+
+def plan_lines(plan: Json) -> Iterator[str]:
+    """A plan for people."""
+    yield str(plan["resource"])
+    yield from (f"  {number}. {step}" for number, step in enumerate(plan["steps"], start=1))
+    if not plan["steps"] and plan["shown"]:
+        yield "  nothing would be done"
+    yield from (f"  waits for: {blocker}" for blocker in plan["blockers"])
+
+
+def read(filename: str) -> str:
+    """A file's text, or standard input for `-`."""
+    if filename == "-":
+        return sys.stdin.read()
+    try:
+        return Path(filename).read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInputError(f"--filename {filename}: it can't be read ({error.strerror})") from error
+
+
+def resources_of(text: str, filename: str) -> Iterator[tuple[Kind, Json]]:
+    """The resources of herdkeeper.io in a file; others are left out.
+
+    Raises:
+        BadInputError: it is no YAML, or has none.
+    """
+    import yaml
+
+    try:
+        documents = [item for item in yaml.safe_load_all(text) if isinstance(item, dict)]
+    except yaml.YAMLError as error:
+        raise BadInputError(f"--filename {filename}: it is no YAML ({str(error).splitlines()[0]})") from error
+    found = [(kind, item) for item in documents if (kind := resource_kind(str(item.get("kind")))) is not None]
+    if not found:
+        raise BadInputError(f"--filename {filename}: it has no resource of herdkeeper.io; name a file with one")
+    for kind, item in found:
+        if not (item.get("metadata") or {}).get("name"):
+            raise BadInputError(f"--filename {filename}: a {kind.name} has no metadata.name; name it")
+        yield kind, item
+
+
+COMMAND = Command(
+    "plan",
+    "shows what the operator would do after a change, without doing it",
+    run,
+    (
+        Argument("--filename", "a file with the changed resources, or - for standard input", short="-f", required=True),
+        Argument("--timeout", "how many seconds to wait for each plan", default="60"),
+    ),
+    description="The API server checks all of the file first. Then each resource is changed together with the annotation "
+    f"`{names.PLAN_ANNOTATION}`, its plan is read, and both are taken back in one write. Meanwhile, for some seconds, the operator changes "
+    "nothing of that resource. Of a resource that is new only the check is done.",
+)

@@ -1,0 +1,60 @@
+"""`kubectl herdkeeper restart`: the servers of a cluster are restarted one by one."""
+
+from __future__ import annotations
+
+import datetime
+
+from herdkeeper.plugin.change import Patch, carry_out
+from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
+from herdkeeper.plugin.kinds import BOOKKEEPER, HERDDB, ZOOKEEPER, Kind
+from herdkeeper.plugin.lookup import find_any
+from herdkeeper.plugin.request import Outcome, added, timeout_seconds, wait_until, waiting
+from herdkeeper.plugin.stack_tree import condition
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.time import text_of
+
+RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+"""The annotation of pods by which `kubectl rollout restart` does it, too."""
+KINDS = (ZOOKEEPER, BOOKKEEPER, HERDDB)
+
+
+def run(call: Call) -> Answer:
+    """Changes the pods' template; with `--wait` until nothing is left to do."""
+    seconds = timeout_seconds(call)
+    kind, item = find_any(call.cluster, call.given.resource, "RESOURCE")
+    if kind not in KINDS:
+        raise BadInputError(
+            f"RESOURCE {call.given.resource}: a {kind.name} has no servers; name a {', '.join(each.name for each in KINDS)}"
+        )
+    name = str(item["metadata"]["name"])
+    answer = carry_out(call, [restarted(kind, name, datetime.datetime.now(datetime.UTC))])
+    if not call.given.wait or call.given.dry_run:
+        return answer
+    return added(
+        answer, f"{kind.name}/{name}", wait_until(call, kind, name, lambda now: settled(now, item["metadata"]["generation"]), seconds)
+    )
+
+
+def restarted(kind: Kind, name: str, now: datetime.datetime) -> Patch:
+    """An annotation in the pods' template that is another one each second."""
+    body = {"spec": {"pods": {"annotations": {RESTARTED_AT: text_of(now)}}}}
+    return Patch(kind, name, body, "its servers are restarted one by one, each once the one before serves")
+
+
+def settled(item: Json, earlier: int) -> Outcome | None:
+    """That nothing is left to do for a generation after the earlier one; None while there is."""
+    progressing = condition(item, "Progressing")
+    generation = item["metadata"]["generation"]
+    done = progressing is not None and progressing["reason"] == "Settled" and progressing["observedGeneration"] == generation
+    return Outcome("all servers run their new template, and serve", good=True) if done and generation > earlier else None
+
+
+COMMAND = Command(
+    "restart",
+    "restarts the servers of a cluster, one by one, as a changed image would",
+    run,
+    (Argument("resource", "a ZooKeeperCluster, BookKeeperCluster or HerdDBCluster as KIND/NAME, e.g. hdb/db"), *waiting("3600")),
+    description="The operator waits before each server as in every roll: `status` says for what. It sets the annotation "
+    f"`{RESTARTED_AT}` in `spec.pods.annotations`.",
+    writes=True,
+)

@@ -1,0 +1,52 @@
+"""`kubectl herdkeeper run-now`: a schedule makes a run at once."""
+
+from __future__ import annotations
+
+from herdkeeper.plugin.cluster import Cluster
+from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
+from herdkeeper.plugin.kinds import SCHEDULED_AUDIT, SCHEDULED_CHECKPOINT, Kind
+from herdkeeper.plugin.lookup import find_any, listed
+from herdkeeper.plugin.request import Request, ask, waiting
+from herdkeeper.shared import names
+
+REQUEST = Request(names.RUN_NOW_ANNOTATION, "yes", names.RUN_NOW_ANSWER_ANNOTATION)
+KINDS = (SCHEDULED_CHECKPOINT, SCHEDULED_AUDIT)
+
+
+def run(call: Call) -> Answer:
+    """Asks for a run; with `--wait` until the operator has made or refused it, not until that run is over."""
+    kind, name = schedule_of(call.cluster, call.given.schedule)
+    return ask(call, kind, name, REQUEST, "a run is asked for")
+
+
+def schedule_of(cluster: Cluster, written: str) -> tuple[Kind, str]:
+    """The schedule of either kind that is written as its name, or as KIND/NAME.
+
+    Raises:
+        BadInputError: there is none, or one of each kind.
+    """
+    if "/" in written:
+        kind, item = find_any(cluster, written, "SCHEDULE")
+        if kind not in KINDS:
+            raise BadInputError(f"SCHEDULE {written}: a {kind.name} is no schedule; name a {KINDS[0].name} or {KINDS[1].name}")
+        return kind, str(item["metadata"]["name"])
+    there = [(kind, str(item["metadata"]["name"])) for kind in KINDS for item in cluster.list(kind)]
+    found = [each for each in there if each[1] == written]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise BadInputError(f"SCHEDULE {written}: there are two; write {' or '.join(f'{kind.name}/{name}' for kind, name in found)}")
+    known = f"there are {listed([name for _, name in there])}" if there else "there is none at all"
+    raise BadInputError(f"SCHEDULE {written}: there is no schedule of that name in the namespace {cluster.namespace}; {known}")
+
+
+COMMAND = Command(
+    "run-now",
+    "has a schedule of Checkpoints or ReplicationAudits make a run at once, also while it is suspended",
+    run,
+    (
+        Argument("schedule", "a ScheduledCheckpoint or ScheduledReplicationAudit, as NAME or KIND/NAME", kind=SCHEDULED_CHECKPOINT),
+        *waiting("120"),
+    ),
+    writes=True,
+)

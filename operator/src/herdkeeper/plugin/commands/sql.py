@@ -1,0 +1,91 @@
+"""`kubectl herdkeeper sql`: statements on a tablespace's leader, from a person's machine."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes
+from herdkeeper.plugin.commands.plan import read
+from herdkeeper.plugin.kinds import TABLESPACE
+from herdkeeper.plugin.lookup import listed
+from herdkeeper.plugin.statements import all_statements, has_rows
+from herdkeeper.shared.objects import Json
+
+if TYPE_CHECKING:
+    from herdkeeper.plugin.database import Database
+    from herdkeeper.sql.connection import Connection
+
+
+def run(call: Call) -> Answer:
+    """Statements of the option, the file or standard input, each in autocommit, up to the first that is refused. A shell on a terminal."""
+    from herdkeeper.plugin.database import open_database
+
+    if call.given.command_text is not None and call.given.filename is not None:
+        raise BadInputError("--command and --filename: name one of them")
+    name = call.given.tablespace or only_tablespace(call)
+    with open_database(call.cluster, name) as database:
+        if call.given.command_text is not None:
+            return batch(call, database, call.given.command_text)
+        if call.given.filename is not None or not sys.stdin.isatty():
+            return batch(call, database, read(call.given.filename or "-"))
+        from herdkeeper.plugin.sql_shell import shell
+
+        return shell(call, database)
+
+
+def only_tablespace(call: Call) -> str:
+    """The namespace's Tablespace, where it has one only."""
+    names = [str(item["metadata"]["name"]) for item in call.cluster.list(TABLESPACE)]
+    if len(names) != 1:
+        there = f"there are {listed(names)}: name one" if names else "there is none in the namespace"
+        raise BadInputError(f"TABLESPACE is not given, and {there}")
+    return names[0]
+
+
+def batch(call: Call, database: Database, text: str) -> Answer:
+    """All statements of a text."""
+    statements = all_statements(text)
+    if not statements:
+        raise BadInputError("there is no statement; give one with --command, in a file or on standard input")
+    results: list[Json] = []
+    from herdkeeper.sql.errors import SqlError
+
+    try:
+        with database.connect() as connection:
+            results.extend(executed(call, connection, statement) for statement in statements)
+    except SqlError as error:
+        print(f"error: statement {len(results) + 1} of {len(statements)}: {error}", file=sys.stderr)
+        return Answer("", {"results": results, "error": f"statement {len(results) + 1}: {error}"}, WRONG)
+    return Answer("", {"results": results}, FINE)
+
+
+def executed(call: Call, connection: Connection, statement: str) -> Json:
+    """Runs a statement, and writes its result unless a document is asked for."""
+    from herdkeeper.plugin.sql_table import as_json, csv_table, text_table
+
+    if not has_rows(statement):
+        changed = connection.execute(statement)
+        if call.given.output == "text" and call.given.form == "table":
+            call.screen.write(f"{changed} changed")
+        return {"changed": changed}
+    rows = connection.query(statement)
+    if call.given.output == "text":
+        call.screen.write(csv_table(rows) if call.given.form == "csv" else text_table(rows))
+    return {"rows": [{name: as_json(value) for name, value in row.items()} for row in rows]}
+
+
+COMMAND = Command(
+    "sql",
+    "runs SQL statements on a tablespace's leader, through a port-forward of its own",
+    run,
+    (
+        Argument("tablespace", "a Tablespace; the only one of the namespace when absent", Takes.OPTIONAL, kind=TABLESPACE),
+        Argument("--command", "statements, with `;` between them", short="-c", field_name="command_text"),
+        Argument("--filename", "a file with statements, or - for standard input", short="-f"),
+        Argument("--form", "how rows are written", choices=("table", "csv"), default="table"),
+    ),
+    description="Without statements it is a shell on a terminal, with history and completion. Each statement is in autocommit. "
+    "It logs in as the connection Secret says, and verifies an encrypted port by that Secret's `ca.crt`. With `--output json` each "
+    "statement has an entry in `results`.",
+)

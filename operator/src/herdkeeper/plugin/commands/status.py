@@ -1,0 +1,52 @@
+"""`kubectl herdkeeper status`: the tree of stacks."""
+
+from __future__ import annotations
+
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes
+from herdkeeper.plugin.kinds import POD, RESOURCES
+from herdkeeper.plugin.stack_tree import State, document, stacks, worst
+from herdkeeper.plugin.tree_text import tree_text
+
+LOOK_SECONDS = 2.0
+"""From one look of `--watch` to the next."""
+
+
+def run(call: Call) -> Answer:
+    """Looks once; with `--watch` again and again, and writes what has changed."""
+    if call.given.watch and call.given.output != "text":
+        raise BadInputError(f"--output {call.given.output}: --watch shows text; leave one of them out")
+    shown = ""
+    while True:
+        answer = _look(call)
+        if not call.given.watch:
+            return answer
+        if answer.text != shown:
+            call.screen.clear()
+            call.screen.write(answer.text)
+            shown = answer.text
+        call.pause(LOOK_SECONDS)
+
+
+def _look(call: Call) -> Answer:
+    resources = [item for kind in RESOURCES for item in call.cluster.list(kind)]
+    pods = call.cluster.list(POD)
+    parts = stacks(resources, pods)
+    namespace = call.cluster.namespace
+    state = worst(parts)
+    found = {"namespace": namespace, "state": state.value, "stacks": [document(part) for part in parts]}
+    text = (
+        tree_text(f"namespace {namespace}", parts, call.screen)
+        if parts
+        else f"There is nothing of herdkeeper.io in the namespace {namespace}."
+    )
+    return Answer(text, found, WRONG if state is State.WRONG else FINE)
+
+
+COMMAND = Command(
+    "status",
+    "shows all stacks of the namespace as a tree: what is there, what is wrong and what to do",
+    run,
+    (Argument("--watch", "look again every two seconds, until Ctrl-C", Takes.NOTHING, short="-w"),),
+    description="✔ is as declared, ● is being changed or runs, ✘ is not as declared. Of Checkpoints and ReplicationAudits the newest one "
+    "stands there, and those that run. The exit code is 1 when anything is wrong.",
+)

@@ -1,0 +1,95 @@
+"""What may stand at the cursor: the program `kubectl_complete-herdkeeper`, which kubectl's own completion calls in every shell.
+
+It is called with the words behind the plugin's name, the last one being what is written so far, and answers as cobra's `__complete` does:
+a candidate a line, its description behind a tab, and in the end a directive (4: no names of files).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from herdkeeper.plugin.api_server import Access, ApiServer
+from herdkeeper.plugin.cluster import ClusterError, ContextError
+from herdkeeper.plugin.command import Argument, Command, Takes
+from herdkeeper.plugin.kinds import Kind
+from herdkeeper.plugin.parser import COMMON, all_arguments
+from herdkeeper.plugin.table import COMMANDS
+
+NO_FILES, FILES = ":4", ":0"
+NamesOf = Callable[[Kind], Iterable[str]]
+
+
+def candidates(commands: Sequence[Command], words: Sequence[str], names_of: NamesOf) -> tuple[tuple[str, str], ...]:
+    """What may stand in place of the last word, each with its description."""
+    *before, written = words or ("",)
+    command, arguments, positions = _place(commands, before)
+    option = _named(arguments, before[-1]) if before else None
+    found: Iterable[tuple[str, str]]
+    if option is not None and option.takes is Takes.VALUE:
+        found = _values(option, names_of)
+    elif written.startswith("-"):
+        found = ((argument.name, argument.help) for argument in arguments if argument.is_option)
+    elif command is None:
+        found = ((each.name, each.summary) for each in commands) if not positions else ()
+    else:
+        places = [argument for argument in arguments if not argument.is_option]
+        found = _values(places[positions], names_of) if positions < len(places) else ()
+    return tuple((text, about) for text, about in found if text.startswith(written))
+
+
+def given_options(words: Sequence[str]) -> Mapping[str, str]:
+    """The common options that were given, by their fields: the names that are asked for are those of that cluster."""
+    pairs = ((_named(COMMON, word), value) for word, value in itertools.pairwise(words))
+    return {option.field: value for option, value in pairs if option is not None}
+
+
+def _place(commands: Sequence[Command], before: Sequence[str]) -> tuple[Command | None, tuple[Argument, ...], int]:
+    """The command that was named, the arguments that may stand there, and how many places of that command are taken."""
+    command: Command | None = None
+    arguments: tuple[Argument, ...] = COMMON
+    taken, is_value = 0, False
+    for word in before:
+        option = _named(arguments, word)
+        if is_value:
+            is_value = False
+        elif option is not None:
+            is_value = option.takes is Takes.VALUE
+        elif word.startswith("-"):
+            continue
+        elif command is None and not taken:
+            command = next((each for each in commands if each.name == word), None)
+            arguments = all_arguments(command) if command is not None else COMMON
+            taken = 0 if command is not None else 1
+        else:
+            taken += 1
+    return command, arguments, taken
+
+
+def _named(arguments: Iterable[Argument], word: str) -> Argument | None:
+    return next((each for each in arguments if each.is_option and word in (each.name, each.short) and word), None)
+
+
+def _values(argument: Argument, names_of: NamesOf) -> Iterable[tuple[str, str]]:
+    known = argument.choices or (names_of(argument.kind) if argument.kind is not None else ())
+    return ((value, "") for value in known)
+
+
+def main() -> int:
+    """The console script. What can't be read completes nothing: an error would end up in the line that is being written."""
+    words = sys.argv[1:]
+    options = given_options(words[:-1])
+    cluster = ApiServer(Access(options.get("namespace"), options.get("context"), options.get("kubeconfig")))
+
+    def names_of(kind: Kind) -> Iterable[str]:
+        with contextlib.suppress(ClusterError, ContextError):
+            return [str(item["metadata"]["name"]) for item in cluster.list(kind)]
+        return ()
+
+    for text, about in candidates(COMMANDS, words, names_of):
+        print(f"{text}\t{about}" if about else text)
+    option = words[-2] if len(words) > 1 else ""
+    print(FILES if option in ("-f", "--filename", "--kubeconfig") else NO_FILES)
+    return 0

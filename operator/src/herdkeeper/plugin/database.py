@@ -1,0 +1,73 @@
+"""A tablespace's leader, reached through a port-forward with the login of the connection Secret."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from herdkeeper.plugin.cluster import Cluster, ClusterError
+from herdkeeper.plugin.commands.connection import decoded, no_secret, secret_name
+from herdkeeper.plugin.kinds import SECRET, TABLESPACE
+from herdkeeper.plugin.lookup import find
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
+from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.encryption import Encryption
+from herdkeeper.sql.leader import Patience, leader_connection
+
+PATIENCE = Patience(deadline_seconds=30.0, call_seconds=600.0)
+"""The second covers a full scan of a large table."""
+
+
+@dataclass(frozen=True)
+class Database:
+    """How to connect to a tablespace. `connect` finds its leader anew each time."""
+
+    tablespace: str
+    connect: Callable[[], Connection]
+
+
+@dataclass(frozen=True)
+class ForwardedLeader:
+    """Finds the leader that the Tablespace's status tells of, and forwards a port to its pod. See herdkeeper.sql.leader.Finder."""
+
+    cluster: Cluster
+    name: str
+    authorities: str | None
+    open_ports: contextlib.ExitStack
+
+    def leader(self, tablespace: str) -> Address:
+        """A port of this machine behind which the leader answers. ClusterError when the status tells of none."""
+        item = self.cluster.get(TABLESPACE, self.name) or {}
+        node = (item.get("status") or {}).get("leader")
+        if not node:
+            raise ClusterError(f"nobody leads the tablespace {tablespace} now; see `status`")
+        port = self.open_ports.enter_context(self.cluster.forward(node, names.HERDDB_SQL_PORT))
+        encryption = Encryption(node_host(item, node, self.cluster.namespace), self.authorities) if self.authorities is not None else None
+        return Address("127.0.0.1", port, encryption)
+
+
+def node_host(tablespace: Json, node: str, namespace: str) -> str:
+    """The name of a SQL node that its certificate is for."""
+    return names.HerdDBNames(names.ObjectKey(namespace, tablespace["spec"]["herdDBRef"]["name"])).host_of(node)
+
+
+@contextlib.contextmanager
+def open_database(cluster: Cluster, name: str) -> Iterator[Database]:
+    """A tablespace; its port-forwards end with the block.
+
+    Raises:
+        BadInputError: there is no such Tablespace.
+        ClusterError: it has no connection Secret.
+    """
+    tablespace = find(cluster, TABLESPACE, name, "TABLESPACE")
+    secret = cluster.get(SECRET, secret_name(tablespace))
+    if secret is None:
+        raise ClusterError(no_secret(tablespace))
+    entries = decoded(secret)
+    login = Credentials(entries[names.CONNECTION_USER_KEY], entries[names.PASSWORD_KEY])
+    sql_name = entries[names.CONNECTION_DATABASE_KEY]
+    with contextlib.ExitStack() as ports:
+        finder = ForwardedLeader(cluster, name, entries.get(names.AUTHORITIES_KEY), ports)
+        yield Database(sql_name, lambda: leader_connection(finder, sql_name, login, PATIENCE))

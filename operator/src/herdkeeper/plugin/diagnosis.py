@@ -1,0 +1,71 @@
+"""What is wrong with stacks, the nearest cause first, and the newest warnings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from herdkeeper.plugin.stack_tree import Part, Trouble
+from herdkeeper.shared.objects import Json, is_ready, pod_trouble
+
+MOST_EVENTS = 15
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong with a resource or pod, and what to do; `do` is empty where the sentence says it all."""
+
+    about: str
+    sentence: str
+    reason: str = ""
+    do: str = ""
+
+    @property
+    def text(self) -> str:
+        """The finding for people."""
+        advice = f"\n    → {self.do}" + (f" (explain {self.reason})" if self.reason else "") if self.do else ""
+        return f"{self.about}: {self.sentence}{advice}"
+
+
+def findings(parts: Iterable[Part]) -> Iterator[Finding]:
+    """What is wrong in a tree of stacks. A resource rests on those above it in the tree, so the first one is the nearest cause."""
+    for part in parts:
+        for each in part.walk():
+            yield from (_finding(each, trouble) for trouble in each.troubles)
+
+
+def _finding(part: Part, trouble: Trouble) -> Finding:
+    condition = f"{trouble.condition}: " if trouble.condition else ""
+    return Finding(part.label, f"{condition}{trouble.sentence}", trouble.reason, trouble.do)
+
+
+def operator_findings(pods: Sequence[Json], namespace: str) -> Iterator[Finding]:
+    """What is wrong with the operator itself."""
+    if not pods:
+        yield Finding(
+            "operator", f"no pod of it is in the namespace {namespace}", do="Install it, or name its namespace with --operator-namespace."
+        )
+    elif not any(is_ready(pod) for pod in pods):
+        for pod in pods:
+            yield Finding(f"operator {pod['metadata']['name']}", pod_trouble(pod), do="Read its log.")
+
+
+def failing_pods(pods: Iterable[Json]) -> Iterator[str]:
+    """The names of pods that neither serve nor have ended well."""
+    return (str(pod["metadata"]["name"]) for pod in pods if not is_ready(pod) and (pod.get("status") or {}).get("phase") != "Succeeded")
+
+
+def newest_warnings(events: Sequence[Json]) -> list[str]:
+    """The newest warnings, oldest first; without any, the newest events."""
+    warnings = [event for event in events if event.get("type") == "Warning"]
+    return [_event(event) for event in sorted(warnings or events, key=_time)[-MOST_EVENTS:]]
+
+
+def _event(event: Json) -> str:
+    about = event["involvedObject"]
+    what = f"{about.get('kind', '')}/{about.get('name', '')} {event.get('reason', '')}: {event.get('message', '')}"
+    return f"{_time(event)} {event.get('type', '')} {what}"
+
+
+def _time(event: Json) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")

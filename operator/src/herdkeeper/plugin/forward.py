@@ -1,0 +1,49 @@
+"""A port on this machine behind which a port of a pod answers."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+CHUNK = 64 * 1024
+
+
+@contextlib.contextmanager
+def listening(dial: Callable[[], Any]) -> Iterator[int]:
+    """A port of 127.0.0.1. For each connection to it `dial` makes one to the other side, a socket; both end when one of them does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=_accept, args=(server, dial), name="port-forward", daemon=True).start()
+        try:
+            yield int(server.getsockname()[1])
+        finally:
+            # wakes the thread, which close alone would not
+            with contextlib.suppress(OSError):
+                server.shutdown(socket.SHUT_RDWR)
+
+
+def _accept(server: socket.socket, dial: Callable[[], Any]) -> None:
+    while True:
+        try:
+            near, _ = server.accept()
+        except OSError:
+            return
+        try:
+            far = dial()
+        except Exception:  # whatever it is, who connected sees that nobody answers
+            near.close()
+            continue
+        for source, target in ((near, far), (far, near)):
+            threading.Thread(target=_pump, args=(source, target), name="port-forward", daemon=True).start()
+
+
+def _pump(source: Any, target: Any) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(CHUNK):
+            target.sendall(data)
+    for each in (source, target):
+        with contextlib.suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+        each.close()

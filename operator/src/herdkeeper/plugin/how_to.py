@@ -1,0 +1,62 @@
+"""What the documentation's tables say about reasons, word for word: `how_to.json` is made of them by `make generate`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from herdkeeper.plugin.reasons import reason_of
+from herdkeeper.shared.reason import Reason
+
+FILE = "how_to.json"
+_CELL = re.compile(r"(?<!\\)\|")
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table about reasons. `page` is a file of docs/, `heading` what the table stands under."""
+
+    reasons: tuple[str, ...]
+    page: str
+    heading: str
+    subject: str
+    cells: tuple[str, ...]
+
+
+def rows_of(pages: Mapping[str, str]) -> Iterator[Row]:
+    """The rows whose first cell begins with a reason, of pages (file name -> Markdown)."""
+    for page, text in pages.items():
+        heading = ""
+        for line in text.splitlines():
+            if line.startswith("#"):
+                heading = line.lstrip("# ")
+            elif line.startswith("|"):
+                subject, *cells = (_plain(cell.strip()) for cell in _CELL.split(line.strip().strip("|")))
+                if reasons := _reasons(subject):
+                    yield Row(reasons, page, heading, subject, tuple(cell for cell in cells if cell))
+
+
+def rows_text(rows: Iterator[Row]) -> str:
+    """The file's text."""
+    return json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n"
+
+
+def rows_about(reason: Reason) -> tuple[Row, ...]:
+    """The rows about a reason."""
+    stored = json.loads((Path(__file__).parent / FILE).read_text(encoding="utf-8"))
+    rows = (Row(**{**row, "reasons": tuple(row["reasons"]), "cells": tuple(row["cells"])}) for row in stored)
+    return tuple(row for row in rows if reason.value in row.reasons)
+
+
+def _reasons(subject: str) -> tuple[str, ...]:
+    """The reasons that a first cell begins with: `DrillFailed, DrillOverdue`, `NodeLost (on NodesReachable)`, `True, Drilled`."""
+    words = re.findall(r"[A-Za-z]+", subject.partition("(")[0].replace("`", ""))
+    return tuple(word for word in words if reason_of(word) is not None)
+
+
+def _plain(cell: str) -> str:
+    return _LINK.sub(r"\1", cell.replace("\\|", "|"))

@@ -1,0 +1,44 @@
+"""The resources that arguments name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from herdkeeper.plugin.cluster import Cluster
+from herdkeeper.plugin.command import BadInputError
+from herdkeeper.plugin.kinds import RESOURCES, Kind, resource_kind
+from herdkeeper.shared.objects import Json
+
+MOST_NAMES = 20
+
+
+def find(cluster: Cluster, kind: Kind, name: str, argument: str) -> Json:
+    """The resource that an argument names. BadInputError, with the names of those that there are, when there is none."""
+    found = cluster.get(kind, name)
+    if found is None:
+        raise BadInputError(
+            f"{argument} {name}: there is no {kind.name} of that name in the namespace {cluster.namespace}; {_there(cluster, kind)}"
+        )
+    return found
+
+
+def find_any(cluster: Cluster, written: str, argument: str) -> tuple[Kind, Json]:
+    """The resource that an argument names as `KIND/NAME`, with the kind's name, plural or short name."""
+    word, slash, name = written.partition("/")
+    kind = resource_kind(word)
+    if not slash or not name:
+        raise BadInputError(f"{argument} {written}: name a resource as KIND/NAME, e.g. {RESOURCES[0].name}/{written.strip('/') or 'zk'}")
+    if kind is None:
+        raise BadInputError(f"{argument} {written}: there is no kind {word}; there are {', '.join(each.name for each in RESOURCES)}")
+    return kind, find(cluster, kind, name, argument)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence, not more than a person reads."""
+    shown = ", ".join(names[:MOST_NAMES])
+    return f"{shown} and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else shown
+
+
+def _there(cluster: Cluster, kind: Kind) -> str:
+    names = [str(item["metadata"]["name"]) for item in cluster.list(kind)]
+    return f"there is {listed(names)}" if len(names) == 1 else f"there are {listed(names)}" if names else "there is none at all"

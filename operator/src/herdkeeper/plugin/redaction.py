@@ -1,0 +1,38 @@
+"""Takes out what looks like a password, token or key. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+HIDDEN = "(left out)"
+_WORDS = r"passw(?:or)?d|passphrase|secret|token|credentials?|apikey|api_key|access_?key(?:_?id)?|private_?key"
+_NAMED = re.compile(rf"""((?:{_WORDS})["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&}})\]]+)""", re.IGNORECASE)
+_BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
+_IN_URL = re.compile(r"(://[^\s:/@]+:)[^\s@/]+(@)")
+_PEM = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL)
+_SECRET_NAME = re.compile(rf"(?:{_WORDS}|digest)", re.IGNORECASE)
+NAMES_OF_OBJECTS = ("secretName", "credentialsSecret", "connectionSecret", "imagePullSecrets", "automountServiceAccountToken")
+"""Fields with such a word that name an object, or say yes or no."""
+
+
+def redacted_text(text: str) -> str:
+    """A log or message without them."""
+    text = _NAMED.sub(rf"\1{HIDDEN}", text)
+    text = _BEARER.sub(rf"\1 {HIDDEN}", text)
+    text = _IN_URL.sub(rf"\1{HIDDEN}\2", text)
+    return _PEM.sub(rf"\1{HIDDEN}\2", text)
+
+
+def redacted(value: Any, name: str = "") -> Any:
+    """A document without them: texts are searched, and what has such a name and is a text is left out as a whole."""
+    if isinstance(value, dict):
+        # `{name: X, value: Y}` is a variable of a container
+        called = str(value["name"]) if "value" in value and "name" in value else None
+        return {key: redacted(each, called if called is not None and key == "value" else key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [redacted(each, name) for each in value]
+    if isinstance(value, str):
+        is_secret = _SECRET_NAME.search(name) is not None and name not in NAMES_OF_OBJECTS and not name.endswith(("Ref", "Name"))
+        return HIDDEN if is_secret else redacted_text(value)
+    return value

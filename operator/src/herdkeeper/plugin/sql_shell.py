@@ -1,0 +1,93 @@
+"""The shell of `kubectl herdkeeper sql`: statements line by line, with history and completion."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import readline
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from herdkeeper.plugin.command import FINE, Answer, Call
+from herdkeeper.plugin.commands.sql import executed
+from herdkeeper.plugin.database import Database
+from herdkeeper.plugin.statements import split
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import SqlError
+
+QUIT = ("exit", "quit")
+WORDS = tuple(
+    "SELECT FROM WHERE GROUP ORDER BY LIMIT INSERT INTO VALUES UPDATE SET DELETE CREATE DROP ALTER TABLE INDEX PRIMARY KEY COUNT(*) "  # noqa: SIM905
+    "AND OR NOT NULL IN LIKE BETWEEN JOIN ON AS DISTINCT HAVING ASC DESC".split()
+)
+NAMES = ("SELECT table_name AS name FROM systables", "SELECT column_name AS name FROM syscolumns")
+MOST_HISTORY = 10_000
+
+
+def shell(call: Call, database: Database) -> Answer:
+    """Reads statements until the end of input. One that is refused ends nothing; a connection that broke is made anew for the next."""
+    call.screen.write(f"tablespace {database.tablespace}: end each statement with `;`, leave with \\q")
+    with _history(), contextlib.ExitStack() as connections:
+        connection: Connection | None = None
+        for statement in statements(input, database.tablespace):
+            try:
+                if connection is None or connection.closed:
+                    connection = connections.enter_context(database.connect())
+                    readline.set_completer(completer(names_of(connection)))
+                executed(call, connection, statement)
+            except SqlError as error:
+                call.screen.write(f"error: {error}")
+    return Answer("", {}, FINE)
+
+
+def statements(ask: Callable[[str], str], name: str) -> Iterator[str]:
+    """The statements that are written, over as many lines as each takes."""
+    text = ""
+    while True:
+        try:
+            line = ask(f"{name}{'-' if text else '='}> ")
+        except EOFError:
+            return
+        except KeyboardInterrupt:
+            text = ""
+            continue
+        if line.strip() == "\\q" or (not text and line.strip() in QUIT):
+            return
+        found = split(f"{text}\n{line}")
+        yield from found.statements
+        text = found.rest
+
+
+def names_of(connection: Connection) -> tuple[str, ...]:
+    """The names of tables and columns."""
+    with contextlib.suppress(SqlError):
+        return tuple({str(row["name"]) for sql in NAMES for row in connection.query(sql)})
+    return ()
+
+
+def completer(names: Sequence[str]) -> Callable[[str, int], str | None]:
+    """What readline calls: the so-and-so-many-th word that begins as what is written."""
+
+    def complete(written: str, index: int) -> str | None:
+        found = sorted(word for word in (*WORDS, *names) if word.lower().startswith(written.lower()))
+        return found[index] if index < len(found) else None
+
+    return complete
+
+
+@contextlib.contextmanager
+def _history() -> Iterator[None]:
+    """Earlier lines, of all shells of this user. What can't be kept is not."""
+    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kubectl-herdkeeper"
+    file = folder / "sql-history"
+    with contextlib.suppress(OSError):
+        readline.read_history_file(file)
+    readline.set_history_length(MOST_HISTORY)
+    readline.parse_and_bind("tab: complete")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            readline.write_history_file(file)
+            file.chmod(0o600)

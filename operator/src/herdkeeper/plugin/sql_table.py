@@ -1,0 +1,54 @@
+"""Rows of SQL as text: a table for people, CSV or JSON for programs. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from datetime import datetime
+from typing import assert_never
+
+from herdkeeper.sql.frames import Value
+
+Rows = Sequence[dict[str, Value]]
+
+
+def shown(value: Value) -> str:
+    """A value as text for people."""
+    match value:
+        case None:
+            return "NULL"
+        case datetime():
+            return value.isoformat(timespec="seconds")
+        case bytes():
+            return value.hex()
+        case bool() | int() | float() | str() | list():
+            return str(value)
+        case _:
+            assert_never(value)
+
+
+def text_table(rows: Rows) -> str:
+    """Rows as aligned columns under their names; a sentence when there are none."""
+    if not rows:
+        return "(no rows)"
+    cells = [list(rows[0]), *([shown(value) for value in row.values()] for row in rows)]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(cells[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def csv_table(rows: Rows) -> str:
+    """Rows as CSV (RFC 4180) under their names. NULL is an empty cell, as an empty text is; nothing where there are none."""
+    output = io.StringIO()
+    writer = csv.writer(output, lineterminator="\n")
+    if rows:
+        writer.writerow(rows[0])
+    for row in rows:
+        writer.writerow([None if value is None else shown(value) for value in row.values()])
+    return output.getvalue().rstrip("\n")
+
+
+def as_json(value: Value) -> int | float | str | None:
+    """A value as JSON has it; times, bytes and lists as text."""
+    return value if value is None or isinstance(value, (int, float, str)) else shown(value)

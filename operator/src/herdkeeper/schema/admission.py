@@ -1,0 +1,54 @@
+"""Where resources name images and Secrets: CEL expressions for the chart's admission policy, which asks whether their author may do by
+himself what the operator would do for him. Found in the models, so that a new field is among them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from herdkeeper.api import KINDS
+from herdkeeper.schema.crd import Schema, resource_schema
+
+_SECRETS = ("SecretRef", "secretName", "imagePullSecrets")
+"""How the names of fields end that name Secrets."""
+
+
+def policy_files() -> dict[str, str]:
+    """File name -> YAML of the variables `images` and `secrets` of a kind's policy: the names that a resource of it names."""
+    found = {}
+    for kind in KINDS:
+        fields = dict(_fields(resource_schema(kind)["properties"]["spec"], "object.spec"))
+        lists = {
+            "images": [text for path, text in fields.items() if path.endswith(".?image")],
+            "secrets": [text for path, text in fields.items() if path.endswith(_SECRETS)],
+        }
+        found[f"{kind.PLURAL}.yaml"] = "".join(f"- name: {name}\n  expression: {json.dumps(_all(each))}\n" for name, each in lists.items())
+    return found
+
+
+def _all(lists: Iterable[str]) -> str:
+    return " + ".join(f"({each})" for each in lists) or "[]"
+
+
+def _fields(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
+    """Each field of an object that names an image or Secrets, with the expression of the list of its names. `path` leads to it; a step that
+    is absent makes the list empty. ValueError for a list of objects of whose names no expression is known."""
+    for name, field in schema.get("properties", {}).items():
+        here = f"{path}.?{name}"
+        within = field.get("items", field).get("properties", {})
+        match field.get("type"):
+            case "string" if name in ("image", "secretName"):
+                yield here, f"{here}.hasValue() ? [{here}.value()] : []"
+            case "object" if name.endswith("SecretRef"):
+                yield here, f"{here}.hasValue() ? [{here}.value().name] : []"
+            case "object":
+                yield from _fields(field, here)
+            case "array" if name == "imagePullSecrets":
+                yield here, f"{here}.orValue([]).map(each, each.name)"
+            case "array" if "secretName" in within:
+                yield f"{here}.secretName", f"{here}.orValue([]).map(each, each.secretName)"
+            case "array" if list(_fields({"properties": within}, "")):
+                raise ValueError(f"{here} is a list of what names images or Secrets: say how in schema/admission.py")
+            case _:
+                pass

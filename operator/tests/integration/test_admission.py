@@ -1,0 +1,235 @@
+"""The chart's admission policies on a real API server: who may create a resource gets no more by it than he has."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kubernetes import client
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import DynamicApiError
+
+from herdkeeper.api.herddb_cluster import MOST_USERS
+from herdkeeper.api.resource import API_VERSION
+from herdkeeper_e2e.control_plane import OPERATOR_USER, ControlPlane, make_namespace, rendered
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+Json = dict[str, Any]
+TENANT = "tenant"
+DRIVER = "flights-1-checkpoint"
+CHECKPOINT: Json = {
+    "tablespaceRef": {"name": "flights"},
+    "destination": {"persistentVolumeClaim": {"claimName": "out"}},
+}
+STORE: Json = {
+    "objectStore": {"uri": "s3://out/flights", "credentialsSecretRef": {"name": "somebody-s"}},
+}
+EXECUTOR: Json = {
+    "metadata": {"generateName": "executor-", "labels": {"app.kubernetes.io/name": "executor", "herdkeeper.io/owner-name": "flights-1"}},
+    "spec": {"automountServiceAccountToken": False, "containers": [{"name": "executor", "image": "spark:1"}]},
+}
+
+
+def acting_as(plane: ControlPlane, user: str) -> DynamicClient:
+    api = plane.api_client()
+    api.set_default_header("Impersonate-User", user)
+    return DynamicClient(api, cache_file=str(plane.folder / f"discovery-as-{uuid.uuid4().hex}.json"))
+
+
+def allow(plane: ControlPlane, namespace: str, user: str, *rules: Json) -> None:
+    """More rights in the namespace."""
+    name = f"r-{uuid.uuid4().hex[:10]}"
+    with plane.api_client() as api:
+        rbac = client.RbacAuthorizationV1Api(api)
+        rbac.create_namespaced_role(namespace, {"metadata": {"name": name}, "rules": list(rules)})
+        subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+        rbac.create_namespaced_role_binding(namespace, {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]})
+
+
+def rule(group: str, resource: str, *verbs: str) -> Json:
+    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+
+
+@pytest.fixture(scope="module")
+def policies(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The chart's policies are in force."""
+    dynamic = control_plane.dynamic_client()
+    objects = [document for document in rendered() if document["kind"].startswith("ValidatingAdmissionPolicy")]
+
+    def resource(document: Json) -> Any:
+        return dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
+
+    for document in objects:
+        resource(document).create(body=document)
+    namespace = make_namespace(control_plane, f"policies-{uuid.uuid4().hex[:8]}")
+    allow(control_plane, namespace, TENANT, rule("herdkeeper.io", "*", "create"))
+    allow(control_plane, namespace, driver_of(namespace), rule("", "pods", "create"), rule("herdkeeper.io", "executors", "drive"))
+    wait_for("policies", lambda: _in_force(control_plane, namespace), Limit(120, 0.2))
+    yield control_plane
+    for document in reversed(objects):
+        resource(document).delete(name=document["metadata"]["name"])
+
+
+def _in_force(plane: ControlPlane, namespace: str) -> bool | Pending:
+    """The API server learns of policies and of rights from watches."""
+    image = create(plane, namespace, TENANT, "ReplicationAudit", {"bookKeeperRef": {"name": "bk"}, "job": {"image": "mine:1"}})
+    stranger = make_pod(plane, namespace, {**EXECUTOR, "metadata": {"generateName": "stranger-"}})
+    refused = [answer for answer in (image, stranger) if answer is not None and "ValidatingAdmissionPolicy" in answer]
+    return len(refused) == 2 or Pending(f"{image}; {stranger}")
+
+
+def driver_of(namespace: str) -> str:
+    return f"system:serviceaccount:{namespace}:{DRIVER}"
+
+
+def create(plane: ControlPlane, namespace: str, user: str, kind: str, spec: Json) -> str | None:
+    """Why the API server refuses it; None when it takes it."""
+    resource = acting_as(plane, user).resources.get(api_version=API_VERSION, kind=kind)
+    body = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": f"a-{uuid.uuid4().hex[:8]}"}, "spec": spec}
+    return refusal(lambda: resource.create(body=body, namespace=namespace))
+
+
+def make_pod(plane: ControlPlane, namespace: str, pod: Json) -> str | None:
+    """Why a driver may not make the pod; None when it may."""
+    resource = acting_as(plane, driver_of(namespace)).resources.get(api_version="v1", kind="Pod")
+    return refusal(lambda: resource.create(body={"apiVersion": "v1", "kind": "Pod", **pod}, namespace=namespace))
+
+
+def refusal(deed: Any) -> str | None:
+    try:
+        deed()
+    except DynamicApiError as error:
+        return str(error.body)
+    return None
+
+
+@pytest.fixture
+def tenant(policies: ControlPlane, namespace: str) -> str:
+    """Who may create herdkeeper's resources in the namespace, and nothing else."""
+    allow(policies, namespace, TENANT, rule("herdkeeper.io", "*", "create", "update", "patch", "get"))
+    wait_for("rights", lambda: create(policies, namespace, TENANT, "Checkpoint", CHECKPOINT) is None or Pending("not yet"), Limit(60, 0.1))
+    return TENANT
+
+
+OWN_IMAGES = [
+    ("ZooKeeperCluster", {"image": "mine:1"}),
+    ("Checkpoint", {**CHECKPOINT, "job": {"image": "mine:1", "executors": {"instances": 2}}}),
+    ("ScheduledReplicationAudit", {"schedule": "0 3 * * *", "template": {"bookKeeperRef": {"name": "bk"}, "job": {"image": "mine:1"}}}),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec"), OWN_IMAGES, ids=[kind for kind, _ in OWN_IMAGES])
+def test_who_may_create_no_pods_runs_no_image_of_his_through_the_operator(
+    policies: ControlPlane, namespace: str, tenant: str, kind: str, spec: Json
+) -> None:
+    assert "it names the image mine:1, and you may not create pods" in str(create(policies, namespace, tenant, kind, spec))
+    allow(policies, namespace, tenant, rule("", "pods", "create"))
+    wait_for("rights", lambda: create(policies, namespace, tenant, kind, spec) is None or Pending("not yet"), Limit(60, 0.1))
+
+
+OTHERS_SECRETS = [
+    ("HerdDBCluster", {"bookKeeperRef": {"name": "bk"}, "users": [{"secretName": "somebody-s"}]}),
+    ("Checkpoint", {**CHECKPOINT, "destination": STORE}),
+    ("Tablespace", {"herdDBRef": {"name": "db"}, "log": {"archive": {"destination": STORE}}}),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec"), OTHERS_SECRETS, ids=[kind for kind, _ in OTHERS_SECRETS])
+def test_who_may_not_get_a_secret_has_the_operator_give_it_to_no_pod(
+    policies: ControlPlane, namespace: str, tenant: str, kind: str, spec: Json
+) -> None:
+    assert "it names a Secret that you may not get" in str(create(policies, namespace, tenant, kind, spec))
+    allow(policies, namespace, tenant, {**rule("", "secrets", "get"), "resourceNames": ["somebody-s"]})
+    wait_for("rights", lambda: create(policies, namespace, tenant, kind, spec) is None or Pending("not yet"), Limit(60, 0.1))
+
+
+def test_two_secrets_are_asked_for_by_name_and_more_together(policies: ControlPlane, namespace: str, tenant: str) -> None:
+    def made(users: int) -> bool | Pending:
+        spec = {"bookKeeperRef": {"name": "bk"}, "users": [{"secretName": f"login-{number}"} for number in range(users)]}
+        refused = create(policies, namespace, tenant, "HerdDBCluster", spec)
+        return refused is None or Pending(refused)
+
+    allow(policies, namespace, tenant, {**rule("", "secrets", "get"), "resourceNames": [f"login-{number}" for number in range(MOST_USERS)]})
+    wait_for("two", lambda: made(2), Limit(60, 0.1))
+    assert "it names more than two Secrets" in str(made(3))
+    allow(policies, namespace, tenant, rule("", "secrets", "get"))
+    wait_for("as many as there may be", lambda: made(MOST_USERS), Limit(60, 0.1))
+
+
+def test_the_operator_makes_the_runs_of_a_schedule_and_metadata_change_whatever_the_spec_names(
+    policies: ControlPlane, namespace: str, tenant: str
+) -> None:
+    named = {**CHECKPOINT, "destination": STORE, "job": {"image": "mine:1"}}
+    allow(policies, namespace, OPERATOR_USER, rule("herdkeeper.io", "*", "create"))
+    wait_for(
+        "rights", lambda: create(policies, namespace, OPERATOR_USER, "Checkpoint", named) is None or Pending("not yet"), Limit(60, 0.1)
+    )
+    checkpoints = acting_as(policies, tenant).resources.get(api_version=API_VERSION, kind="Checkpoint")
+    made = next(
+        item
+        for item in policies.dynamic_client().resources.get(api_version=API_VERSION, kind="Checkpoint").get(namespace=namespace).items
+        if item.spec.job.image == "mine:1"
+    )
+    patch = {"metadata": {"annotations": {"a": "b"}}}
+    checkpoints.patch(name=made.metadata.name, namespace=namespace, body=patch, content_type="application/merge-patch+json")
+
+
+def changed(labels: Json | None = None, **spec: Any) -> Json:
+    metadata = {**EXECUTOR["metadata"], "labels": EXECUTOR["metadata"]["labels"] if labels is None else labels}
+    return {"metadata": metadata, "spec": {**EXECUTOR["spec"], **spec}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (changed({}), "makes and deletes its own executors"),
+        (changed({"app.kubernetes.io/name": "herddb", "herdkeeper.io/owner-name": "flights-1"}), "its own executors"),
+        (changed({"app.kubernetes.io/name": "executor", "herdkeeper.io/owner-name": "another"}), "its own executors"),
+        (changed(automountServiceAccountToken=True), "an executor has no token"),
+        (changed(hostNetwork=True), "nothing of the machine"),
+        (changed(volumes=[{"name": "disk", "hostPath": {"path": "/"}}]), "nothing of the machine"),
+        (
+            changed(
+                serviceAccountName=DRIVER, volumes=[{"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]
+            ),
+            "has no token",
+        ),
+    ],
+    ids=["no label", "a server", "another job's", "a token", "the network", "a disk", "a token as a volume"],
+)
+def test_a_spark_driver_makes_nothing_but_its_executors(policies: ControlPlane, namespace: str, pod: Json, words: str) -> None:
+    allow(policies, namespace, driver_of(namespace), rule("", "pods", "create", "delete"), rule("herdkeeper.io", "executors", "drive"))
+    wait_for("rights", lambda: make_pod(policies, namespace, EXECUTOR) is None or Pending("not yet"), Limit(60, 0.1))
+    assert words in str(make_pod(policies, namespace, pod))
+
+
+def test_a_spark_driver_deletes_neither_servers_nor_anybody_s_configuration(policies: ControlPlane, namespace: str) -> None:
+    verbs = ("create", "delete", "deletecollection", "list")
+    allow(
+        policies,
+        namespace,
+        driver_of(namespace),
+        rule("", "pods", *verbs),
+        rule("", "configmaps", *verbs),
+        rule("herdkeeper.io", "executors", "drive"),
+    )
+    wait_for("rights", lambda: make_pod(policies, namespace, EXECUTOR) is None or Pending("not yet"), Limit(60, 0.1))
+    admin, driver = policies.dynamic_client(), acting_as(policies, driver_of(namespace))
+    server = {"metadata": {"name": "db-herddb-0", "labels": {"app.kubernetes.io/name": "herddb"}}, "spec": EXECUTOR["spec"]}
+    admin.resources.get(api_version="v1", kind="Pod").create(body={"apiVersion": "v1", "kind": "Pod", **server}, namespace=namespace)
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "zk-zookeeper"}, "data": {"zoo.cfg": ""}}
+    admin.resources.get(api_version="v1", kind="ConfigMap").create(body=settings, namespace=namespace)
+    pods, config_maps = (driver.resources.get(api_version="v1", kind=kind) for kind in ("Pod", "ConfigMap"))
+    assert "its own executors" in str(refusal(lambda: pods.delete(name="db-herddb-0", namespace=namespace)))
+    assert "its own executors" in str(refusal(lambda: pods.delete(namespace=namespace, label_selector="app.kubernetes.io/name=herddb")))
+    assert "own ConfigMaps, and no others" in str(refusal(lambda: config_maps.delete(name="zk-zookeeper", namespace=namespace)))
+    executors = pods.get(namespace=namespace, label_selector="app.kubernetes.io/name=executor").items
+    assert refusal(lambda: pods.delete(name=executors[0].metadata.name, namespace=namespace)) is None
+
+
+def test_who_may_do_everything_is_no_driver(policies: ControlPlane, namespace: str) -> None:
+    allow(policies, namespace, driver_of(namespace), {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})
+    wait_for("rights", lambda: make_pod(policies, namespace, changed({})) is None or Pending("not yet"), Limit(60, 0.1))

@@ -1,0 +1,219 @@
+"""Servers that answer the operator with ill will: too slowly, too much, or with the way to somebody else. Each has a socket."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from herdkeeper.bookkeeper.execute import HttpBookieAdmin
+from herdkeeper.clients import bounded_http, zookeeper_member
+from herdkeeper.clients.bounded_http import Question, TooLargeError, ask, lines
+from herdkeeper.clients.http import HttpJsonReader
+from herdkeeper.clients.kubernetes_writer import RefusedError
+from herdkeeper.clients.look import look, require_time
+from herdkeeper.clients.zookeeper_member import MOST_BYTES, MemberSession
+from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
+from herdkeeper.shared.unknown import NotListening, Unknown
+
+LONG = 20.0
+SHORT = 0.3
+OK = b"HTTP/1.1 200 OK\r\n"
+Serve = Callable[[socket.socket], None]
+
+
+class Servers:
+    """Servers of this machine, each of which does one thing with each connection."""
+
+    def __init__(self, ends: ExitStack) -> None:
+        self._ends = ends
+
+    def serve(self, behave: Serve) -> str:
+        """Its `host:port`."""
+        listening = self._ends.enter_context(socket.create_server(("127.0.0.1", 0)))
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    threading.Thread(target=work, args=(connection,), daemon=True).start()
+
+        def work(connection: socket.socket) -> None:
+            with connection, suppress(OSError):
+                behave(connection)
+
+        self._ends.callback(listening.shutdown, socket.SHUT_RDWR)
+        threading.Thread(target=accept, daemon=True).start()
+        return f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.fixture
+def servers() -> Iterator[Servers]:
+    with ExitStack() as ends:
+        yield Servers(ends)
+
+
+def dripping(connection: socket.socket, begin: bytes) -> None:
+    """Each byte comes in time, and the answer never ends."""
+    connection.recv(4096)
+    connection.sendall(begin)
+    for _ in itertools.count():
+        connection.sendall(b" ")
+        threading.Event().wait(SHORT / 10)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [b"HTTP/1.1 200 ", OK + b"X: ", OK + b"\r\n", OK + b"Content-Length: 999\r\n\r\n", OK + b"Transfer-Encoding: chunked\r\n\r\nffff\r\n"],
+    ids=["in the status", "in a header", "without a length", "below its length", "in a chunk"],
+)
+def test_a_server_that_drips_its_answer_is_given_up_when_the_time_of_the_whole_is_over(servers: Servers, begin: bytes) -> None:
+    address = servers.serve(lambda connection: dripping(connection, begin))
+    with pytest.raises(TimeoutError):
+        ask(Question("GET", f"http://{address}/", SHORT, {}))
+
+
+def endless(connection: socket.socket, begin: bytes) -> None:
+    connection.recv(4096)
+    connection.sendall(begin)
+    while True:
+        connection.sendall(b"x" * 65536)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [OK + b"\r\n", OK + b"Content-Length: 99999999999999\r\n\r\n", OK + b"Transfer-Encoding: chunked\r\n\r\nffffffffffff\r\n"],
+    ids=["without a length", "with a length", "in one chunk"],
+)
+def test_an_answer_without_end_is_given_up_at_its_most_bytes(servers: Servers, begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_http, "MOST_BYTES", 1 << 20)
+    address = servers.serve(lambda connection: endless(connection, begin))
+    with pytest.raises(TooLargeError):
+        ask(Question("GET", f"http://{address}/", LONG, {}))
+
+
+def test_a_line_without_end_is_given_up_at_its_most_bytes(servers: Servers) -> None:
+    address = servers.serve(lambda connection: endless(connection, OK + b"\r\nalive "))
+    with pytest.raises(TooLargeError):
+        next(lines(Question("GET", f"http://{address}/alive", LONG, {})))
+
+
+def test_a_line_that_drips_is_given_up_as_silence_is(servers: Servers) -> None:
+    address = servers.serve(lambda connection: dripping(connection, OK + b"\r\nalive\n"))
+    told = lines(Question("GET", f"http://{address}/alive", SHORT, {}))
+    assert next(told) == b"alive\n"
+    with pytest.raises(TimeoutError):
+        next(told)
+
+
+def test_each_line_of_a_stream_has_its_own_time_and_size(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_http, "MOST_LINE_BYTES", 20_000)
+
+    def tell(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(OK + b"\r\n")
+        for _ in range(1000):
+            connection.sendall(b"a" * 99 + b"\n")
+
+    address = servers.serve(tell)
+    assert len(list(lines(Question("GET", f"http://{address}/alive", LONG, {})))) == 1000
+
+
+def test_no_redirect_is_followed_so_no_token_is_carried_to_somebody_else(servers: Servers) -> None:
+    got: list[bytes] = []
+
+    def take(connection: socket.socket) -> None:
+        got.append(connection.recv(4096))
+        connection.sendall(OK + b"Content-Length: 2\r\n\r\n{}")
+
+    thief = servers.serve(take)
+
+    def redirect(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(f"HTTP/1.1 302 Found\r\nLocation: http://{thief}/\r\nContent-Length: 0\r\n\r\n".encode())
+
+    address = servers.serve(redirect)
+    for answer in (HttpNodeOrders().post(f"http://{address}/activator/wake", "a-token", LONG), HttpJsonReader().get(f"http://{address}/")):
+        assert isinstance(answer, Unknown)
+        assert "answered 302" in answer.why
+    assert got == []
+
+
+def test_a_bookie_that_drips_its_answer_is_a_refusal(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = servers.serve(lambda connection: dripping(connection, OK + b"\r\n"))
+    monkeypatch.setattr("herdkeeper.bookkeeper.execute.ANSWER_SECONDS", SHORT)
+    monkeypatch.setattr("herdkeeper.shared.names.BOOKIE_ADMIN_PORT", int(address.partition(":")[2]))
+    with pytest.raises(RefusedError, match="did not answer"):
+        HttpBookieAdmin().set_read_only("bk-bookie-0-abc", "127.0.0.1", read_only=True)
+
+
+def test_documents_are_read_whole_or_not_at_all(servers: Servers) -> None:
+    def answer(body: bytes) -> Serve:
+        def behave(connection: socket.socket) -> None:
+            connection.recv(4096)
+            connection.sendall(OK + body)
+
+        return behave
+
+    def read(body: bytes) -> object:
+        return HttpJsonReader().get(f"http://{servers.serve(answer(body))}/")
+
+    assert read(b'Content-Length: 8\r\n\r\n{"a": 1}') == {"a": 1}
+    assert read(b'Transfer-Encoding: chunked\r\n\r\n8\r\n{"a": 1}\r\n0\r\n\r\n') == {"a": 1}
+    assert isinstance(read(b"Content-Length: 9\r\n\r\n[]"), Unknown), "it ended early"
+    assert isinstance(read(b"\r\n" + b"[" * 100_000), Unknown), "nested too deeply"
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert isinstance(HttpJsonReader().get(f"http://127.0.0.1:{port}/"), NotListening)
+
+
+def test_an_answer_of_zookeeper_of_any_size_is_refused_before_it_is_read(servers: Servers) -> None:
+    """An external ensemble is anybody's: kazoo would hold all that it announces in memory."""
+    closed = threading.Event()
+
+    def announce(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(struct.pack(">i", MOST_BYTES + 1) + b"x" * 64)
+        with suppress(ConnectionResetError):
+            while connection.recv(4096):
+                pass
+        closed.set()
+
+    session = MemberSession(servers.serve(announce), lambda: None)
+    try:
+        assert closed.wait(LONG)
+    finally:
+        session.end().join(LONG)
+
+
+def test_a_session_ends_though_its_member_drips_an_answer_for_ever(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zookeeper_member, "GOODBYE_SECONDS", 0.2)
+    begun = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        connection.recv(4096)
+        begun.set()
+        dripping_answer = struct.pack(">i", MOST_BYTES)
+        connection.sendall(dripping_answer)
+        while True:
+            connection.sendall(b"x")
+            threading.Event().wait(0.02)
+
+    session = MemberSession(servers.serve(drip), lambda: None)
+    assert begun.wait(LONG)
+    ending = session.end()
+    ending.join(LONG)
+    assert not ending.is_alive()
+
+
+def test_a_look_that_reads_in_many_slow_steps_is_over_in_the_end() -> None:
+    with look(LONG):
+        require_time()
+    with look(-1.0), pytest.raises(TimeoutError, match="read for too long"):
+        require_time()
+    require_time()  # nobody looks

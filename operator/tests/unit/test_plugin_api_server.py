@@ -1,0 +1,157 @@
+"""The plugin's way to the API server: a port-forward through a websocket, as the API server speaks it, and what it says when it refuses."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+from herdkeeper.plugin.api_server import Access, ApiServer
+from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.kinds import POD, TABLESPACE
+
+HANDSHAKE = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""RFC 6455, 4.2.2."""
+
+
+class PlayedApiServer(BaseHTTPRequestHandler):
+    """Answers each word that comes through a forwarded port in capitals. Lists two Tablespaces; refuses all else. `asked` are the paths."""
+
+    protocol_version = "HTTP/1.1"
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        if "portforward" in self.path:
+            self._forward()
+        elif self.path.endswith("/tablespaces") and "gone" not in self.path:
+            self._answer(200, {"items": [{"metadata": {"name": name}} for name in ("orders", "flights")]})
+        elif "/log?" in self.path and "cut" in self.path:
+            self._text(b"one\ntwo", missing=5)
+        elif "/log?" in self.path:
+            self._text(b"one\ntwo\nthree")
+        else:
+            self._answer(404 if "gone" in self.path else 403, {"message": "pods is forbidden"})
+
+    def _answer(self, code: int, document: dict) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _text(self, body: bytes, missing: int = 0) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body) + missing))
+        self.end_headers()
+        self.wfile.write(body)
+        self.close_connection = True
+
+    def _forward(self) -> None:
+        """The protocol v4.channel.k8s.io: channel 0 is data, 1 errors, and each begins with its port."""
+        accept = base64.b64encode(hashlib.sha1(self.headers["Sec-WebSocket-Key"].encode() + HANDSHAKE).digest())
+        self.send_response(101)
+        for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", accept.decode())):
+            self.send_header(name, value)
+        self.send_header("Sec-WebSocket-Protocol", "v4.channel.k8s.io")
+        self.end_headers()
+        for channel in (b"\0", b"\1"):
+            self._send(channel + struct.pack("<H", 7000))
+        while (data := self._receive()) is not None:
+            self._send(data[:1] + data[1:].upper())
+        self.close_connection = True
+
+    def _send(self, data: bytes) -> None:
+        self.wfile.write(b"\x82" + bytes([len(data)]) + data)
+        self.wfile.flush()
+
+    def _receive(self) -> bytes | None:
+        """The data of a short frame of the client's, which is masked; None at the end."""
+        head = self.rfile.read(2)
+        if len(head) < 2 or head[0] & 0x0F != 2:
+            return None
+        mask, data = self.rfile.read(4), self.rfile.read(head[1] & 0x7F)
+        return bytes(byte ^ mask[index % 4] for index, byte in enumerate(data))
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is printed."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[Callable[..., ApiServer], list[str]]]:
+    """Makes clients of the played API server, and the paths that were asked for."""
+    asked: list[str] = []
+    handler = type("Handler", (PlayedApiServer,), {"asked": asked})
+    listening = HTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=listening.serve_forever, daemon=True).start()
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "here", "cluster": {"server": f"http://127.0.0.1:{listening.server_port}"}}],
+        "users": [{"name": "me", "user": {"token": "t"}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me", "namespace": "demo"}}],
+        "current-context": "here",
+    }
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(document))
+    yield lambda namespace=None: ApiServer(Access(namespace, kubeconfig=str(kubeconfig))), asked
+    listening.shutdown()
+    listening.server_close()
+
+
+def test_a_pod_s_port_answers_at_a_port_of_this_machine(server) -> None:
+    clients, asked = server
+    with clients().forward("db-herddb-0", 7000) as port, socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.settimeout(10)
+        for word in (b"select", b"more"):
+            connection.sendall(word)
+            assert connection.recv(100) == word.upper()
+    assert asked == ["/api/v1/namespaces/demo/pods/db-herddb-0/portforward?ports=7000"]
+
+
+def test_objects_come_in_the_order_of_their_names_with_their_kind(server) -> None:
+    clients, asked = server
+    found = clients("other").list(TABLESPACE)
+    assert [(item["kind"], item["metadata"]["name"]) for item in found] == [("Tablespace", "flights"), ("Tablespace", "orders")]
+    assert asked == ["/apis/herdkeeper.io/v1alpha1/namespaces/other/tablespaces"]
+
+
+def test_what_is_not_there_is_none_and_a_refusal_is_told_in_the_api_server_s_words(server) -> None:
+    clients, _ = server
+    assert clients().get(POD, "gone") is None
+    with pytest.raises(ClusterError, match="the API server refused GET /api/v1/namespaces/demo/pods/x: pods is forbidden"):
+        clients().get(POD, "x")
+
+
+def test_a_log_comes_line_by_line_also_where_its_last_line_has_no_end(server) -> None:
+    clients, _ = server
+    assert list(clients().lines(POD, "x", "log", [("tailLines", "3")])) == ["one", "two", "three"]
+
+
+def test_another_namespace_is_asked_for_with_the_same_kubeconfig(server) -> None:
+    clients, asked = server
+    clients().in_namespace("herdkeeper-system").list(TABLESPACE)
+    assert asked == ["/apis/herdkeeper.io/v1alpha1/namespaces/herdkeeper-system/tablespaces"]
+
+
+def test_a_log_that_breaks_off_says_so(server) -> None:
+    clients, _ = server
+    with pytest.raises(ClusterError, match="GET /api/v1/namespaces/demo/pods/cut/log broke off"):
+        list(clients().lines(POD, "cut", "log", [("tailLines", "3")]))
+
+
+def test_an_api_server_without_the_kinds_is_told_so(server) -> None:
+    clients, _ = server
+    with pytest.raises(
+        ClusterError, match=r"the API server knows no tablespaces of herdkeeper.io/v1alpha1: is herdkeeper installed there\?"
+    ):
+        clients("gone").list(TABLESPACE)

@@ -1,0 +1,132 @@
+"""What all commands of the plugin have in common: arguments, exit codes, completion, their page, and how fast they start."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from herdkeeper.api import KINDS
+from herdkeeper.plugin.command import BAD_INPUT, FINE, WRONG, Takes
+from herdkeeper.plugin.kinds import RESOURCES, resource_kind
+from herdkeeper.plugin.main import main
+from herdkeeper.plugin.page import page, usage
+from herdkeeper.plugin.parser import all_arguments, parser_of
+from herdkeeper.plugin.table import COMMANDS
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+EACH = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+
+
+def test_its_kinds_are_those_of_the_models() -> None:
+    assert {(kind.name, kind.plural, kind.short) for kind in RESOURCES} == {(kind.KIND, kind.PLURAL, kind.SHORT_NAME) for kind in KINDS}
+
+
+@pytest.mark.parametrize("word", ["ts", "tablespace", "Tablespaces", "tablespaces.herdkeeper.io"])
+def test_a_kind_may_be_written_as_kubectl_takes_it(word: str) -> None:
+    assert resource_kind(word).name == "Tablespace"
+    assert resource_kind("pods") is None
+
+
+@EACH
+def test_each_command_is_in_the_page_with_each_of_its_arguments(command) -> None:
+    text = (REPOSITORY / "docs/kubectl-plugin.md").read_text()
+    assert text == page(COMMANDS)
+    section = text.partition(f"\n## {command.name}\n")[2].partition("\n## ")[0]
+    assert usage(command) in section
+    for argument in command.arguments:
+        assert argument.help in section
+
+
+@EACH
+def test_each_command_says_what_it_does_and_takes_the_common_options(command, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command.name, "--help"])
+    assert ended.value.code == FINE
+    # words may be broken over lines
+    assert "".join(command.summary.split()) in "".join(capsys.readouterr().out.split())
+    names = [argument.name for argument in all_arguments(command)]
+    assert {"--namespace", "--context", "--output"} <= set(names)
+    assert ("--dry-run" in names) == command.writes
+    assert len(names) == len(set(names))
+
+
+@EACH
+def test_each_command_is_described_in_sentences(command) -> None:
+    assert not command.summary.endswith(".")
+    assert command.description == "" or command.description.endswith(".")
+
+
+@pytest.mark.parametrize("words", [["-n", "other", "status"], ["status", "-n", "other"], ["status", "--namespace=other"]])
+def test_common_options_may_stand_on_either_side_of_the_command(words: list[str]) -> None:
+    assert parser_of(COMMANDS).parse_args(words).namespace == "other"
+
+
+@pytest.mark.parametrize("words", [[], ["bread"], ["status", "--bread"], ["status", "-o", "xml"]])
+def test_bad_arguments_end_with_2(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == BAD_INPUT
+
+
+def test_bad_input_ends_with_2_and_a_line_that_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "Bread"]) == BAD_INPUT
+    assert capsys.readouterr().err.startswith("error: REASON Bread: ")
+
+
+def test_a_cluster_that_does_not_answer_ends_with_1_and_its_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--kubeconfig", str(kubeconfig(tmp_path))]) == WRONG
+    assert "the API server at https://127.0.0.1:9 does not answer" in capsys.readouterr().err
+
+
+def test_a_context_that_is_not_there_is_named_with_those_that_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--kubeconfig", str(kubeconfig(tmp_path)), "--context", "bread"]) == BAD_INPUT
+    assert "--context bread: the kubeconfig has no such context; it has here" in capsys.readouterr().err
+
+
+def test_a_kubeconfig_that_is_not_there_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--kubeconfig", str(tmp_path / "none")]) == WRONG
+    assert "--kubeconfig" in capsys.readouterr().err
+
+
+def kubeconfig(folder: Path) -> Path:
+    """A kubeconfig of an API server that nobody runs."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "here", "cluster": {"server": "https://127.0.0.1:9"}}],
+        "users": [{"name": "me", "user": {"token": "t"}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me", "namespace": "demo"}}],
+        "current-context": "here",
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def test_a_document_is_json_or_yaml() -> None:
+    written = {}
+    for form, read in (("json", json.loads), ("yaml", yaml.safe_load)):
+        output = io.StringIO()
+        assert main(["explain", "InvalidSpec", "-o", form], output=output) == FINE
+        written[form] = read(output.getvalue())
+    assert written["json"] == written["yaml"]
+    assert written["json"]["reason"] == "InvalidSpec"
+
+
+def test_values_of_arguments_that_are_optional_stand_last() -> None:
+    for command in COMMANDS:
+        places = [argument.takes is Takes.OPTIONAL for argument in command.arguments if not argument.is_option]
+        assert places == sorted(places), command.name
+
+
+@pytest.mark.parametrize("module", ["herdkeeper.plugin.main", "herdkeeper.plugin.completion"])
+def test_starting_imports_neither_the_client_of_kubernetes_nor_the_models(module: str) -> None:
+    """They take longer to import than all else: what asks no cluster does without."""
+    program = f"import sys, {module}; print(sorted({{'kubernetes', 'pydantic', 'urllib3', 'yaml', 'herdkeeper.api'}} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.strip() == "[]"

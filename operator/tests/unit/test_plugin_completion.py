@@ -1,0 +1,66 @@
+"""What completes a command line of the plugin."""
+
+from __future__ import annotations
+
+import pytest
+
+from herdkeeper.plugin.command import Answer, Argument, Call, Command, Takes
+from herdkeeper.plugin.completion import candidates, given_options
+from herdkeeper.plugin.kinds import POD, TABLESPACE, Kind
+
+
+def run(_: Call) -> Answer:
+    return Answer("", {})
+
+
+COMMANDS = (
+    Command("status", "shows", run, (Argument("--watch", "again", Takes.NOTHING),)),
+    Command(
+        "switchover",
+        "lets",
+        run,
+        (
+            Argument("tablespace", "one", kind=TABLESPACE),
+            Argument("pod", "one", kind=POD),
+            Argument("--wait", "wait", Takes.NOTHING),
+            Argument("--timeout", "seconds"),
+        ),
+        writes=True,
+    ),
+    Command("explain", "tells", run, (Argument("reason", "one", Takes.OPTIONAL, choices=("InvalidSpec", "NoLeader")),)),
+)
+
+
+def completed(*words: str) -> list[str]:
+    def names_of(kind: Kind) -> list[str]:
+        return {"Tablespace": ["flights", "orders"], "Pod": ["db-herddb-0"]}[kind.name]
+
+    return [text for text, _ in candidates(COMMANDS, words, names_of)]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), ["status", "switchover", "explain"]),
+        (("sw",), ["switchover"]),
+        (("-n", "demo", "stat"), ["status"]),
+        (("--namespace=demo", "stat"), ["status"]),
+        (("switchover", ""), ["flights", "orders"]),
+        (("switchover", "--wait", "--timeout", "3", "o"), ["orders"]),
+        (("switchover", "--timeout", ""), []),
+        (("switchover", "flights", ""), ["db-herddb-0"]),
+        (("switchover", "flights", "db-herddb-0", ""), []),
+        (("switchover", "--w"), ["--wait"]),
+        (("switchover", "--d"), ["--dry-run"]),
+        (("status", "--d"), []),
+        (("status", "-o", ""), ["text", "json", "yaml"]),
+        (("explain", "No"), ["NoLeader"]),
+        (("bread", ""), []),
+    ],
+)
+def test_what_may_stand_at_the_cursor_completes_it(words: tuple[str, ...], expected: list[str]) -> None:
+    assert completed(*words) == expected
+
+
+def test_names_are_those_of_the_namespace_and_context_that_were_given() -> None:
+    assert given_options(["-n", "demo", "switchover", "--context", "kind"]) == {"namespace": "demo", "context": "kind"}

@@ -1,0 +1,169 @@
+"""`kubectl herdkeeper doctor` and `support-bundle`: what is told as wrong, and what never leaves the cluster."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from played_cluster import Json, PlayedCluster, called, condition, pod, resource, stack
+
+from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.command import FINE, WRONG, BadInputError
+from herdkeeper.plugin.kinds import Kind
+from herdkeeper.plugin.redaction import HIDDEN, redacted, redacted_text
+
+OPERATOR = pod("herdkeeper-x", "herdkeeper-operator", "Deployment/herdkeeper")
+HUSH = "hush-7e1f"
+"""What nobody may see."""
+
+
+class LoggedCluster(PlayedCluster):
+    """Each pod has a log with a password in it. `asked` are the kinds that were read."""
+
+    def in_namespace(self, namespace: str) -> PlayedCluster:
+        return LoggedCluster(self.elsewhere)
+
+    def list(self, kind: Kind) -> tuple[Json, ...]:
+        self.texts[(kind.name, "")] = []
+        return super().list(kind)
+
+    def lines(self, kind: Kind, name: str, subresource: str, query: list[tuple[str, str]]) -> Iterator[str]:
+        yield f"2026-11-21T14:30:00Z {name} starts with password={HUSH} and 'token': '{HUSH}'"
+
+
+def event(message: str, at: str, kind: str = "Warning") -> Json:
+    about = {"kind": "Pod", "name": "db-herddb-1"}
+    return {
+        "kind": "Event",
+        "metadata": {"name": at},
+        "involvedObject": about,
+        "type": kind,
+        "reason": "R",
+        "message": message,
+        "lastTimestamp": at,
+    }
+
+
+def test_nothing_is_wrong_with_a_stack_that_serves() -> None:
+    answer, _ = called(PlayedCluster(stack(), elsewhere=[OPERATOR]), "doctor")
+    assert (answer.exit_code, answer.text) == (FINE, "Nothing is wrong with the 4 resources in the namespace demo.")
+
+
+def test_causes_stand_before_what_rests_on_them_with_what_to_do_logs_and_warnings() -> None:
+    documents = stack()
+    documents[0]["status"]["conditions"][0] = condition("Ready", "False", "QuorumLost", "1 of 3 voters serves")
+    documents[3]["status"]["conditions"][0] = condition("Ready", "False", "NoLeader", "nobody leads")
+    documents[-1] = pod("db-herddb-1", "herddb", "HerdDBCluster/db", ready=False)
+    documents += [event("old", "1"), event("calm", "3", "Normal"), event("new", "2")]
+    answer, _ = called(LoggedCluster(documents, elsewhere=[OPERATOR]), "doctor")
+    lines = answer.text.splitlines()
+    assert lines[0] == "ZooKeeperCluster/zk: Ready: QuorumLost: 1 of 3 voters serves"
+    assert lines[1] == "    → Bring back the members that the message names. (explain QuorumLost)"
+    places = [
+        next(index for index, line in enumerate(lines) if words in line) for words in ("db-herddb-1: starting", "NoLeader", "last lines of")
+    ]
+    assert places == sorted(places)
+    assert [line.split()[-1] for line in lines if "Pod/db-herddb-1" in line] == ["old", "new"]
+    assert answer.exit_code == WRONG
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "sentence"),
+    [
+        ([], "operator: no pod of it is in the namespace herdkeeper-system"),
+        ([pod("herdkeeper-x", "herdkeeper-operator", "Deployment/herdkeeper", ready=False)], "operator herdkeeper-x: starting"),
+    ],
+)
+def test_an_operator_that_does_not_run_is_the_first_finding(elsewhere: list[Json], sentence: str) -> None:
+    answer, _ = called(PlayedCluster(stack(), elsewhere=elsewhere), "doctor")
+    assert answer.text.startswith(sentence)
+    assert answer.exit_code == WRONG
+
+
+def bundle(tmp_path: Path, *documents: Json) -> tuple[LoggedCluster, dict[str, str]]:
+    cluster = LoggedCluster([*stack(), *documents], elsewhere=[OPERATOR])
+    for item in (*cluster.documents, *cluster.elsewhere):
+        if item["kind"] == "Pod":
+            item["spec"]["containers"] = [
+                {"name": "server", "env": [{"name": "STORE_PASSWORD", "value": HUSH}, {"name": "HEAP", "value": "1g"}]}
+            ]
+    called(cluster, "support-bundle", "--file", str(tmp_path / "bundle.zip"))
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as archive:
+        return cluster, {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def test_no_secret_is_read_and_nothing_that_looks_like_one_is_in_the_bundle(tmp_path: Path) -> None:
+    config = resource("HerdDBCluster", "other", {"config": {"server.password": HUSH, "heap": "1g", "jdbc": f"jdbc:x://admin:{HUSH}@host/"}})
+    config["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": f"any {HUSH}"}
+    secret = {"kind": "Secret", "metadata": {"name": "flights-connection"}, "data": {"password": HUSH}}
+    map_ = {"kind": "ConfigMap", "metadata": {"name": "bk"}, "data": {"bk_server.conf": HUSH}}
+    cluster, files = bundle(tmp_path, config, secret, map_, event(f"login failed: password={HUSH}", "1"))
+    assert not {("Secret", ""), ("ConfigMap", "")} & set(cluster.texts)
+    assert [name for name, text in files.items() if HUSH in text] == []
+    assert '"1g"' in files["pods.json"]
+    assert "starts with password=" + HIDDEN in files["logs/db-herddb-0/server.txt"]
+
+
+def test_the_bundle_has_resources_objects_logs_the_diagnosis_and_the_operator_s_log(tmp_path: Path) -> None:
+    _, files = bundle(tmp_path)
+    assert {item["metadata"]["name"] for item in json.loads(files["tablespaces.json"])} == {"flights"}
+    assert {"doctor.txt", "pods.json", "events.json", "statefulsets.json", "operator/logs/herdkeeper-x/server.txt"} <= set(files)
+
+
+def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "bundle.zip").write_text("mine")
+    with pytest.raises(BadInputError, match="there is such a file; name another"):
+        bundle(tmp_path)
+    assert (tmp_path / "bundle.zip").read_text() == "mine"
+
+
+class WithoutEvents(PlayedCluster):
+    """The caller may not list events."""
+
+    def list(self, kind: Kind) -> tuple[Json, ...]:
+        if kind.name == "Event":
+            raise ClusterError("events is forbidden")
+        return super().list(kind)
+
+
+def test_who_may_not_list_events_sees_what_is_wrong_all_the_same() -> None:
+    answer, _ = called(WithoutEvents(stack()), "doctor")
+    assert answer.text.startswith("operator: no pod")
+    assert "(no events: events is forbidden)" in answer.text
+
+
+class RefusingCluster(PlayedCluster):
+    """The caller may list nothing."""
+
+    def list(self, kind: Kind) -> tuple[Json, ...]:
+        raise ClusterError(f"{kind.plural} is forbidden")
+
+
+def test_what_may_not_be_read_is_said_in_its_place(tmp_path: Path) -> None:
+    called(RefusingCluster(), "support-bundle", "--file", str(tmp_path / "bundle.zip"))
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as archive:
+        assert archive.read("jobs.json").decode() == "(can't be read: jobs is forbidden)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"password={HUSH}", f'"password": "{HUSH} {HUSH}"', f"PASSWD: {HUSH}", f"Authorization: Bearer {HUSH}", f"http://u:{HUSH}@h/",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{HUSH}\n-----END RSA PRIVATE KEY-----", f"aws_secret_access_key = {HUSH}", f"&token={HUSH}&x=1",
+    ],
+)  # fmt: skip
+def test_what_looks_like_a_secret_is_left_out_of_text(text: str) -> None:
+    assert HUSH not in redacted_text(text)
+    assert HIDDEN in redacted_text(text)
+
+
+def test_names_of_secrets_and_other_text_stay() -> None:
+    document = {"credentialsSecret": "db-credentials", "keysSecretRef": {"name": "keys"}, "message": "the Secret keys is not there", "n": 7}
+    assert redacted(document) == document
+    assert redacted({"adminToken": HUSH, "list": [{"name": "KEY_PASSWORD", "value": HUSH}]}) == {
+        "adminToken": HIDDEN,
+        "list": [{"name": "KEY_PASSWORD", "value": HIDDEN}],
+    }

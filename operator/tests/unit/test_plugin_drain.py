@@ -1,0 +1,109 @@
+"""`kubectl herdkeeper drain` and `undrain`: which bookie is meant, what is asked for, and how far it is."""
+
+from __future__ import annotations
+
+import pytest
+from played_cluster import PlayedCluster, called, resource
+
+from herdkeeper.plugin.command import FINE, WRONG, BadInputError
+
+
+def bookies(drain: tuple[int, ...] = (), **of_three: object) -> PlayedCluster:
+    entries = [{"number": number, "bookieId": f"bk-bookie-{number}-k2j4h6", "state": "Writable"} for number in range(4)]
+    entries[3] = {**entries[3], **of_three}
+    item = resource("BookKeeperCluster", "bk", {"drain": list(drain)}, bookies=entries)
+    item["metadata"]["resourceVersion"] = "77"
+    return PlayedCluster([item])
+
+
+def leaving() -> PlayedCluster:
+    """The bookie leaves since there shall be fewer, and nobody named it."""
+    cluster = bookies()
+    cluster.documents[0]["status"]["bookies"][3]["drain"] = {"message": "MovingLedgers: they are copied"}
+    return cluster
+
+
+def numbers(cluster: PlayedCluster) -> list[int]:
+    return cluster.documents[0]["spec"]["drain"]
+
+
+@pytest.mark.parametrize("written", ["bk-bookie-3", "bk-bookie-3-0", "bk-bookie-3-k2j4h6"])
+def test_a_bookie_is_written_as_its_name_its_pod_or_its_id(written: str) -> None:
+    cluster = bookies(drain=(1,))
+    answer, _ = called(cluster, "drain", written)
+    assert numbers(cluster) == [1, 3]
+    assert answer.text == "BookKeeperCluster/bk: bookie 3 shall leave"
+
+
+def test_a_change_by_somebody_else_meanwhile_is_not_undone() -> None:
+    """The list is replaced as a whole: the API server has to refuse it for another version."""
+    cluster = bookies()
+    called(cluster, "drain", "bk-bookie-3")
+    ((_, _, _, body, _),) = cluster.writes
+    assert body["metadata"]["resourceVersion"] == "77"
+
+
+def test_a_drain_that_is_asked_for_already_changes_nothing() -> None:
+    cluster = bookies(drain=(3,))
+    answer, _ = called(cluster, "drain", "bk-bookie-3")
+    assert (cluster.writes, answer.exit_code) == ([], FINE)
+
+
+def test_with_wait_it_tells_how_far_the_drain_is_and_ends_when_the_bookie_has_left() -> None:
+    cluster = bookies()
+    told = iter(
+        [
+            {"drain": {"ledgers": 12, "message": "MovingLedgers: they are copied"}},
+            {"drain": {"ledgers": 12, "message": "MovingLedgers: they are copied"}},
+            {"drain": {"ledgers": 0, "message": "Retiring: its identity is removed"}, "state": "ReadOnly"},
+            {"drain": None, "state": "Stopped"},
+        ]
+    )
+
+    def pause(_: float) -> None:
+        cluster.documents[0]["status"]["bookies"][3].update(next(told))
+
+    answer, written = called(cluster, "drain", "bk-bookie-3", "--wait", pause=pause)
+    assert written == [
+        "the operator has not begun yet",
+        "12 ledgers are left; MovingLedgers: they are copied",
+        "0 ledgers are left; Retiring: its identity is removed",
+    ]
+    assert answer.exit_code == FINE
+    assert "it has left" in answer.text
+
+
+def test_a_bookie_that_loses_a_disk_meanwhile_is_not_drained() -> None:
+    cluster = bookies()
+
+    def pause(_: float) -> None:
+        cluster.documents[0]["status"]["bookies"][3]["state"] = "Lost"
+
+    assert called(cluster, "drain", "bk-bookie-3", "--wait", pause=pause)[0].exit_code == WRONG
+
+
+def test_a_drain_is_taken_back() -> None:
+    cluster = bookies(drain=(1, 3))
+    called(cluster, "undrain", "bk-bookie-3")
+    assert numbers(cluster) == [1]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "words", "message"),
+    [
+        (
+            bookies(),
+            ("drain", "bk-bookie-9"),
+            "BOOKIE bk-bookie-9: there is no such bookie in the namespace; there are bk-bookie-0, bk-bookie-1,",
+        ),
+        (PlayedCluster(), ("drain", "bk-bookie-9"), "no BookKeeperCluster has told of any yet"),
+        (bookies(state="Lost"), ("drain", "bk-bookie-3"), "BOOKIE bk-bookie-3: it is Lost, and leaves by itself"),
+        (bookies(), ("undrain", "bk-bookie-3"), "BOOKIE bk-bookie-3: it is not in spec.drain; nobody asked it to leave"),
+        (leaving(), ("undrain", "bk-bookie-3"), "raise spec.bookies of the BookKeeperCluster bk"),
+    ],
+)
+def test_bad_input_is_named_with_its_value_and_what_there_is(cluster: PlayedCluster, words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(BadInputError) as refused:
+        called(cluster, *words)
+    assert message in str(refused.value)
+    assert cluster.writes == []

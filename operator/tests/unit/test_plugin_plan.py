@@ -1,0 +1,166 @@
+"""`kubectl herdkeeper plan`: a change is shown and taken back, whatever happens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from played_cluster import PlayedCluster, called, condition, resource
+
+from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.command import FINE, WRONG, BadInputError
+from herdkeeper.plugin.merge_patch import asked_for, back_to, merged
+
+VALUES = st.recursive(
+    st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=2),
+    lambda below: st.dictionaries(st.sampled_from("abc"), below, max_size=3),
+)
+SPECS = st.dictionaries(st.sampled_from("abcd"), VALUES, max_size=4)
+
+
+@given(SPECS, SPECS)
+def test_what_undoes_a_change_gives_the_earlier_spec(earlier: dict, present: dict) -> None:
+    assert merged(present, back_to(earlier, present)) == earlier
+
+
+@given(SPECS, SPECS, SPECS)
+def test_a_change_and_what_undoes_it_leave_the_spec_as_it_was(stored: dict, declared: dict, before: dict) -> None:
+    changed = merged(stored, asked_for(declared, before))
+    assert merged(changed, back_to(stored, changed)) == stored
+
+
+def test_a_field_that_was_applied_before_and_is_not_in_the_file_any_more_goes_and_others_stay() -> None:
+    stored = {"bookies": 4, "image": "old", "journal": {"size": "5Gi", "class": "fast"}, "byAnother": 1}
+    patch = asked_for(
+        {"bookies": 3, "journal": {"size": "5Gi"}}, {"bookies": 4, "image": "old", "journal": {"size": "5Gi", "class": "fast"}}
+    )
+    assert merged(stored, patch) == {"bookies": 3, "journal": {"size": "5Gi"}, "byAnother": 1}
+
+
+def file(tmp_path: Path, **spec: object) -> str:
+    path = tmp_path / "change.yaml"
+    path.write_text(
+        json.dumps({"apiVersion": "herdkeeper.io/v1alpha1", "kind": "BookKeeperCluster", "metadata": {"name": "bk"}, "spec": spec})
+    )
+    return str(path)
+
+
+def bookkeeper() -> PlayedCluster:
+    return PlayedCluster([resource("BookKeeperCluster", "bk", {"bookies": 4, "drain": [3]})])
+
+
+def planning(cluster: PlayedCluster, **status: object):
+    """The operator tells of the plan the first time that the command waits."""
+
+    def pause(_: float) -> None:
+        assert cluster.documents[0]["metadata"]["annotations"] == {"herdkeeper.io/plan": "true"}
+        cluster.documents[0]["status"].update(status)
+
+    return pause
+
+
+def test_the_plan_of_a_change_is_shown_and_all_is_as_before(tmp_path: Path) -> None:
+    cluster = bookkeeper()
+    plan = {"steps": ["Draining bk-bookie-3: 12 ledgers, 3 GiB"], "blockers": ["TooFewBookies: raise spec.bookies"]}
+    answer, _ = called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=planning(cluster, plan=plan))
+    assert answer.text.splitlines() == [
+        "BookKeeperCluster/bk",
+        "  1. Draining bk-bookie-3: 12 ledgers, 3 GiB",
+        "  waits for: TooFewBookies: raise spec.bookies",
+    ]
+    assert answer.exit_code == FINE
+    assert cluster.documents[0]["spec"] == {"bookies": 4, "drain": [3]}
+    assert cluster.documents[0]["metadata"]["annotations"] == {}
+
+
+def test_change_and_annotation_come_in_one_write_and_go_in_one(tmp_path: Path) -> None:
+    """Whenever the command is killed, the operator sees no change without the annotation."""
+    cluster = bookkeeper()
+    called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=planning(cluster, plan={"steps": []}))
+    checked, shown, undone = cluster.writes
+    assert [checked[-1], shown[-1], undone[-1]] == [True, False, False]
+    assert checked[3] == shown[3] == {"metadata": {"annotations": {"herdkeeper.io/plan": "true"}}, "spec": {"bookies": 3}}
+    assert undone[3] == {"metadata": {"annotations": {"herdkeeper.io/plan": None}}, "spec": {"bookies": 4}}
+
+
+class InterruptedError(KeyboardInterrupt):
+    """Ctrl-C."""
+
+
+def test_it_is_taken_back_when_the_command_is_interrupted(tmp_path: Path) -> None:
+    cluster = bookkeeper()
+
+    def pause(_: float) -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=pause)
+    assert cluster.documents[0]["spec"]["bookies"] == 4
+    assert cluster.documents[0]["metadata"]["annotations"] == {}
+
+
+@pytest.mark.parametrize("seconds", ["3"])
+def test_an_operator_that_shows_no_plan_is_not_waited_for_for_ever(tmp_path: Path, seconds: str) -> None:
+    cluster = bookkeeper()
+    answer, _ = called(cluster, "plan", "-f", file(tmp_path, bookies=3), "--timeout", seconds)
+    assert answer.exit_code == WRONG
+    assert "within 3 s" in answer.text
+    assert cluster.documents[0]["spec"]["bookies"] == 4
+
+
+def test_what_the_operator_refuses_is_told(tmp_path: Path) -> None:
+    cluster = bookkeeper()
+    refused = [condition("Ready", "False", "InvalidSpec", "spec.bookies is 3: raise it")]
+    answer, _ = called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=planning(cluster, conditions=refused))
+    assert answer.exit_code == WRONG
+    assert "waits for: InvalidSpec: spec.bookies is 3: raise it" in answer.text
+
+
+def test_a_plan_that_somebody_looks_at_is_left_alone(tmp_path: Path) -> None:
+    cluster = bookkeeper()
+    cluster.documents[0]["metadata"]["annotations"] = {"herdkeeper.io/plan": "true"}
+    with pytest.raises(BadInputError, match="BookKeeperCluster/bk shows a plan already"):
+        called(cluster, "plan", "-f", file(tmp_path, bookies=3))
+    assert cluster.documents[0]["metadata"]["annotations"] == {"herdkeeper.io/plan": "true"}
+
+
+def test_of_a_new_resource_only_the_check_is_done(tmp_path: Path) -> None:
+    cluster = PlayedCluster()
+    answer, _ = called(cluster, "plan", "-f", file(tmp_path, bookies=3))
+    assert [(verb, dry_run) for verb, *_, dry_run in cluster.writes] == [("create", True)]
+    assert "it is new: all of it would be made" in answer.text
+
+
+class RefusingCluster(PlayedCluster):
+    """The API server refuses what is checked."""
+
+    def patch(self, kind, name, body, *, dry_run):
+        raise ClusterError("spec.bookies is -1")
+
+
+def test_what_the_api_server_refuses_is_never_written(tmp_path: Path) -> None:
+    cluster = RefusingCluster(bookkeeper().documents)
+    with pytest.raises(ClusterError, match="is -1"):
+        called(cluster, "plan", "-f", file(tmp_path, bookies=-1))
+    assert cluster.documents[0]["spec"]["bookies"] == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "it can't be read (No such file or directory)"),
+        ("a: [", "it is no YAML"),
+        ("kind: Pod\n", "it has no resource of herdkeeper.io; name a file with one"),
+        ("kind: Tablespace\n", "a Tablespace has no metadata.name; name it"),
+    ],
+)
+def test_a_file_that_can_not_be_taken_is_named_with_the_reason(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "file"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(BadInputError) as refused:
+        called(PlayedCluster(), "plan", "-f", str(path))
+    assert str(refused.value).startswith(f"--filename {path}: {message}")

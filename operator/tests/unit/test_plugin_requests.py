@@ -1,0 +1,137 @@
+"""`run-now`, `full-check`, `rescan_after_seconds`, `resume` and `restart`: what they ask the operator for, and when that is done."""
+
+from __future__ import annotations
+
+import pytest
+from played_cluster import PlayedCluster, called, condition, resource, stack
+
+from herdkeeper.plugin.command import FINE, WRONG, BadInputError
+
+
+def schedules() -> list[dict]:
+    kinds = ("ScheduledCheckpoint", "ScheduledReplicationAudit")
+    return [resource(kind, name) for kind, own in zip(kinds, ("nightly", "weekly"), strict=True) for name in (own, "both")]
+
+
+def annotations_set(cluster: PlayedCluster) -> list[tuple[str, str, dict]]:
+    return [(kind, name, body["metadata"]["annotations"]) for _, kind, name, body, _ in cluster.writes]
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "name"),
+    [
+        ("nightly", "ScheduledCheckpoint", "nightly"),
+        ("weekly", "ScheduledReplicationAudit", "weekly"),
+        ("sraudit/both", "ScheduledReplicationAudit", "both"),
+    ],
+)
+def test_run_now_takes_a_schedule_of_either_kind(written: str, kind: str, name: str) -> None:
+    cluster = PlayedCluster(schedules())
+    assert called(cluster, "run-now", written)[0].exit_code == FINE
+    assert annotations_set(cluster) == [(kind, name, {"herdkeeper.io/run-now": "yes"})]
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("both", "SCHEDULE both: there are two; write ScheduledCheckpoint/both or ScheduledReplicationAudit/both"),
+        ("hourly", "SCHEDULE hourly: there is no schedule of that name in the namespace demo; there are nightly, both, weekly, both"),
+        ("ts/flights", "SCHEDULE ts/flights: a Tablespace is no schedule; name a ScheduledCheckpoint or ScheduledReplicationAudit"),
+    ],
+)
+def test_run_now_names_the_schedules_that_there_are(written: str, message: str) -> None:
+    with pytest.raises(BadInputError) as refused:
+        called(PlayedCluster([*schedules(), *stack()]), "run-now", written)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(("answer", "exit_code"), [("done: nightly-20261121", FINE), ("refused: one is not over", WRONG)])
+def test_run_now_waits_for_the_operator_s_answer(answer: str, exit_code: int) -> None:
+    cluster = PlayedCluster(schedules())
+
+    def pause(_: float) -> None:
+        cluster.documents[0]["metadata"]["annotations"] = {"herdkeeper.io/run-now-answer": answer}
+
+    told, _ = called(cluster, "run-now", "nightly", "--wait", pause=pause)
+    assert (told.exit_code, answer in told.text) == (exit_code, True)
+
+
+BEGUN = {"startedAt": "2026-11-21T14:30:00Z", "leader": "db-herddb-0", "tables": [{"name": "t"}], "completedAt": "2026-11-21T14:31:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("check", "exit_code", "said"),
+    [
+        ({**BEGUN, "replicas": [{"node": "db-herddb-1", "verdict": "Passed"}]}, FINE, "db-herddb-1 had the leader's rows of 1 tables"),
+        (
+            {**BEGUN, "replicas": [{"node": "db-herddb-1", "verdict": "Failed", "differentTables": ["t"]}]},
+            WRONG,
+            "other rows than the leader db-herddb-0: db-herddb-1 in t",
+        ),
+        ({**BEGUN, "error": "a statement ran"}, WRONG, "it ended early: a statement ran"),
+        (
+            {**BEGUN, "replicas": [{"node": "db-herddb-1", "verdict": "Passed"}], "notChecked": [{"name": "u", "why": "no key"}]},
+            WRONG,
+            "not checked: u (no key)",
+        ),
+    ],
+)
+def test_full_check_waits_for_a_new_check_and_for_each_follower(check: dict, exit_code: int, said: str) -> None:
+    cluster = PlayedCluster(stack())
+    tablespace = next(item for item in cluster.documents if item["kind"] == "Tablespace")
+    earlier = {**BEGUN, "startedAt": "2026-11-14T00:00:00Z", "replicas": [{"node": "db-herddb-1", "verdict": "Failed"}]}
+    tablespace["status"]["fullCheck"] = earlier
+    under_way = {**BEGUN, "completedAt": None, "replicas": [{"node": "db-herddb-1", "verdict": "NotAnswered"}]}
+    told = iter([earlier, under_way, check])
+
+    def pause(_: float) -> None:
+        tablespace["metadata"]["annotations"] = {"herdkeeper.io/full-check-answer": "done: begun"}
+        tablespace["status"]["fullCheck"] = next(told)
+
+    answer, _ = called(cluster, "full-check", "flights", "--wait", pause=pause)
+    assert (answer.exit_code, said in answer.text) == (exit_code, True)
+
+
+def test_pause_and_resume_set_and_take_off_the_annotation_and_resume_ends_a_plan_too() -> None:
+    cluster = PlayedCluster(stack())
+    called(cluster, "pause", "bkc/bk")
+    assert cluster.documents[1]["metadata"]["annotations"] == {"herdkeeper.io/paused": "true"}
+    cluster.documents[1]["metadata"]["annotations"]["herdkeeper.io/plan"] = "true"
+    called(cluster, "resume", "BookKeeperCluster/bk")
+    assert cluster.documents[1]["metadata"]["annotations"] == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("pause", "bk"), "RESOURCE bk: name a resource as KIND/NAME, e.g. ZooKeeperCluster/bk"),
+        (("pause", "pod/bk"), "RESOURCE pod/bk: there is no kind pod; there are ZooKeeperCluster, BookKeeperCluster,"),
+        (("resume", "bkc/bkk"), "RESOURCE bkk: there is no BookKeeperCluster of that name in the namespace demo; there is bk"),
+        (
+            ("restart", "ts/flights"),
+            "RESOURCE ts/flights: a Tablespace has no servers; name a ZooKeeperCluster, BookKeeperCluster, HerdDBCluster",
+        ),
+    ],
+)
+def test_bad_input_is_named_with_its_value_and_the_fix(words: tuple[str, ...], message: str) -> None:
+    cluster = PlayedCluster(stack())
+    with pytest.raises(BadInputError) as refused:
+        called(cluster, *words)
+    assert message in str(refused.value)
+    assert cluster.writes == []
+
+
+def test_restart_changes_the_template_of_the_pods_and_waits_until_all_is_settled_for_it() -> None:
+    cluster = PlayedCluster(stack())
+    database = cluster.documents[2]
+    steps = iter([("Rolling", 1), ("Rolling", 2), ("Settled", 2)])
+
+    def pause(_: float) -> None:
+        reason, observed = next(steps)
+        database["metadata"]["generation"] = 2
+        database["status"]["conditions"][1] = {**condition("Progressing", "True", reason, "m"), "observedGeneration": observed}
+
+    answer, _ = called(cluster, "restart", "hdb/db", "--wait", pause=pause)
+    assert list(database["spec"]["pods"]["annotations"]) == ["kubectl.kubernetes.io/restartedAt"]
+    assert answer.exit_code == FINE
+    assert "all servers run their new template" in answer.text

@@ -1,0 +1,228 @@
+"""`kubectl herdkeeper sql`: how a text is cut into statements, what is written of their results, and how the leader is reached."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import datetime
+import io
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from played_cluster import PlayedCluster, called, resource, stack
+
+from herdkeeper.plugin import database as database_module
+from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.command import FINE, WRONG, BadInputError
+from herdkeeper.plugin.database import ForwardedLeader, open_database
+from herdkeeper.plugin.forward import listening
+from herdkeeper.plugin.sql_shell import completer, statements
+from herdkeeper.plugin.sql_table import csv_table, text_table
+from herdkeeper.plugin.statements import all_statements, has_rows, split
+from herdkeeper.sql.errors import ServerError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT 1", ("SELECT 1",)),
+        ("SELECT 1; SELECT 2;", ("SELECT 1", "SELECT 2")),
+        ("INSERT INTO t VALUES('a;b''c;')", ("INSERT INTO t VALUES('a;b''c;')",)),
+        ('SELECT "a;b" FROM t; SELECT 2', ('SELECT "a;b" FROM t', "SELECT 2")),
+        ("SELECT 1 -- one; two\n; /* three; */ SELECT 4-1/1", ("SELECT 1", "SELECT 4-1/1")),
+        ("SELECT '--no comment'; ", ("SELECT '--no comment'",)),
+        (";;  ;", ()),
+    ],
+)
+def test_a_text_is_cut_where_a_statement_ends_and_nowhere_else(text: str, expected: tuple[str, ...]) -> None:
+    assert all_statements(text) == expected
+
+
+@given(st.lists(st.sampled_from(["SELECT 1", "'a;b'", '"c;d"', "x = 'it''s;'", "1-2"]), min_size=1, max_size=5))
+def test_statements_that_are_joined_are_cut_again(parts: list[str]) -> None:
+    assert split(";".join(parts) + ";").statements == tuple(parts)
+
+
+def test_what_is_not_ended_yet_waits_for_the_next_line() -> None:
+    assert split("SELECT 1; SELECT '").rest == "SELECT '"
+    lines = iter(["SELECT", "1; SELECT 2;", "SELECT 3", "\\q"])
+    assert list(statements(lambda _: next(lines), "flights"))[:2] == ["SELECT\n1", "SELECT 2"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"), [("select 1", True), ("(SELECT 1)", True), ("INSERT INTO t SELECT 1", False), ("SELECTED", False), ("", False)]
+)
+def test_only_a_select_answers_with_rows(statement: str, rows: bool) -> None:
+    assert has_rows(statement) is rows
+
+
+ROWS = [{"id": 1, "name": 'a,"b"', "at": datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)}, {"id": 22, "name": None, "at": None}]
+
+
+def test_rows_are_a_table_for_people() -> None:
+    assert text_table(ROWS).splitlines() == [
+        "id  name   at",
+        "--  -----  -------------------------",
+        '1   a,"b"  2026-11-21T00:00:00+00:00',
+        "22  NULL   NULL",
+    ]
+    assert text_table([]) == "(no rows)"
+
+
+def test_rows_are_csv_for_programs() -> None:
+    assert csv_table(ROWS).splitlines() == ["id,name,at", '1,"a,""b""",2026-11-21T00:00:00+00:00', "22,,"]
+    assert csv_table([]) == ""
+
+
+class PlayedConnection:
+    """A table of one row; what is refused is refused."""
+
+    closed = False
+
+    def __enter__(self) -> PlayedConnection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed = True
+
+    def execute(self, sql: str) -> int:
+        if "bread" in sql:
+            raise ServerError("no such table: bread\n\tat Frame")
+        return 3
+
+    def query(self, sql: str) -> list[dict]:
+        return [{"n": 7}]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> PlayedCluster:
+    """A stack with a connection Secret, whose leader answers."""
+    monkeypatch.setattr(database_module, "leader_connection", lambda *_: PlayedConnection())
+    return PlayedCluster([*stack(), secret()])
+
+
+def secret(**more: str) -> dict:
+    entries = {"user": "admin", "password": "hush", "database": "flights", **more}
+    data = {name: base64.b64encode(value.encode()).decode() for name, value in entries.items()}
+    return {"kind": "Secret", "metadata": {"name": "flights-connection"}, "data": data}
+
+
+def test_statements_are_run_in_order_and_their_results_written(cluster: PlayedCluster) -> None:
+    answer, written = called(cluster, "sql", "flights", "-c", "INSERT INTO t VALUES(1); SELECT n FROM t")
+    assert written == ["3 changed", "n\n-\n7"]
+    assert answer.exit_code == FINE
+
+
+def test_csv_has_rows_only_and_a_document_has_all_results(cluster: PlayedCluster) -> None:
+    assert called(cluster, "sql", "-c", "DELETE FROM t; SELECT n FROM t", "--form", "csv")[1] == ["n\n7"]
+    answer, written = called(cluster, "sql", "-c", "DELETE FROM t; SELECT n FROM t", "-o", "json")
+    assert written == []
+    assert answer.document == {"results": [{"changed": 3}, {"rows": [{"n": 7}]}]}
+
+
+def test_the_first_statement_that_is_refused_ends_it(cluster: PlayedCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    answer, written = called(cluster, "sql", "-c", "SELECT n FROM t; DELETE FROM bread; DELETE FROM t")
+    assert (answer.exit_code, written) == (WRONG, ["n\n-\n7"])
+    assert capsys.readouterr().err == "error: statement 2 of 3: no such table: bread\n"
+
+
+def test_statements_may_come_from_standard_input(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("SELECT n FROM t"))
+    assert called(cluster, "sql")[1] == ["n\n-\n7"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-c", "SELECT 1", "-f", "x"), "--command and --filename: name one of them"),
+        (("-c", " ; "), "there is no statement"),
+        (("flightz", "-c", "SELECT 1"), "TABLESPACE flightz: there is no Tablespace"),
+    ],
+)
+def test_bad_input_is_named_with_the_fix(cluster: PlayedCluster, words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(BadInputError, match=message):
+        called(cluster, "sql", *words)
+
+
+def test_a_tablespace_is_named_where_there_are_several(cluster: PlayedCluster) -> None:
+    cluster.documents.append(resource("Tablespace", "orders"))
+    with pytest.raises(BadInputError, match="TABLESPACE is not given, and there are flights, orders: name one"):
+        called(cluster, "sql", "-c", "SELECT 1")
+
+
+def test_tab_completes_words_and_names() -> None:
+    complete = completer(("flights", "flag"))
+    assert [complete("fl", index) for index in range(3)] == ["flag", "flights", None]
+    assert complete("sel", 0) == "SELECT"
+
+
+class ForwardingCluster(PlayedCluster):
+    """Forwards to a port that it notes."""
+
+    @contextlib.contextmanager
+    def forward(self, pod: str, port: int) -> Iterator[int]:
+        self.texts[(pod, str(port))] = []
+        yield 4711
+
+
+def leader_of(cluster: PlayedCluster, authorities: str | None):
+    with contextlib.ExitStack() as ports:
+        return ForwardedLeader(cluster, "flights", authorities, ports).leader("flights")
+
+
+def test_the_leader_is_whom_the_status_names_and_its_certificate_is_asked_for_its_own_name() -> None:
+    cluster = ForwardingCluster(stack())
+    plain = leader_of(cluster, None)
+    assert (plain.host, plain.port, plain.encryption) == ("127.0.0.1", 4711, None)
+    assert list(cluster.texts) == [("db-herddb-0", "7000")]
+    encrypted = leader_of(cluster, "PEM")
+    assert encrypted.encryption is not None
+    assert (encrypted.encryption.server_name, encrypted.encryption.authorities) == ("db-herddb-0.db-herddb-nodes.demo.svc", "PEM")
+
+
+def test_without_a_leader_or_a_secret_it_is_said_why() -> None:
+    with pytest.raises(ClusterError, match="nobody leads the tablespace flights now"):
+        leader_of(ForwardingCluster([resource("Tablespace", "flights", {"herdDBRef": {"name": "db"}})]), None)
+    with pytest.raises(ClusterError, match="has no connection Secret"), open_database(PlayedCluster(stack()), "flights"):
+        pass
+
+
+def answering(far: socket.socket) -> None:
+    """Answers each word with itself in capitals, until the other side ends."""
+    with far:
+        while data := far.recv(100):
+            far.sendall(data.upper())
+
+
+def test_a_forwarded_port_carries_bytes_both_ways_for_each_connection_and_is_gone_afterwards() -> None:
+    def dial() -> socket.socket:
+        near, far = socket.socketpair()
+        threading.Thread(target=answering, args=(far,), daemon=True).start()
+        return near
+
+    host, wait = "127.0.0.1", 10
+    with (
+        listening(dial) as port,
+        socket.create_connection((host, port), wait) as one,
+        socket.create_connection((host, port), wait) as two,
+    ):
+        two.sendall(b"two")
+        one.sendall(b"one")
+        assert (one.recv(3), two.recv(3)) == (b"ONE", b"TWO")
+        one.shutdown(socket.SHUT_WR)
+        assert one.recv(3) == b""
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection((host, port), wait)
+
+
+def test_who_connects_to_a_pod_that_is_gone_sees_the_connection_end() -> None:
+    def dial() -> socket.socket:
+        raise RuntimeError("no such pod")
+
+    with listening(dial) as port, socket.create_connection(("127.0.0.1", port), 10) as connection:
+        assert connection.recv(1) == b""

@@ -1,0 +1,165 @@
+"""`kubectl herdkeeper status`: what stands in the tree, and what is told as wrong."""
+
+from __future__ import annotations
+
+import pytest
+from played_cluster import PlayedCluster, called, condition, pod, resource, stack
+
+from herdkeeper.plugin.command import FINE, WRONG, BadInputError
+
+
+def status(*documents: dict, **options: bool) -> str:
+    answer, _ = called(PlayedCluster(list(documents)), "status", **options)
+    return answer.text
+
+
+def line_of(text: str, words: str) -> str:
+    return next(line for line in text.splitlines() if words in line)
+
+
+def not_ready(kind: str, name: str, reason: str, message: str, spec: dict | None = None) -> dict:
+    conditions = [condition("Ready", "False", reason, message), condition("Progressing", "True", reason, message)]
+    return resource(kind, name, spec, conditions=conditions, message=message)
+
+
+def test_each_resource_stands_below_the_one_that_it_rests_on_and_pods_below_their_resource() -> None:
+    text = status(*stack())
+    assert text.splitlines() == [
+        "namespace demo",
+        "└── ✔ ZooKeeperCluster/zk  all serve",
+        "    ├── ✔ zk-zookeeper-0  worker, leader",
+        "    └── ✔ BookKeeperCluster/bk  all serve",
+        "        ├── ✔ bk-bookie-0-0  worker, writable",
+        "        └── ✔ HerdDBCluster/db  all serve",
+        "            ├── ✔ db-herddb-0  worker",
+        "            ├── ✔ db-herddb-1  worker",
+        "            └── ✔ Tablespace/flights  all serve",
+        "                ├── ✔ leader on db-herddb-0",
+        "                └── ✔ follower on db-herddb-1",
+    ]
+
+
+def test_all_is_fine_with_exit_code_0_and_anything_wrong_gives_1() -> None:
+    assert called(PlayedCluster(stack()), "status")[0].exit_code == FINE
+    broken = [*stack(), not_ready("Tablespace", "orders", "NoLeader", "nobody leads", {"herdDBRef": {"name": "db"}})]
+    assert called(PlayedCluster(broken), "status")[0].exit_code == WRONG
+
+
+def test_what_is_wrong_is_told_with_its_reason_once_and_with_what_to_do() -> None:
+    text = status(not_ready("Tablespace", "flights", "InvalidSpec", "spec.replicas is 9"))
+    assert line_of(text, "Tablespace/flights") == "└── ✘ Tablespace/flights  InvalidSpec: spec.replicas is 9"
+    assert text.count("spec.replicas is 9") == 1
+    assert "→ Change the field that the message names. (explain InvalidSpec)" in text
+
+
+def test_a_condition_besides_ready_that_does_not_hold_is_told_below_the_resource() -> None:
+    item = resource("Tablespace", "flights")
+    item["status"]["conditions"].append(condition("LogReleased", "False", "LogRetained", "3 ledgers are kept"))
+    assert "LogReleased: LogRetained: 3 ledgers are kept" in status(item)
+
+
+def test_what_is_done_or_waited_for_is_told_and_is_not_wrong() -> None:
+    item = resource("BookKeeperCluster", "bk")
+    item["status"]["conditions"][1] = condition("Progressing", "True", "Draining", "bk-bookie-3 is emptied")
+    answer, _ = called(PlayedCluster([item]), "status")
+    assert line_of(answer.text, "bk") == "└── ● BookKeeperCluster/bk  all serve; Draining: bk-bookie-3 is emptied"
+    assert answer.exit_code == FINE
+
+
+@pytest.mark.parametrize("reason", ["ActionFailed", "NodeLost"])
+def test_what_is_waited_for_is_wrong_when_it_does_not_go_on_by_itself(reason: str) -> None:
+    item = resource("BookKeeperCluster", "bk")
+    item["status"]["conditions"][1] = condition("Progressing", "True", reason, "it says why")
+    assert called(PlayedCluster([item]), "status")[0].exit_code == WRONG
+
+
+def test_a_resource_that_the_operator_has_not_seen_as_it_is_now_is_wrong() -> None:
+    item = resource("Tablespace", "flights")
+    item["metadata"]["generation"] = 2
+    assert "has not seen its present generation" in status(item)
+    assert "has not looked at it yet" in status({**item, "status": {}})
+
+
+def test_a_pod_that_does_not_serve_says_why() -> None:
+    waiting = [{"name": "server", "ready": False, "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]
+    text = status(
+        resource("ZooKeeperCluster", "zk"),
+        pod("zk-zookeeper-0", "zookeeper", "ZooKeeperCluster/zk", ready=False, containerStatuses=waiting),
+    )
+    assert "✘ zk-zookeeper-0  worker" in text
+    assert "ImagePullBackOff no such image" in text
+
+
+def test_a_copy_with_other_rows_is_wrong() -> None:
+    replicas = [{"role": "follower", "node": "db-herddb-1", "verdict": "Different", "verifiedLsn": {"ledgerId": 7, "entryId": 14}}]
+    text = status(resource("Tablespace", "flights", replicas=replicas))
+    assert "✘ follower on db-herddb-1  other rows than the log or the leader at LSN 7,14" in text
+
+
+def run_of(name: str, created: str, phase: str, reason: str, ready: str = "False") -> dict:
+    item = resource("Checkpoint", name, {"tablespaceRef": {"name": "flights"}}, phase=phase, message=f"{name} {phase}")
+    item["status"]["conditions"] = [condition("Ready", ready, reason, f"{name} {phase}")]
+    item["metadata"]["creationTimestamp"] = created
+    return item
+
+
+def test_of_runs_the_newest_and_those_that_are_not_over_stand_there() -> None:
+    runs = [
+        run_of("first", "2026-01-01T00:00:00Z", "Failed", "Failed"),
+        run_of("second", "2026-01-02T00:00:00Z", "Running", "Running"),
+        run_of("third", "2026-01-03T00:00:00Z", "Succeeded", "Succeeded", "True"),
+    ]
+    answer, _ = called(PlayedCluster([*stack(), *runs]), "status")
+    assert "Checkpoint/first" not in answer.text
+    assert "● Checkpoint/second" in answer.text
+    assert "✔ Checkpoint/third" in answer.text
+    assert answer.exit_code == FINE
+    assert called(PlayedCluster([*stack(), runs[0]]), "status")[0].exit_code == WRONG
+
+
+def test_what_refers_to_a_resource_that_is_not_there_stands_at_the_root() -> None:
+    assert status(resource("HerdDBCluster", "db", {"bookKeeperRef": {"name": "gone"}})).splitlines()[1].startswith("└── ✔ HerdDBCluster/db")
+
+
+def test_the_document_has_what_the_text_has() -> None:
+    answer, _ = called(PlayedCluster([not_ready("Tablespace", "flights", "InvalidSpec", "spec.replicas is 9")]), "status")
+    (tablespace,) = answer.document["stacks"]
+    assert answer.document["state"] == tablespace["state"] == "wrong"
+    assert tablespace["troubles"][0]["reason"] == "InvalidSpec"
+
+
+def test_an_empty_namespace_is_said_to_be_empty() -> None:
+    assert "nothing of herdkeeper.io in the namespace demo" in status()
+
+
+def test_colours_are_for_terminals_only() -> None:
+    assert "\x1b[" not in status(*stack())
+    assert "\x1b[32m✔\x1b[0m" in status(*stack(), colours=True)
+
+
+class EnoughError(Exception):
+    """The test has seen enough."""
+
+
+def test_watch_writes_again_only_what_has_changed() -> None:
+    cluster = PlayedCluster(stack())
+    looks = 0
+
+    def pause(_: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            cluster.documents[0]["status"]["message"] = "one is away"
+        if looks == 3:
+            raise EnoughError
+
+    written: list[str] = []
+    with pytest.raises(EnoughError):
+        called(cluster, "status", "--watch", pause=pause, written=written)
+    assert [text.count("namespace demo") for text in written] == [1, 1]
+    assert "one is away" in written[1]
+
+
+def test_watch_has_no_documents() -> None:
+    with pytest.raises(BadInputError, match="--output json"):
+        called(PlayedCluster(), "status", "--watch", "-o", "json")

@@ -1,0 +1,71 @@
+"""A log of which nothing is left but its archive: no ZooKeeper knows of it, and no bookie has its ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Never
+
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper_jobs.archive.parts import WholeLog
+from herdkeeper_jobs.archive.segment import newest_segment, oldest_manifest, read_segment_manifest
+from herdkeeper_jobs.errors import InvariantViolated, LogDropped, LogTruncatedError
+from herdkeeper_jobs.manifests.manifest import Identity
+from herdkeeper_jobs.storage.stored_path import StoredPath
+from herdkeeper_jobs.wal.lsn import Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveOnlyLog:
+    """In place of the log itself, which has nothing: all there is of it is in `folder`, the tablespace's folder where it is archived."""
+
+    folder: StoredPath
+    identity: Identity
+
+    @property
+    def name(self) -> str:
+        """Of the tablespace."""
+        return self.identity.tablespace
+
+    def confirmed_end(self) -> Lsn:
+        """Where the archive ends: only what was confirmed is archived. Raises LogDropped when nothing is."""
+        newest = newest_segment(self.folder, self.identity)
+        return self._nothing("with entries") if newest is None else newest.last.lsn
+
+    def ledgers_up_to(self, target: Lsn, begin: Lsn | None = None) -> list[tuple[LedgerMetadata, int]]:
+        """Always raises LogDropped, after which the archive is looked at."""
+        return self._nothing(f"from {begin or 'its beginning'} to {target}")
+
+    def readable_from(self, first: Lsn | None) -> list[tuple[LedgerMetadata, int]]:
+        """Always raises LogTruncatedError: nothing goes on behind the archive."""
+        raise LogTruncatedError(self._missing(f"from {first or 'its beginning'} on"))
+
+    def bookie_addresses(self) -> Mapping[str, BookieAddress]:
+        """Of none."""
+        return {}
+
+    def _nothing(self, what: str) -> Never:
+        raise LogDropped(self._missing(what))
+
+    def _missing(self, what: str) -> str:
+        return f"the log of tablespace {self.name!r} no longer exists, only its archive: nothing can be read from it {what}"
+
+
+def archive_only_log(folder: StoredPath, identity: Identity) -> WholeLog:
+    """The log as its archive has it."""
+    return WholeLog(ArchiveOnlyLog(folder, identity), folder, identity)
+
+
+def identity_of_archive(folder: StoredPath) -> Identity | None:
+    """Whose log is archived in a tablespace's folder; None when none is.
+
+    Raises InvariantViolated for one that lies in the folder of another tablespace.
+    """
+    first = oldest_manifest(folder)
+    if first is None:
+        return None
+    identity = read_segment_manifest(first).identity
+    if (folder.parent.name, folder.name) != (identity.instance_id, identity.tablespace_uuid):
+        raise InvariantViolated(f"{first} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}")
+    return identity

@@ -1,0 +1,212 @@
+"""Reads what was not good once more, against fresh metadata, and says what counts in the end.
+
+A ledger that is gone is no finding; one that changed is judged by its new metadata. What the first pass saw good on the bookie that still
+holds it stays good, and each copy counts once, whoever of the two looks read it. Copies that are good by themselves and don't agree are
+compared by a third pass (audit/third_pass.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+import pyarrow as pa
+import structlog
+
+from herdkeeper.codecs.bookkeeper.striping import EntryRange
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Finding
+from herdkeeper_jobs.audit.bookie_health import BookieTally, added, copies_by_state
+from herdkeeper_jobs.audit.copy_reader import CopyReader
+from herdkeeper_jobs.audit.evaluate import findings_of_ledger
+from herdkeeper_jobs.audit.request import AuditRequest
+from herdkeeper_jobs.audit.schema import holdings_by_ledger
+from herdkeeper_jobs.audit.shares import CopiesLostError
+from herdkeeper_jobs.audit.third_pass import third_pass
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted, sampled
+
+_Place = tuple[int, int, str]
+"""Segment, position and bookie of a share of one ledger."""
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class SecondPass:
+    """What became of the ledgers with suspects."""
+
+    ledgers: Mapping[int, AuditedLedger | None] = field(default_factory=dict)
+    """As they are now, by id; None for those that are gone."""
+    findings: tuple[Finding, ...] = ()
+    tallies: Mapping[str, BookieTally] = field(default_factory=dict)
+    """By bookie: their copies, and the bytes that were read again."""
+
+
+def second_pass(
+    catalog: LedgerCatalog, before: Mapping[int, AuditedLedger], suspects: pa.Table, how: tuple[AuditRequest, CopyReader]
+) -> SecondPass:
+    """`suspects`: all holdings of the ledgers in which the first pass saw a copy that is not good. Raises CopiesLostError."""
+    request, look = how
+    first = holdings_by_ledger(suspects)
+    if not first:
+        return SecondPass()
+    suspected = {holding.bookie_id for own in first.values() for holding in own if holding.state.is_suspect}
+    _log.info("second pass", ledgers=len(first), bookies=sorted(suspected))
+    now = read_again(catalog, {ledger_id: before[ledger_id] for ledger_id in first})
+    there = {ledger_id: ledger for ledger_id, ledger in now.items() if ledger is not None}
+    checks = [check for ledger_id, ledger in there.items() for check in _checks_again(ledger, first[ledger_id], request)]
+    addresses = catalog.bookie_addresses()
+    again = holdings_by_ledger(look.at(checks, addresses))
+    _refuse_losses(checks, again)
+    seen = {ledger_id: (ledger, [*_good(first[ledger_id]), *again.get(ledger_id, [])]) for ledger_id, ledger in there.items()}
+    third = third_pass(seen, request.depth, look, addresses)
+    findings = list(third.findings)
+    tallies = dict(third.tallies)
+    for ledger_id, ledger in there.items():
+        own = again.get(ledger_id, [])
+        untrusted = _not_bad_already(third.untrusted.get(ledger_id, ()), own)
+        findings.extend(findings_of_ledger(ledger.metadata, [*own, *untrusted]))
+        tallies = added(tallies, _tallies(ledger, (first[ledger_id], own, untrusted), request))
+    return SecondPass(now, tuple(findings), tallies)
+
+
+def read_again(catalog: LedgerCatalog, before: Mapping[int, AuditedLedger]) -> dict[int, AuditedLedger | None]:
+    """These ledgers by fresh metadata, audited up to the same entry: what was confirmed stays confirmed. None for those that are gone."""
+    now: dict[int, AuditedLedger | None] = dict.fromkeys(before)
+    for read in catalog.read_many(sorted(before)):
+        match read:
+            case UndecodableMetadata():
+                # It could be decoded a moment ago; what is known of it then is the best there is.
+                now[read.ledger_id] = before[read.ledger_id]
+            case VersionedMetadata():
+                ledger_id = read.metadata.ledger_id
+                now[ledger_id] = replace(before[ledger_id], metadata=read.metadata, znode_version=read.znode_version)
+            case _:
+                assert_never(read)
+    return now
+
+
+def _refuse_losses(checks: Iterable[HoldingCheck], again: Mapping[int, Sequence[Holding]]) -> None:
+    expected = sum(check.copies for check in checks)
+    seen = sum(holding.copies for own in again.values() for holding in own)
+    if seen != expected:
+        raise CopiesLostError(f"{expected} copies were to be read again, {seen} came back")
+
+
+def _checks_again(ledger: AuditedLedger, first: Sequence[Holding], request: AuditRequest) -> list[HoldingCheck]:
+    """What nobody saw good where it should be now. A light audit reads what is bad on all bookies, since nobody has read yet how many other
+    copies are, and takes a sample of the rest: of a bookie that did not answer, or that was not asked because the metadata is new.
+    """
+    good = _by_place(_good(first))
+    unseen = [
+        (check, rest)
+        for check in holding_checks(ledger)
+        for rest in _without(check.entries, _union(_range(holding) for holding in good.get(_place(check), [])))
+    ]
+    match request.depth:
+        case AuditDepth.DEEP:
+            return _suspects(restricted(check, rest) for check, rest in unseen)
+        case AuditDepth.LIGHT:
+            bad = _union(_range(holding) for holding in first if holding.state.is_suspect and holding.state is not CopyState.UNREACHABLE)
+            everywhere = _suspects(restricted(check, entries) for check in holding_checks(ledger) for entries in bad)
+            parts = (restricted(check, part) for check, rest in unseen for part in _without(rest, bad))
+            return [*everywhere, *(sampled(part, request.seed) for part in parts if part is not None)]
+        case _:
+            assert_never(request.depth)
+
+
+def _good(holdings: Iterable[Holding]) -> list[Holding]:
+    return [holding for holding in holdings if not holding.state.is_suspect]
+
+
+def _not_bad_already(untrusted: Sequence[Holding], again: Iterable[Holding]) -> list[Holding]:
+    """Without copies that the second pass has seen as bad, so that each counts once."""
+    bad = _by_place(holding for holding in again if holding.state.is_suspect and not holding.state.is_intact)
+    places = (bad.get((each.segment, each.position, each.bookie_id), ()) for each in untrusted)
+    return [
+        each
+        for each, own in zip(untrusted, places, strict=True)
+        if not any(other.first <= each.last and each.first <= other.last for other in own)
+    ]
+
+
+def _suspects(parts: Iterable[HoldingCheck | None]) -> list[HoldingCheck]:
+    return [replace(part, reading=Reading.SUSPECTS, sample=()) for part in parts if part is not None]
+
+
+def _tallies(
+    ledger: AuditedLedger, looks: tuple[Sequence[Holding], Sequence[Holding], Sequence[Holding]], request: AuditRequest
+) -> dict[str, BookieTally]:
+    """One ledger's copies by bookie. A copy that both looks read counts as the second one saw it; one that is among the third holdings,
+    those that others contradict, counts as such."""
+    first, again, untrusted = looks
+    verified = _by_place(holding for holding in first if holding.state is CopyState.VERIFIED)
+    seen_again, not_trusted = _by_place(again), _by_place(untrusted)
+    tallies: dict[str, BookieTally] = {}
+    for check in holding_checks(ledger):
+        own = seen_again.get(_place(check), [])
+        counts = dict.fromkeys(CopyState, 0)
+        for holding in own:
+            counts[holding.state] += holding.copies
+        looked = _union(_range(holding) for holding in own)
+        counts[CopyState.VERIFIED] += sum(_outside(check, holding, looked, request) for holding in verified.get(_place(check), []))
+        refuted = sum(holding.copies for holding in not_trusted.get(_place(check), []))
+        counts[CopyState.CONTRADICTED] = min(refuted, counts[CopyState.VERIFIED])
+        counts[CopyState.VERIFIED] -= counts[CopyState.CONTRADICTED]
+        counts[CopyState.UNREAD] = 0
+        counts[CopyState.UNREAD] = check.copies - sum(counts.values())
+        tally = BookieTally(bytes_read=sum(holding.bytes_read for holding in own), copies=copies_by_state(counts))
+        tallies = added(tallies, {check.bookie_id: tally})
+    away = {holding.bookie_id: holding.detail for holding in reversed(again) if holding.state is CopyState.UNREACHABLE}
+    once = {bookie: BookieTally(ledgers=1, ledgers_away=int(bookie in away), why_away=away.get(bookie, "")) for bookie in tallies}
+    return added(tallies, once)
+
+
+def _outside(check: HoldingCheck, holding: Holding, looked: Sequence[EntryRange], request: AuditRequest) -> int:
+    """How many copies of a verified holding lie outside of what was looked at again."""
+    whole = restricted(check, _range(holding))
+    if whole is not None and holding.copies < whole.copies:
+        # A sample stands for its share, and the same seed gives it again.
+        entries = sampled(check, request.seed).sample
+        return sum(1 for entry_id in entries if not any(part.first <= entry_id <= part.last for part in looked))
+    parts = (restricted(check, rest) for rest in _without(_range(holding), looked))
+    return sum(part.copies for part in parts if part is not None)
+
+
+def _by_place(holdings: Iterable[Holding]) -> dict[_Place, list[Holding]]:
+    by_place: dict[_Place, list[Holding]] = {}
+    for holding in holdings:
+        by_place.setdefault((holding.segment, holding.position, holding.bookie_id), []).append(holding)
+    return by_place
+
+
+def _place(check: HoldingCheck) -> _Place:
+    return check.segment, check.position, check.bookie_id
+
+
+def _range(holding: Holding) -> EntryRange:
+    return EntryRange(holding.first, holding.last)
+
+
+def _without(entries: EntryRange, taken: Iterable[EntryRange]) -> Iterator[EntryRange]:
+    """What is left of a range without some disjoint, ascending ones."""
+    first = entries.first
+    for each in taken:
+        if first < each.first and first <= entries.last:
+            yield EntryRange(first, min(each.first - 1, entries.last))
+        first = max(first, each.last + 1)
+    if first <= entries.last:
+        yield EntryRange(first, entries.last)
+
+
+def _union(ranges: Iterable[EntryRange]) -> list[EntryRange]:
+    """Disjoint, ascending ranges that cover the same entries, so that no copy is looked at twice."""
+    joined: list[EntryRange] = []
+    for entries in sorted(ranges):
+        if joined and entries.first <= joined[-1].last + 1:
+            joined[-1] = EntryRange(joined[-1].first, max(joined[-1].last, entries.last))
+        else:
+            joined.append(entries)
+    return joined

@@ -1,0 +1,113 @@
+"""Where copies that are good, each by itself, don't agree: reads these segments once more, and the entries of blocks in doubt one by one.
+
+It is hardly ever needed. So the first pass keeps little, a sum for each share, and the price is paid here: all copies of a segment in doubt
+are read again, and those of single blocks once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.striping import EntryRange
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Finding
+from herdkeeper_jobs.audit.bookie_health import BookieTally, added
+from herdkeeper_jobs.audit.comparison import blocks_in_doubt, contradicted, findings_of_lengths, segments_in_doubt
+from herdkeeper_jobs.audit.copy_reader import CopyReader
+from herdkeeper_jobs.audit.schema import holdings_by_ledger
+from herdkeeper_jobs.audit.shares import CopiesLostError
+from herdkeeper_jobs.copies.holding import Holding
+from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted
+
+BLOCK = 1_024
+"""Entries."""
+_MOST_BLOCKS = 64
+"""So many blocks of some thousands of ledgers are compared entry by entry; of more it is told for the whole block."""
+_Blocks = Sequence[tuple[int, EntryRange]]
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ThirdPass:
+    """What became of the ledgers whose copies did not agree, or could not be compared."""
+
+    untrusted: Mapping[int, Sequence[Holding]] = field(default_factory=dict)
+    """By ledger: copies that others contradict."""
+    findings: tuple[Finding, ...] = ()
+    """About lengths."""
+    tallies: Mapping[str, BookieTally] = field(default_factory=dict)
+    """By bookie: the bytes that were read again, and nothing else."""
+
+
+def third_pass(
+    seen: Mapping[int, tuple[AuditedLedger, Sequence[Holding]]], depth: AuditDepth, look: CopyReader, addresses: Mapping[str, BookieAddress]
+) -> ThirdPass:
+    """`seen`: ledgers as they are now, with all holdings of both looks before. Raises CopiesLostError."""
+    partly_read = depth is AuditDepth.DEEP
+    doubted = {ledger_id: segments_in_doubt(ledger, holdings, partly_read) for ledger_id, (ledger, holdings) in seen.items()}
+    checks = [
+        replace(check, block=BLOCK, reading=Reading.SUSPECTS)
+        for ledger_id, segments in doubted.items()
+        if segments
+        for check in _with_content(*seen[ledger_id])
+        if check.segment in segments
+    ]
+    if not checks:
+        return ThirdPass()
+    _log.info("third pass", ledgers=sum(1 for segments in doubted.values() if segments), copies=sum(check.copies for check in checks))
+    in_blocks = _read_copies(checks, look, addresses)
+    blocks = {ledger_id: blocks_in_doubt(seen[ledger_id][0], own, BLOCK) for ledger_id, own in in_blocks.items()}
+    narrowed = _first_of(blocks, _MOST_BLOCKS)
+    single = _read_copies([part for check in checks for part in _parts(check, narrowed.get(check.ledger_id, ()))], look, addresses)
+    untrusted: dict[int, list[Holding]] = {}
+    findings: list[Finding] = []
+    for ledger_id, own in in_blocks.items():
+        ledger, entries = seen[ledger_id][0], single.get(ledger_id, [])
+        others = [each for each in own if not _lies_in(each, narrowed.get(ledger_id, ()))]
+        untrusted[ledger_id] = [*contradicted(ledger, entries, 1), *contradicted(ledger, others, BLOCK)]
+        findings.extend(findings_of_lengths(ledger, [*own, *entries], untrusted[ledger_id]))
+    return ThirdPass(untrusted, tuple(findings), _bytes_read([*in_blocks.values(), *single.values()]))
+
+
+def _with_content(ledger: AuditedLedger, holdings: Sequence[Holding]) -> list[HoldingCheck]:
+    """The checks of places that gave something intact before: of the others there is nothing to compare."""
+    gave = {(holding.segment, holding.position, holding.bookie_id) for holding in holdings if holding.state.is_intact}
+    return [check for check in holding_checks(ledger) if (check.segment, check.position, check.bookie_id) in gave]
+
+
+def _read_copies(checks: Sequence[HoldingCheck], look: CopyReader, addresses: Mapping[str, BookieAddress]) -> dict[int, list[Holding]]:
+    found = holdings_by_ledger(look.at(checks, addresses))
+    expected, seen = sum(check.copies for check in checks), sum(holding.copies for own in found.values() for holding in own)
+    if seen != expected:
+        raise CopiesLostError(f"{expected} copies were to be compared, {seen} came back")
+    return found
+
+
+def _first_of(blocks: Mapping[int, _Blocks], most: int) -> dict[int, _Blocks]:
+    taken: dict[int, _Blocks] = {}
+    for ledger_id, own in blocks.items():
+        taken[ledger_id] = own[: max(0, most)]
+        most -= len(own)
+    return taken
+
+
+def _parts(check: HoldingCheck, blocks: _Blocks) -> Iterable[HoldingCheck]:
+    """Of a check those of the blocks that are in its segment, entry by entry."""
+    parts = (restricted(check, entries) for segment, entries in blocks if segment == check.segment)
+    return (replace(part, block=1, reading=Reading.EVERY_COPY) for part in parts if part is not None)
+
+
+def _lies_in(holding: Holding, blocks: _Blocks) -> bool:
+    return any(segment == holding.segment and entries.first <= holding.first <= entries.last for segment, entries in blocks)
+
+
+def _bytes_read(looks: Iterable[Sequence[Holding]]) -> dict[str, BookieTally]:
+    tallies: dict[str, BookieTally] = {}
+    for own in looks:
+        for holding in own:
+            tallies = added(tallies, {holding.bookie_id: BookieTally(bytes_read=holding.bytes_read)})
+    return tallies

@@ -1,0 +1,237 @@
+"""Divides the copies that should exist into tasks: grouped by bookie, cut by size, with a rate for each task. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import assert_never
+
+from xxhash import xxh3_64_intdigest
+
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import EntryDigest
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, segment_ranges, striping
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper_jobs.bookkeeper.reader import digest_of
+
+_TASKS_PER_CORE = 3
+"""A task costs tens of milliseconds, and a few per core even out bookies of different speed."""
+_LEAST_TASK_BYTES = 4 * 1024 * 1024
+"""Less is not worth a task."""
+_ASSUMED_ENTRY_BYTES = 1024
+"""For open ledgers, whose length the metadata doesn't know."""
+_ENTRY_OVERHEAD_BYTES = 64
+_SAMPLE = 8
+"""Entries of a bookie's share of a segment that a light audit reads: its ends, where what was lost on the way is missing, and six more."""
+_INNER_PARTS = _SAMPLE - 2
+_NO_BOUND = 2**63 - 1
+
+
+class Reading(Enum):
+    """Which of a check's copies are read."""
+
+    EVERY_COPY = "EveryCopy"
+    SAMPLE = "Sample"
+    """Those of `HoldingCheck.sample`; every copy when one of these is not good."""
+    SUSPECTS = "Suspects"
+    """Every copy, but the first one alone at first: a bookie that doesn't know the ledger has none of its entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedLedger:
+    """A ledger as it was when the audit looked at it."""
+
+    metadata: LedgerMetadata
+    znode_version: int
+    last_entry_id: int
+    """Up to which entry it is audited: its last one when closed, else the last one known to be confirmed; -1 for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingCheck:
+    """The entries of one segment that one bookie should hold: those of `entries` that `striping` gives to `position`."""
+
+    ledger_id: int
+    segment: int
+    bookie_id: str
+    position: int
+    entries: EntryRange
+    striping: Striping
+    digest: EntryDigest
+    entry_bytes: int
+    """Estimated size of an entry on the wire."""
+    highest_lac: int | None
+    """The highest LAC that an entry can have; None: one below its own id (copies/inspection.py)."""
+    reading: Reading = Reading.EVERY_COPY
+    sample: tuple[int, ...] = ()
+    block: int | None = None
+    """No holding of what is read shall go beyond a multiple of so many entries; None: it may be as long as it is."""
+
+    @property
+    def copies(self) -> int:
+        """How many entries that are."""
+        return self.striping.count_at(self.position, self.entries)
+
+    @property
+    def estimated_bytes(self) -> int:
+        """What reading them all will transfer, roughly."""
+        return (len(self.sample) if self.reading is Reading.SAMPLE else self.copies) * self.entry_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AuditTask:
+    """What one Spark task checks, over one connection. Picklable."""
+
+    bookie_id: str
+    address: BookieAddress | None
+    """None: the bookie is not registered."""
+    checks: tuple[HoldingCheck, ...]
+    bytes_per_second: float
+    timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AuditBudget:
+    """How hard the audit may work."""
+
+    cores: int
+    """Tasks that run at the same time."""
+    bytes_per_second_per_bookie: float = float("inf")
+    timeout_seconds: float = 15.0
+    portion_bytes: int = 1024**3
+    """About so much is read, at most, before it is made durable (audit/portion.py)."""
+
+
+def holding_checks(ledger: AuditedLedger) -> tuple[HoldingCheck, ...]:
+    """One check per segment and position that holds anything."""
+    metadata = ledger.metadata
+    spread = striping(metadata)
+    checks = (
+        HoldingCheck(
+            ledger_id=metadata.ledger_id,
+            segment=segment.segment,
+            bookie_id=bookie_id,
+            position=position,
+            entries=segment.entries,
+            striping=spread,
+            digest=digest_of(metadata),
+            entry_bytes=_entry_bytes(metadata),
+            highest_lac=_highest_lac(metadata, segment.segment),
+        )
+        for segment in segment_ranges(metadata, ledger.last_entry_id)
+        for position, bookie_id in enumerate(segment.bookies)
+    )
+    return tuple(check for check in checks if check.copies > 0)
+
+
+def estimated_ledger_bytes(metadata: LedgerMetadata, depth: AuditDepth) -> int:
+    """What reading all copies of a ledger, or a sample of them, will transfer, roughly; of an open one without its last segment."""
+    last = metadata.segments[-1].first_entry_id - 1 if metadata.last_entry_id is None else metadata.last_entry_id
+    copies = (last + 1) * metadata.write_quorum
+    match depth:
+        case AuditDepth.DEEP:
+            read = copies
+        case AuditDepth.LIGHT:
+            read = min(copies, len(metadata.segments) * metadata.ensemble_size * _SAMPLE)
+        case _:
+            assert_never(depth)
+    return read * _entry_bytes(metadata)
+
+
+def sampled(check: HoldingCheck, seed: str) -> HoldingCheck:
+    """The check with a sample instead of all its copies: its ends and, by chance, one of each of equal parts between them.
+
+    The same seed gives the same sample. A share that is no larger than a sample is read in full.
+    """
+    copies = check.copies
+    if copies <= _SAMPLE:
+        return check
+    share, inner = f"{seed}/{check.ledger_id}/{check.segment}/{check.position}", copies - 2
+    bounds = [1 + inner * part // _INNER_PARTS for part in range(_INNER_PARTS + 1)]
+    # A hash for each draw: seeding a generator costs as much as all the rest of the plan, and a cluster has tens of millions of shares.
+    drawn = (first + xxh3_64_intdigest(share, first) % (after - first) for first, after in itertools.pairwise(bounds))
+    entries = tuple(check.striping.nth_at(check.position, check.entries, index) for index in (0, *drawn, copies - 1))
+    return replace(check, reading=Reading.SAMPLE, sample=entries)
+
+
+def restricted(check: HoldingCheck, entries: EntryRange) -> HoldingCheck | None:
+    """The part of a check within `entries`, without its sample; None when nothing is left."""
+    first, last = max(check.entries.first, entries.first), min(check.entries.last, entries.last)
+    if first > last:
+        return None
+    reading = Reading.EVERY_COPY if check.reading is Reading.SAMPLE else check.reading
+    part = replace(check, entries=EntryRange(first, last), reading=reading, sample=())
+    return part if part.copies > 0 else None
+
+
+def plan_tasks(checks: Iterable[HoldingCheck], addresses: Mapping[str, BookieAddress], budget: AuditBudget) -> tuple[AuditTask, ...]:
+    """Tasks of about equal size, each for one bookie; a bookie's rate is divided among as many of its tasks as can run at once.
+
+    The tasks of different bookies alternate, so that those which run at the same time read from different ones.
+    """
+    by_bookie: dict[str, list[HoldingCheck]] = {}
+    for check in checks:
+        by_bookie.setdefault(check.bookie_id, []).append(check)
+    total = sum(check.estimated_bytes for own in by_bookie.values() for check in own)
+    share = max(_LEAST_TASK_BYTES, -(-total // (budget.cores * _TASKS_PER_CORE)))
+    queues = [_tasks_of(bookie_id, own, addresses.get(bookie_id), (share, budget)) for bookie_id, own in sorted(by_bookie.items())]
+    return tuple(_alternate(queues))
+
+
+def _tasks_of(
+    bookie_id: str, checks: Sequence[HoldingCheck], address: BookieAddress | None, how: tuple[int, AuditBudget]
+) -> list[AuditTask]:
+    share, budget = how
+    groups = _cut(checks, share)
+    rate = budget.bytes_per_second_per_bookie / min(len(groups), budget.cores)
+    return [AuditTask(bookie_id, address, tuple(group), rate, budget.timeout_seconds) for group in groups]
+
+
+def _cut(checks: Sequence[HoldingCheck], share: int) -> list[list[HoldingCheck]]:
+    """Fills groups of `share` bytes in order; a check that is larger than what is left is cut between two entries."""
+    groups: list[list[HoldingCheck]] = [[]]
+    room = share
+    for check in checks:
+        rest: HoldingCheck | None = check
+        while rest is not None:
+            if room <= 0:
+                groups.append([])
+                room = share
+            part, rest = _split(rest, room)
+            groups[-1].append(part)
+            room -= part.estimated_bytes
+    return groups
+
+
+def _split(check: HoldingCheck, room: int) -> tuple[HoldingCheck, HoldingCheck | None]:
+    """A first part of about `room` bytes with at least one copy, and what is left. A sample is never cut."""
+    if check.estimated_bytes <= room or check.reading is Reading.SAMPLE:
+        return check, None
+    turns = max(1, room // (check.entry_bytes * check.striping.write_quorum))
+    middle = check.entries.first + turns * check.striping.ensemble_size - 1
+    first = restricted(check, EntryRange(check.entries.first, min(middle, check.entries.last)))
+    rest = restricted(check, EntryRange(middle + 1, check.entries.last)) if middle < check.entries.last else None
+    # A whole turn holds Wq copies, so that the first part is never empty.
+    assert first is not None
+    return first, rest
+
+
+def _alternate(queues: list[list[AuditTask]]) -> Iterator[AuditTask]:
+    for index in range(max((len(queue) for queue in queues), default=0)):
+        yield from (queue[index] for queue in queues if index < len(queue))
+
+
+def _highest_lac(metadata: LedgerMetadata, segment: int) -> int | None:
+    if metadata.closed and metadata.last_entry_id is not None:
+        return metadata.last_entry_id
+    # Of an open ledger nobody but its writer knows up to where it is confirmed by now.
+    return None if segment == len(metadata.segments) - 1 else _NO_BOUND
+
+
+def _entry_bytes(metadata: LedgerMetadata) -> int:
+    if metadata.length is None or not metadata.last_entry_id or metadata.last_entry_id < 0:
+        return _ASSUMED_ENTRY_BYTES
+    return metadata.length // (metadata.last_entry_id + 1) + _ENTRY_OVERHEAD_BYTES

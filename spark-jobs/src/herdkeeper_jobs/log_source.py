@@ -1,0 +1,216 @@
+"""Where a tablespace's log is: from ZooKeeper, what has to be read from which ledgers, up to an LSN. Writes nothing, fences nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers_path
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, tablespace_path
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
+from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, last_confirmed
+from herdkeeper_jobs.errors import (
+    CheckpointRefused,
+    CheckpointRetryable,
+    InvariantViolated,
+    LogDropped,
+    LogTruncatedError,
+    LsnNotInLog,
+    NotConfirmedYet,
+)
+from herdkeeper_jobs.manifests.manifest import Identity
+from herdkeeper_jobs.wal.lsn import Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """The log of one tablespace; its methods read fresh."""
+
+    catalog: LedgerCatalog
+    herd_root: str
+    tablespace: TablespaceRecord
+
+    @property
+    def name(self) -> str:
+        """Of the tablespace."""
+        return self.tablespace.name
+
+    def bookie_addresses(self) -> Mapping[str, BookieAddress]:
+        """Whom its ledgers are read from."""
+        return self.catalog.bookie_addresses()
+
+    @property
+    def identity(self) -> Identity:
+        """Whose log it is."""
+        return Identity(
+            instance_id=self.catalog.instance_id,
+            tablespace_uuid=self.tablespace.uuid,
+            tablespace=self.tablespace.name,
+            ledgers_root=self.catalog.root,
+            herd_root=self.herd_root,
+        )
+
+    def confirmed_end(self) -> Lsn:
+        """The last entry of the log that is confirmed for certain.
+
+        It may trail behind the last acknowledged one: a LAC becomes known with the entry after it (HerdDB's idle NOOP at the latest).
+        Raises CheckpointRetryable when the log is empty or no bookie of its open ledger answers.
+        """
+        for metadata in reversed(self._metadata(self._ledgers().active)):
+            try:
+                last = last_confirmed(metadata, self.catalog.bookie_addresses())
+            except LastConfirmedUnknownError as error:
+                raise CheckpointRetryable(str(error)) from error
+            if last >= 0:
+                return Lsn(metadata.ledger_id, last)
+        raise CheckpointRetryable(f"the log of tablespace {self.tablespace.name!r} has no confirmed entry yet")
+
+    def ledgers_up_to(self, target: Lsn, begin: Lsn | None = None) -> list[tuple[LedgerMetadata, int]]:
+        """The ledgers of the log up to an LSN, from that of `begin` on (None: from the log's beginning), each with the last entry to read.
+
+        Raises:
+            CheckpointRefused: the LSN is not in it (LsnNotInLog: nor is its ledger).
+            LogDropped: the log doesn't have the ledger to begin with any more; from its beginning on, also when another one was dropped.
+            NotConfirmedYet: the LSN is behind what is confirmed.
+            CheckpointRetryable: a ledger before it is still being closed, or was dropped meanwhile.
+            InvariantViolated: the log has a ledger that BookKeeper doesn't know.
+        """
+        ledgers = self._ledgers()
+        if target.ledger_id not in ledgers.active:
+            raise LsnNotInLog(
+                f"spec.target.lsn (--to) is {target}: ledger {target.ledger_id} is not in the log of {self.tablespace.name!r}, which has "
+                f"{_listed(ledgers.active)}; take an LSN in one of these"
+            )
+        if begin is None and not ledgers.complete:
+            raise LogDropped(f"the log of tablespace {self.tablespace.name!r} {_incomplete(ledgers)}")
+        first = ledgers.first if begin is None else begin.ledger_id
+        if first is not None and first not in ledgers.active:
+            there = f"begins with ledger {ledgers.active[0]}" if ledgers.active else "has no ledgers"
+            raise LogDropped(
+                f"the log of tablespace {self.tablespace.name!r} {there}, it would be read from {first}: older ones were dropped "
+                "(retentionHours)"
+            )
+        metadata = self._metadata([ledger for ledger in ledgers.active if (first or 0) <= ledger <= target.ledger_id])
+        read = [(ledger, self._last_entry(ledger)) for ledger in metadata[:-1]]
+        confirmed = self._confirmed(metadata[-1])
+        if target.entry_id > confirmed:
+            if metadata[-1].closed:
+                raise CheckpointRefused(
+                    f"spec.target.lsn (--to) is {target}: ledger {target.ledger_id} is closed and ends with entry {confirmed}; "
+                    "take one up to there"
+                )
+            raise NotConfirmedYet(
+                f"spec.target.lsn (--to) is {target}: ledger {target.ledger_id} is still written, and confirmed up to entry {confirmed}"
+            )
+        return [*read, (metadata[-1], target.entry_id)]
+
+    def readable_from(self, first: Lsn | None) -> list[tuple[LedgerMetadata, int]]:
+        """The ledgers from that of an LSN on (None: from the log's beginning), each with the last entry that can be read now.
+
+        It ends with the first ledger that is not closed: what follows can't be read before its end is known.
+        Raises LogTruncatedError when the beginning was dropped, CheckpointRefused for a ledger of another log, and CheckpointRetryable
+        and InvariantViolated as `ledgers_up_to`.
+        """
+        ledgers = self._ledgers()
+        begin = ledgers.first if first is None else first.ledger_id
+        if begin is not None and (not ledgers.active or begin < ledgers.active[0]):
+            there = f"it begins with ledger {ledgers.active[0]}" if ledgers.active else "it has no ledgers"
+            read_from = f"ledger {begin}" if first is None else f"LSN {first}"
+            raise LogTruncatedError(f"the log of tablespace {self.tablespace.name!r} was read from {read_from} on, but {there} now")
+        if first is None and not ledgers.complete:
+            raise LogTruncatedError(f"the log of tablespace {self.tablespace.name!r} {_incomplete(ledgers)}")
+        if first is not None and first.ledger_id not in ledgers.active:
+            raise CheckpointRefused(f"LSN {first}: ledger {first.ledger_id} is not in the log of {self.tablespace.name!r}")
+        found: list[tuple[LedgerMetadata, int]] = []
+        for metadata in self._metadata([ledger for ledger in ledgers.active if begin is None or ledger >= begin]):
+            found.append((metadata, self._confirmed(metadata)))
+            if not metadata.closed:
+                break
+        return found
+
+    def first_left(self) -> Lsn | None:
+        """Where what is left of the log begins; None while that is the log's own beginning."""
+        ledgers = self._ledgers()
+        return None if ledgers.complete or not ledgers.active else Lsn(ledgers.active[0], 0)
+
+    def successors(self) -> dict[int, int]:
+        """Per ledger of the log that another one follows now, that one."""
+        active = self._ledgers().active
+        return dict(itertools.pairwise(active))
+
+    def _confirmed(self, metadata: LedgerMetadata) -> int:
+        try:
+            return last_confirmed(metadata, self.catalog.bookie_addresses())
+        except LastConfirmedUnknownError as error:
+            raise CheckpointRetryable(str(error)) from error
+
+    def _last_entry(self, metadata: LedgerMetadata) -> int:
+        if metadata.last_entry_id is None:
+            raise CheckpointRetryable(f"ledger {metadata.ledger_id} is followed by another one but not closed yet: its end is not known")
+        return metadata.last_entry_id
+
+    def _ledgers(self) -> LedgerList:
+        found = _get(self.catalog, ledgers_path(self.herd_root, self.tablespace.uuid))
+        return LedgerList((), (), None) if found is None else decode_ledgers(*found)
+
+    def _metadata(self, ledger_ids: Sequence[int]) -> list[LedgerMetadata]:
+        found: list[LedgerMetadata] = []
+        for item in self.catalog.read_many(ledger_ids):
+            if isinstance(item, UndecodableMetadata):
+                raise InvariantViolated(f"metadata of ledger {item.ledger_id}: {item.reason}")
+            found.append(item.metadata)
+        missing = sorted(set(ledger_ids) - {metadata.ledger_id for metadata in found})
+        if missing and missing[0] in self._ledgers().active:
+            raise InvariantViolated(f"ledger {missing[0]} is in the log of {self.tablespace.name!r}, but BookKeeper doesn't know it")
+        if missing:
+            # A SQL node takes a ledger off the list before it deletes it: the list that named it was older.
+            raise CheckpointRetryable(
+                f"ledger {missing[0]} of the log of {self.tablespace.name!r} was dropped while the log was being read"
+            )
+        return found
+
+
+def _incomplete(ledgers: LedgerList) -> str:
+    """What is missing of a log, as far as its list tells."""
+    if not ledgers.begins:
+        begin = ledgers.active[0] if ledgers.active else "none"
+        return f"begins with ledger {begin}, its first one was {ledgers.first}: older ones were dropped (retentionHours)"
+    if (unexplained := ledgers.unexplained_writes) is not None and unexplained > 0:
+        return (
+            f"has {len(ledgers.active)} ledgers, but the list of them was written {ledgers.version} times: {unexplained // 2} of its "
+            "ledgers were dropped, none of them the first one"
+        )
+    return f"has {len(ledgers.active)} ledgers, but the list of them (version {ledgers.version}) was not written by HerdDB alone"
+
+
+def _listed(ledgers: Sequence[int]) -> str:
+    if not ledgers:
+        return "no ledgers"
+    return f"ledger {ledgers[0]}" if len(ledgers) == 1 else f"{len(ledgers)} ledgers from {ledgers[0]} to {ledgers[-1]}"
+
+
+def open_log(catalog: LedgerCatalog, herd_root: str, tablespace: str) -> LogSource:
+    """The log of the tablespace of that name. Raises CheckpointRefused when there is none."""
+    root = herd_root.rstrip("/")
+    path = tablespace_path(root, tablespace)
+    found = _get(catalog, path)
+    if found is None:
+        raise CheckpointRefused(f"--tablespace is {tablespace!r}: there is none of that name, ZooKeeper has no node {path}")
+    return LogSource(catalog, root, decode_tablespace(found[0]))
+
+
+def _get(catalog: LedgerCatalog, path: str) -> tuple[bytes, int] | None:
+    """A znode's data and version; None when there is none."""
+    try:
+        data, stat = catalog.client.get(path)
+        return bytes(data), int(stat.version)
+    except NoNodeError:
+        return None
+    except (KazooException, KazooTimeoutError) as error:
+        raise CheckpointRetryable(f"ZooKeeper did not answer a read of {path}: {type(error).__name__} {error}") from error

@@ -1,0 +1,14 @@
+"""The id of a run, which names a folder."""
+
+from __future__ import annotations
+
+import re
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def why_no_run_id(text: str) -> str | None:
+    """Why a run can't be called so (--run-id); None when it can."""
+    if _RUN_ID.fullmatch(text) is not None:
+        return None
+    return f"--run-id is {text!r}: it names a folder, take letters, digits, '.', '_' and '-'"

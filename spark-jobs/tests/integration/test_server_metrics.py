@@ -1,0 +1,125 @@
+"""The metrics that docs/metrics.md tells of the servers, beside what real servers serve."""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from waits import wait_until
+
+from herdkeeper.sql.connection import Connection
+from herdkeeper_e2e.monitoring.metric import Metric
+from herdkeeper_e2e.monitoring.own_metrics import node_metrics
+from herdkeeper_e2e.monitoring.server_metrics import SERVERS
+from herdkeeper_e2e.server_processes import CREDENTIALS, free_port, servers
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+STATISTICS = {
+    "httpServerEnabled": "true",
+    "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
+    "statsProviderClass": "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider",
+    "prometheusStatsHttpEnable": "false",
+}
+"""As the operator configures bookies."""
+PATIENCE_SECONDS = 120
+Pages = Mapping[str, str]
+
+
+def read(port: int) -> str:
+    """A page of metrics; empty while nobody serves it."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""
+
+
+def read_whole(port: int, awaited: str) -> str:
+    """A page as soon as it has a line of what comes last."""
+    pages: list[str] = []
+
+    def there() -> bool:
+        pages.append(read(port))
+        return awaited in pages[-1]
+
+    wait_until(f"{awaited} on port {port}", there, PATIENCE_SECONDS, lambda: pages[-1][-2000:])
+    return pages[-1]
+
+
+def with_mounted_folder(page: str) -> str:
+    """BookKeeper names a metric by its folder of ledgers: in a pod that is mounted at /ledgers."""
+    return re.sub(r"\bbookie_ledger_dir_\w+_usage\b", "bookie_ledger_dir__ledgers_usage", page)
+
+
+@pytest.fixture(scope="module")
+def pages() -> Iterator[Pages]:
+    """What each kind of server serves, by the component that its pods are labelled with, once SQL was written and read."""
+    with servers() as started:
+        of_zookeeper, of_bookie = free_port(), free_port()
+        started.start_zookeeper(
+            {
+                # an ensemble of one, as the operator's: its member leads
+                "standaloneEnabled": "false",
+                "initLimit": 10,
+                "syncLimit": 5,
+                "server.1": f"127.0.0.1:{free_port()}:{free_port()}",
+                # as the image's entry point
+                "metricsProvider.className": "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
+                "metricsProvider.httpPort": of_zookeeper,
+            }
+        )
+        started.start_bookies(1, {**STATISTICS, "httpServerPort": of_bookie})
+        address = started.start_sql_node()
+        with Connection.connect(address, CREDENTIALS) as connection:
+            connection.execute("CREATE TABLE measured (k int primary key)")
+            for number in range(20):
+                connection.execute("INSERT INTO measured(k) VALUES(?)", [number])
+        of_node = int(started.node_http.rpartition(":")[2])
+        yield {
+            "zookeeper": read_whole(of_zookeeper, "leader_uptime"),
+            "bookie": with_mounted_folder(read_whole(of_bookie, "bookie_SERVER_STATUS")),
+            "herddb": read_whole(of_node, "herdkeeper_node_leads"),
+        }
+
+
+_SAMPLE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? \S+( \d+)?")
+_ENDINGS = {"summary": ("_sum", "_count"), "histogram": ("_bucket", "_sum", "_count")}
+
+
+def served(page: str) -> dict[str, tuple[str, frozenset[str]]]:
+    """Series by name: the type of its metric, and its labels. Counters keep their names, which BookKeeper ends as it likes."""
+    types: dict[str, str] = {}
+    for name, kind in re.findall(r"^# TYPE (\S+) (\w+)$", page, re.MULTILINE):
+        types |= {name + ending: kind for ending in ("", *_ENDINGS.get(kind, ()))}
+    found: dict[str, tuple[str, frozenset[str]]] = {}
+    for sample in filter(None, map(_SAMPLE.fullmatch, page.splitlines())):
+        name, labels = sample["name"], frozenset(re.findall(r'(\w+)="', sample["labels"] or ""))
+        found[name] = (types.get(name, "untyped"), found.get(name, ("", frozenset()))[1] | labels)
+    return found
+
+
+def missing(metrics: tuple[Metric, ...], page: str) -> list[Any]:
+    """What is not served as it is told."""
+    there = served(page)
+    wrong = []
+    for metric in metrics:
+        extra = {"summary": {"quantile"}, "histogram": {"le"}}.get(metric.type, set())
+        for series in metric.series:
+            kind, labels = there.get(series, ("absent", frozenset()))
+            if kind != metric.type or labels - extra != frozenset(metric.labels):
+                wrong.append((series, kind, sorted(labels)))
+    return wrong
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.title)
+def test_a_server_serves_what_the_reference_tells_of_it(server: Any, pages: Pages) -> None:
+    assert missing(server.metrics, pages[server.component]) == []
+
+
+def test_a_sql_node_serves_its_own_metrics_and_no_others(pages: Pages) -> None:
+    assert missing(node_metrics(), pages["herddb"]) == []
+    ours = {name for name in served(pages["herddb"]) if name.startswith("herdkeeper_")}
+    assert ours == {series for metric in node_metrics() for series in metric.series}
