@@ -23,12 +23,15 @@ from kazoo.client import KazooClient
 from herdkeeper.certificates.settings import bookie_lines, bookkeeper_lines, zookeeper_client_options
 from herdkeeper.clients.zookeeper import EnsembleError, Ensembles
 from herdkeeper.engine.execute_metadata import format_ledgers_root
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Address, Connection, Credentials
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.tls.identity import MountedIdentity
 from herdkeeper.tls.kazoo_handler import MutualTlsHandler
 from herdkeeper_e2e.mutual_tls import LOOPBACK, REFRESHED, ROLE, StackSecrets
 
+TESTER = ObjectKey("tests", "tester")
+"""Stands for the Secret with the certificate of whoever tests."""
 _SCRIPTS = Path(__file__).parents[2] / "images"
 _START_SECONDS = 180
 LEDGERS_ROOT, HERD_ROOT = "/ledgers", "/herd"
@@ -97,9 +100,10 @@ class Servers:
         """Bookies with DbLedgerStorage and their cluster at LEDGERS_ROOT; returns their ids, once all are registered. `settings` are lines
         of their configuration, which win over those here."""
         names = [f"bookie-{number}" for number in range(count)]
-        ensembles = Ensembles(lambda _: self._identity())
+        tester = self._identity()
+        ensembles = Ensembles(None if tester is None else lambda _: tester())
         try:
-            self.wait("zookeeper", lambda: _has_ledgers_root(ensembles, self.zookeeper))
+            self.wait("zookeeper", lambda: _has_ledgers_root(ensembles, self.zookeeper, None if tester is None else TESTER))
         finally:
             ensembles.stop()
         for name in names:
@@ -325,10 +329,10 @@ def free_port() -> int:
         return port
 
 
-def _has_ledgers_root(ensembles: Ensembles, address: str) -> bool:
+def _has_ledgers_root(ensembles: Ensembles, address: str, identity: ObjectKey | None) -> bool:
     """Makes the ledgers root where it is missing. False while a busy machine keeps ZooKeeper from answering."""
     try:
-        ensemble = ensembles.at(address)
+        ensemble = ensembles.at(address, identity)
         if ensemble.read(f"{LEDGERS_ROOT}/LAYOUT") is None:
             format_ledgers_root(ensemble, LEDGERS_ROOT)
     except EnsembleError:

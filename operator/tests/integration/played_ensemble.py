@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from herdkeeper.clients.zookeeper import ChangedMeanwhileError, EnsembleError, MembershipChange, Znode
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
+from herdkeeper.shared.names import ObjectKey
 
 
 def _parent(path: str) -> str:
@@ -146,13 +147,13 @@ class PlayedEnsembles:
     ensemble: PlayedEnsemble = field(default_factory=PlayedEnsemble)
     password: str | None = None
 
-    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
+    def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
         """See EnsembleDirectory. EnsembleError without the password that the members were started with."""
         if password != self.password:
             raise EnsembleError("ZooKeeper refused the password")
         self.at(address).reconfigure(change)
 
-    def at(self, address: str) -> PlayedEnsemble:
+    def at(self, address: str, identity: ObjectKey | None = None) -> PlayedEnsemble:
         """The ensemble. EnsembleError at another address, and when it is silent."""
         if address != self.address or self.ensemble.silent:
             raise EnsembleError(f"ZooKeeper at {address} does not answer")

@@ -37,6 +37,7 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 NUMBERS = range(3)
 PASSWORD = "of-a-test"
+OPERATOR = ObjectKey("demo", "zk-zookeeper-operator")
 SERVED = Limit(120.0, 0.2)
 _SERVER = re.compile(r"server\.(\d+)=[^;\s]+:(participant|observer);(\S*?)(\d+)(?=\s|$)")
 
@@ -60,7 +61,7 @@ class Members:
         self.folder, self.cluster, self.home = folder, declared(), home(folder)
         self.named = ZooKeeperNames(ObjectKey("demo", self.cluster.metadata.name))
         self.ports = tuple(Ports(*free_ports(4)) for _ in NUMBERS)
-        self.secure = free_ports(len(NUMBERS))
+        self.secure, self.loopback = free_ports(len(NUMBERS)), free_ports(len(NUMBERS))
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         self.mounted = {secret: MountedSecret(folder / secret) for secret in ("clients", "members", "operator")}
         validity = Validity(datetime.now(UTC), timedelta(days=1))
@@ -72,7 +73,7 @@ class Members:
             founded = found_authority(f"zk {authority}", fresh_key(), validity)
             for change in due_changes(holders, {}, founded, fresh_key, validity):
                 self.mounted[change.holder.secret].write(change.data)
-        self.encrypted = Ensembles(lambda _: self.mounted["operator"].identity)
+        self.encrypted = Ensembles(lambda _: self.mounted["operator"].identity())
         self.plain = Ensembles()
 
     @property
@@ -126,14 +127,18 @@ class Members:
 
         def server(found: re.Match[str]) -> str:
             ports = self.ports[int(found[1]) - 1]
-            return f"server.{found[1]}=127.0.0.1:{ports.quorum}:{ports.election}:{found[2]};{found[3]}{ports.client}"
+            port = self.loopback[int(found[1]) - 1] if found[4] == str(names.ZOOKEEPER_LOOPBACK_PORT) else ports.client
+            return f"server.{found[1]}=127.0.0.1:{ports.quorum}:{ports.election}:{found[2]};{found[3]}{port}"
 
         return _SERVER.sub(server, text)
 
     def serves(self, number: int) -> bool:
-        """What the image's readiness probe says."""
-        probe = [str(IMAGE / "serving.sh"), str(self.ports[number].client)]
-        return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+        """What the image's readiness probe says, at the port that the membership has now."""
+
+        def says(port: int) -> bool:
+            return subprocess.run([str(IMAGE / "serving.sh"), str(port)], capture_output=True, check=False).returncode == 0
+
+        return says(self.ports[number].client) or says(self.loopback[number])
 
     def wait_until_served(self) -> None:
         def words() -> str:
@@ -149,9 +154,17 @@ class Members:
             self.wait_until_served()
 
     def membership(self) -> Membership:
-        found = patiently(self.encrypted, self.address).read(CONFIG_PATH)
-        assert found is not None
-        return decode_membership(found[0])
+        """As it is committed. The member that was asked last may have left: another one is asked then."""
+
+        def read() -> bytes | Pending:
+            try:
+                found = self.encrypted.at(self.address, OPERATOR).read(CONFIG_PATH)
+            except EnsembleError as error:
+                return Pending(str(error))
+            assert found is not None
+            return found[0]
+
+        return decode_membership(wait_for("the membership is read", read, SERVED))
 
     def stop(self) -> None:
         self.encrypted.stop()
@@ -161,12 +174,12 @@ class Members:
             process.wait()
 
 
-def patiently(ensembles: Ensembles, address: str) -> Ensemble:
+def patiently(ensembles: Ensembles, address: str, identity: ObjectKey | None = None) -> Ensemble:
     """The ensemble, once it answers."""
 
     def asked() -> Ensemble | Pending:
         try:
-            return ensembles.at(address)
+            return ensembles.at(address, identity)
         except EnsembleError as error:
             return Pending(str(error))
 
@@ -184,10 +197,10 @@ def test_an_ensemble_is_founded_with_certificates_and_its_membership_changes(mem
     for number in NUMBERS:
         members.start(number, Phase.REQUIRED)
     members.wait_until_served()
-    patiently(members.encrypted, members.address).ensure("/a/b")
+    patiently(members.encrypted, members.address, OPERATOR).ensure("/a/b")
     before = members.membership()
     assert {server.client.rpartition(":")[0] for server in before.servers} == {"127.0.0.1"}
-    members.encrypted.reconfigure(members.address, PASSWORD, MembershipChange((), (3,), before.version))
+    members.encrypted.reconfigure(members.address, PASSWORD, MembershipChange((), (3,), before.version), OPERATOR)
     assert members.membership().voters == {1, 2}
     with pytest.raises(EnsembleError, match="did not answer"):
         members.plain.at(members.address)
@@ -201,14 +214,14 @@ def test_a_plain_ensemble_is_moved_to_certificates_member_by_member(members: Mem
     for phase in (Phase.OFFERED, Phase.PREFERRED):
         members.roll(phase)
         patiently(members.plain, members.plain_address).ensure(f"/plain/{phase}")
-        patiently(members.encrypted, members.address).ensure(f"/encrypted/{phase}")
+        patiently(members.encrypted, members.address, OPERATOR).ensure(f"/encrypted/{phase}")
     # The plain port moves to the loopback address while the members run.
     before = members.membership()
     required = [members.lines_here(server_of(members.cluster, number, Role.PARTICIPANT, Phase.REQUIRED).line) for number in NUMBERS]
-    members.encrypted.reconfigure(members.address, PASSWORD, MembershipChange(tuple(required), (), before.version))
+    members.encrypted.reconfigure(members.address, PASSWORD, MembershipChange(tuple(required), (), before.version), OPERATOR)
     after = members.membership()
-    assert {server.client for server in after.servers} == {f"127.0.0.1:{ports.client}" for ports in members.ports}
+    assert {server.client for server in after.servers} == {f"127.0.0.1:{port}" for port in members.loopback}
     assert replace(after, version=0, servers=()) == replace(before, version=0, servers=())
     members.wait_until_served()
     members.roll(Phase.REQUIRED)
-    assert set(patiently(members.encrypted, members.address).children("/plain") or ()) == {"Offered", "Preferred"}
+    assert set(patiently(members.encrypted, members.address, OPERATOR).children("/plain") or ()) == {"Offered", "Preferred"}

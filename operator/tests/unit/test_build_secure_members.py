@@ -41,9 +41,9 @@ def test_clients_find_the_ports_that_are_served(phase: Phase) -> None:
 
 @pytest.mark.parametrize("phase", Phase)
 def test_plain_text_is_for_a_members_own_probe_once_certificates_are_required(phase: Phase) -> None:
-    assert server_of(CLUSTER, 0, Role.PARTICIPANT, phase).client == ("127.0.0.1:2181" if phase is Phase.REQUIRED else "2181")
+    assert server_of(CLUSTER, 0, Role.PARTICIPANT, phase).client == ("127.0.0.1:2182" if phase is Phase.REQUIRED else "2181")
     files = built(phase)["ConfigMap", "zk-zookeeper"]["data"]
-    assert (";127.0.0.1:2181" in files["zoo.cfg.dynamic"]) == (phase is Phase.REQUIRED)
+    assert (";127.0.0.1:2182" in files["zoo.cfg.dynamic"]) == (phase is Phase.REQUIRED)
 
 
 def test_the_two_certificates_are_mounted_apart_and_the_authoritys_key_nowhere() -> None:

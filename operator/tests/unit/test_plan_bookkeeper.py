@@ -261,7 +261,7 @@ def test_a_bookie_on_a_bad_template_is_made_anew_once_that_is_put_right_and_thos
         ("a ledger names a bookie that nobody marked as lost yet", {"scan": ledgers(3, {"bk-bookie-9-zzzzzz": Naming(1, 0, 3)})}),
         ("an open ledger's ensemble needs every bookie", {"scan": ledgers(4)}),
         ("the ledgers can't be read", {"scan": Unknown("ZooKeeper is silent")}),
-        ("a SQL node restarts", {"scan": ledgers(3), "disturbance": "db-herddb-1 is not Ready (starting)"}),
+        ("a SQL node restarts", {"scan": ledgers(3), "disruption": "db-herddb-1 is not Ready (starting)"}),
     ],
 )
 def test_no_serving_bookie_is_changed_while_the_stack_is_not_whole(situation, changes):

@@ -19,11 +19,12 @@ from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.status.cluster import summarize_herddb
 from herdkeeper.planning.actions import AddToSecret, Apply, Create, EnsureZnode, SetLogPin
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 CLUSTER = quickstart("HerdDBCluster")
-LOG = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}))
+LOG = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}), ObjectKey("demo", "bk"))
 CREDENTIALS = UserCredentials("herdkeeper", "secret")
 ADMINISTRATOR = SqlUser("herdkeeper", "secret")
 PODS = ["db-herddb-0", "db-herddb-1"]

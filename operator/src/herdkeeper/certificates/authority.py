@@ -105,6 +105,12 @@ def renewal_time(certificate: str) -> datetime:
     return loaded.not_valid_before_utc + life * RENEWED_AFTER
 
 
+def expiry_of(authority: Authority) -> datetime:
+    """When the one that signs expires."""
+    expires: datetime = x509.load_pem_x509_certificate(authority.signing.certificate.encode()).not_valid_after_utc
+    return expires
+
+
 def authority_data(authority: Authority) -> dict[str, str]:
     """The content of the Secret that keeps it."""
     data = {_GENERATION: str(authority.generation), "signing.crt": authority.signing.certificate, "signing.key": authority.signing.key}

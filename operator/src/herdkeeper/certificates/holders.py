@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from herdkeeper.certificates.authority import Authority, Renewal, why_renew
+from herdkeeper.certificates.authority import Authority, Renewal, renewal_time, why_renew
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, issue
 from herdkeeper.certificates.settings import KEY_STORE_KEY
 from herdkeeper.shared import names
@@ -22,11 +22,37 @@ class Holder:
 
 @dataclass(frozen=True)
 class Change:
-    """A Secret that is to be written. `renewal` is why its certificate is a new one; None where only the authorities are others."""
+    """A Secret that is to be written; `new` where there is none. `renewal` is why its certificate is a new one; None where only the
+    authorities are others."""
 
     holder: Holder
     data: Mapping[str, str]
     renewal: Renewal | None
+    new: bool = False
+
+
+@dataclass(frozen=True)
+class DueSecrets:
+    """The Secrets of a resource that are to be written, why one can't be (None: nothing is in the way), and in how many seconds the next
+    certificate is due (None: it has none)."""
+
+    changes: tuple[Change, ...] = ()
+    obstacle: str | None = None
+    next_seconds: float | None = None
+
+
+NOTHING_DUE = DueSecrets()
+
+
+def due_secrets(
+    holders: Sequence[Holder], held: Mapping[str, Mapping[str, str]], authority: Authority, fresh_key: Callable[[], str], validity: Validity
+) -> DueSecrets:
+    """The same as `due_changes`, and when the next one is due."""
+    changes = due_changes(holders, held, authority, fresh_key, validity)
+    written = {change.holder.secret: change.data for change in changes}
+    certificates = [(written.get(holder.secret) or held[holder.secret])[names.CERTIFICATE_KEY] for holder in holders]
+    seconds = ((renewal_time(certificate) - validity.now).total_seconds() for certificate in certificates)
+    return DueSecrets(changes, next_seconds=max(0.0, min(seconds)))
 
 
 def due_changes(
@@ -45,7 +71,7 @@ def due_changes(
             pair = issue(authority.signing, holder.subject, sorted(holder.hosts), fresh_key(), validity)
         data = secret_data(pair, authority)
         if data != {name: there.get(name) for name in data}:
-            changes.append(Change(holder, data, renewal))
+            changes.append(Change(holder, data, renewal, new=holder.secret not in held))
     return tuple(changes)
 
 

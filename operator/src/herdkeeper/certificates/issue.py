@@ -15,6 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+CERTIFICATE_LIFE = timedelta(days=365)
+AUTHORITY_LIFE = timedelta(days=3650)
 BACKDATED = timedelta(hours=1)
 """A certificate is valid from so long before it is made: clocks of nodes differ."""
 

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from kazoo.exceptions import (
@@ -28,7 +29,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.clients.look import require_time
 from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, NOBODY, EnsembleCredentials, MemberSession, Wake
-from herdkeeper.tls.identity import IdentityNow
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.tls.identity import Identity
 
 CONNECT_SECONDS = 5.0
 FIRST_MEMBER_SECONDS = 0.5
@@ -356,39 +358,43 @@ def members_of(address: str) -> tuple[str, ...]:
     return tuple(f"{host}{slash}{path}" for host in hosts.split(","))
 
 
-def in_plain_text(_address: str) -> None:
-    """No ensemble asks for a certificate."""
-
-
 class Ensembles:
-    """Contacts by address, made when first asked for. Safe for threads.
+    """Contacts by address and by who asks there, made when first asked for. Safe for threads.
 
-    `identity_for` gives the certificate that an ensemble asks for; None where one is reached in plain text.
+    `read_identity` gives what a Secret with a certificate holds now.
     """
 
-    def __init__(self, identity_for: Callable[[str], IdentityNow | None] = in_plain_text) -> None:
-        self._identity_for = identity_for
-        self._contacts: dict[str, Contact] = {}
+    def __init__(self, read_identity: Callable[[ObjectKey], Identity] | None = None) -> None:
+        self._read_identity = read_identity
+        self._contacts: dict[tuple[str, ObjectKey | None], Contact] = {}
         self._guard = threading.Lock()
 
-    def at(self, address: str) -> Ensemble:
-        """The ensemble at `host:port,host:port`. Raises EnsembleError."""
+    def at(self, address: str, identity: ObjectKey | None = None) -> Ensemble:
+        """See EnsembleDirectory."""
+        place = address, identity
         with self._guard:
-            if address not in self._contacts:
-                self._contacts[address] = Contact(address, EnsembleCredentials(self._identity_for(address)))
-            contact = self._contacts[address]
+            if place not in self._contacts:
+                self._contacts[place] = Contact(address, self._credentials(identity))
+            contact = self._contacts[place]
             contact.asked_at = time.monotonic()
             for forgotten in [each for each, other in self._contacts.items() if time.monotonic() - other.asked_at > FORGOTTEN_SECONDS]:
                 self._contacts.pop(forgotten).stop()
         return contact.ensemble()
 
-    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
+    def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
         """See EnsembleDirectory. Through a session of its own: no other one may do everything."""
-        contact = Contact(address, EnsembleCredentials(self._identity_for(address), password))
+        contact = Contact(address, self._credentials(identity, password))
         try:
             contact.ensemble().reconfigure(change)
         finally:
             contact.stop()
+
+    def _credentials(self, identity: ObjectKey | None, password: str | None = None) -> EnsembleCredentials:
+        if identity is None:
+            return EnsembleCredentials(None, password)
+        if self._read_identity is None:
+            raise EnsembleError(f"the certificate of {identity} can't be read here")
+        return EnsembleCredentials(partial(self._read_identity, identity), password)
 
     def stop(self) -> None:
         """End all sessions; those whose member is silent end by themselves."""
@@ -403,11 +409,12 @@ class Ensembles:
 class EnsembleDirectory(Protocol):
     """Finds ensembles by address: Ensembles, or what stands in for it in a test."""
 
-    def at(self, address: str) -> Ensemble:
-        """The ensemble at `host:port,host:port`. Raises EnsembleError."""
+    def at(self, address: str, identity: ObjectKey | None = None) -> Ensemble:
+        """The ensemble at `host:port,host:port`, to which the operator shows the certificate of the Secret `identity`; None: it speaks
+        plain text. Raises EnsembleError."""
 
-    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
-        """Change the membership of the ensemble at `address` by compare-and-set on its version.
+    def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
+        """Change the membership of such an ensemble by compare-and-set on its version.
 
         Raises EnsembleError; ChangedMeanwhileError when the membership is another one by now.
         """

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -13,6 +12,7 @@ from herdkeeper.certificates.settings import Phase, member_lines
 from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, file_name
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
 from herdkeeper.planning import pods as pod
+from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 
@@ -49,10 +49,15 @@ class Ensemble:
     security: MemberSecurity = INSECURE
 
 
+def phase_of(cluster: ZooKeeperCluster) -> Phase:
+    """How its members ask for certificates."""
+    return Phase.REQUIRED if cluster.asks_for_certificates else Phase.INSECURE
+
+
 def server_of(cluster: ZooKeeperCluster, number: int, role: Role, phase: Phase = Phase.INSECURE) -> Server:
     """Member `number` as it stands in the membership. Where certificates are required, plain text is for its own probes: ZooKeeper (3.9.5,
     QuorumPeer.processReconfig) does not do without a plain port once the membership has had one."""
-    client = f"{names.LOOPBACK}:{names.ZOOKEEPER_CLIENT_PORT}" if phase is Phase.REQUIRED else str(names.ZOOKEEPER_CLIENT_PORT)
+    client = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}" if phase is Phase.REQUIRED else str(names.ZOOKEEPER_CLIENT_PORT)
     address = f"{cluster.names.host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
     return Server(number + 1, address, role, client)
 
@@ -96,7 +101,7 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
             pod.config_hash(
                 {"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(ensemble.password), **ensemble.security.read_at_start}
             ),
-            () if phase is Phase.INSECURE else ((named.clients_secret, CLIENTS_MOUNT), (named.members_secret, MEMBERS_MOUNT)),
+            phase,
         ),
     )
 
@@ -115,18 +120,15 @@ def build_zookeeper_claim(cluster: ZooKeeperCluster, number: int, ensemble: str)
     }
 
 
+def build_authority(cluster: ZooKeeperCluster, name: str, data: Mapping[str, str]) -> Json:
+    """The Secret of an authority. It stays as long as the volumes: without it no certificate is renewed."""
+    return secret_of(pod.retained_metadata(cluster, COMPONENT, name), data)
+
+
 def build_zookeeper_secret(cluster: ZooKeeperCluster, password: str) -> Json:
     """The Secret with the password that may change the membership, and the digest of it that the members get."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": pod.retained_metadata(cluster, COMPONENT, cluster.names.reconfig_secret),
-        "type": "Opaque",
-        "data": {
-            key: base64.b64encode(value.encode()).decode()
-            for key, value in ((names.PASSWORD_KEY, password), (names.SUPER_DIGEST_KEY, super_digest(password)))
-        },
-    }
+    data = {names.PASSWORD_KEY: password, names.SUPER_DIGEST_KEY: super_digest(password)}
+    return secret_of(pod.retained_metadata(cluster, COMPONENT, cluster.names.reconfig_secret), data)
 
 
 def _config(cluster: ZooKeeperCluster, phase: Phase) -> str:
@@ -158,13 +160,15 @@ def _config(cluster: ZooKeeperCluster, phase: Phase) -> str:
     return pod.properties(lines, cluster.spec.config)
 
 
-def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, certificates: Sequence[tuple[str, str]]) -> Json:
+def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, phase: Phase) -> Json:
     named = cluster.names
     selector = names.selector(COMPONENT, cluster.metadata.name)
     # A StatefulSet adopts claims by this template's name. The operator made them before, so it makes one only in the place of one that
     # somebody deleted: without our labels and marks, which can't be put into the template of a StatefulSet that is there.
     template = {"metadata": {"name": "data"}, "spec": pod.claim_spec(cluster.spec.storage)}
-    serving = {"exec": {"command": ["/opt/zookeeper/serving.sh"]}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
+    certificates = () if phase is Phase.INSECURE else ((named.clients_secret, CLIENTS_MOUNT), (named.members_secret, MEMBERS_MOUNT))
+    probe = ["/opt/zookeeper/serving.sh", *([str(names.ZOOKEEPER_LOOPBACK_PORT)] if phase is Phase.REQUIRED else [])]
+    serving = {"exec": {"command": probe}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
     container = {
         "name": "zookeeper",
         "image": image_of(cluster),
