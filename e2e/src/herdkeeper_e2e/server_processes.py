@@ -63,6 +63,10 @@ class Servers:
     """For every JVM, besides its own."""
     secrets: StackSecrets | None = None
     """Where it is given, servers and clients know each other by these certificates, and nobody is served without one."""
+    zookeeper_host: str = LOOPBACK
+    """Under which name the member is reached, which leads to 127.0.0.1."""
+    bookie_host: str = LOOPBACK
+    """The same of bookies."""
     tick_millis: int = 2000
     """ZooKeeper's tick: a session may last from two of them on."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -91,7 +95,7 @@ class Servers:
         quiet = _SCRIPTS.parents[1] / "images/zookeeper/conf/logback.xml"
         options = ["-Xmx512m", "-Dzookeeper.forceSync=no", f"-Dlogback.configurationFile={quiet}"]
         self._start("zookeeper", options, "zookeeper", ("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(data / "zoo.cfg")))
-        self.zookeeper = f"127.0.0.1:{port}"
+        self.zookeeper = f"{self.zookeeper_host}:{port}"
         self.wait("zookeeper", lambda: _listens(port))
         with self.client():  # it listens before it serves
             return self.zookeeper
@@ -238,7 +242,7 @@ class Servers:
             "bookiePort": free_port(),
             "listeningInterface": "lo",
             "allowLoopback": "true",
-            "advertisedAddress": "127.0.0.1",
+            "advertisedAddress": self.bookie_host,
             "journalDirectories": folder / "journal",
             "ledgerDirectories": folder / "ledgers",
             "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
