@@ -1,24 +1,19 @@
-"""Certificates of a stack: what is made, when it is made anew, and that an authority follows another one without a gap."""
+"""Certificates of a stack: what is made, and when it is made anew."""
 
 from __future__ import annotations
 
 import re
 import ssl
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from herdkeeper.certificates.authority import (
     Authority,
-    Reach,
     Renewal,
     authority_data,
     found_authority,
-    next_state,
     read_authority,
     renewal_time,
     why_renew,
@@ -35,7 +30,6 @@ YEAR = timedelta(days=365)
 HOSTS = ("*.zk-members.demo.svc", "zk-client.demo.svc")
 BOOKIE = Subject("bookie.log", "log")
 KEYS = [fresh_key() for _ in range(2)]
-REACHED, NOWHERE = Reach(True, True), Reach(False, False)
 
 
 def at(now: datetime, life: timedelta = YEAR) -> Validity:
@@ -80,17 +74,12 @@ def verified(trusted: str, pair: KeyPair, host: str) -> str | None:
 
 
 def test_a_subject_is_what_zookeeper_and_bookkeeper_read() -> None:
-    assert BOOKIE.acl_id == "OU=0:log,CN=bookie.log"
-    assert Subject("operator").acl_id == "CN=operator"
+    assert BOOKIE.x500.rfc4514_string() == "OU=0:log,CN=bookie.log"
+    assert Subject("operator").x500.rfc4514_string() == "CN=operator"
 
 
-def test_authorities_that_follow_one_another_have_different_names() -> None:
-    after = next_state(founded(), REACHED, lambda: KEYS[1], at(NOW + 4 * YEAR))
-    assert after.following is not None
-    names = [
-        x509.load_pem_x509_certificate(pair.certificate.encode()).subject.rfc4514_string() for pair in (after.signing, after.following)
-    ]
-    assert names == ["CN=zk 1", "CN=zk 2"]
+def test_the_name_of_an_authority_tells_its_generation() -> None:
+    assert x509.load_pem_x509_certificate(founded().trusted.encode()).subject.rfc4514_string() == "CN=zk 1"
 
 
 def test_a_certificate_does_not_outlive_its_authority() -> None:
@@ -120,29 +109,12 @@ def test_two_thirds_of_its_life_are_counted_from_when_it_is_valid() -> None:
     assert abs(renewal_time(held) - (NOW + YEAR * 2 / 3)) < timedelta(hours=1)
 
 
-def test_each_step_waits_for_what_it_needs() -> None:
-    late = NOW + 4 * YEAR
-    first = founded()
-    assert next_state(first, REACHED, unasked, at(NOW + YEAR)) == first
-    both = next_state(first, NOWHERE, lambda: KEYS[1], at(late))
-    assert (both.signing, both.generation, both.leaving) == (first.signing, 1, None)
-    assert next_state(both, Reach(False, True), unasked, at(late)) == both
-    second = next_state(both, Reach(True, False), unasked, at(late))
-    assert (second.signing, second.generation, second.leaving) == (both.following, 2, first.signing.certificate)
-    assert next_state(second, Reach(True, False), unasked, at(late)) == second
-    alone = next_state(second, Reach(False, True), unasked, at(late))
-    assert (alone.signing, alone.trusted) == (second.signing, second.signing.certificate)
-
-
 def unasked() -> str:
     raise AssertionError("no key is needed")
 
 
-@pytest.mark.parametrize("steps", range(4))
-def test_what_is_kept_is_read_again(steps: int) -> None:
+def test_what_is_kept_is_read_again() -> None:
     authority = founded()
-    for _ in range(steps):
-        authority = next_state(authority, REACHED, lambda: KEYS[1], at(NOW + 4 * YEAR))
     assert read_authority("zk", authority_data(authority)) == authority
 
 
@@ -152,41 +124,11 @@ def test_what_is_kept_is_read_again(steps: int) -> None:
         ({"signing.key": ""}, "signing.crt or signing.key is missing"),
         ({"signing.crt": "x"}, "signing.crt is no certificate in PEM"),
         ({"generation": "x"}, "generation is 'x', expected a number"),
-        ({"following.key": "x"}, "following.crt or following.key is missing"),
-        ({"leaving.crt": "x"}, "leaving.crt is no certificate in PEM"),
     ],
 )
 def test_a_damaged_secret_is_named_and_makes_no_authority(change: dict[str, str], told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
         read_authority("zk", {**authority_data(founded()), **change})
-
-
-@dataclass(frozen=True)
-class Party:
-    """A process: whom it trusts, and the generation that has signed its certificate. What it is given it takes up later."""
-
-    trusts: str
-    signed_by: str
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=10, max_size=60))
-def test_at_no_time_meets_a_process_one_that_it_does_not_trust(events: list[tuple[int, bool]]) -> None:
-    """Processes take up what they are given whenever they do, certificates and authorities apart; the operator looks in between."""
-    authority = founded()
-    parties = [Party(authority.trusted, authority.signing.certificate)] * 3
-    generations = {authority.generation}
-    for number, takes_authorities in events:
-        party = parties[number]
-        taken = replace(party, trusts=authority.trusted) if takes_authorities else replace(party, signed_by=authority.signing.certificate)
-        parties[number] = taken
-        assert all(one.signed_by in other.trusts for one in parties for other in parties)
-        reach = Reach(
-            all(each.trusts == authority.trusted for each in parties), all(each.signed_by != authority.leaving for each in parties)
-        )
-        authority = next_state(authority, reach, fresh_key, at(NOW + 4 * YEAR, YEAR / 1000))
-        generations.add(authority.generation)
-        assert generations == set(range(1, authority.generation + 1))
 
 
 MEMBER = Holder("zk-zookeeper-clients", Subject("zookeeper"), frozenset(HOSTS))
@@ -195,7 +137,7 @@ LOG = Holder("log-bookies", BOOKIE)
 
 def held_by(*holders: Holder, authority: Authority) -> dict[str, dict[str, str]]:
     changes = due_changes(holders, {}, authority, fresh_key, at(NOW))
-    assert [change.renewal for change in changes] == [Renewal.MISSING] * len(holders)
+    assert [change.new for change in changes] == [True] * len(holders)
     return {change.holder.secret: dict(change.data) for change in changes}
 
 
@@ -207,17 +149,11 @@ def test_secrets_are_written_once_and_then_left_alone() -> None:
     assert all(secret["keystore.pem"] == secret["tls.key"] + secret["tls.crt"] for secret in held.values())
 
 
-def test_another_authority_is_trusted_first_and_signs_later() -> None:
-    first = founded()
-    held = held_by(MEMBER, authority=first)
-    late = at(NOW + 4 * YEAR, 10 * YEAR)
-    held = {MEMBER.secret: dict(due_changes((MEMBER,), held, first, fresh_key, late)[0].data)}
-    both = next_state(first, REACHED, fresh_key, late)
-    (trusting,) = due_changes((MEMBER,), held, both, unasked, late)
-    assert (trusting.renewal, trusting.data["tls.crt"]) == (None, held[MEMBER.secret]["tls.crt"])
-    assert trusting.data["ca.crt"] == both.trusted != first.trusted
-    (signed,) = due_changes((MEMBER,), {MEMBER.secret: trusting.data}, next_state(both, REACHED, unasked, late), fresh_key, late)
-    assert signed.renewal is Renewal.AUTHORITY
+def test_whoever_has_a_certificate_of_another_authority_gets_one_of_this() -> None:
+    held, authority = held_by(MEMBER, authority=found_authority("before", KEYS[1], at(NOW))), founded()
+    (signed,) = due_changes((MEMBER,), held, authority, fresh_key, at(NOW))
+    assert (signed.new, signed.data["ca.crt"]) == (False, authority.trusted)
+    assert signed.data["tls.crt"] != held[MEMBER.secret]["tls.crt"]
 
 
 def test_the_files_of_a_secret_are_those_that_a_client_reads() -> None:

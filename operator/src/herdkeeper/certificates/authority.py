@@ -1,14 +1,12 @@
-"""A stack's authority over time: it is followed by another one in two phases, in which nobody meets somebody whom he does not trust.
+"""A stack's authority, as its Secret keeps it, and when a certificate that it signed is made anew.
 
-While there is a next one, everybody is to trust it beside the one that signs. Once everybody does, it signs, and the one before stays
-trusted until nobody has a certificate of it any more. What everybody trusts and has is observed by whoever asks here; a step that can't be
-told to be safe is not taken.
+Its generation is part of its name: ZooKeeper keeps those that it trusts by their names, so that one that follows it must have another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -19,34 +17,22 @@ from herdkeeper.certificates.issue import KeyPair, Subject, Validity, make_autho
 
 RENEWED_AFTER = 2 / 3
 """Of a certificate's life."""
-_GENERATION = "generation"
+_GENERATION, _CERTIFICATE, _KEY = "generation", "signing.crt", "signing.key"
+"""Of the Secret."""
 
 
 @dataclass(frozen=True)
 class Authority:
-    """`generation` counts the ones that signed. `following` is trusted already and signs nothing yet; `leaving` is trusted still."""
+    """Who signs the certificates of a stack."""
 
     name: str
     generation: int
     signing: KeyPair
-    following: KeyPair | None = None
-    leaving: str | None = None
 
     @property
     def trusted(self) -> str:
-        """The certificates of all whom everybody is to trust, in PEM."""
-        following = "" if self.following is None else self.following.certificate
-        return f"{self.signing.certificate}{following}{self.leaving or ''}"
-
-
-@dataclass(frozen=True)
-class Reach:
-    """How far the authority's state has come in the stack. False also where that can't be told."""
-
-    trusted_everywhere: bool
-    """Whether every process that verifies others trusts all of `Authority.trusted`."""
-    leaving_unused: bool
-    """Whether no process shows a certificate any more that the leaving one has signed."""
+        """The certificate that everybody is to trust, in PEM."""
+        return self.signing.certificate
 
 
 class Renewal(StrEnum):
@@ -61,21 +47,7 @@ class Renewal(StrEnum):
 
 def found_authority(name: str, key: str, validity: Validity) -> Authority:
     """The first one of a stack."""
-    return Authority(name, 1, make_authority(_subject(name, 1), key, validity))
-
-
-def next_state(authority: Authority, reach: Reach, fresh_key: Callable[[], str], validity: Validity) -> Authority:
-    """What the authority is to be now: the same, or one step on. `fresh_key` is asked only for a new one."""
-    if authority.leaving is not None:
-        return replace(authority, leaving=None) if reach.leaving_unused else authority
-    if authority.following is not None:
-        if not reach.trusted_everywhere:
-            return authority
-        return Authority(authority.name, authority.generation + 1, authority.following, leaving=authority.signing.certificate)
-    if validity.now < renewal_time(authority.signing.certificate):
-        return authority
-    following = make_authority(_subject(authority.name, authority.generation + 1), fresh_key(), validity)
-    return replace(authority, following=following)
+    return Authority(name, 1, make_authority(f"{name} 1", key, validity))
 
 
 def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: frozenset[str], now: datetime) -> Renewal | None:
@@ -113,41 +85,22 @@ def expiry_of(authority: Authority) -> datetime:
 
 def authority_data(authority: Authority) -> dict[str, str]:
     """The content of the Secret that keeps it."""
-    data = {_GENERATION: str(authority.generation), "signing.crt": authority.signing.certificate, "signing.key": authority.signing.key}
-    if authority.following is not None:
-        data |= {"following.crt": authority.following.certificate, "following.key": authority.following.key}
-    return data if authority.leaving is None else {**data, "leaving.crt": authority.leaving}
+    return {_GENERATION: str(authority.generation), _CERTIFICATE: authority.signing.certificate, _KEY: authority.signing.key}
 
 
 def read_authority(name: str, data: Mapping[str, str]) -> Authority:
     """What the Secret keeps. Raises ValueError, which names the key that is missing or damaged: one that can't be read is never replaced by
     another one, which nobody trusts."""
-    pairs = {}
-    for role in ("signing", "following"):
-        certificate, key = data.get(f"{role}.crt"), data.get(f"{role}.key")
-        if certificate and key:
-            pairs[role] = KeyPair(_whole(f"{role}.crt", certificate), key)
-        elif certificate or key or role == "signing":
-            raise ValueError(f"{role}.crt or {role}.key is missing")
-    number = data.get(_GENERATION, "")
+    certificate, key, number = (data.get(each, "") for each in (_CERTIFICATE, _KEY, _GENERATION))
+    if not certificate or not key:
+        raise ValueError(f"{_CERTIFICATE} or {_KEY} is missing")
     if not number.isdecimal():
         raise ValueError(f"{_GENERATION} is {number!r}, expected a number")
-    leaving = data.get("leaving.crt")
-    return Authority(
-        name, int(number), pairs["signing"], pairs.get("following"), None if leaving is None else _whole("leaving.crt", leaving)
-    )
-
-
-def _whole(key: str, certificate: str) -> str:
     try:
         x509.load_pem_x509_certificate(certificate.encode())
     except ValueError as error:
-        raise ValueError(f"{key} is no certificate in PEM: {error}") from error
-    return certificate
-
-
-def _subject(name: str, generation: int) -> str:
-    return f"{name} {generation}"
+        raise ValueError(f"{_CERTIFICATE} is no certificate in PEM: {error}") from error
+    return Authority(name, int(number), KeyPair(certificate, key))
 
 
 def _hosts(certificate: x509.Certificate) -> frozenset[str]:

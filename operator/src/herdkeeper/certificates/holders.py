@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from herdkeeper.certificates.authority import Authority, Renewal, renewal_time, why_renew
+from herdkeeper.certificates.authority import Authority, renewal_time, why_renew
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, issue
 from herdkeeper.certificates.settings import KEY_STORE_KEY
 from herdkeeper.shared import names
@@ -22,13 +22,11 @@ class Holder:
 
 @dataclass(frozen=True)
 class Change:
-    """A Secret that is to be written; `new` where there is none. `renewal` is why its certificate is a new one; None where only the
-    authorities are others."""
+    """A Secret that is to be written; `new` where there is none."""
 
     holder: Holder
     data: Mapping[str, str]
-    renewal: Renewal | None
-    new: bool = False
+    new: bool
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def due_changes(
             pair = issue(authority.signing, holder.subject, sorted(holder.hosts), fresh_key(), validity)
         data = secret_data(pair, authority)
         if data != {name: there.get(name) for name in data}:
-            changes.append(Change(holder, data, renewal, new=holder.secret not in held))
+            changes.append(Change(holder, data, new=holder.secret not in held))
     return tuple(changes)
 
 

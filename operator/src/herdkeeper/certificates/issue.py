@@ -45,11 +45,6 @@ class Subject:
         unit = [] if self.may_use is None else [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, f"0:{self.may_use}")]
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, self.name), *unit])
 
-    @property
-    def acl_id(self) -> str:
-        """As ZooKeeper's scheme `x509` names it (RFC 2253)."""
-        return self.x500.rfc4514_string()
-
 
 @dataclass(frozen=True)
 class Validity:
