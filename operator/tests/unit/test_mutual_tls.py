@@ -51,6 +51,16 @@ def server(says: bytes) -> Iterator[tuple[str, int]]:
         listener.shutdown(socket.SHUT_RDWR)
 
 
+def test_a_certificate_that_cannot_be_read_is_why_nobody_connects() -> None:
+    def missing() -> Identity:
+        raise OSError("the Secret zk-zookeeper-operator lacks tls.key")
+
+    handler = MutualTlsHandler(missing)
+    with pytest.raises(OSError, match="lacks tls.key"):
+        handler.create_connection(("127.0.0.1", 1), "zk-0", 1.0)
+    assert handler.refused == "the Secret zk-zookeeper-operator lacks tls.key"
+
+
 def test_an_answer_that_is_decrypted_already_is_not_waited_for() -> None:
     handler = MutualTlsHandler(identity)
     quiet, _other = socket.socketpair()

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from cryptography import x509
+from kubernetes.client import ApiException
 from situations import claim, live, objects, quickstart, ready, with_spec, with_status
+from urllib3.exceptions import HTTPError
 
 from herdkeeper.api.zookeeper_cluster import Security
 from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
@@ -215,6 +217,17 @@ def test_a_missing_authority_is_told_of_each_resource_on_the_ensemble() -> None:
 def test_a_secret_without_a_certificate_is_named_by_who_connects() -> None:
     kubernetes: Any = Kubernetes(live((secret_of({"name": "zk-zookeeper-operator"}, {"tls.crt": "x"}),)))
     with pytest.raises(OSError, match=r"the Secret zk-zookeeper-operator in the namespace demo lacks tls.key and ca.crt"):
+        read_identity(kubernetes, ObjectKey("demo", "zk-zookeeper-operator"))
+
+
+@pytest.mark.parametrize("error", [ApiException(status=503, reason="Service Unavailable"), HTTPError("no route to host")])
+def test_an_api_server_that_does_not_answer_ends_no_session(error: Exception) -> None:
+    class Silent:
+        def secret(self, _key: ObjectKey) -> None:
+            raise error
+
+    kubernetes: Any = Silent()
+    with pytest.raises(OSError, match=r"the Secret zk-zookeeper-operator in the namespace demo can't be read"):
         read_identity(kubernetes, ObjectKey("demo", "zk-zookeeper-operator"))
 
 

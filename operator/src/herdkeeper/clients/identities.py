@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from kubernetes.client import ApiException
+from urllib3.exceptions import HTTPError
+
 from herdkeeper.api.resource import Resource
 from herdkeeper.certificates.authority import Authority, read_authority
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets, Holder, due_secrets
@@ -17,8 +20,12 @@ from herdkeeper.tls.identity import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE
 
 
 def read_identity(kubernetes: KubernetesReader, secret: ObjectKey) -> Identity:
-    """What the Secret holds now. Raises OSError, as whoever connects with it expects."""
-    values = kubernetes.secret(secret) or {}
+    """What the Secret holds now. Raises OSError, also where the API server does not answer: a session's thread would end by another error,
+    and nobody would connect any more."""
+    try:
+        values = kubernetes.secret(secret) or {}
+    except (ApiException, HTTPError) as error:
+        raise OSError(f"the Secret {secret.name} in the namespace {secret.namespace} can't be read: {error}") from error
     missing = [key for key in (CERTIFICATE_FILE, KEY_FILE, AUTHORITIES_FILE) if not values.get(key)]
     if missing:
         raise OSError(f"the Secret {secret.name} in the namespace {secret.namespace} lacks {' and '.join(missing)}")

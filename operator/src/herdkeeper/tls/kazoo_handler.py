@@ -24,14 +24,15 @@ class MutualTlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kaz
         super().__init__()
         self._identity = identity
         self.refused: str | None = None
-        """Why the last handshake failed; None when it did not."""
+        """Why the last attempt failed by certificates; None when it did not."""
 
     def create_connection(self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any) -> Any:
         """Connects to an address of the member `hostname`, whose certificate must be for that name. Raises OSError, as kazoo expects."""
         try:
             context = mutual_context(self._identity())
-        except ValueError as error:
-            raise OSError(str(error)) from error
+        except (OSError, ValueError) as error:
+            self.refused = str(error)
+            raise OSError(self.refused) from error
         plain = socket.create_connection(address, timeout)
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
