@@ -56,7 +56,7 @@ def test_a_certificate_that_cannot_be_read_is_why_nobody_connects() -> None:
         raise OSError("the Secret zk-zookeeper-operator lacks tls.key")
 
     handler = MutualTlsHandler(missing)
-    with pytest.raises(OSError, match="lacks tls.key"):
+    with pytest.raises(OSError, match=r"lacks tls\.key"):
         handler.create_connection(("127.0.0.1", 1), "zk-0", 1.0)
     assert handler.refused == "the Secret zk-zookeeper-operator lacks tls.key"
 

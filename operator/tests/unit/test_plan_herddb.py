@@ -117,6 +117,22 @@ def test_nothing_is_touched_while_the_certificate_cannot_be_served():
     assert (plan.wait.reason, plan.wait.message) == (Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate")
 
 
+def test_a_database_on_an_ensemble_that_asks_for_certificates_has_no_node_that_takes_sql_in_plain_text():
+    asks = with_status(
+        bookkeeper_serving(),
+        **{**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": "zk-zookeeper-0.zk-zookeeper-members.demo.svc:2281"},
+    )
+    seen = replace(SEEN, bookkeeper=asks)
+    plan = plan_herddb(CLUSTER, seen)
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.INVALID_SPEC
+    assert "spec.tls is absent" in plan.wait.message
+    assert "set spec.tls.secretName, to db-herddb-identity" in plan.wait.message
+    encrypted = with_spec(CLUSTER, tls=Tls(secret_name="db-herddb-identity"))
+    assert applied(plan_herddb(encrypted, replace(seen, tls=TlsUsable("certificates"))))[-1] == "StatefulSet"
+
+
 def test_tls_rolls_the_nodes_and_a_renewed_certificate_does_not():
     encrypted = with_spec(CLUSTER, tls=Tls(secret_name="mine"))
     seen = replace(SETTLED, tls=TlsUsable("certificates"))
