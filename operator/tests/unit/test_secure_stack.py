@@ -145,10 +145,10 @@ def test_an_ensemble_that_was_founded_with_certificates_is_not_started_without()
     assert "spec.security.mode is Insecure, but the ensemble was founded with TLS" in plan.wait.message
 
 
-def test_a_damaged_authority_is_told_and_signs_nothing() -> None:
+def test_a_damaged_authority_is_told_signs_nothing_and_no_member_is_touched() -> None:
     damaged = live((secret_of({"name": NAMED.authority_secret}, {"generation": "1", "signing.crt": "x", "signing.key": "y"}),))
     plan = planned(damaged, secrets(NAMED.quorum_authority_secret))
-    assert f"Secret {NAMED.clients_secret}" not in written(plan)
+    assert written(plan) == [f"Secret {NAMED.members_secret}"]
     assert plan.wait is not None
     assert "signing.crt is no certificate in PEM" in plan.wait.message
 

@@ -103,7 +103,7 @@ ZOOKEEPER_MOST_MEMBERS = 7
 LOOPBACK = "127.0.0.1"
 ZOOKEEPER_CLIENT_PORT = 2181
 ZOOKEEPER_SECURE_PORT = 2281
-"""Of clients with certificates. Not 2181: while an ensemble is moved to certificates, members have both."""
+"""Of clients with certificates. Not 2181: an address tells by it what is spoken there (secure_ensemble)."""
 ZOOKEEPER_LOOPBACK_PORT = 2182
 """Of a member's own readiness probe, in plain text, where clients need certificates. Not 2181: a running member (3.9.5) binds the new
 address before it closes the old one, so it can't go from all addresses to the loopback address under one number."""

@@ -89,6 +89,9 @@ def _before_certificates(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, cla
             return None
         why = f"spec.security.mode is Insecure, but the ensemble was founded with TLS (its Secret {there[0]} is there): set TLS"
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
+    if seen.security.identities.obstacle is not None:
+        # a certificate may be missing that a member needs when it is started anew: none is
+        return Plan.waiting(Reason.INVALID_SECRET, seen.security.identities.obstacle, requeue.BLOCKED)
     if len(there) == len(secrets):
         return None
     if not _founding(claims):
