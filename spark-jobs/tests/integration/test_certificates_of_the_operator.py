@@ -23,7 +23,7 @@ from herdkeeper.sql.connection import Address, Connection
 from herdkeeper.zookeeper.observe_security import observe_security
 from herdkeeper_e2e.mutual_tls import ROLE, MountedSecret, StackSecrets
 from herdkeeper_e2e.server_processes import CREDENTIALS, LEDGERS_ROOT, Servers, servers
-from herdkeeper_jobs.bookkeeper.connection import BookieConnection
+from herdkeeper_jobs.bookkeeper.connection import BookieConnection, EntryRun
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -88,7 +88,8 @@ def test_rows_are_acknowledged_and_a_job_reads_their_log(running: tuple[Servers,
         address, ledger = catalog.bookie_addresses()["bookie-0"], min(catalog.ledger_ids())
     assert address.host == BOOKIE
     with BookieConnection("bookie-0", address, ANSWER_SECONDS) as connection:
-        assert connection.read_last_entry(ledger).entry_id >= 10
+        read = [data for part in connection.read_runs(ledger, 0, 9) if isinstance(part, EntryRun) for data in part.entries]
+    assert len(read) == 10
 
 
 def test_the_operator_reads_the_metadata_with_its_own_certificate(running: tuple[Servers, Address]) -> None:
