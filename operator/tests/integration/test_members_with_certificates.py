@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -39,6 +39,7 @@ NUMBERS = range(3)
 PASSWORD = "of-a-test"
 OPERATOR = ObjectKey("demo", "zk-zookeeper-operator")
 SERVED = Limit(120.0, 0.2)
+Answer = TypeVar("Answer")
 _SERVER = re.compile(r"server\.(\d+)=[^;\s]+:(participant|observer);(\S*?)(\d+)(?=\s|$)")
 
 
@@ -155,16 +156,14 @@ class Members:
 
     def membership(self) -> Membership:
         """As it is committed. The member that was asked last may have left: another one is asked then."""
+        found = patiently(self.encrypted, self.address, lambda ensemble: ensemble.read(CONFIG_PATH), OPERATOR)
+        assert found is not None
+        return decode_membership(found[0])
 
-        def read() -> bytes | Pending:
-            try:
-                found = self.encrypted.at(self.address, OPERATOR).read(CONFIG_PATH)
-            except EnsembleError as error:
-                return Pending(str(error))
-            assert found is not None
-            return found[0]
-
-        return decode_membership(wait_for("the membership is read", read, SERVED))
+    def ensure(self, path: str, *, encrypted: bool = True) -> None:
+        """A znode is made, by a session with a certificate or without."""
+        ensembles, address, identity = (self.encrypted, self.address, OPERATOR) if encrypted else (self.plain, self.plain_address, None)
+        patiently(ensembles, address, lambda ensemble: ensemble.ensure(path), identity)
 
     def stop(self) -> None:
         self.encrypted.stop()
@@ -174,16 +173,17 @@ class Members:
             process.wait()
 
 
-def patiently(ensembles: Ensembles, address: str, identity: ObjectKey | None = None) -> Ensemble:
-    """The ensemble, once it answers."""
+def patiently(ensembles: Ensembles, address: str, act: Callable[[Ensemble], Answer], identity: ObjectKey | None = None) -> Answer:
+    """What comes of it once the ensemble answers: on a busy machine a member is silent for longer than sessions wait."""
 
-    def asked() -> Ensemble | Pending:
+    def asked() -> tuple[Answer] | Pending:
         try:
-            return ensembles.at(address, identity)
+            return (act(ensembles.at(address, identity)),)
         except EnsembleError as error:
             return Pending(str(error))
 
-    return wait_for("the ensemble answers", asked, SERVED)
+    (found,) = wait_for("the ensemble answers", asked, SERVED)
+    return found
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_an_ensemble_is_founded_with_certificates_and_its_membership_changes(mem
     for number in NUMBERS:
         members.start(number, Phase.REQUIRED)
     members.wait_until_served()
-    patiently(members.encrypted, members.address, OPERATOR).ensure("/a/b")
+    members.ensure("/a/b")
     before = members.membership()
     assert {server.client.rpartition(":")[0] for server in before.servers} == {"127.0.0.1"}
     members.encrypted.reconfigure(members.address, PASSWORD, MembershipChange((), (3,), before.version), OPERATOR)
@@ -210,11 +210,11 @@ def test_a_plain_ensemble_is_moved_to_certificates_member_by_member(members: Mem
     for number in NUMBERS:
         members.start(number, Phase.INSECURE)
     members.wait_until_served()
-    patiently(members.plain, members.plain_address).ensure("/before")
+    members.ensure("/before", encrypted=False)
     for phase in (Phase.OFFERED, Phase.PREFERRED):
         members.roll(phase)
-        patiently(members.plain, members.plain_address).ensure(f"/plain/{phase}")
-        patiently(members.encrypted, members.address, OPERATOR).ensure(f"/encrypted/{phase}")
+        members.ensure(f"/plain/{phase}", encrypted=False)
+        members.ensure(f"/encrypted/{phase}")
     # The plain port moves to the loopback address while the members run.
     before = members.membership()
     required = [members.lines_here(server_of(members.cluster, number, Role.PARTICIPANT, Phase.REQUIRED).line) for number in NUMBERS]
@@ -224,4 +224,5 @@ def test_a_plain_ensemble_is_moved_to_certificates_member_by_member(members: Mem
     assert replace(after, version=0, servers=()) == replace(before, version=0, servers=())
     members.wait_until_served()
     members.roll(Phase.REQUIRED)
-    assert set(patiently(members.encrypted, members.address, OPERATOR).children("/plain") or ()) == {"Offered", "Preferred"}
+    made = patiently(members.encrypted, members.address, lambda ensemble: ensemble.children("/plain"), OPERATOR)
+    assert set(made or ()) == {"Offered", "Preferred"}
