@@ -19,7 +19,7 @@ from herdkeeper.certificates.authority import (
     why_renew,
 )
 from herdkeeper.certificates.holders import Holder, due_changes
-from herdkeeper.certificates.issue import KeyPair, Subject, Validity, fresh_key, issue
+from herdkeeper.certificates.issue import KeyPair, Subject, Validity, fresh_key, is_pair, issue
 from herdkeeper.certificates.settings import Phase, member_lines
 from herdkeeper.shared import names
 from herdkeeper.tls.context import client_context, load_certificate
@@ -147,6 +147,15 @@ def test_secrets_are_written_once_and_then_left_alone() -> None:
     assert due_changes((MEMBER, LOG), held, authority, unasked, at(NOW + YEAR / 2)) == ()
     assert {secret["ca.crt"] for secret in held.values()} == {authority.trusted}
     assert all(secret["keystore.pem"] == secret["tls.key"] + secret["tls.crt"] for secret in held.values())
+
+
+@pytest.mark.parametrize("key", ["another", "no key", ""])
+def test_a_certificate_whose_key_somebody_changed_is_made_anew(key: str) -> None:
+    authority = founded()
+    held = held_by(MEMBER, authority=authority)
+    held[MEMBER.secret]["tls.key"] = fresh_key() if key == "another" else key
+    (made,) = due_changes((MEMBER,), held, authority, fresh_key, at(NOW))
+    assert is_pair(made.data["tls.crt"], made.data["tls.key"])
 
 
 def test_whoever_has_a_certificate_of_another_authority_gets_one_of_this() -> None:

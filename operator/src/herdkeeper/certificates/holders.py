@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from herdkeeper.certificates.authority import Authority, renewal_time, why_renew
-from herdkeeper.certificates.issue import KeyPair, Subject, Validity, issue
+from herdkeeper.certificates.issue import KeyPair, Subject, Validity, is_pair, issue
 from herdkeeper.certificates.settings import KEY_STORE_KEY
 from herdkeeper.shared import names
 
@@ -62,7 +62,8 @@ def due_changes(
     for holder in holders:
         there = held.get(holder.secret, {})
         certificate, key = there.get(names.CERTIFICATE_KEY), there.get(names.PRIVATE_KEY_KEY)
-        renewal = why_renew(certificate if key else None, authority, holder.subject, holder.hosts, validity.now)
+        whole = certificate and key and is_pair(certificate, key)
+        renewal = why_renew(certificate if whole else None, authority, holder.subject, holder.hosts, validity.now)
         if certificate and key and renewal is None:
             pair = KeyPair(certificate, key)
         else:

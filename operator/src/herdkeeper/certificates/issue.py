@@ -92,6 +92,14 @@ def issue(authority: KeyPair, subject: Subject, hosts: Sequence[str], key: str, 
     return KeyPair(_signed(builder, _loaded(authority.key)), key)
 
 
+def is_pair(certificate: str, key: str) -> bool:
+    """Whether the key is that of the certificate, each in PEM. False where one of them is damaged."""
+    try:
+        return x509.load_pem_x509_certificate(certificate.encode()).public_key() == _loaded(key).public_key()
+    except ValueError:
+        return False
+
+
 def _builder(subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, validity: Validity) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
