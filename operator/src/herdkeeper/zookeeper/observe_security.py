@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from herdkeeper.api import ZooKeeperCluster
@@ -17,52 +18,59 @@ from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.state import EnsembleSecurity
 
 
+@dataclass(frozen=True)
+class _Issuer:
+    """An authority: the Secret that keeps it, what it is called, and whose certificates it signs."""
+
+    secret: str
+    name: str
+    holders: tuple[Holder, ...]
+
+
 def observe_security(cluster: ZooKeeperCluster, objects: Objects) -> EnsembleSecurity:
-    """Its two authorities: that of the client port, of servers and their clients; and that of the quorum, whose holders are members."""
+    """What its Secrets hold, and what is due."""
     named, now = cluster.names, datetime.now(UTC)
-    clients = Holder(named.clients_secret, Subject("zookeeper"), named.served_hosts)
-    holders = {
-        named.authority_secret: (clients, Holder(named.operator_secret, Subject("operator"))),
-        named.quorum_authority_secret: (Holder(named.members_secret, Subject("member"), named.served_hosts),),
-    }
-    called = {named.authority_secret: "clients", named.quorum_authority_secret: "quorum"}
-    stored = {name: _values(objects, name) for name in holders}
-    found = {name: readable_authority(name, values) for name, values in stored.items() if values is not None}
-    fresh = {
-        name: authority_data(found_authority(f"{cluster.key.name} {called[name]}", fresh_key(), Validity(now, AUTHORITY_LIFE)))
-        for name, values in stored.items()
-        if values is None
-    }
-    held = held_by([holder for each in holders.values() for holder in each], objects)
-    due = [_due(authority, holders[name], held, now) for name, authority in found.items()]
-    after = {**held, **{change.holder.secret: change.data for each in due for change in each.changes}}
-    seconds = [each.next_seconds for each in due if each.next_seconds is not None]
+    fresh: dict[str, Mapping[str, str]] = {}
+    found: list[Authority] = []
+    due: list[DueSecrets] = []
+    held: dict[str, Mapping[str, str]] = {}
+    for issuer in _issuers(cluster):
+        held |= held_by(issuer.holders, objects)
+        document = objects.get("Secret", issuer.secret)
+        if document is None:
+            fresh[issuer.secret] = authority_data(found_authority(issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE)))
+            continue
+        authority = readable_authority(issuer.secret, values_of_secret(document))
+        if isinstance(authority, Unknown):
+            due.append(DueSecrets(obstacle=authority.why))
+            continue
+        found.append(authority)
+        due.append(due_secrets(issuer.holders, held, authority, fresh_key, Validity(now, CERTIFICATE_LIFE)))
+    changes = tuple(change for each in due for change in each.changes)
+    read_at_start = (
+        (named.clients_secret, names.AUTHORITIES_KEY),
+        (named.members_secret, names.AUTHORITIES_KEY),
+        (named.members_secret, names.CERTIFICATE_KEY),
+    )
+    after = {**held, **{change.holder.secret: change.data for change in changes}}
     return EnsembleSecurity(
         fresh_authorities=fresh,
         identities=DueSecrets(
-            tuple(change for each in due for change in each.changes),
+            changes,
             next((each.obstacle for each in due if each.obstacle is not None), None),
-            min(seconds, default=None),
+            min((each.next_seconds for each in due if each.next_seconds is not None), default=None),
         ),
-        read_at_start={
-            f"{secret}/{key}": after[secret][key]
-            for secret, key in (
-                (named.clients_secret, names.AUTHORITIES_KEY),
-                (named.members_secret, names.AUTHORITIES_KEY),
-                (named.members_secret, names.CERTIFICATE_KEY),
-            )
-            if secret in after and key in after[secret]
-        },
-        expires=min((expiry_of(authority) for authority in found.values() if not isinstance(authority, Unknown)), default=None),
+        read_at_start={f"{secret}/{key}": after[secret][key] for secret, key in read_at_start if key in after.get(secret, {})},
+        expires=min(map(expiry_of, found), default=None),
     )
 
 
-def _due(authority: Authority | Unknown, holders: Sequence[Holder], held: dict[str, dict[str, str]], now: datetime) -> DueSecrets:
-    if isinstance(authority, Unknown):
-        return DueSecrets(obstacle=authority.why)
-    return due_secrets(holders, held, authority, fresh_key, Validity(now, CERTIFICATE_LIFE))
-
-
-def _values(objects: Objects, secret: str) -> dict[str, str] | None:
-    document = objects.get("Secret", secret)
-    return None if document is None else values_of_secret(document)
+def _issuers(cluster: ZooKeeperCluster) -> tuple[_Issuer, _Issuer]:
+    """One for the client port, of servers and their clients; and one for the quorum, whose holders are members."""
+    named, name = cluster.names, cluster.metadata.name
+    client_port = Holder(named.clients_secret, Subject("zookeeper"), named.served_hosts)
+    quorum = Holder(named.members_secret, Subject("member"), named.served_hosts)
+    return (
+        _Issuer(named.authority_secret, f"{name} clients", (client_port, Holder(named.operator_secret, Subject("operator")))),
+        _Issuer(named.quorum_authority_secret, f"{name} quorum", (quorum,)),
+    )
