@@ -1,4 +1,4 @@
-"""Certificates for SQL nodes, made by the machine's openssl, and the Secret that a HerdDBCluster's `spec.tls` names."""
+"""Certificates of servers and clients, made by the machine's openssl, and the Secret that a HerdDBCluster's `spec.tls` names."""
 
 from __future__ import annotations
 
@@ -50,14 +50,19 @@ class Authority:
         """Its own, in PEM: whom clients trust."""
         return self._certificate.read_text()
 
-    def issue(self, hosts: Sequence[str]) -> Issued:
-        """A new certificate, with a new key, for these host names; `*.example.svc` is one for all of a domain."""
+    def issue(self, hosts: Sequence[str], subject: str = "/CN=a SQL node", days: str = DAYS) -> Issued:
+        """A new certificate, with a new key, for these host names; `*.example.svc` is one for all of a domain. One of -1 days
+        has expired."""
         key, request, names, certificate = (self._folder / name for name in ("node.key", "node.request", "node.names", "node.crt"))
-        names.write_text(f"subjectAltName={','.join(f'DNS:{host}' for host in hosts)}\n")
-        _openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a SQL node", "-keyout", str(key), "-out", str(request))
+        names.write_text(f"subjectAltName={','.join(map(_alternative, hosts))}\n")
+        _openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout", str(key), "-out", str(request))
         by = ("-CA", str(self._certificate), "-CAkey", str(self._key), "-CAcreateserial", "-CAserial", str(self._folder / "serial"))
-        _openssl("x509", "-req", "-in", str(request), *by, "-days", DAYS, "-extfile", str(names), "-out", str(certificate))
+        _openssl("x509", "-req", "-in", str(request), *by, "-days", days, "-extfile", str(names), "-out", str(certificate))
         return Issued(certificate.read_text(), key.read_text(), self.certificate)
+
+
+def _alternative(host: str) -> str:
+    return f"IP:{host}" if host.replace(".", "").isdigit() else f"DNS:{host}"
 
 
 def _openssl(*arguments: str) -> None:

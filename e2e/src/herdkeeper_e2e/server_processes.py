@@ -20,11 +20,18 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
+from herdkeeper.certificates.settings import bookie_lines, bookkeeper_lines, zookeeper_client_options
 from herdkeeper.clients.zookeeper import EnsembleError, Ensembles
 from herdkeeper.engine.execute_metadata import format_ledgers_root
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Address, Connection, Credentials
 from herdkeeper.sql.errors import SqlError
+from herdkeeper.tls.identity import MountedIdentity
+from herdkeeper.tls.kazoo_handler import MutualTlsHandler
+from herdkeeper_e2e.mutual_tls import LOOPBACK, REFRESHED, ROLE, StackSecrets
 
+TESTER = ObjectKey("tests", "tester")
+"""Stands for the Secret with the certificate of whoever tests."""
 _SCRIPTS = Path(__file__).parents[2] / "images"
 _START_SECONDS = 180
 LEDGERS_ROOT, HERD_ROOT = "/ledgers", "/herd"
@@ -61,6 +68,12 @@ class Servers:
     """Folders with the jars of images, where they are others than this checkout's."""
     java_options: tuple[str, ...] = ()
     """For every JVM, besides its own."""
+    secrets: StackSecrets | None = None
+    """Where it is given, servers and clients know each other by these certificates, and nobody is served without one."""
+    zookeeper_host: str = LOOPBACK
+    """Under which name the member is reached, which leads to 127.0.0.1."""
+    bookie_host: str = LOOPBACK
+    """The same of bookies."""
     tick_millis: int = 2000
     """ZooKeeper's tick: a session may last from two of them on."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -75,14 +88,21 @@ class Servers:
         """One member; returns where it listens. `more` are further settings."""
         port = free_port()
         data = self._folder("zookeeper")
-        listens = f"clientPort={port}\nclientPortAddress=127.0.0.1\ntickTime={self.tick_millis}\n"
-        further = "".join(f"{key}={value}\n" for key, value in (more or {}).items())
-        (data / "zoo.cfg").write_text(f"dataDir={data}\n{listens}maxClientCnxns=0\nadmin.enableServer=false\n{further}")
+        plain = {"clientPort": port, "clientPortAddress": LOOPBACK}
+        lines = {
+            "dataDir": data,
+            "tickTime": self.tick_millis,
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+            **(plain if self.secrets is None else self.secrets.zookeeper_lines(port)),
+            **(more or {}),
+        }
+        (data / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         (data / "myid").write_text("1\n")
         quiet = _SCRIPTS.parents[1] / "images/zookeeper/conf/logback.xml"
         options = ["-Xmx512m", "-Dzookeeper.forceSync=no", f"-Dlogback.configurationFile={quiet}"]
         self._start("zookeeper", options, "zookeeper", ("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(data / "zoo.cfg")))
-        self.zookeeper = f"127.0.0.1:{port}"
+        self.zookeeper = f"{self.zookeeper_host}:{port}"
         self.wait("zookeeper", lambda: _listens(port))
         with self.client():  # it listens before it serves
             return self.zookeeper
@@ -91,9 +111,10 @@ class Servers:
         """Bookies with DbLedgerStorage and their cluster at LEDGERS_ROOT; returns their ids, once all are registered. `settings` are lines
         of their configuration, which win over those here."""
         names = [f"bookie-{number}" for number in range(count)]
-        ensembles = Ensembles()
+        tester = self._identity()
+        ensembles = Ensembles(None if tester is None else lambda _: tester())
         try:
-            self.wait("zookeeper", lambda: _has_ledgers_root(ensembles, self.zookeeper))
+            self.wait("zookeeper", lambda: _has_ledgers_root(ensembles, self.zookeeper, None if tester is None else TESTER))
         finally:
             ensembles.stop()
         for name in names:
@@ -178,6 +199,8 @@ class Servers:
             "herdkeeper.hand-over.seconds": 0,
             "herdkeeper.credentials.dir": credentials,
         } | {f"server.bookkeeper.{quorum}.size": copies for quorum in ("ensemble", "write.quorum", "ack.quorum")}
+        if self.secrets is not None:
+            settings |= {f"bookkeeper.{key}": value for key, value in bookkeeper_lines(str(self.secrets.nodes.folder)).items()}
         settings |= more
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         options = ["-Xmx2g", "-XX:MaxDirectMemorySize=1g", "-Xss512k", "-Dio.netty.tryReflectionSetAccessible=true"]
@@ -198,7 +221,9 @@ class Servers:
     @contextmanager
     def client(self) -> Iterator[KazooClient]:
         """A session with ZooKeeper."""
-        client = KazooClient(hosts=self.zookeeper, timeout=30.0)
+        identity = self._identity()
+        handler = None if identity is None else MutualTlsHandler(identity)
+        client = KazooClient(hosts=self.zookeeper, timeout=30.0, handler=handler)
         client.start(timeout=_START_SECONDS)
         try:
             yield client
@@ -224,7 +249,7 @@ class Servers:
             "bookiePort": free_port(),
             "listeningInterface": "lo",
             "allowLoopback": "true",
-            "advertisedAddress": "127.0.0.1",
+            "advertisedAddress": self.bookie_host,
             "journalDirectories": folder / "journal",
             "ledgerDirectories": folder / "ledgers",
             "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
@@ -237,6 +262,7 @@ class Servers:
             "httpServerEnabled": "false",
             "minUsableSizeForEntryLogCreation": 1,
             "minUsableSizeForIndexFileCreation": 1,
+            **({} if self.secrets is None else {**bookkeeper_lines(str(self.secrets.bookies.folder)), **bookie_lines(ROLE), **REFRESHED}),
             **more,
         }
         file = folder / "bk_server.conf"
@@ -253,8 +279,28 @@ class Servers:
         log4j.write_text(_LOG4J)
         settings = ("-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={log4j}")
         folder = self.jars.get(jars) or jars_of(jars)
-        self.commands[name] = ["java", *options, *settings, *self.java_options, "-cp", f"{folder}/*", *command]
+        self.commands[name] = [
+            "java",
+            *options,
+            *settings,
+            *self._identity_options(jars),
+            *self.java_options,
+            "-cp",
+            f"{folder}/*",
+            *command,
+        ]
         return self.run(name, self.commands[name])
+
+    def _identity(self) -> MountedIdentity | None:
+        """Of clients in this process."""
+        return None if self.secrets is None else self.secrets.tester.identity
+
+    def _identity_options(self, jars: str) -> tuple[str, ...]:
+        """Of a JVM that is a client of ZooKeeper."""
+        if self.secrets is None or jars == "zookeeper":
+            return ()
+        secret = self.secrets.bookies if jars == "bookkeeper" else self.secrets.nodes
+        return zookeeper_client_options(str(secret.folder))
 
     def run(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         """Starts a process in the folder; what it says goes into a file there."""
@@ -294,10 +340,10 @@ def free_port() -> int:
         return port
 
 
-def _has_ledgers_root(ensembles: Ensembles, address: str) -> bool:
+def _has_ledgers_root(ensembles: Ensembles, address: str, identity: ObjectKey | None) -> bool:
     """Makes the ledgers root where it is missing. False while a busy machine keeps ZooKeeper from answering."""
     try:
-        ensemble = ensembles.at(address)
+        ensemble = ensembles.at(address, identity)
         if ensemble.read(f"{LEDGERS_ROOT}/LAYOUT") is None:
             format_ledgers_root(ensemble, LEDGERS_ROOT)
     except EnsembleError:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from herdkeeper.clients.zookeeper import ChangedMeanwhileError, EnsembleError, MembershipChange, Znode
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
+from herdkeeper.shared.names import ObjectKey
 
 
 def _parent(path: str) -> str:
@@ -140,20 +141,24 @@ class PlayedEnsemble:
 
 @dataclass
 class PlayedEnsembles:
-    """An EnsembleDirectory of one ensemble, which is found at `address` only. `password` is the one that may change its membership."""
+    """An EnsembleDirectory of one ensemble, which is found at `address` only. `password` is the one that may change its membership,
+    `identity` the Secret whose certificate it asks for; None: it speaks plain text."""
 
     address: str
     ensemble: PlayedEnsemble = field(default_factory=PlayedEnsemble)
     password: str | None = None
+    identity: ObjectKey | None = None
 
-    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
+    def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
         """See EnsembleDirectory. EnsembleError without the password that the members were started with."""
         if password != self.password:
             raise EnsembleError("ZooKeeper refused the password")
-        self.at(address).reconfigure(change)
+        self.at(address, identity).reconfigure(change)
 
-    def at(self, address: str) -> PlayedEnsemble:
-        """The ensemble. EnsembleError at another address, and when it is silent."""
+    def at(self, address: str, identity: ObjectKey | None = None) -> PlayedEnsemble:
+        """The ensemble. EnsembleError at another address, to who shows another certificate, and when it is silent."""
+        if identity != self.identity:
+            raise EnsembleError(f"ZooKeeper at {address} asks for the certificate of {self.identity}, and was shown that of {identity}")
         if address != self.address or self.ensemble.silent:
             raise EnsembleError(f"ZooKeeper at {address} does not answer")
         return self.ensemble

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stage import Stage
 
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
-from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
+from herdkeeper.shared.names import ObjectKey, ZooKeeperNames, operator_identity
 
 FOUNDING_VERSION = 0x100000000
 """What ZooKeeper gives the membership of a founding, when its first leader begins."""
@@ -48,6 +48,7 @@ class PlayedMembers:
             self._found(wanted)
         published = (self.stage.found("ZooKeeperCluster", self.name).get("status") or {}).get("address")
         self.stage.ensembles.address = published or self.named.address(wanted)
+        self.stage.ensembles.identity = operator_identity(self.stage.ensembles.address, self.stage.namespace)
         self.speak(wanted)
 
     def speak(self, pods: int) -> None:

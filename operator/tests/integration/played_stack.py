@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kubernetes.dynamic import DynamicClient
 from played_ledgers import PlayedLedgers
@@ -63,9 +63,10 @@ JOBS: tuple[tuple[str, str, Json], ...] = (
 
 class PlayedStack:
     """`disrupted` are the pods that were deleted since it was emptied last. `stuck` gives the status in which pods of a
-    template's spec stay, None for those that serve; those whose status is empty are not even made."""
+    template's spec stay, None for those that serve; those whose status is empty are not even made. `more` is added to the specs of
+    resources, by their names."""
 
-    def __init__(self, dynamic: DynamicClient) -> None:
+    def __init__(self, dynamic: DynamicClient, more: Mapping[str, Json] | None = None) -> None:
         name = f"fields-{uuid.uuid4().hex[:12]}"
         dynamic.resources.get(api_version="v1", kind="Namespace").create(body={"metadata": {"name": name}})
         self.stage = Stage(dynamic, name)
@@ -80,7 +81,7 @@ class PlayedStack:
         if self.stage.live("StorageClass", DISKS) is None:
             self.stage.add_storage_class(DISKS, expandable=False)
         for kind, resource, spec in (*SERVERS, *JOBS):
-            self.stage.declare(kind, resource, spec)
+            self.stage.declare(kind, resource, {**spec, **(more or {}).get(resource, {})})
             self.resources.append((kind, resource))
             if resource == "from-files":
                 self.stage.cache = self.stage.watched()

@@ -86,11 +86,11 @@ class RealMembers:
 
     # the operator's ways
 
-    def at(self, address: str) -> Ensemble:
+    def at(self, address: str, identity: ObjectKey | None = None) -> Ensemble:
         """See EnsembleDirectory."""
         return _Translated(self, self._sessions.at(self.local_address(address)))  # type: ignore[return-value]
 
-    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
+    def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
         """See EnsembleDirectory."""
         joining = tuple(self.to_process(line) for line in change.joining)
         self._sessions.reconfigure(self.local_address(address), password, MembershipChange(joining, change.leaving, change.version))

@@ -185,7 +185,8 @@ class Stage:
         template = self.found("StatefulSet", stateful_set)["spec"]["template"]
         if self.live("Pod", name) is None:
             containers = [{"name": "server", "image": template["spec"]["containers"][0]["image"]}]
-            spec = {"containers": containers, **({"nodeName": node} if node else {})}
+            encrypts = [volume for volume in template["spec"].get("volumes") or [] if volume["name"] == names.TLS_VOLUME]
+            spec = {"containers": containers, "volumes": encrypts, **({"nodeName": node} if node else {})}
             labels = {**template["metadata"]["labels"], names.REVISION_LABEL: revision}
             pod = {"metadata": {"name": name, "labels": labels, "ownerReferences": [self.made_by(stateful_set)]}, "spec": spec}
             self.of("Pod").create(body={"apiVersion": "v1", "kind": "Pod", **pod}, namespace=self.namespace)

@@ -45,6 +45,10 @@ def _compactions(minor: tuple[int, int], major: tuple[int, int]) -> dict[str, An
 ROWS: list[tuple[str, dict[str, Any], str | None]] = [
     *(("ZooKeeperCluster", {"replicas": replicas}, None) for replicas in (1, 3, 5, 7)),
     *(("ZooKeeperCluster", {"replicas": replicas}, "spec.replicas") for replicas in (2, 4, 6)),
+    *(
+        ("ZooKeeperCluster", {"security": {"mode": mode}, "resources": {"memory": memory}}, refused and "spec.resources.memory")
+        for mode, memory, refused in (("TLS", "255Mi", True), ("TLS", "256Mi", None), ("Insecure", "192Mi", None))
+    ),
     ("BookKeeperCluster", {"resources": {"memory": "511Mi"}}, "spec.resources.memory"),
     *(("BookKeeperCluster", {"resources": {"memory": memory}}, None) for memory in ("512Mi", "524288Ki", "1Gi")),
     *(

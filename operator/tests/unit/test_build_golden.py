@@ -31,6 +31,7 @@ from herdkeeper.bookkeeper.build.bookies import (
     build_bookies_shared,
 )
 from herdkeeper.bookkeeper.build.racks import build_racks
+from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_retirement
 from herdkeeper.bookkeeper.state.racks import Rack, placement_of
 from herdkeeper.codecs.herddb.users import SqlUser
 from herdkeeper.codecs.herddb.users import invalid_part as unfit_of_user
@@ -56,7 +57,16 @@ from herdkeeper.spark.build_job import (
     build_restore,
 )
 from herdkeeper.spark.object_store import StoreSecrets
-from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, build_zookeeper_claim, build_zookeeper_secret, first_membership, server_of
+from herdkeeper.zookeeper.build import (
+    Ensemble,
+    MemberSecurity,
+    build_zookeeper,
+    build_zookeeper_claim,
+    build_zookeeper_secret,
+    first_membership,
+    phase_of,
+    server_of,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 FOUNDED = Founded("an-instance", frozenset(), frozenset())
@@ -93,6 +103,41 @@ def bookkeeper(**spec: Any) -> BookKeeperCluster:
     return read(BookKeeperCluster, zooKeeperRef={"name": "quick"}, **spec)
 
 
+def secured() -> tuple[Any, ...]:
+    """What shows certificates in a stack that was founded with them."""
+    zookeeper, bookies = read(ZooKeeperCluster, security={"mode": "TLS"}), bookkeeper()
+    address = zookeeper.address
+    log = LogStore(address, "/demo/quick/ledgers", placement_of(bookies, RACKS), bookies.key)
+    herddb = read(HerdDBCluster, bookKeeperRef={"name": "quick"}, tls={"secretName": "quick-herddb-identity"})
+    archived = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": CLAIM}})
+    audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
+    restored = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="restored", bootstrap={"checkpoint": {"name": "flights-1"}})
+    checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM, job=EXECUTORS)
+    source = CheckpointSource(
+        address, "/demo/quick/ledgers", "/demo/quick/herd", "flights", None, "follower:9845", "credentials", identity=log.readers_secret
+    )
+    bookie, drain = BookieIdentity(0, "quick-bookie-0-abc123"), DrainSource(address, SPARK)
+    restore = RestoreSource(
+        address, "/demo/quick/herd", ON_VOLUME, "i/u/manifests/m.json", Login("credentials"), identity=log.readers_secret
+    )
+    phase = phase_of(zookeeper)
+    members = Ensemble(3, first_membership(zookeeper, range(3), phase), None, True, "given", MemberSecurity(phase, {"ca": "certificates"}))
+    return (
+        *build_zookeeper(zookeeper, members),
+        *build_server_policies(zookeeper, "herdkeeper-system"),
+        *build_bookies_shared(bookies, address, FOUNDED),
+        build_bookie(bookies, bookie, address),
+        *build_autorecovery(bookies, address, RACKS),
+        build_move(bookies, bookie, 1, drain),
+        build_retirement(bookies, bookie, drain),
+        *build_herddb(herddb, log, "quick-herddb-credentials"),
+        *build_checkpoint(checkpoint, source, SPARK),
+        *build_audit(audit, AuditSource(address, "/demo/quick/ledgers", identity=log.readers_secret), SPARK),
+        *build_restore(restored, restore, SPARK),
+        build_archiver(archived, ArchivedLog(address, "/demo/quick/ledgers", "/demo/quick/herd", log.readers_secret), SPARK),
+    )
+
+
 def built() -> dict[str, tuple[Any, ...]]:
     zookeeper, bookies = read(ZooKeeperCluster), bookkeeper()
     striped = bookkeeper(ledgers={"size": "20Gi", "volumes": 3})
@@ -101,7 +146,7 @@ def built() -> dict[str, tuple[Any, ...]]:
     encrypted = read(HerdDBCluster, bookKeeperRef={"name": "quick"}, tls={"secretName": "quick-tls"})
     scraper = {"podLabels": {"app": "prometheus"}, "namespaceLabels": {"kubernetes.io/metadata.name": "monitoring"}}
     limited = read(HerdDBCluster, bookKeeperRef={"name": "quick"}, clients=[{"podLabels": {"app": "shop"}}], scrapers=[scraper])
-    log = LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookies, RACKS))
+    log = LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookies, RACKS), bookies.key)
     tablespace = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights")
     restored = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="restored", bootstrap={"checkpoint": {"name": "flights-1"}})
     archives = {"persistentVolumeClaim": {"claimName": "archives"}}
@@ -159,6 +204,7 @@ def built() -> dict[str, tuple[Any, ...]]:
         drill={"schedule": "0 5 * * SUN"},
     )
     return {
+        "secured": secured(),
         "zookeeper": (
             build_zookeeper_secret(zookeeper, "given"),
             build_zookeeper_claim(zookeeper, 0, META["uid"]),

@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_autorecovery, build_bookie
-from herdkeeper.bookkeeper.drain.build import build_retirement
+from herdkeeper.bookkeeper.drain.build import DrainSource, build_retirement
 from herdkeeper.bookkeeper.state.racks import placement_of
 from herdkeeper.herddb.build import LogStore, build_herddb
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership
 
 META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
@@ -57,7 +58,7 @@ def of_sql_node(pods: Any) -> Template:
     cluster = SHIPPED_IMAGES.completed(
         HerdDBCluster.model_validate({"metadata": META, "spec": {"bookKeeperRef": {"name": "quick"}, "pods": pods}})
     )
-    store = LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookkeeper({}), {}))
+    store = LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookkeeper({}), {}), ObjectKey("demo", "bk"))
     built = build_herddb(cluster, store, "quick-herddb-credentials")
     (found,) = [each for each in built if each["kind"] == "StatefulSet"]
     return template(found)
@@ -86,7 +87,8 @@ def test_no_two_pods_share_a_node_where_that_is_required(of_server: Callable[[An
 
 
 def test_jobs_of_a_drain_run_where_bookies_may() -> None:
-    spec = build_retirement(bookkeeper(PODS), BookieIdentity(0, "quick-bookie-0-abc123"))["spec"]["template"]["spec"]
+    job = build_retirement(bookkeeper(PODS), BookieIdentity(0, "quick-bookie-0-abc123"), DrainSource(ZOOKEEPER, "jobs"))
+    spec = job["spec"]["template"]["spec"]
     assert (spec["nodeSelector"], spec["imagePullSecrets"]) == ({"disk": "nvme"}, [{"name": "registry"}])
     assert "affinity" not in spec
 

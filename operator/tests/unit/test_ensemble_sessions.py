@@ -13,7 +13,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 from herdkeeper.clients import zookeeper as module
 from herdkeeper.clients import zookeeper_member as member_session
 from herdkeeper.clients.zookeeper import CONNECT_SECONDS, FIRST_MEMBER_SECONDS, EnsembleError, Ensembles, KazooEnsemble
-from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, MemberSession
+from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, NOBODY, MemberSession
+from herdkeeper.shared.names import ObjectKey
 
 PATIENCE_SECONDS = 60.0
 """Of the test, for what takes no time."""
@@ -25,9 +26,10 @@ class Session:
     begun: list[Session]
     silent: set[str]
 
-    def __init__(self, member, connected, password=None, patience_seconds=ANSWER_SECONDS):
+    def __init__(self, member, connected, credentials=NOBODY, patience_seconds=ANSWER_SECONDS):
         self.member, self.patience_seconds, self._tell = member, patience_seconds, connected
-        self.client = None
+        self.credentials = credentials
+        self.client = self.refused = None
         self.usable = member not in self.silent
         self.ended = False
         self.begun.append(self)
@@ -80,6 +82,15 @@ def test_a_session_is_shared_as_long_as_it_is_of_use(sessions):
     found.at("a:1")
     found.at("a:1")
     assert len(sessions.begun) == 1
+
+
+def test_sessions_are_shared_by_those_alone_who_show_the_same_certificate(sessions):
+    found = Ensembles(lambda secret: secret)
+    mine, theirs = ObjectKey("demo", "zk-zookeeper-operator"), ObjectKey("elsewhere", "zk-zookeeper-operator")
+    for identity in (None, mine, theirs, mine):
+        found.at("a:1", identity)
+    shown = [session.credentials.identity for session in sessions.begun]
+    assert [None if each is None else each() for each in shown] == [None, mine, theirs]
 
 
 def test_a_session_that_failed_is_ended_and_all_members_are_tried_anew_with_its_patience(sessions):

@@ -26,7 +26,7 @@ class Ensemble:
     lost: frozenset[str]
     done: list[str] = field(default_factory=list)
 
-    def at(self, _address: str) -> Ensemble:
+    def at(self, _address: str, _identity: object = None) -> Ensemble:
         return self
 
     def compare_and_set(self, path: str, _data: bytes, _version: int) -> None:

@@ -161,8 +161,8 @@ def stack(namespace: str, prefix: str, **network: Any) -> Example:
         build_bookie(bookkeeper, bookie, ADDRESS),
         *build_autorecovery(bookkeeper, ADDRESS, {}),
         build_move(bookkeeper, bookie, 1, DrainSource(ADDRESS, IMAGE)),
-        build_retirement(bookkeeper, bookie),
-        *build_herddb(herddb, LogStore(ADDRESS, "/ledgers", placement_of(bookkeeper, {})), "credentials"),
+        build_retirement(bookkeeper, bookie, DrainSource(ADDRESS, "jobs")),
+        *build_herddb(herddb, LogStore(ADDRESS, "/ledgers", placement_of(bookkeeper, {}), bookkeeper.key), "credentials"),
         build_archiver(tablespace, ArchivedLog(ADDRESS, "/ledgers", "/herd"), IMAGE),
         *build_restore(tablespace, RestoreSource(ADDRESS, "/herd", place, "m.json", Login("credentials")), IMAGE),
         *build_checkpoint(checkpoint, source, IMAGE),
@@ -237,10 +237,11 @@ def in_the_table(source: Pod, target: Pod, port: int, *, declaring: bool) -> boo
                 return everybody or (named and admitted in source.declared)
         raise AssertionError(admitted)
 
+    silent = {names.ZOOKEEPER_SECURE_PORT}  # these stacks speak plain text
     return any(
         is_admitted(admitted)
         for entrance in entrances_of(target.component)
-        if not entrance.ports or port in entrance.ports
+        if not entrance.ports or port in set(entrance.ports) - silent
         for admitted in entrance.admitted
     )
 
@@ -322,6 +323,14 @@ def test_a_stranger_reaches_neither_the_metadata_nor_the_log_nor_an_admin_port(n
     assert not shown.admits(shown.pod("stranger", namespace), shown.pod(target), port)
 
 
+@pytest.mark.parametrize(("mode", "port", "silent"), [("Insecure", 2181, 2281), ("TLS", 2281, 2181)])
+def test_an_ensemble_is_reached_at_the_one_port_that_its_clients_have(mode: str, port: int, silent: int) -> None:
+    (policy,) = build_server_policies(read(ZooKeeperCluster, "zk", DEMO, security={"mode": mode}), HOME)
+    opened = {each["port"] for rule in policy["spec"]["ingress"] for each in rule["ports"]}
+    assert port in opened
+    assert silent not in opened
+
+
 def test_the_sql_port_is_open_to_everybody_until_clients_are_named() -> None:
     for network, admitted in (({}, True), ({"clients": []}, False), ({"clients": [{"podLabels": APPLICATION}]}, False)):
         shown = example(**network)
@@ -353,4 +362,5 @@ def test_each_server_has_one_named_port_for_metrics_which_its_scrapers_reach_and
 
 def test_each_port_of_a_service_or_a_probe_is_in_the_table() -> None:
     named = {value for name, value in vars(names).items() if name.endswith("_PORT") and isinstance(value, int)}
-    assert named == set(PORTS) - {UNKNOWN_PORT}
+    for_other_pods = named - {names.ZOOKEEPER_LOOPBACK_PORT}
+    assert for_other_pods == set(PORTS) - {UNKNOWN_PORT}

@@ -22,7 +22,7 @@ class SlowEnsemble:
     now: float = 0.0
     read: int = 0
 
-    def at(self, _address: str) -> SlowEnsemble:
+    def at(self, _address: str, _identity: object = None) -> SlowEnsemble:
         return self
 
     def changed_many(self, paths: Sequence[str]) -> tuple[Znode, ...]:
@@ -54,7 +54,7 @@ def test_each_heartbeat_is_read_once():
 
 
 class Silent:
-    def at(self, address: str) -> None:
+    def at(self, address: str, identity: object = None) -> None:
         raise EnsembleError(f"{address} did not answer")
 
 

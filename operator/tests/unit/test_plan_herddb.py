@@ -19,11 +19,12 @@ from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.status.cluster import summarize_herddb
 from herdkeeper.planning.actions import AddToSecret, Apply, Create, EnsureZnode, SetLogPin
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 CLUSTER = quickstart("HerdDBCluster")
-LOG = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}))
+LOG = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}), ObjectKey("demo", "bk"))
 CREDENTIALS = UserCredentials("herdkeeper", "secret")
 ADMINISTRATOR = SqlUser("herdkeeper", "secret")
 PODS = ["db-herddb-0", "db-herddb-1"]
@@ -114,6 +115,22 @@ def test_nothing_is_touched_while_the_certificate_cannot_be_served():
     plan = plan_herddb(encrypted, replace(SETTLED, tls=TlsUnusable(Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate")))
     assert plan.actions == ()
     assert (plan.wait.reason, plan.wait.message) == (Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate")
+
+
+def test_a_database_on_an_ensemble_that_asks_for_certificates_has_no_node_that_takes_sql_in_plain_text():
+    asks = with_status(
+        bookkeeper_serving(),
+        **{**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": "zk-zookeeper-0.zk-zookeeper-members.demo.svc:2281"},
+    )
+    seen = replace(SEEN, bookkeeper=asks)
+    plan = plan_herddb(CLUSTER, seen)
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.INVALID_SPEC
+    assert "spec.tls is absent" in plan.wait.message
+    assert "set spec.tls.secretName, to db-herddb-identity" in plan.wait.message
+    encrypted = with_spec(CLUSTER, tls=Tls(secret_name="db-herddb-identity"))
+    assert applied(plan_herddb(encrypted, replace(seen, tls=TlsUsable("certificates"))))[-1] == "StatefulSet"
 
 
 def test_tls_rolls_the_nodes_and_a_renewed_certificate_does_not():

@@ -383,6 +383,15 @@ def test_executors_that_write_into_an_object_store_read_the_archive_from_its_vol
     assert [given[given.index(option) + 1] for option in ("--archive", "--executor-volume")] == ["/archive", "archives:/archive"]
 
 
+def test_jobs_show_the_certificate_that_the_servers_of_the_log_ask_for():
+    address = "zk-zookeeper-0.zk-zookeeper-members.demo.svc:2281"
+    asks = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": address})
+    for plan in (plan_checkpoint(CHECKPOINT, replace(SEEN, bookkeeper=asks), "s"), plan_audit(AUDIT, replace(SEEN, bookkeeper=asks), "s")):
+        spec = plan.actions[-1].manifest["spec"]["template"]["spec"]
+        assert [each["secret"]["secretName"] for each in spec["volumes"] if each["name"] == "identity"] == ["bk-bookie-readers"]
+        assert {"name": "IDENTITY_FOLDER", "value": "/identity"} in spec["containers"][0]["env"]
+
+
 def test_an_audit_runs_also_on_a_cluster_that_is_not_ready_since_that_is_when_it_is_needed():
     unready = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"conditions": ()})})
     assert arguments(plan_audit(AUDIT, replace(SEEN, bookkeeper=unready), "spark:1"))

@@ -6,7 +6,7 @@ import grimp
 import pytest
 
 GRAPH = grimp.build_graph("herdkeeper", include_external_packages=True)
-IMPURE_ROOMS = ("clients", "sql", "engine", "process", "commands", "cli")
+IMPURE_ROOMS = ("clients", "sql", "tls", "engine", "process", "commands", "cli")
 IMPURE_NAMES = ("observe", "execute")
 RIM_OF_THE_PLUGIN = ("api_server", "session", "forward", "main", "completion", "table", "commands", "database", "sql_table", "sql_shell")
 """Modules of the room `plugin` that ask a cluster, or that import such ones. The rest of it is pure."""

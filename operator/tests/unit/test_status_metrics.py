@@ -46,6 +46,7 @@ SECONDS = 1778414400.0
             {"underReplicatedLedgers": 7, "underReplicatedSince": NOON},
             {"under_replicated_ledgers": 7, "under_replicated_since_timestamp_seconds": SECONDS},
         ),
+        ("ZooKeeperCluster", "zookeeper", {"authorityExpires": NOON}, {"authority_expires_timestamp_seconds": SECONDS}),
         ("HerdDBCluster", "herddb", {"certificateExpires": NOON}, {"certificate_expires_timestamp_seconds": SECONDS}),
         (
             "Tablespace",

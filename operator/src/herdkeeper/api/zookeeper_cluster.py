@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,10 +25,25 @@ from herdkeeper.api.resource import (
     VolumeClaim,
     formatted,
     least_memory,
+    unchanged,
     unchanged_volume,
 )
-from herdkeeper.shared.names import ZooKeeperNames
+from herdkeeper.shared.names import ZOOKEEPER_CLIENT_PORT, ZOOKEEPER_SECURE_PORT, ZooKeeperNames
 from herdkeeper.shared.quorum import SAFE_SIZE
+
+LEAST_WITH_TLS = "256Mi"
+"""A member with 40 encrypted sessions had 152 MiB where the limit would have been 192Mi, and one in plain text 103."""
+
+
+class Security(Model):
+    """How the servers of a stack know each other and their clients."""
+
+    mode: Literal["Insecure", "TLS"] = Field(
+        "Insecure",
+        description="`TLS`: members, the bookies and SQL nodes on this ensemble, jobs and the operator show certificates that the operator "
+        "makes, all that they say is encrypted, and nobody without one is served. `Insecure`: plain text, for whoever reaches the ports. "
+        "Immutable.",
+    )
 
 
 class ZooKeeperClusterSpec(Model):
@@ -48,10 +63,12 @@ class ZooKeeperClusterSpec(Model):
     storage: VolumeClaim = Field(VolumeClaim(size="5Gi"), description="Volume of each member (transaction log and snapshots).")
     resources: Compute = Field(Compute(cpu="100m", memory="512Mi"), description="CPU and memory of each member.")
     pods: Pods = Field(Pods(), description="Where the pods of members run, and what else they carry.")
+    security: Security = Field(Security(), description="How the servers of this stack know each other and their clients.")
     network_policy: NetworkPolicies = "Enabled"
     clients: NetworkPeers = Field(
         (),
-        description="Pods that may connect to the client port (2181), beside the operator and the pods that it makes in this namespace: "
+        description="Pods that may connect to the client port (2181, or 2281 with TLS), beside the operator and the pods that it makes in "
+        "this namespace: "
         "SQL clients that find leaders through ZooKeeper, readers of the log, bookies of another namespace. A pod that can write to"
         " ZooKeeper can take over the database: name only pods that you trust.",
     )
@@ -67,6 +84,11 @@ class ZooKeeperClusterStatus(Status):
     ready_members: int | None = Field(None, description="Declared members that serve in the quorum.")
     voters: int | None = Field(None, description="Members that vote, by the ensemble's own membership.")
     leader: str | None = Field(None, description="Pod of the leading member.")
+    authority_expires: str | None = Field(
+        None,
+        description="With `security.mode: TLS`: when the authority that signs the certificates expires (RFC 3339). It is not followed by "
+        "another one in this version.",
+    )
     founded: bool | None = Field(
         None, description="Whether all members have served once: from then on an empty member joins without a vote."
     )
@@ -111,14 +133,43 @@ class ZooKeeperCluster(Resource):
             ),
             field_path=".replicas",
         ),
+        unchanged(
+            "security.mode",
+            "SELF.security.mode",
+            "servers that are there do not change to certificates, or back, in this version; set it back, or create a new stack with this "
+            "mode and restore a Checkpoint into it",
+        ),
         unchanged_volume("storage", "ZooKeeperCluster"),
         least_memory("resources.memory", 192),
+        Rule(
+            rule=f"self.security.mode != 'TLS' || quantity(self.resources.memory).compareTo(quantity('{LEAST_WITH_TLS}')) >= 0",
+            message=f"spec.resources.memory is too small: a member with certificates needs {LEAST_WITH_TLS}; raise it",
+            message_expression=formatted(
+                f"spec.resources.memory is %s: a member with certificates needs {LEAST_WITH_TLS}; raise it", "self.resources.memory"
+            ),
+            field_path=".resources.memory",
+        ),
         *pods_rules(),
         *NAME_RULES,
     )
 
     spec: ZooKeeperClusterSpec
     status: ZooKeeperClusterStatus | None = None
+
+    @property
+    def asks_for_certificates(self) -> bool:
+        """Whether nobody is served without one."""
+        return self.spec.security.mode == "TLS"
+
+    @property
+    def client_port(self) -> int:
+        """Where clients connect."""
+        return ZOOKEEPER_SECURE_PORT if self.asks_for_certificates else ZOOKEEPER_CLIENT_PORT
+
+    @property
+    def address(self) -> str:
+        """Connection string of the declared members."""
+        return self.names.address(self.spec.replicas, self.client_port)
 
     @property
     def names(self) -> ZooKeeperNames:

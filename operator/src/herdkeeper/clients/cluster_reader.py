@@ -9,8 +9,9 @@ from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.http import JsonReader
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.liveness import NodeLiveness
-from herdkeeper.clients.zookeeper import EnsembleDirectory
+from herdkeeper.clients.zookeeper import Ensemble, EnsembleDirectory
 from herdkeeper.clients.zookeeper_member import Wake
+from herdkeeper.shared import names
 
 
 @dataclass(frozen=True)
@@ -25,3 +26,7 @@ class ClusterReader:
     scans: AnswerCache = field(default_factory=AnswerCache)
     deleted: DeletedResources = field(default_factory=DeletedResources)
     wake: Wake | None = None
+
+    def ensemble(self, zookeeper_address: str, namespace: str) -> Ensemble:
+        """The ensemble at `host:port,host:port`, asked for a resource of this namespace. Raises EnsembleError."""
+        return self.ensembles.at(zookeeper_address, names.operator_identity(zookeeper_address, namespace))

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from kazoo.exceptions import (
@@ -27,7 +28,9 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.clients.look import require_time
-from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, MemberSession, Wake
+from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, NOBODY, EnsembleCredentials, MemberSession, Wake
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.tls.identity import Identity
 
 CONNECT_SECONDS = 5.0
 FIRST_MEMBER_SECONDS = 0.5
@@ -285,9 +288,9 @@ class Contact:
     that nobody has to come by for it. `asked_at` is when somebody last wanted it, by the monotonic clock. Safe for threads.
     """
 
-    def __init__(self, address: str, password: str | None = None) -> None:
+    def __init__(self, address: str, credentials: EnsembleCredentials = NOBODY) -> None:
         self._address = address
-        self._password = password
+        self._credentials = credentials
         self._changed = threading.Condition()
         self._tried: tuple[MemberSession, ...] = ()
         self._chosen: MemberSession | None = None
@@ -304,7 +307,8 @@ class Contact:
                 self._try_first()
             self._changed.wait_for(self._choose, self._lost_at + CONNECT_SECONDS - time.monotonic())
             if self._chosen is None:
-                raise EnsembleError(f"ZooKeeper at {self._address} did not answer within {CONNECT_SECONDS:g} s")
+                refused = next((f": {session.refused}" for session in self._tried if session.refused is not None), "")
+                raise EnsembleError(f"ZooKeeper at {self._address} did not answer within {CONNECT_SECONDS:g} s{refused}")
             return KazooEnsemble(self._address, self._chosen)
 
     def stop(self) -> list[threading.Thread]:
@@ -330,7 +334,7 @@ class Contact:
         self._tried = self._sessions(members_of(self._address), patience_seconds)
 
     def _sessions(self, members: Iterable[str], patience_seconds: float) -> tuple[MemberSession, ...]:
-        return tuple(MemberSession(member, self._wake, self._password, patience_seconds) for member in members)
+        return tuple(MemberSession(member, self._wake, self._credentials, patience_seconds) for member in members)
 
     def _choose(self) -> bool:
         """Whether there is a session; the first one that is, and the others are ended."""
@@ -355,28 +359,42 @@ def members_of(address: str) -> tuple[str, ...]:
 
 
 class Ensembles:
-    """Contacts by address, made when first asked for. Safe for threads."""
+    """Contacts by address and by who asks there, made when first asked for. Safe for threads.
 
-    def __init__(self) -> None:
-        self._contacts: dict[str, Contact] = {}
+    `read_identity` gives what a Secret with a certificate holds now.
+    """
+
+    def __init__(self, read_identity: Callable[[ObjectKey], Identity] | None = None) -> None:
+        self._read_identity = read_identity
+        self._contacts: dict[tuple[str, ObjectKey | None], Contact] = {}
         self._guard = threading.Lock()
 
-    def at(self, address: str) -> Ensemble:
-        """The ensemble at `host:port,host:port`. Raises EnsembleError."""
+    def at(self, address: str, identity: ObjectKey | None = None) -> Ensemble:
+        """See EnsembleDirectory."""
+        place = address, identity
         with self._guard:
-            contact = self._contacts.setdefault(address, Contact(address))
+            if place not in self._contacts:
+                self._contacts[place] = Contact(address, self._credentials(identity))
+            contact = self._contacts[place]
             contact.asked_at = time.monotonic()
             for forgotten in [each for each, other in self._contacts.items() if time.monotonic() - other.asked_at > FORGOTTEN_SECONDS]:
                 self._contacts.pop(forgotten).stop()
         return contact.ensemble()
 
-    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
+    def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
         """See EnsembleDirectory. Through a session of its own: no other one may do everything."""
-        contact = Contact(address, password)
+        contact = Contact(address, self._credentials(identity, password))
         try:
             contact.ensemble().reconfigure(change)
         finally:
             contact.stop()
+
+    def _credentials(self, identity: ObjectKey | None, password: str | None = None) -> EnsembleCredentials:
+        if identity is None:
+            return EnsembleCredentials(None, password)
+        if self._read_identity is None:
+            raise EnsembleError(f"the certificate of {identity} can't be read here")
+        return EnsembleCredentials(partial(self._read_identity, identity), password)
 
     def stop(self) -> None:
         """End all sessions; those whose member is silent end by themselves."""
@@ -391,11 +409,12 @@ class Ensembles:
 class EnsembleDirectory(Protocol):
     """Finds ensembles by address: Ensembles, or what stands in for it in a test."""
 
-    def at(self, address: str) -> Ensemble:
-        """The ensemble at `host:port,host:port`. Raises EnsembleError."""
+    def at(self, address: str, identity: ObjectKey | None = None) -> Ensemble:
+        """The ensemble at `host:port,host:port`, to which the operator shows the certificate of the Secret `identity`; None: it speaks
+        plain text. Raises EnsembleError."""
 
-    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
-        """Change the membership of the ensemble at `address` by compare-and-set on its version.
+    def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
+        """Change the membership of such an ensemble by compare-and-set on its version.
 
         Raises EnsembleError; ChangedMeanwhileError when the membership is another one by now.
         """

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -20,6 +21,8 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.states import KazooState
 
 from herdkeeper.codecs.zookeeper.super_digest import super_credential
+from herdkeeper.tls.identity import IdentityNow
+from herdkeeper.tls.kazoo_handler import MutualTlsHandler
 
 SESSION_SECONDS = 30.0
 """An idle session sends a heartbeat each third of it. Nothing hangs on the session but watches: no znode of ours is ephemeral, and who asks
@@ -36,6 +39,18 @@ MOST_BYTES = 4 << 20
 
 Wake = Callable[[Any], None]
 """Called by another thread, once, when what was read has changed, or no change would be told any more. Of equal ones one is called."""
+
+
+@dataclass(frozen=True)
+class EnsembleCredentials:
+    """Who the operator is to an ensemble: its certificate, without which it connects in plain text, and the password of the user who may
+    do everything, where that is needed."""
+
+    identity: IdentityNow | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+NOBODY = EnsembleCredentials()
 
 
 class _BoundedConnection(ConnectionHandler):  # type: ignore[misc]
@@ -62,23 +77,25 @@ class MemberSession:
     """A session through `member`, `host:port`, which connects by itself, again and again, until it is ended.
 
     `patience_seconds` is how long it waits for an answer, until one came within ANSWER_SECONDS: from then on no longer than that.
-    `password`, where it is given, is that of the user who may do everything. `connected` is called by another thread, whenever that has
-    happened.
+    `connected` is called by another thread, whenever that has happened.
     """
 
     def __init__(
         self,
         member: str,
         connected: Callable[[], None],
-        password: str | None = None,
+        credentials: EnsembleCredentials = NOBODY,
         patience_seconds: float = ANSWER_SECONDS,
     ) -> None:
+        identity, password = credentials.identity, credentials.password
+        self._encrypted = None if identity is None else MutualTlsHandler(identity)
         self.client = BoundedClient(
             hosts=member,
             timeout=SESSION_SECONDS,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 0.5},
             command_retry={"max_tries": 0},
             auth_data=None if password is None else [("digest", super_credential(password))],
+            handler=self._encrypted,
         )
         self._tell = connected
         self._patience_seconds = patience_seconds
@@ -92,6 +109,11 @@ class MemberSession:
     def usable(self) -> bool:
         """Whether it is connected, and has answered whatever it was asked."""
         return self._up and not self._silent
+
+    @property
+    def refused(self) -> str | None:
+        """Why the last attempt to connect failed by TLS; None when it did not."""
+        return None if self._encrypted is None else self._encrypted.refused
 
     def answer(self, request: Any) -> Any:
         """What ZooKeeper answers to one of kazoo's asynchronous requests. Raises KazooException, and KazooTimeoutError when nothing came:

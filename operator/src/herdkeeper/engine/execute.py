@@ -13,7 +13,7 @@ from herdkeeper.api.resource import Resource
 from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter, RefusedError
-from herdkeeper.clients.zookeeper import EnsembleError
+from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.engine import execute_metadata as metadata
 from herdkeeper.herddb.execute import node_orders as sql_node
@@ -128,7 +128,11 @@ def _is_routine_finalizer(resource: Resource, action: Action) -> bool:
 
 
 def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: C901, PLR0912, PLR0915 - one line an action
-    namespace, ensembles = resource.metadata.namespace, clients.reader.ensembles
+    namespace = resource.metadata.namespace
+
+    def at(address: str) -> Ensemble:
+        return clients.reader.ensemble(address, namespace)
+
     match action:
         case Apply():
             clients.writer.apply(action)
@@ -146,27 +150,27 @@ def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: 
         case SetBookieMode(bookie_id, host, read_only):
             clients.bookies.set_read_only(bookie_id, host, read_only)
         case ChangeMembership():
-            metadata.change_membership(ensembles, action)
+            metadata.change_membership(clients.reader.ensembles, action, namespace)
         case EnsureZnode(address, path):
-            metadata.ensure_znode(ensembles.at(address), path)
+            metadata.ensure_znode(at(address), path)
         case FormatLedgersRoot(address, root):
-            metadata.format_ledgers_root(ensembles.at(address), root)
+            metadata.format_ledgers_root(at(address), root)
         case Resize():
             clients.writer.resize(namespace, action)
         case RemoveCookie(address):
-            metadata.remove_cookie(ensembles.at(address), action)
+            metadata.remove_cookie(at(address), action)
         case RestoreCookie(address):
-            metadata.restore_cookie(ensembles.at(address), action)
+            metadata.restore_cookie(at(address), action)
         case SetRecoveryDelay(address) | StartBookieAudit(address):
-            metadata.set_recovery_delay(ensembles.at(address), action)
+            metadata.set_recovery_delay(at(address), action)
         case DeleteZnodes(address, root):
-            metadata.delete_znodes(ensembles.at(address), root)
+            metadata.delete_znodes(at(address), root)
         case ChangeTablespaceRecord(address):
-            metadata.change_tablespace_record(ensembles.at(address), action)
+            metadata.change_tablespace_record(at(address), action)
         case SetLogPin(address):
-            metadata.set_log_pin(ensembles.at(address), action)
+            metadata.set_log_pin(at(address), action)
         case SetArchiveExpiry(address):
-            metadata.set_archive_expiry(ensembles.at(address), action)
+            metadata.set_archive_expiry(at(address), action)
         case CheckpointFollower():
             sql_node.checkpoint_follower(namespace, action, clients.reader, clients.orders)
         case CloseLedger():
@@ -182,9 +186,9 @@ def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: 
         case AnswerRequest():
             clients.writer.answer_request(namespace, action)
         case ForgetNode(address):
-            metadata.forget_node(ensembles.at(address), action)
+            metadata.forget_node(at(address), action)
         case DeleteLogs(address):
-            metadata.delete_logs(ensembles.at(address), action)
+            metadata.delete_logs(at(address), action)
         case CreateTablespace(database):
             tablespace.create_tablespace(ObjectKey(namespace, database), _login(namespace, database, clients.reader), action)
         case DropTablespace(database):

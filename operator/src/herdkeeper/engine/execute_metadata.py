@@ -31,6 +31,7 @@ from herdkeeper.planning.actions import (
 )
 from herdkeeper.protocol.log_archive import archive_progress_path, encode_expiry_order
 from herdkeeper.protocol.log_pin import encode_log_pin, log_pin_path, log_pins_path, replica_pin
+from herdkeeper.shared import names
 
 LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 """What BookKeeper 4.18 writes for `zk+hierarchical` (LedgerLayout, format version 2)."""
@@ -98,10 +99,12 @@ def set_recovery_delay(ensemble: Ensemble, action: SetRecoveryDelay | StartBooki
     _count("set")
 
 
-def change_membership(ensembles: EnsembleDirectory, action: ChangeMembership) -> None:
+def change_membership(ensembles: EnsembleDirectory, action: ChangeMembership, namespace: str) -> None:
     """Reconfig by compare-and-set on the version that was read."""
+    identity = names.operator_identity(action.zookeeper_address, namespace)
     joining = () if action.server is None else (action.server.line,)
-    ensembles.reconfigure(action.zookeeper_address, action.password, MembershipChange(joining, action.leaving, action.version))
+    change = MembershipChange(joining, action.leaving, action.version)
+    ensembles.reconfigure(action.zookeeper_address, action.password, change, identity)
     _count("reconfig")
 
 

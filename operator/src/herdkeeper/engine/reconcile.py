@@ -73,6 +73,7 @@ from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedu
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import BarPromotion, Plan, SetFinalizer, Wait
 from herdkeeper.planning.deletion import plan_unreadable_deletion, waited_seconds, waiting_for_users
+from herdkeeper.planning.identities import with_identities
 from herdkeeper.planning.network_policies import with_network_policies
 from herdkeeper.planning.pruning import safe_from_pruning
 from herdkeeper.planning.refusal import Refusal, unreadable_refusals
@@ -163,14 +164,18 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ZooKeeperCluster.KIND: Steps(
             observe_zookeeper,
             lambda cluster, seen: zookeeper_refusals(cluster, seen.voters),
-            partial(_with_additions, plan_zookeeper, settings.namespace),
+            partial(_with_additions, partial(_with_identities, plan_zookeeper, names.ZOOKEEPER_COMPONENT), settings.namespace),
             summarize_zookeeper,
             plan_zookeeper_deletion,
         ),
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
             lambda cluster, _: bookkeeper_refusals(cluster),
-            partial(_with_additions, partial(_with_image, plan_bookkeeper, settings.images.spark), settings.namespace),
+            partial(
+                _with_additions,
+                partial(_with_identities, partial(_with_image, plan_bookkeeper, settings.images.spark), names.BOOKIE_COMPONENT),
+                settings.namespace,
+            ),
             summarize_bookkeeper,
             plan_bookkeeper_deletion,
             observe_ledgers,
@@ -178,7 +183,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         HerdDBCluster.KIND: Steps(
             observe_herddb,
             lambda cluster, seen: herddb_refusals(cluster, seen.bookkeeper),
-            partial(_with_additions, plan_herddb, settings.namespace),
+            partial(_with_additions, partial(_with_identities, plan_herddb, names.HERDDB_COMPONENT), settings.namespace),
             summarize_herddb,
             plan_herddb_deletion,
         ),
@@ -473,6 +478,10 @@ def _with_image(plan: Callable[[Any, Any, str], Plan], image: str, resource: Any
 
 def _with_additions(plan: Callable[[Any, Any], Plan], operator_namespace: str, cluster: Any, seen: Any) -> Plan:
     return with_network_policies(safe_from_pruning(plan(cluster, seen), seen.objects), cluster, seen.objects, operator_namespace)
+
+
+def _with_identities(plan: Callable[[Any, Any], Plan], component: str, cluster: Any, seen: Any) -> Plan:
+    return with_identities(plan(cluster, seen), cluster, component, seen.identities)
 
 
 def _now() -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.api.default_images import image_of
 from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.bookkeeper.build.racks import MOUNT, placement_lines, racks_volume
+from herdkeeper.certificates.settings import bookkeeper_lines
 from herdkeeper.codecs.herddb.users import SqlUser, encode_users
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.planning import pods as pod
+from herdkeeper.planning.identities import FOLDER, java_identity
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
@@ -38,20 +41,29 @@ last, stays off: 4.16.6 cuts the entry at which a write to a bookie failed to 20
 takes another bookie for it in longer ledgers; a recovery could count one bookie's "no such entry" twice.)"""
 
 
+@dataclass(frozen=True)
+class _Template:
+    """What the pods are made by, besides the resource: the hash of their configuration, the mounted Secret, and where the log is."""
+
+    config: str
+    secret: str
+    log: LogStore
+
+
 def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int | None = None) -> tuple[Json, ...]:
     """All objects but the Secret, in the order in which they are applied. `secret` has the keys username, password, users, token; what is
     changed in it the nodes take up while they run. `nodes`: how many nodes there shall be for now, when that is not what is declared.
     """
     named = cluster.names
     files = {"server.properties": _server_properties(cluster, log)}
-    config = pod.config_hash(files)
+    template = _Template(pod.config_hash(files), secret, log)
     ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
     return (
         pod.config_map(cluster, COMPONENT, named.config_map, files),
         pod.headless_service(cluster, COMPONENT, named.nodes_service, ports),
         pod.client_service(cluster, COMPONENT, named.client_service, {"sql": names.HERDDB_SQL_PORT}),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
-        _stateful_set(cluster if nodes is None else _with_nodes(cluster, nodes), config, secret, log.placement.config_map),
+        _stateful_set(cluster if nodes is None else _with_nodes(cluster, nodes), template),
     )
 
 
@@ -128,6 +140,7 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
         "bookkeeper.speculativeReadTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
         "bookkeeper.firstSpeculativeReadLACTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
         **{f"bookkeeper.{key}": value for key, value in placement_lines(log.placement).items()},
+        **({f"bookkeeper.{key}": value for key, value in bookkeeper_lines(FOLDER).items()} if log.asks_for_certificates else {}),
     }
     return pod.properties(lines, cluster.spec.config)
 
@@ -147,15 +160,17 @@ def _tls_volume(tls: Tls) -> Json:
     return {"name": names.TLS_VOLUME, "secret": {"secretName": tls.secret_name, "defaultMode": 0o440, "items": items}}
 
 
-def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) -> Json:
-    named = cluster.names
+def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
+    named, log = cluster.names, template.log
+    labels = names.labels(COMPONENT, cluster.KIND, cluster.metadata.name)
+    identity = java_identity(named.identity_secret if log.asks_for_certificates else None, "HERDDB_JAVA_OPTS")
     selector = names.selector(COMPONENT, cluster.metadata.name)
     host = f"$(POD_NAME).{named.nodes_service}.{cluster.metadata.namespace}.svc"
     container = {
         "name": "herddb",
         "image": image_of(cluster),
         "args": ["--config", "/config/server.properties", "--node-id", "$(POD_NAME)", "--advertised-host", host],
-        "env": [pod.field("POD_NAME", "metadata.name")],
+        "env": [pod.field("POD_NAME", "metadata.name"), *identity.variables],
         "ports": pod.metrics_port(names.HERDDB_HTTP_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": pod.http_probe("/readyz", names.HERDDB_HTTP_PORT),
@@ -166,13 +181,15 @@ def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) 
             {"name": "credentials", "mountPath": "/credentials", "readOnly": True},
             *([{"name": names.TLS_VOLUME, "mountPath": TLS_MOUNT, "readOnly": True}] if cluster.spec.tls else []),
             {"name": "data", "mountPath": "/data"},
+            *identity.mounts,
         ],
     }
     volumes = [
         pod.config_volume(named.config_map),
-        racks_volume(racks),
-        {"name": "credentials", "secret": {"secretName": secret, "defaultMode": 0o440}},
+        racks_volume(log.placement.config_map),
+        {"name": "credentials", "secret": {"secretName": template.secret, "defaultMode": 0o440}},
         *([_tls_volume(cluster.spec.tls)] if cluster.spec.tls else []),
+        *identity.volumes,
     ]
     return {
         "apiVersion": "apps/v1",
@@ -187,13 +204,15 @@ def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) 
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": pod.template_metadata(
-                    names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), {names.CONFIG_ANNOTATION: config}, cluster.spec.pods
+                    names.labels(COMPONENT, cluster.KIND, cluster.metadata.name),
+                    {names.CONFIG_ANNOTATION: template.config},
+                    cluster.spec.pods,
                 ),
                 "spec": {**pod.pod_spec(container, volumes, 60), **pod.placed(selector, cluster.spec.pods)},
             },
             "volumeClaimTemplates": [
                 {
-                    "metadata": {"name": "data", "labels": names.labels(COMPONENT, cluster.KIND, cluster.metadata.name)},
+                    "metadata": {"name": "data", "labels": labels},
                     "spec": pod.claim_spec(cluster.spec.storage),
                 }
             ],

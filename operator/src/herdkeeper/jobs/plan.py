@@ -63,6 +63,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         secret=mounted_secret(seen.herddb),
         archive=_archive(seen.tablespace),
         begins_with=_begins_with(seen.tablespace, seen.herddb),
+        identity=log.readers_secret,
     )
     return _once(build_checkpoint(checkpoint, source, spark_image), seen)
 
@@ -107,7 +108,7 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
             Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {audit.spec.book_keeper_ref.name} is not there, or has no metadata yet"
         )
     racks = {bookie.bookie_id: bookie.rack for bookie in seen.bookkeeper.status.bookies if bookie.rack and bookie.state not in _GONE}
-    source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks)
+    source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks, log.readers_secret)
     if audit.spec.window is None:
         return _once(build_audit(audit, source, spark_image), seen)
     window, now = window_of(audit.spec.window), present(seen)

@@ -69,7 +69,7 @@ _LOG_READERS = (names.CHECKPOINT_COMPONENT, names.AUDIT_COMPONENT, names.ARCHIVE
 ENTRANCES = (
     Entrance(
         _MEMBERS,
-        (names.ZOOKEEPER_CLIENT_PORT,),
+        (names.ZOOKEEPER_CLIENT_PORT, names.ZOOKEEPER_SECURE_PORT),
         (
             Operator(),
             _any(

@@ -26,11 +26,13 @@ Peers = tuple[NetworkPeer, ...] | None
 
 @dataclass(frozen=True)
 class _Guarded:
-    """A resource whose pods are guarded, the namespace of the operator, and the pods that the resource names."""
+    """A resource whose pods are guarded, the namespace of the operator, the pods that the resource names, and the ports that its pods don't
+    listen on."""
 
     owner: Resource
     operator_namespace: str = ""
     declared: Mapping[Declared, Peers] = field(default_factory=dict)
+    silent_ports: frozenset[int] = frozenset()
 
 
 def with_network_policies(plan: Plan, cluster: Servers, objects: Objects, operator_namespace: str) -> Plan:
@@ -78,8 +80,15 @@ def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Js
             named = {names.HERDDB_COMPONENT: HerdDBNames(key).network_policy}
         case _:
             assert_never(cluster)
-    guarded = _Guarded(cluster, operator_namespace, declared)
+    guarded = _Guarded(cluster, operator_namespace, declared, _silent_ports(cluster))
     return tuple(_policy(guarded, component, name) for component, name in named.items())
+
+
+def _silent_ports(cluster: Servers) -> frozenset[int]:
+    """An ensemble serves clients at one of two ports."""
+    if not isinstance(cluster, ZooKeeperCluster):
+        return frozenset()
+    return frozenset({names.ZOOKEEPER_CLIENT_PORT, names.ZOOKEEPER_SECURE_PORT} - {cluster.client_port})
 
 
 def build_job_policy(owner: Resource, component: str, name: str) -> Json:
@@ -107,7 +116,8 @@ def _rule(entrance: Entrance, guarded: _Guarded) -> Json | None:
     peers = _peers(entrance, guarded)
     if peers == []:
         return None
-    return {"ports": [{"port": port, "protocol": "TCP"} for port in entrance.ports], "from": peers or []}
+    ports = [port for port in entrance.ports if port not in guarded.silent_ports]
+    return {"ports": [{"port": port, "protocol": "TCP"} for port in ports], "from": peers or []}
 
 
 def _peers(entrance: Entrance, guarded: _Guarded) -> list[Json] | None:

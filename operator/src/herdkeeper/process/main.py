@@ -21,6 +21,7 @@ from herdkeeper.bookkeeper.execute import HttpBookieAdmin
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.counters import LEADING
 from herdkeeper.clients.http import HttpJsonReader
+from herdkeeper.clients.identities import read_identity
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter
 from herdkeeper.clients.object_cache import ObjectCache
@@ -49,12 +50,13 @@ def run(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; ends the process when the Lease is lost."""
     configure_logging(settings.log_level)
     dynamic = kubernetes_client()
-    ensembles = Ensembles()
     lease = Lease(dynamic, settings.namespace, settings.identity, _end_at_once)
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
     cache, live = ObjectCache(), LiveSource(dynamic)
-    reader = ClusterReader(KubernetesReader(live, settings.images), ensembles, HttpJsonReader())
+    kubernetes = KubernetesReader(live, settings.images)
+    ensembles = Ensembles(partial(read_identity, kubernetes))
+    reader = ClusterReader(kubernetes, ensembles, HttpJsonReader())
     references = References()
     # Servers of a namespace may answer as slowly as they can: the last worker is for the other namespaces.
     most = None if len(settings.watch_namespaces) == 1 else THREADS - 1

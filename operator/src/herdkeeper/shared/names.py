@@ -100,7 +100,13 @@ OPERATOR_COMPONENT = "herdkeeper-operator"
 """On the operator's own pods, by the chart: the NetworkPolicies let them in by it."""
 
 ZOOKEEPER_MOST_MEMBERS = 7
+LOOPBACK = "127.0.0.1"
 ZOOKEEPER_CLIENT_PORT = 2181
+ZOOKEEPER_SECURE_PORT = 2281
+"""Of clients with certificates. Not 2181: an address tells by it what is spoken there (secure_ensemble)."""
+ZOOKEEPER_LOOPBACK_PORT = 2182
+"""Of a member's own readiness probe, in plain text, where clients need certificates. Not 2181: a running member (3.9.5) binds the new
+address before it closes the old one, so it can't go from all addresses to the loopback address under one number."""
 ZOOKEEPER_QUORUM_PORT = 2888
 ZOOKEEPER_ELECTION_PORT = 3888
 ZOOKEEPER_ADMIN_PORT = 8080
@@ -132,6 +138,8 @@ ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL"
 """The variable of those jobs that has the store's address."""
 FILE_SYSTEM_OPTIONS_VARIABLE = "FILE_SYSTEM_OPTIONS"
 """The variable of those jobs that names the folder with the options of a file system: its mounted Secret."""
+IDENTITY_VARIABLE = "IDENTITY_FOLDER"
+"""The variable of jobs, and of applications that read a log, that names the folder with the certificate by which servers know them."""
 ARCHIVE_VARIABLES = "ARCHIVE_"
 """Before the names of these variables where they are of the place with the log's archive, in a job that has another destination."""
 SUPER_DIGEST_KEY = "super-digest"
@@ -156,6 +164,7 @@ RACKS_KEY = "racks"
 """The key of the map in the ConfigMap of racks."""
 
 _TOKEN = re.compile(r"[a-z0-9]{6,16}")
+_SECURE_MEMBER = re.compile(rf"(?P<name>[^.:]+)-{ZOOKEEPER_COMPONENT}-[0-9]\.[^:]+:{ZOOKEEPER_SECURE_PORT}")
 _OF_A_BOOKIE = re.compile(r"-(\d+)(?:-ledgers-[1-9]|-[a-z0-9]{6,16})?")
 """Behind the name of all bookies: a StatefulSet, one of its claims, or an identity."""
 
@@ -276,18 +285,69 @@ class ZooKeeperNames(_StatefulSetNames):
         """Secret with the password that may change the membership."""
         return f"{self.stateful_set}-reconfig"
 
+    @property
+    def authority_secret(self) -> str:
+        """Secret with the key that signs the certificates of servers and their clients. No pod mounts it."""
+        return f"{self.stateful_set}-authority"
+
+    @property
+    def quorum_authority_secret(self) -> str:
+        """Secret with the key that signs the certificate that members show each other. No pod mounts it."""
+        return f"{self.stateful_set}-quorum-authority"
+
+    @property
+    def operator_secret(self) -> str:
+        """Secret with the operator's own certificate. No pod mounts it."""
+        return f"{self.stateful_set}-operator"
+
+    @property
+    def clients_secret(self) -> str:
+        """Secret with the certificate of the members' client port."""
+        return f"{self.stateful_set}-clients"
+
+    @property
+    def members_secret(self) -> str:
+        """Secret with the certificate that members show each other."""
+        return f"{self.stateful_set}-quorum"
+
+    @property
+    def served_hosts(self) -> frozenset[str]:
+        """The host names under which members serve, in certificates: of each one, and of the Service."""
+        namespace = f"{self.key.namespace}.svc"
+        return frozenset({f"*.{self.members_service}.{namespace}", f"{self.client_service}.{namespace}"})
+
     def host(self, number: int) -> str:
         """Host name of member `number`."""
         return f"{self.pod(number)}.{self.members_service}.{self.key.namespace}.svc"
 
-    def address(self, replicas: int) -> str:
+    def address(self, replicas: int, port: int = ZOOKEEPER_CLIENT_PORT) -> str:
         """Connection string for clients that know members one by one, as every ZooKeeper client should."""
-        return addresses(tuple(self.host(number) for number in range(replicas)), ZOOKEEPER_CLIENT_PORT)
+        return addresses(tuple(self.host(number) for number in range(replicas)), port)
 
 
 def ledgers_volume(volume: int) -> str:
     """Name of a bookie's ledger volume in its pod, and of the folder where it is mounted: of the first one as it was when there was one."""
     return "ledgers" if volume == 0 else f"ledgers-{volume}"
+
+
+def secure_ensemble(zookeeper_address: str, namespace: str) -> ZooKeeperNames | None:
+    """The ensemble of this namespace whose port for certificates `host:port,host:port` is; None where plain text is spoken.
+
+    An ensemble of another namespace is none: a resource must not have the operator, or a pod, show a certificate there.
+    """
+    members = zookeeper_address.split(",")
+    first = _SECURE_MEMBER.fullmatch(members[0])
+    if first is None:
+        return None
+    named = ZooKeeperNames(ObjectKey(namespace, first["name"]))
+    known = {f"{named.host(number)}:{ZOOKEEPER_SECURE_PORT}" for number in range(ZOOKEEPER_MOST_MEMBERS)}
+    return named if known.issuperset(members) else None
+
+
+def operator_identity(zookeeper_address: str, namespace: str) -> ObjectKey | None:
+    """The Secret with the certificate that the operator shows at this address, on behalf of a resource in this namespace; None: none."""
+    ensemble = secure_ensemble(zookeeper_address, namespace)
+    return None if ensemble is None else ObjectKey(namespace, ensemble.operator_secret)
 
 
 @dataclass(frozen=True)
@@ -322,6 +382,16 @@ class BookKeeperNames(_ServerNames):
     def journal_claim(self, number: int) -> str:
         """Journal volume claim of bookie `number`."""
         return f"{self.stateful_set(number)}-journal"
+
+    @property
+    def identity_secret(self) -> str:
+        """Secret with the certificate of bookies and autorecovery, where the ensemble asks for one."""
+        return f"{self.servers}-identity"
+
+    @property
+    def readers_secret(self) -> str:
+        """Secret with the certificate of jobs that read the log, where bookies ask for one."""
+        return f"{self.servers}-readers"
 
     def ledgers_claim(self, number: int, volume: int = 0) -> str:
         """Claim of a ledger volume of bookie `number`: its first, or another one (from 1)."""
@@ -380,6 +450,11 @@ class HerdDBNames(_StatefulSetNames):
     def users_secret(self) -> str:
         """Secret with HerdDB's users file, derived from the Secrets that the resource names."""
         return f"{self.stateful_set}-users"
+
+    @property
+    def identity_secret(self) -> str:
+        """Secret with the certificate of SQL nodes, where the ensemble asks for one."""
+        return f"{self.servers}-identity"
 
     def host(self, number: int) -> str:
         """Host name of node `number`."""

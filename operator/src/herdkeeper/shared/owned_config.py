@@ -15,6 +15,24 @@ from types import MappingProxyType
 
 OwnedKeys = Mapping[str, str | None]
 
+_CERTIFICATES: OwnedKeys = MappingProxyType(
+    dict.fromkeys(
+        (
+            "tlsCertFilesRefreshDurationSeconds",
+            "tlsCertificatePath",
+            "tlsClientAuthentication",
+            "tlsEnabledProtocols",
+            "tlsHostnameVerificationEnabled",
+            "tlsKeyStore",
+            "tlsKeyStoreType",
+            "tlsProviderFactoryClass",
+            "tlsTrustStore",
+            "tlsTrustStoreType",
+        )
+    )
+)
+"""How BookKeeper's servers and clients know each other."""
+
 _PLACEMENT: OwnedKeys = MappingProxyType(
     {
         **dict.fromkeys(
@@ -55,10 +73,16 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
             "metricsProvider.httpPort",
             "oraclePath",
             "peerType",
+            "portUnification",
             "quorumListenOnAllIPs",
             "reconfigEnabled",
+            "secureClientPort",
+            "secureClientPortAddress",
+            "serverCnxnFactory",
             "skipACL",
             "snapshot.trust.empty",
+            "sslQuorum",
+            "sslQuorumReloadCertFiles",
             "syncEnabled",
             "standaloneEnabled",
             "syncLimit",
@@ -108,6 +132,9 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
             )
         ),
         **_PLACEMENT,
+        **_CERTIFICATES,
+        "authorizedRoles": None,
+        "bookieAuthProviderFactoryClass": None,
         "metadataServiceUri": "spec.zooKeeperRef or spec.zooKeeperAddress",
         "zkServers": "spec.zooKeeperRef or spec.zooKeeperAddress",
         "gcWaitTime": "spec.garbageCollection.intervalSeconds",
@@ -165,7 +192,7 @@ HERDDB: OwnedKeys = MappingProxyType(
                 "tablespace.default.replica.count",
             )
         ),
-        **dict.fromkeys(f"bookkeeper.{key}" for key in _PLACEMENT),
+        **dict.fromkeys(f"bookkeeper.{key}" for key in (*_PLACEMENT, *_CERTIFICATES)),
         "server.bookkeeper.ensemble.size": "spec.ledgers.ensembleSize",
         "server.bookkeeper.write.quorum.size": "spec.ledgers.writeQuorum",
         "server.bookkeeper.ack.quorum.size": "spec.ledgers.ackQuorum",
@@ -182,8 +209,8 @@ HERDDB: OwnedKeys = MappingProxyType(
 """HerdDB hands `bookkeeper.…` on to its BookKeeper client. `server.clear.at.boot` would empty a node at its start; `requirefsync` and the
 quorums decide whether an acknowledged row survives."""
 
-ZOOKEEPER_PREFIXES = ("server.", "group", "weight.")
-"""Static membership: it belongs to the dynamic file on each member's volume."""
+ZOOKEEPER_PREFIXES = ("server.", "group", "weight.", "ssl.")
+"""Static membership, which belongs to the dynamic file on each member's volume, and whose certificates are asked for."""
 
 
 def owner_of(key: str, owned: OwnedKeys, prefixes: tuple[str, ...] = ()) -> str | None:

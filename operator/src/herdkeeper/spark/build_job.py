@@ -21,6 +21,7 @@ from herdkeeper.api.replication_audit import LedgerFilter, RepairMode
 from herdkeeper.api.resource import GROUP, Compute
 from herdkeeper.api.tablespace import Bootstrap
 from herdkeeper.planning import pods as pod
+from herdkeeper.planning.identities import python_identity
 from herdkeeper.planning.network_policies import build_job_policy
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
@@ -67,7 +68,8 @@ class FollowerSource:
 class CheckpointSource:
     """What a Checkpoint's references resolve to. `leader` and `follower` are host:port of their HTTP endpoints, None where unknown;
     `secret` is the Secret with the token that they ask for; `archive` is where the log is archived, None where it is not; `begins_with` is
-    None where no follower is fit for it."""
+    None where no follower is fit for it; `identity` is the Secret with the certificate that servers ask for, None where they ask for none.
+    """
 
     zookeeper_address: str
     ledgers_root: str
@@ -78,16 +80,19 @@ class CheckpointSource:
     secret: str
     archive: ArchiveSource | None = None
     begins_with: FollowerSource | None = None
+    identity: str | None = None
 
 
 @dataclass(frozen=True)
 class AuditSource:
-    """What a ReplicationAudit's reference resolves to: the cluster, its bookies' racks by id, and in how many each entry shall be."""
+    """What a ReplicationAudit's reference resolves to: the cluster, its bookies' racks by id, and in how many each entry shall be.
+    `identity` as of CheckpointSource."""
 
     zookeeper_address: str
     ledgers_root: str
     rack_of: Mapping[str, str] = field(default_factory=dict)
     min_racks: int = 1
+    identity: str | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,8 @@ class Login:
 @dataclass(frozen=True)
 class RestoreSource:
     """What a Tablespace's bootstrap resolves to. `path` is that of a manifest at the place `files`, or with `archive` perhaps of a
-    tablespace's folder there. `archive` is where the old log is archived, of which a moment is made."""
+    tablespace's folder there. `archive` is where the old log is archived, of which a moment is made; `identity` as of
+    CheckpointSource."""
 
     zookeeper_address: str
     herd_root: str
@@ -122,6 +128,7 @@ class RestoreSource:
     path: str
     login: Login
     archive: ArchiveSource | None = None
+    identity: str | None = None
 
 
 @dataclass(frozen=True)
@@ -169,7 +176,8 @@ class _Files:
 @dataclass(frozen=True)
 class _Run:
     """A job as all kinds describe it. `login`, where it logs in to the database; `called`: the Job's name, where its owner has
-    several; `node_token`: the Secret with the token of the database's nodes, where it asks them for what needs it."""
+    several; `node_token`: the Secret with the token of the database's nodes, where it asks them for what needs it; `identity`: the
+    Secret with its certificate, where servers ask for one."""
 
     owner: Checkpoint | ReplicationAudit | ScheduledCheckpoint | Tablespace
     component: str
@@ -180,6 +188,7 @@ class _Run:
     login: Login | None = None
     called: str | None = None
     node_token: str | None = None
+    identity: str | None = None
 
     @property
     def image(self) -> str:
@@ -224,6 +233,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
             spec.job,
             _Files.at(spec.destination, source.archive),
             node_token=source.secret if verify or begins_with is not None else None,
+            identity=source.identity,
         )
     )
 
@@ -293,7 +303,7 @@ def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str
     claim = spec.destination.persistent_volume_claim.claim_name if spec.destination else None
     seconds = spec.job.deadline_seconds + (window.seconds_left if window else 0)
     job = spec.job.model_copy(update={"deadline_seconds": seconds})
-    return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, job, _Files(claim)))
+    return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, job, _Files(claim), identity=source.identity))
 
 
 def _filter_arguments(audit: ReplicationAudit) -> tuple[str, ...]:
@@ -340,7 +350,8 @@ def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: 
         *_restored_arguments(bootstrap, source),
     )
     files = _Files.at(source.files, source.archive, reads_only=bootstrap.target is None)
-    return _objects(_Run(tablespace, names.RESTORE_COMPONENT, default_image, command, bootstrap.job, files, source.login))
+    run = _Run(tablespace, names.RESTORE_COMPONENT, default_image, command, bootstrap.job, files, source.login, identity=source.identity)
+    return _objects(run)
 
 
 def _restored_arguments(bootstrap: Bootstrap, source: RestoreSource) -> tuple[str, ...]:
@@ -440,6 +451,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
     # The run keeps its id over the Job's retries, so that a retry of a finished run finds its result.
     run_id = run.owner.metadata.uid or run.owner.metadata.name
     volumes, mounts = _volumes(run.files)
+    identity = python_identity(run.identity)
     container = {
         "name": "driver",
         "image": run.image,
@@ -452,14 +464,15 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
             *(_login(run.login) if run.login is not None else ()),
             *((_node_token(run.node_token),) if run.node_token is not None else ()),
             *_access_to_files(run.files),
+            *identity.variables,
         ],
         "resources": pod.compute(run.spec.resources),
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
-        "volumeMounts": mounts,
+        "volumeMounts": [*mounts, *identity.mounts],
     }
     spec: Json = {
-        **pod.pod_spec(container, volumes, 30, pod.UNLIMITED_TEMPORARY_VOLUME),
+        **pod.pod_spec(container, [*volumes, *identity.volumes], 30, pod.UNLIMITED_TEMPORARY_VOLUME),
         **pod.admitted(run.spec.pods),
         **_beside_the_archiver(run.files.archive),
         "restartPolicy": "Never",
@@ -496,11 +509,12 @@ def _labels(run: _Run, component: str) -> dict[str, str]:
 def _executor_pod(run: _Run) -> Json:
     """What Spark makes executors' pods from: as restricted as the driver's. It adds image, command, CPU, memory, the claims, and a volume
     at /tmp (SPARK_LOCAL_DIRS). The labels by which a Job's own pods are found are not on them."""
+    identity = python_identity(run.identity)
     container = {
         "name": "executor",
         "securityContext": pod.CONTAINER_SECURITY,
-        **({"env": opens} if (opens := list(_access_to_files(run.files))) else {}),
-        **({"volumeMounts": mounts} if (mounts := run.files.secret_mounts) else {}),
+        **({"env": opens} if (opens := [*_access_to_files(run.files), *identity.variables]) else {}),
+        **({"volumeMounts": mounts} if (mounts := [*run.files.secret_mounts, *identity.mounts]) else {}),
     }
     return {
         "apiVersion": "v1",
@@ -511,7 +525,7 @@ def _executor_pod(run: _Run) -> Json:
             "enableServiceLinks": False,
             "securityContext": pod.POD_SECURITY,
             "containers": [container],
-            **({"volumes": volumes} if (volumes := run.files.secret_volumes) else {}),
+            **({"volumes": volumes} if (volumes := [*run.files.secret_volumes, *identity.volumes]) else {}),
             **pod.admitted(run.spec.pods),
         },
     }

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.default_images import image_of
+from herdkeeper.certificates.settings import Phase, member_lines
 from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, file_name
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
 from herdkeeper.planning import pods as pod
+from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 
 COMPONENT = names.ZOOKEEPER_COMPONENT
+FEW_BUFFERS = ("-Dio.netty.allocator.numHeapArenas=1", "-Dio.netty.allocator.numDirectArenas=1")
+"""Netty, which does TLS, keeps chunks of memory for each pair of cores otherwise: 24 MiB of a small member."""
+CLIENTS_MOUNT, MEMBERS_MOUNT = "/tls/clients", "/tls/members"
+
+
+@dataclass(frozen=True)
+class MemberSecurity:
+    """How members ask for certificates. `read_at_start` is what a member reads only when it starts: whom its client port trusts, and all of
+    the quorum's files; other ones restart it. The client port's own certificate is read for each connection."""
+
+    phase: Phase
+    read_at_start: Mapping[str, str]
+
+
+INSECURE = MemberSecurity(Phase.INSECURE, MappingProxyType({}))
 
 
 @dataclass(frozen=True)
@@ -31,17 +48,25 @@ class Ensemble:
     follower: int | None
     founding: bool
     password: str = field(repr=False)
+    security: MemberSecurity = INSECURE
 
 
-def server_of(cluster: ZooKeeperCluster, number: int, role: Role) -> Server:
-    """Member `number` as it stands in the membership."""
+def phase_of(cluster: ZooKeeperCluster) -> Phase:
+    """How its members ask for certificates."""
+    return Phase.REQUIRED if cluster.asks_for_certificates else Phase.INSECURE
+
+
+def server_of(cluster: ZooKeeperCluster, number: int, role: Role, phase: Phase = Phase.INSECURE) -> Server:
+    """Member `number` as it stands in the membership. Where certificates are required, plain text is for its own probes: ZooKeeper (3.9.5,
+    QuorumPeer.processReconfig) does not do without a plain port once the membership has had one."""
+    client = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}" if phase is Phase.REQUIRED else str(names.ZOOKEEPER_CLIENT_PORT)
     address = f"{cluster.names.host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
-    return Server(number + 1, address, role, str(names.ZOOKEEPER_CLIENT_PORT))
+    return Server(number + 1, address, role, client)
 
 
-def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int]) -> Membership:
+def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int], phase: Phase = Phase.INSECURE) -> Membership:
     """The membership that an ensemble is founded with."""
-    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT) for number in voters))
+    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT, phase) for number in voters))
 
 
 def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json, ...]:
@@ -51,15 +76,18 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
     rolls the pods: a running member knows it already.
     """
     named = cluster.names
-    config = _config(cluster)
+    phase = ensemble.security.phase
+    config = _config(cluster, phase)
     membership = ensemble.membership
     # ZooKeeper starts only a member that finds itself in its file. The one that is not listed yet begins with a file without a version,
     # which is older than any other, so that it learns the committed membership, and that it is not in it, from the first one it meets.
-    follower = () if ensemble.follower is None else (server_of(cluster, ensemble.follower, Role.PARTICIPANT),)
+    follower = () if ensemble.follower is None else (server_of(cluster, ensemble.follower, Role.PARTICIPANT, phase),)
     oldest = Membership(0, (*membership.servers, *follower))
     files = {"zoo.cfg": config, file_name(0): oldest.file, file_name(membership.version): membership.file}
+    plain = {} if phase is Phase.REQUIRED else {"client": names.ZOOKEEPER_CLIENT_PORT}
+    clients = plain if phase is Phase.INSECURE else {**plain, "secure": names.ZOOKEEPER_SECURE_PORT}
     ports = {
-        "client": names.ZOOKEEPER_CLIENT_PORT,
+        **clients,
         "quorum": names.ZOOKEEPER_QUORUM_PORT,
         "election": names.ZOOKEEPER_ELECTION_PORT,
         "admin": names.ZOOKEEPER_ADMIN_PORT,
@@ -67,10 +95,15 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
     return (
         pod.config_map(cluster, COMPONENT, named.config_map, {**files, names.FOUNDING_KEY: "true" if ensemble.founding else "false"}),
         pod.headless_service(cluster, COMPONENT, named.members_service, ports),
-        pod.client_service(cluster, COMPONENT, named.client_service, {"client": names.ZOOKEEPER_CLIENT_PORT}),
+        pod.client_service(cluster, COMPONENT, named.client_service, clients),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
         _stateful_set(
-            cluster, ensemble.pods, pod.config_hash({"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(ensemble.password)})
+            cluster,
+            ensemble.pods,
+            pod.config_hash(
+                {"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(ensemble.password), **ensemble.security.read_at_start}
+            ),
+            phase,
         ),
     )
 
@@ -89,21 +122,18 @@ def build_zookeeper_claim(cluster: ZooKeeperCluster, number: int, ensemble: str)
     }
 
 
+def build_authority(cluster: ZooKeeperCluster, name: str, data: Mapping[str, str]) -> Json:
+    """The Secret of an authority. It stays as long as the volumes: without it no certificate is renewed."""
+    return secret_of(pod.retained_metadata(cluster, COMPONENT, name), data)
+
+
 def build_zookeeper_secret(cluster: ZooKeeperCluster, password: str) -> Json:
     """The Secret with the password that may change the membership, and the digest of it that the members get."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": pod.retained_metadata(cluster, COMPONENT, cluster.names.reconfig_secret),
-        "type": "Opaque",
-        "data": {
-            key: base64.b64encode(value.encode()).decode()
-            for key, value in ((names.PASSWORD_KEY, password), (names.SUPER_DIGEST_KEY, super_digest(password)))
-        },
-    }
+    data = {names.PASSWORD_KEY: password, names.SUPER_DIGEST_KEY: super_digest(password)}
+    return secret_of(pod.retained_metadata(cluster, COMPONENT, cluster.names.reconfig_secret), data)
 
 
-def _config(cluster: ZooKeeperCluster) -> str:
+def _config(cluster: ZooKeeperCluster, phase: Phase) -> str:
     lines = {
         "tickTime": 2000,
         "initLimit": 30,
@@ -127,21 +157,27 @@ def _config(cluster: ZooKeeperCluster) -> str:
         "autopurge.snapRetainCount": 5,
         "autopurge.purgeInterval": 1,
         "maxClientCnxns": 0,
+        **member_lines(phase, CLIENTS_MOUNT, MEMBERS_MOUNT, names.ZOOKEEPER_SECURE_PORT),
     }
     return pod.properties(lines, cluster.spec.config)
 
 
-def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Json:
+def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, phase: Phase) -> Json:
     named = cluster.names
     selector = names.selector(COMPONENT, cluster.metadata.name)
     # A StatefulSet adopts claims by this template's name. The operator made them before, so it makes one only in the place of one that
     # somebody deleted: without our labels and marks, which can't be put into the template of a StatefulSet that is there.
     template = {"metadata": {"name": "data"}, "spec": pod.claim_spec(cluster.spec.storage)}
-    serving = {"exec": {"command": ["/opt/zookeeper/serving.sh"]}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
+    certificates = () if phase is Phase.INSECURE else ((named.clients_secret, CLIENTS_MOUNT), (named.members_secret, MEMBERS_MOUNT))
+    probe = ["/opt/zookeeper/serving.sh", *([str(names.ZOOKEEPER_LOOPBACK_PORT)] if phase is Phase.REQUIRED else [])]
+    serving = {"exec": {"command": probe}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
     container = {
         "name": "zookeeper",
         "image": image_of(cluster),
-        "env": [{"name": "METRICS_PORT", "value": str(names.ZOOKEEPER_METRICS_PORT)}],
+        "env": [
+            {"name": "METRICS_PORT", "value": str(names.ZOOKEEPER_METRICS_PORT)},
+            *([{"name": "JVM_OPTIONS", "value": " ".join(FEW_BUFFERS)}] if certificates else []),
+        ],
         "ports": pod.metrics_port(names.ZOOKEEPER_METRICS_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": serving,
@@ -150,6 +186,7 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Jso
             pod.CONFIG_MOUNT,
             {"name": "reconfig", "mountPath": "/reconfig", "readOnly": True},
             {"name": "data", "mountPath": "/data"},
+            *({"name": secret, "mountPath": mount, "readOnly": True} for secret, mount in certificates),
         ],
     }
     # The members get the digest only, not the password.
@@ -159,6 +196,7 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Jso
         "defaultMode": 0o440,
     }
     volumes = [pod.config_volume(named.config_map), {"name": "reconfig", "secret": digest}]
+    volumes += [{"name": secret, "secret": {"secretName": secret, "defaultMode": 0o440}} for secret, _ in certificates]
     spec = {**pod.pod_spec(container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
     return {
         "apiVersion": "apps/v1",

@@ -20,6 +20,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Objects, ip_address, why_gone
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper.observe_security import observe_security
 from herdkeeper.zookeeper.state import NOT_READ, ZooKeeperObserved
 
 HEAD_START_SECONDS = 0.5
@@ -47,12 +48,13 @@ def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> ZooKe
         modes={number: found if isinstance(found, Unknown) else found[0] for number, found in stats.items()},
         zxids={number: found[1] for number, found in stats.items() if not isinstance(found, Unknown)},
         address=address,
-        membership=_membership(address, reader) if stats else NOT_READ,
+        membership=_membership(address, key.namespace, reader) if stats else NOT_READ,
         password=secret.get(names.PASSWORD_KEY) or None,
         fresh_password=secrets.token_urlsafe(32),
         disruption=dependents_disruption(key, reader),
         dependents=observe_dependents(cluster, BookKeeperCluster, reader),
         machines=nodes_of_doubted(objects, map(named.pod, range(names.ZOOKEEPER_MOST_MEMBERS)), reader),
+        security=observe_security(cluster, objects) if cluster.asks_for_certificates else None,
     )
 
 
@@ -103,12 +105,12 @@ def _address(cluster: ZooKeeperCluster, objects: Objects) -> str:
     named = cluster.names
     stateful_set = objects.get("StatefulSet", named.stateful_set)
     pods = cluster.spec.replicas if stateful_set is None else stateful_set["spec"]["replicas"]
-    return (cluster.status.address if cluster.status is not None else None) or named.address(pods)
+    return (cluster.status.address if cluster.status is not None else None) or named.address(pods, cluster.client_port)
 
 
-def _membership(address: str, reader: ClusterReader) -> Membership | Unknown:
+def _membership(address: str, namespace: str, reader: ClusterReader) -> Membership | Unknown:
     try:
-        found = reader.ensembles.at(address).read(CONFIG_PATH, reader.wake)
+        found = reader.ensemble(address, namespace).read(CONFIG_PATH, reader.wake)
         return Unknown(f"ZooKeeper at {address} has no {CONFIG_PATH}") if found is None else decode_membership(found[0])
     except (EnsembleError, MalformedDataError) as error:
         return Unknown(str(error))

@@ -22,7 +22,17 @@ from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.objects import Json, annotation, is_made_for
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, build_zookeeper_claim, build_zookeeper_secret, first_membership
+from herdkeeper.zookeeper.build import (
+    INSECURE,
+    Ensemble,
+    MemberSecurity,
+    build_authority,
+    build_zookeeper,
+    build_zookeeper_claim,
+    build_zookeeper_secret,
+    first_membership,
+    phase_of,
+)
 from herdkeeper.zookeeper.membership import change, leader_of, observers_of, unlisted_follower, voters_of, why_not_in_step
 from herdkeeper.zookeeper.state import ZooKeeperObserved
 
@@ -45,10 +55,13 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
     members = range(pods_of(cluster, seen))
     if (wait := _strange_claim(cluster, claims, len(members))) is not None:
         return Plan((), wait, requeue.BLOCKED)
+    if (unsecured := _before_certificates(cluster, seen, claims)) is not None:
+        return unsecured
     password = seen.password or seen.fresh_password
     membership = _begins_with(cluster, seen, len(members))
     follower = unlisted_follower(cluster, membership) if membership.version > 0 else None
-    ensemble = Ensemble(len(members), membership, follower, _founding(claims), password)
+    security = MemberSecurity(phase_of(cluster), seen.security.read_at_start) if seen.security is not None else INSECURE
+    ensemble = Ensemble(len(members), membership, follower, _founding(claims), password, security)
     origin = next((found for claim in claims.values() if (found := annotation(claim, names.ENSEMBLE_ANNOTATION))), cluster.metadata.uid)
     *others, stateful_set = build_zookeeper(cluster, ensemble)
     actions: list[Action] = list(settle((build_zookeeper_secret(cluster, password),), seen.objects))
@@ -63,6 +76,33 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
     serving = all(seen.objects.pod_ready(named.pod(number)) for number in members)
     again = None if serving and step == () else requeue.PENDING
     return Plan(tuple(actions), step, again) if isinstance(step, Wait) else Plan((*actions, *step), requeue_after_seconds=again)
+
+
+def _before_certificates(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, claims: Claims) -> Plan | None:
+    """What comes before an ensemble's certificates can be made: its authorities, once. They stay with the volumes, and tell by being there
+    how the ensemble was founded: a resource that was deleted and declared anew finds them."""
+    named = cluster.names
+    secrets = (named.authority_secret, named.quorum_authority_secret)
+    there = [name for name in secrets if seen.objects.get("Secret", name) is not None]
+    if seen.security is None:
+        if not there:
+            return None
+        why = f"spec.security.mode is Insecure, but the ensemble was founded with TLS (its Secret {there[0]} is there): set TLS"
+        return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
+    if seen.security.identities.obstacle is not None:
+        # a certificate may be missing that a member needs when it is started anew: none is
+        return Plan.waiting(Reason.INVALID_SECRET, seen.security.identities.obstacle, requeue.BLOCKED)
+    if len(there) == len(secrets):
+        return None
+    if not _founding(claims):
+        missing = next(name for name in secrets if name not in there)
+        why = (
+            f"spec.security.mode is TLS, but the Secret {missing} of the authority is missing: bring it back from a backup. If the "
+            "ensemble was founded without certificates it stays so: set Insecure"
+        )
+        return Plan.waiting(Reason.INVALID_SECRET, why, requeue.BLOCKED)
+    made = (build_authority(cluster, name, data) for name, data in seen.security.fresh_authorities.items())
+    return Plan(tuple(Create(manifest) for manifest in made), requeue_after_seconds=requeue.NEXT_STEP)
 
 
 def founded_before(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:
@@ -99,7 +139,7 @@ def _begins_with(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, pods: int) 
             return seen.membership
         if (last := last_read(seen.objects.get("ConfigMap", cluster.names.config_map))) is not None:
             return last
-    return first_membership(cluster, range(pods))
+    return first_membership(cluster, range(pods), phase_of(cluster))
 
 
 def last_read(config_map: Json | None) -> Membership | None:

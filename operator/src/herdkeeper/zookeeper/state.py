@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.codecs.zookeeper.membership import Membership
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.node import Nodes
@@ -12,6 +14,17 @@ from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 
 NOT_READ = Unknown("the membership was not read, since no member serves")
+
+
+@dataclass(frozen=True)
+class EnsembleSecurity:
+    """Certificates of an ensemble that asks for them. `fresh_authorities` are new ones, by the names of their Secrets, for those that are
+    not there; `expires` is when the first of those that are expires. `read_at_start` as of build.MemberSecurity."""
+
+    fresh_authorities: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    identities: DueSecrets = NOTHING_DUE
+    read_at_start: Mapping[str, str] = field(default_factory=dict)
+    expires: datetime.datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -23,6 +36,7 @@ class ZooKeeperObserved:
     `fresh_password` is random, for a Secret that must be made. `disruption` is why the stack must not be disrupted further now, None when
     it may.
     `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes of members that are not Ready.
+    `security` is None where the ensemble asks for no certificates.
     """
 
     objects: Objects
@@ -35,6 +49,12 @@ class ZooKeeperObserved:
     disruption: str | None = None
     dependents: Dependents = NO_DEPENDENTS
     machines: Nodes = field(default_factory=dict)
+    security: EnsembleSecurity | None = None
+
+    @property
+    def identities(self) -> DueSecrets:
+        """The Secrets with certificates that are due."""
+        return NOTHING_DUE if self.security is None else self.security.identities
 
     @property
     def voters(self) -> int | None:

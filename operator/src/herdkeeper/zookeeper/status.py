@@ -10,6 +10,7 @@ from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.objects import annotation
 from herdkeeper.shared.quorum import address_of, majority
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.membership import leader_of, voters_of
 from herdkeeper.zookeeper.plan import founded_before, last_read
@@ -28,6 +29,7 @@ def summarize_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> S
         "readyMembers": len(ready),
         "voters": None if voters is None else len(voters),
         "leader": None if leader is None else named.pod(leader),
+        "authorityExpires": text_of(seen.security.expires) if seen.security is not None and seen.security.expires is not None else None,
         "founded": founded_before(cluster, seen) or _founded(cluster, seen),
     }
     health = _health(cluster, seen, ready, voters)
@@ -46,7 +48,7 @@ def _address(cluster: ZooKeeperCluster, voters: tuple[int, ...] | None) -> str:
     declared = tuple(range(cluster.spec.replicas))
     if known and voters != declared:
         return known
-    return address_of(known, tuple(named.host(number) for number in declared), names.ZOOKEEPER_CLIENT_PORT)
+    return address_of(known, tuple(named.host(number) for number in declared), cluster.client_port)
 
 
 def _founded(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:

@@ -1,5 +1,7 @@
 """A connection to one bookie: reads of entries over protocol version 2, never fencing, with a timeout on everything.
 
+Where this process has a certificate (`own_identity`), nothing is said in plain text but the request for TLS.
+
 The one write is `recovery_add`, for the repair of closed ledgers (herdkeeper_jobs.repair), whose precautions it relies on.
 
 A bookie that holds every entry of a ledger is read by BATCH_READ; of a striped ledger it holds only some, so these are asked one by one
@@ -12,6 +14,7 @@ import contextlib
 import io
 import itertools
 import socket
+import ssl
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -33,8 +36,11 @@ from herdkeeper.codecs.bookkeeper.protocol import (
     read_request,
     recovery_add_request,
 )
+from herdkeeper.codecs.bookkeeper.start_tls import MOST_BYTES, decode_tls_answer
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
+from herdkeeper_jobs.bookkeeper.start_tls import encrypted
+from herdkeeper_jobs.own_identity import own_identity
 
 _READS_IN_FLIGHT = 256
 _BATCH_ENTRIES = 10_000
@@ -96,11 +102,21 @@ class BookieConnection:
             raise BookieUnreachableError(self.bookie_id, "reading from it was interrupted")
         address = self._address
         try:
-            self._socket = socket.create_connection((address.host, address.port), timeout=self._timeout_seconds)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError as error:
+            self._socket = self._opened()
+        except (OSError, ValueError) as error:
             raise BookieUnreachableError(self.bookie_id, f"cannot connect to {address.host}:{address.port}: {error}") from error
         self._stream = io.BufferedReader(self._socket.makefile("rb", buffering=0), 1 << 18)
+
+    def _opened(self) -> socket.socket:
+        """Raises OSError, and ValueError for what is no certificate, or no answer."""
+        opened = socket.create_connection((self._address.host, self._address.port), timeout=self._timeout_seconds)
+        try:
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            identity = own_identity()
+            return opened if identity is None else encrypted(opened, identity(), self._address.host)
+        except BaseException:
+            opened.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +133,8 @@ class BookieConnection:
         """From another thread: whoever waits for this bookie gets BookieUnreachableError at once, and with it the connection is closed."""
         self._interrupted = True
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+            # Not SSLSocket's own: that drops its state under the thread that reads.
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def read_last_entry(self, ledger_id: int) -> EntryAnswer:
         """The last entry that this bookie holds of the ledger, whatever its id; the id in the answer is -1."""
@@ -238,13 +255,23 @@ class BookieConnection:
 
     def _receive(self) -> ReadResponse | BatchReadResponse | AddResponse:
         try:
-            frame = self._exactly(decode_length(self._exactly(LENGTH_BYTES)))
+            frame = self._frame()
             response = decode_response(frame)
         except (OSError, MalformedDataError) as error:
             raise self._broken(str(error) or type(error).__name__) from error
         self.bytes_received += len(frame)
         self._rate_limit.spend(len(frame))
         return response
+
+    def _frame(self) -> bytes:
+        head = self._exactly(LENGTH_BYTES)
+        try:
+            return self._exactly(decode_length(head))
+        except MalformedDataError:
+            if not isinstance(self._socket, ssl.SSLSocket) or not 0 < int.from_bytes(head, "big") <= MOST_BYTES:
+                raise
+            answer = decode_tls_answer(self._exactly(int.from_bytes(head, "big")))
+            raise ConnectionError(f"answered {answer.name} to who has this job's certificate") from None
 
     def _exactly(self, count: int) -> bytes:
         data: bytes = self._stream.read(count)

@@ -20,6 +20,7 @@ from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress, decode_bo
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of, ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, decode_ledger_metadata
 from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper_jobs.own_identity import own_handler
 
 _REQUESTS_IN_FLIGHT = 64
 _SESSION_SECONDS = 20.0
@@ -131,7 +132,8 @@ def open_catalog(hosts: str, root: str) -> Iterator[LedgerCatalog]:
 
     Raises MetadataUnavailableError when no member answers, ClusterNotFoundError when there is no cluster under `root`.
     """
-    client = KazooClient(hosts=hosts, timeout=_SESSION_SECONDS, connection_retry=KazooRetry(max_tries=-1, max_delay=2))
+    retry = KazooRetry(max_tries=-1, max_delay=2)
+    client = KazooClient(hosts=hosts, timeout=_SESSION_SECONDS, connection_retry=retry, handler=own_handler())
     try:
         client.start(timeout=_CONNECT_SECONDS)
     except (KazooException, KazooTimeoutError) as error:

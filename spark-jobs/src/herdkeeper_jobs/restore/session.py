@@ -15,6 +15,7 @@ from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown
 from herdkeeper.sql.leader import Finder, OneServer, Patience, leader_connection
 from herdkeeper.sql.zookeeper_leader import LeaderFinder
+from herdkeeper_jobs.own_identity import own_handler
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 
 LEADER_IS_ELSEWHERE = (ConnectionLost, NotLeader, OutcomeUnknown)
@@ -84,7 +85,8 @@ def _finder(target: Target) -> Iterator[Finder]:
         case Address() as address:
             yield OneServer(address)
         case Cluster(members, herd_root):
-            zookeeper = KazooClient(hosts=members, timeout=10.0, connection_retry={"max_tries": -1, "max_delay": 1.0})
+            retry = {"max_tries": -1, "max_delay": 1.0}
+            zookeeper = KazooClient(hosts=members, timeout=10.0, connection_retry=retry, handler=own_handler())
             try:
                 zookeeper.start(timeout=60)
             except (KazooException, KazooTimeoutError) as error:

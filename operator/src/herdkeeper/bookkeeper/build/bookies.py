@@ -11,7 +11,9 @@ from herdkeeper.api.default_images import image_of
 from herdkeeper.bookkeeper.build.racks import MOUNT, build_racks, placement_lines, racks_volume
 from herdkeeper.bookkeeper.state.claims import ledgers_claims
 from herdkeeper.bookkeeper.state.racks import Rack, placement_of
+from herdkeeper.certificates.settings import bookie_lines, bookkeeper_lines
 from herdkeeper.planning import pods as pod
+from herdkeeper.planning.identities import FOLDER, PodIdentity, java_identity
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import MIB, bytes_of
@@ -40,7 +42,7 @@ def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, fou
     """What all bookies share. `zookeeper_address` is `host:port,host:port`. The lists beside the configuration are the entry point's."""
     named = cluster.names
     files = {
-        **_files(cluster, zookeeper_address),
+        **_bookie_files(cluster, zookeeper_address),
         names.KNOWN_BOOKIES_KEY: "".join(f"{bookie_id}\n" for bookie_id in sorted(founded.served)),
         "cookies": "".join(f"{bookie_id}\n" for bookie_id in sorted(founded.cookies)),
         names.INSTANCE_ID_KEY: f"{founded.instance_id}\n",
@@ -77,7 +79,7 @@ def build_stopped_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zoo
 
 def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str) -> Json:
     """The StatefulSet (one replica) of one bookie. Apply a changed one only while everything else of the stack is Ready."""
-    named, folders = cluster.names, _ledger_folders(cluster)
+    named, folders, identity = cluster.names, _ledger_folders(cluster), identity_of(cluster, zookeeper_address)
     selector = {**names.selector(COMPONENT, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
     container = {
         "name": "bookie",
@@ -88,6 +90,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
             {"name": "ADVERTISED_ADDRESS", "value": named.host(bookie.number)},
             # the entry point knows of one; a variable more would restart bookies that have one
             *([{"name": "LEDGER_VOLUMES", "value": " ".join(folders)}] if len(folders) > 1 else ()),
+            *identity.variables,
         ],
         "ports": pod.metrics_port(names.BOOKIE_ADMIN_PORT),
         "resources": pod.compute(cluster.spec.resources),
@@ -97,6 +100,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
             pod.CONFIG_MOUNT,
             {"name": "journal", "mountPath": "/journal"},
             *({"name": folder.removeprefix("/"), "mountPath": folder} for folder in folders),
+            *identity.mounts,
         ],
     }
     volumes = [
@@ -106,6 +110,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
             {"name": folder.removeprefix("/"), "persistentVolumeClaim": {"claimName": name}}
             for folder, name in zip(folders, ledgers_claims(cluster, bookie.number), strict=True)
         ),
+        *identity.volumes,
     ]
     labels = {**names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
     meta = {**pod.metadata(cluster, COMPONENT, named.stateful_set(bookie.number)), "labels": labels}
@@ -120,7 +125,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": pod.template_metadata(
-                    labels, {names.CONFIG_ANNOTATION: pod.config_hash(_files(cluster, zookeeper_address))}, cluster.spec.pods
+                    labels, {names.CONFIG_ANNOTATION: pod.config_hash(_bookie_files(cluster, zookeeper_address))}, cluster.spec.pods
                 ),
                 # All bookies of the cluster are spread, whatever their number.
                 "spec": {
@@ -137,7 +142,7 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
     auto = cluster.spec.auto_recovery
     if not auto.enabled:
         return ()
-    named, component = cluster.names, names.AUTORECOVERY_COMPONENT
+    named, component, identity = cluster.names, names.AUTORECOVERY_COMPONENT, identity_of(cluster, zookeeper_address)
     placement = placement_of(cluster, racks)
     lines = {
         **placement_lines(placement),
@@ -158,15 +163,15 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         "image": image_of(cluster),
         "args": ["autorecovery"],
         # Without an id of its own every daemon is the auditor "<host>:3181". The pod's address always resolves.
-        "env": [pod.field("BOOKIE_ID", "metadata.name"), pod.field("ADVERTISED_ADDRESS", "status.podIP")],
+        "env": [pod.field("BOOKIE_ID", "metadata.name"), pod.field("ADVERTISED_ADDRESS", "status.podIP"), *identity.variables],
         "ports": pod.metrics_port(names.BOOKIE_ADMIN_PORT),
         "resources": pod.compute(auto.resources),
         # is_ready answers 500 here: there is no bookie in this process.
         "readinessProbe": pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT),
         "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
-        "volumeMounts": [pod.CONFIG_MOUNT, MOUNT],
+        "volumeMounts": [pod.CONFIG_MOUNT, MOUNT, *identity.mounts],
     }
-    volumes = [pod.config_volume(named.autorecovery), racks_volume(placement.config_map)]
+    volumes = [pod.config_volume(named.autorecovery), racks_volume(placement.config_map), *identity.volumes]
     spec = {**pod.pod_spec(container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
     deployment = {
         "apiVersion": "apps/v1",
@@ -185,6 +190,11 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         },
     }
     return (pod.config_map(cluster, component, named.autorecovery, files), deployment)
+
+
+def identity_of(cluster: BookKeeperCluster, zookeeper_address: str) -> PodIdentity:
+    """What bookies and autorecovery show to the ensemble, and to each other's clients."""
+    return java_identity(cluster.names.identity_secret if _asks_for_certificates(cluster, zookeeper_address) else None)
 
 
 def directories_of(cluster: BookKeeperCluster) -> tuple[str, tuple[str, ...]]:
@@ -215,6 +225,16 @@ def _journal_sync(sync: JournalSync) -> dict[str, object]:
         "journalBufferedEntriesThreshold": sync.buffered_entries,
         "journalFlushWhenQueueEmpty": str(sync.flush_when_queue_empty).lower(),
     }
+
+
+def _asks_for_certificates(cluster: BookKeeperCluster, zookeeper_address: str) -> bool:
+    return names.secure_ensemble(zookeeper_address, cluster.metadata.namespace) is not None
+
+
+def _bookie_files(cluster: BookKeeperCluster, zookeeper_address: str) -> dict[str, str]:
+    """Of bookies, which let in whoever may use this cluster, where certificates are asked for."""
+    asks = _asks_for_certificates(cluster, zookeeper_address)
+    return _files(cluster, zookeeper_address, bookie_lines(cluster.metadata.name) if asks else None)
 
 
 def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str, object] | None = None) -> dict[str, str]:
@@ -255,6 +275,7 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
         "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
         "statsProviderClass": "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider",
         "prometheusStatsHttpEnable": "false",
+        **(bookkeeper_lines(FOLDER) if _asks_for_certificates(cluster, zookeeper_address) else {}),
         **(more or {}),
     }
     return {"bk_server.conf": pod.properties(lines, cluster.spec.config)}

@@ -13,6 +13,7 @@ from herdkeeper.bookkeeper.build.bookies import BookieIdentity
 from herdkeeper.bookkeeper.build.racks import MOUNT, racks_volume
 from herdkeeper.codecs.bookkeeper.share import Share, record_of
 from herdkeeper.planning import pods as pod
+from herdkeeper.planning.identities import java_identity, python_identity
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
@@ -31,6 +32,11 @@ class DrainSource:
 
     zookeeper_address: str
     image: str
+
+    def readers_secret(self, cluster: BookKeeperCluster) -> str | None:
+        """Secret with the certificate that they show; None where none is asked for."""
+        asks = names.secure_ensemble(self.zookeeper_address, cluster.metadata.namespace) is not None
+        return cluster.names.readers_secret if asks else None
 
 
 def build_record(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number: int, shares: tuple[Share, ...]) -> Json:
@@ -54,13 +60,15 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
     name = named.drain_round(bookie.number, round_number)
     rate = cluster.spec.auto_recovery.bytes_per_second
     record = {"name": "record", "mountPath": RECORD, "readOnly": True}
+    java, python = java_identity(source.readers_secret(cluster)), python_identity(source.readers_secret(cluster))
     move = {
         "name": "move",
         "image": image_of(cluster),
         "args": ["move", bookie.bookie_id, f"{RECORD}/{OPEN_KEY}", str(bytes_of(rate)) if rate is not None else "-1"],
         # It copies many ledgers at once, and its heap is a quarter of this.
         "resources": pod.compute(cluster.spec.resources),
-        "volumeMounts": [pod.CONFIG_MOUNT, MOUNT, record],
+        "volumeMounts": [pod.CONFIG_MOUNT, MOUNT, record, *java.mounts],
+        **({"env": [*java.variables]} if java.variables else {}),
     }
     arguments = (
         *("--zookeeper", source.zookeeper_address),
@@ -73,28 +81,31 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
         "image": source.image,
         "args": ["python3", "-m", "herdkeeper_jobs.audit.read_back_cli", *arguments],
         "resources": pod.compute(cluster.spec.auto_recovery.resources),
-        "volumeMounts": [record],
+        "volumeMounts": [record, *python.mounts],
+        **({"env": [*python.variables]} if python.variables else {}),
     }
     volumes = [
         pod.config_volume(named.autorecovery),
         racks_volume(named.racks_config_map),
         {"name": "record", "configMap": {"name": name}},
+        *python.volumes,
     ]
     spec = {**pod.pod_spec(read_back, volumes, 30), "initContainers": [pod.secured(move)]}
     return _job(cluster, bookie, name, {"backoffLimit": 6, "template": {"spec": spec}})
 
 
-def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity) -> Json:
+def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity, source: DrainSource) -> Json:
     """The Job that removes the identity of a bookie that is stopped and that no ledger names."""
-    named = cluster.names
+    named, identity = cluster.names, java_identity(source.readers_secret(cluster))
     container = {
         "name": "retire",
         "image": image_of(cluster),
         "args": ["shell", "decommissionbookie", "-bookieid", bookie.bookie_id],
         "resources": pod.compute(cluster.spec.auto_recovery.resources),
-        "volumeMounts": [pod.CONFIG_MOUNT],
+        "volumeMounts": [pod.CONFIG_MOUNT, *identity.mounts],
+        **({"env": [*identity.variables]} if identity.variables else {}),
     }
-    spec = pod.pod_spec(container, [pod.config_volume(named.config_map)], 30)
+    spec = pod.pod_spec(container, [pod.config_volume(named.config_map), *identity.volumes], 30)
     return _job(
         cluster,
         bookie,

@@ -107,7 +107,7 @@ def actions_of(  # noqa: C901, PLR0911 - one line a step
                 Apply(with_intent(build_stopped_bookie(cluster, identity, source.zookeeper_address)), new=False, reason=Reason.DRAINING),
             )
         case RetireIdentity():
-            return (Create(build_retirement(cluster, identity)),)
+            return (Create(build_retirement(cluster, identity, source)),)
         case DeleteClaims(claims):
             return deletions((seen.objects.get(CLAIM, claim.name) for claim in claims), Reason.DRAINED)
         case RemoveTraces():

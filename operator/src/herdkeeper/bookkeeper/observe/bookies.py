@@ -22,11 +22,14 @@ from herdkeeper.bookkeeper.state.bookies import (
     RecoveryDelay,
     StoreMissing,
 )
+from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
 from herdkeeper.bookkeeper.state.identity import bookie_ids
 from herdkeeper.bookkeeper.state.numbers import bookie_numbers
 from herdkeeper.bookkeeper.state.racks import racks_of, rule_of
+from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
+from herdkeeper.clients.identities import observe_identities
 from herdkeeper.clients.kubernetes import JOBS, SHARED, WORKLOADS
 from herdkeeper.clients.nodes import nodes_of
 from herdkeeper.clients.stack import databases_disruption, databases_on, ensemble_disruption
@@ -43,7 +46,7 @@ from herdkeeper.codecs.bookkeeper.underreplication import (
 )
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_settled_resource
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey, ZooKeeperNames
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.quantity import bytes_of
@@ -62,7 +65,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
     key = cluster.key
     store = _store(cluster, reader)
     objects = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, JOBS[0]))
-    metadata = _metadata(reader, store, BookKeeperNames(key).ledgers_root)
+    metadata = _metadata(reader, store, cluster)
     seen = BookKeeperObserved(
         objects=objects,
         store=store,
@@ -74,7 +77,13 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
         expandable=_expandable(cluster, objects, reader),
         now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
-    return dataclasses.replace(seen, scan=_scan(cluster, seen, reader))
+    return dataclasses.replace(seen, identities=_identities(cluster, store, reader), scan=_scan(cluster, seen, reader))
+
+
+def _identities(cluster: BookKeeperCluster, store: MetadataStore | StoreMissing, reader: ClusterReader) -> DueSecrets:
+    if isinstance(store, StoreMissing):
+        return NOTHING_DUE
+    return observe_identities(cluster, certificate_holders(cluster), store.address, reader.kubernetes)
 
 
 def observe_ledgers(cluster: BookKeeperCluster, seen: BookKeeperObserved, reader: ClusterReader) -> BookKeeperObserved:
@@ -126,7 +135,9 @@ def _scan(
     if recent is not None or not (numbers.leaving or needed):
         return recent
     try:
-        return cache_scan(reader.scans, place, asked, scan_ledgers(reader.ensembles.at(store.address), named.ledgers_root, asked))
+        return cache_scan(
+            reader.scans, place, asked, scan_ledgers(reader.ensemble(store.address, key.namespace), named.ledgers_root, asked)
+        )
     except EnsembleError as error:
         return Unknown(str(error))
 
@@ -146,14 +157,15 @@ def _store(cluster: BookKeeperCluster, reader: ClusterReader) -> MetadataStore |
     if not serving and (ensemble.status is None or not ensemble.status.founded):
         return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} is not Ready yet")
     published = ensemble.status.address if ensemble.status is not None else None
-    return MetadataStore(published or ZooKeeperNames(key).address(ensemble.spec.replicas), serving)
+    return MetadataStore(published or ensemble.address, serving)
 
 
-def _metadata(reader: ClusterReader, store: MetadataStore | StoreMissing, root: str) -> Metadata:
+def _metadata(reader: ClusterReader, store: MetadataStore | StoreMissing, cluster: BookKeeperCluster) -> Metadata:
     if isinstance(store, StoreMissing):
         return Unknown(store.why)
     try:
-        return read_ledgers_metadata(reader.ensembles.at(store.address), root, reader.wake)
+        ensemble = reader.ensemble(store.address, cluster.metadata.namespace)
+        return read_ledgers_metadata(ensemble, cluster.names.ledgers_root, reader.wake)
     except EnsembleError as error:
         return Unknown(str(error))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.api import HerdDBCluster
+from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches
 from herdkeeper.codecs.bookkeeper.share import Share
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
@@ -129,6 +130,7 @@ class BookKeeperObserved:
     being disrupted, None when none is. `nodes` are those that its bookies' pods run on, by
     name; None for one that is gone. `scan` is None while no step needs it. `now` is the time of the observation
     (RFC 3339, UTC). `expandable`: whether StorageClasses can grow their volumes, of those that claims need it of.
+    `identities` are the Secrets with certificates that are due.
     """
 
     objects: Objects
@@ -141,3 +143,4 @@ class BookKeeperObserved:
     scan: LedgerScan | Unknown | None = None
     now: str = ""
     expandable: Mapping[str, bool | Unknown] = field(default_factory=dict)
+    identities: DueSecrets = NOTHING_DUE

@@ -8,7 +8,7 @@ from typing import Any
 
 from prometheus_client import Gauge
 
-from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ScheduledCheckpoint, Tablespace
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ScheduledCheckpoint, Tablespace, ZooKeeperCluster
 from herdkeeper.shared.time import moment_of
 
 UNDER_REPLICATED = Gauge(
@@ -25,6 +25,11 @@ CERTIFICATE_EXPIRES = Gauge(
     "herdkeeper_certificate_expires_timestamp_seconds",
     "When the certificate that SQL nodes serve with expires; absent without TLS.",
     ["namespace", "herddb"],
+)
+AUTHORITY_EXPIRES = Gauge(
+    "herdkeeper_authority_expires_timestamp_seconds",
+    "When the authority that signs the certificates of a stack's servers expires; absent without them.",
+    ["namespace", "zookeeper"],
 )
 ARCHIVED_UNTIL = Gauge(
     "herdkeeper_archive_current_timestamp_seconds",
@@ -48,6 +53,7 @@ VERIFIED = Gauge(
 )
 
 _SHOWN: Mapping[str, tuple[tuple[Gauge, tuple[str, ...]], ...]] = {
+    ZooKeeperCluster.KIND: ((AUTHORITY_EXPIRES, ("authorityExpires",)),),
     BookKeeperCluster.KIND: ((UNDER_REPLICATED, ("underReplicatedLedgers",)), (UNDER_REPLICATED_SINCE, ("underReplicatedSince",))),
     HerdDBCluster.KIND: ((CERTIFICATE_EXPIRES, ("certificateExpires",)),),
     Tablespace.KIND: (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import Tablespace
 from herdkeeper.planning import pods as pod
+from herdkeeper.planning.identities import python_identity
 from herdkeeper.shared import names
 from herdkeeper.shared.names import TablespaceNames
 from herdkeeper.shared.objects import Json
@@ -21,11 +22,12 @@ DESTINATION = "/archive"
 
 @dataclass(frozen=True)
 class ArchivedLog:
-    """Where the log is that is archived."""
+    """Where the log is that is archived. `identity` is the Secret with the certificate that its servers ask for; None: for none."""
 
     zookeeper_address: str
     ledgers_root: str
     herd_root: str
+    identity: str | None = None
 
 
 def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str, secrets: StoreSecrets | None = None) -> Json:
@@ -38,7 +40,8 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
     key = tablespace.key
     labels = names.labels(names.ARCHIVE_COMPONENT, tablespace.KIND, key.name)
     keys, options = encryption_keys.secrets_of(archive.destination), file_system.secrets_of(archive.destination)
-    environment = [*(store_access(store) if store else ()), *encryption_keys.variables(keys)]
+    identity = python_identity(log.identity)
+    environment = [*(store_access(store) if store else ()), *encryption_keys.variables(keys), *identity.variables]
     container = {
         "name": "archiver",
         "image": archive.image or default_image,
@@ -60,11 +63,12 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
             *([{"name": "destination", "mountPath": DESTINATION}] if claim else []),
             *encryption_keys.mounts(keys),
             *file_system.mounts(options),
+            *identity.mounts,
         ],
         **({"env": environment} if environment else {}),
     }
     destination = [{"name": "destination", "persistentVolumeClaim": {"claimName": claim}}] if claim else []
-    volumes = [*destination, *encryption_keys.volumes(keys), *file_system.volumes(options)]
+    volumes = [*destination, *encryption_keys.volumes(keys), *file_system.volumes(options), *identity.volumes]
     opened_with = {names.CONFIG_ANNOTATION: pod.config_hash(secrets.values)} if secrets else {}
     return {
         "apiVersion": "apps/v1",

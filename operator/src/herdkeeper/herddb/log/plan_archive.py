@@ -35,7 +35,7 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
     if isinstance(seen.archive.store, StoreUnusable):
         return Plan(_not_encrypting(archive.destination, seen.objects.get("Deployment", name)), requeue_after_seconds=look)
     root = names.herd_root(ObjectKey(key.namespace, seen.herddb.metadata.name))
-    source = ArchivedLog(seen.zookeeper_address, seen.ledgers_root, root)
+    source = ArchivedLog(seen.zookeeper_address, seen.ledgers_root, root, seen.readers_secret)
     return Plan(settle((build_archiver(tablespace, source, spark_image, seen.archive.store),), seen.objects), requeue_after_seconds=look)
 
 

@@ -10,8 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
+from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
+from herdkeeper.clients.identities import observe_identities
 from herdkeeper.clients.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.clients.nodes import nodes_of_doubted
 from herdkeeper.clients.stack import ensemble_disruption, servers_disruption
@@ -22,6 +24,7 @@ from herdkeeper.codecs.herddb.users import FIT, FIT_FOR_ADMINISTRATOR, invalid_p
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.zookeeper_clock import Heartbeats, read_times
+from herdkeeper.herddb.state.certificate_holder import certificate_holder
 from herdkeeper.herddb.state.cluster import (
     Counts,
     CredentialsMissing,
@@ -69,6 +72,7 @@ def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBObser
         disruption=_disruption(seen.bookkeeper, reader),
         machines=nodes_of_doubted(seen.objects, present_nodes(cluster, seen.objects), reader),
         tls=read_tls(cluster, reader),
+        identities=_identities(cluster, log, reader),
         users=read_users(cluster, reader),
         ownerless_pins=_ownerless_pins(reader, log, root, _undeclared(seen.records, declared_tablespaces(cluster, reader))),
     )
@@ -105,6 +109,12 @@ def observe_leadership(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBO
     )
 
 
+def _identities(cluster: HerdDBCluster, log: LogStore | None, reader: ClusterReader) -> DueSecrets:
+    if log is None:
+        return NOTHING_DUE
+    return observe_identities(cluster, (certificate_holder(cluster),), log.zookeeper_address, reader.kubernetes)
+
+
 def _undeclared(records: Mapping[str, VersionedRecord] | Unknown, declared: Sequence[Declared]) -> list[str]:
     """The uuids of the tablespaces that no resource declares, be it readable or not."""
     if isinstance(records, Unknown):
@@ -118,7 +128,7 @@ def _ownerless_pins(reader: ClusterReader, log: LogStore | None, root: str, uuid
         return ()
     paths = [log_pin_path(root, uuid, SECOND_DISK) for uuid in uuids]
     try:
-        ensemble = reader.ensembles.at(log.zookeeper_address)
+        ensemble = reader.ensemble(log.zookeeper_address, log.namespace)
         return tuple((path, found[1]) for path in paths if (found := ensemble.read(path)) is not None)
     except EnsembleError:
         return ()
@@ -261,7 +271,7 @@ def _times(
     if log is None or isinstance(records, Unknown):
         return NOT_TOLD, {}
     try:
-        return read_times(reader.ensembles.at(log.zookeeper_address), root, records)
+        return read_times(reader.ensemble(log.zookeeper_address, log.namespace), root, records)
     except EnsembleError:
         return NOT_TOLD, {}
 
@@ -351,7 +361,7 @@ def _records(reader: ClusterReader, log: LogStore | None, root: str) -> dict[str
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
-        ensemble = reader.ensembles.at(log.zookeeper_address)
+        ensemble = reader.ensemble(log.zookeeper_address, log.namespace)
         known = ensemble.children(tablespaces_path(root), reader.wake) or ()
         found = {name: ensemble.read_changed(tablespace_path(root, name), reader.wake) for name in known}
         return {
@@ -367,7 +377,7 @@ def _registered(reader: ClusterReader, log: LogStore | None, root: str) -> tuple
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
-        return reader.ensembles.at(log.zookeeper_address).children(nodes_path(root), reader.wake) or ()
+        return reader.ensemble(log.zookeeper_address, log.namespace).children(nodes_path(root), reader.wake) or ()
     except EnsembleError as error:
         return Unknown(str(error))
 
@@ -384,6 +394,6 @@ def _exists(reader: ClusterReader, log: LogStore | None, path: str) -> bool | Un
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
-        return reader.ensembles.at(log.zookeeper_address).read(path) is not None
+        return reader.ensemble(log.zookeeper_address, log.namespace).read(path) is not None
     except EnsembleError as error:
         return Unknown(str(error))

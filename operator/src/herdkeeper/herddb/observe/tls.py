@@ -1,15 +1,13 @@
 """Looks at the Secret with the certificate of a HerdDBCluster's SQL nodes, by doing what a node and a client would do with it.
 
-Nothing is sent anywhere: both ends of the handshake are in memory, and so is the file that OpenSSL insists on reading the key from.
+Nothing is sent anywhere: both ends of the handshake are in memory.
 """
 
 from __future__ import annotations
 
 import datetime
-import os
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.cluster_reader import ClusterReader
@@ -18,7 +16,7 @@ from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
-from herdkeeper.sql.encryption import client_context
+from herdkeeper.tls.context import client_context, load_certificate
 
 KEYS = (names.CERTIFICATE_KEY, names.PRIVATE_KEY_KEY, names.AUTHORITIES_KEY)
 _MOST_FLIGHTS = 10
@@ -76,20 +74,8 @@ def _openssl_reason(error: ssl.SSLError) -> str:
 
 def _server_context(certificate: str, key: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with _in_memory(f"{certificate}\n{key}\n") as path:
-        context.load_cert_chain(path, password=lambda: "")
+    load_certificate(context, certificate, key)
     return context
-
-
-@contextmanager
-def _in_memory(text: str) -> Iterator[str]:
-    """A path to a file that is on no disk."""
-    descriptor = os.memfd_create("tls")
-    try:
-        os.write(descriptor, text.encode())
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)
 
 
 def _shake_hands(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host: str) -> datetime.datetime:

@@ -48,8 +48,14 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     return replace(shrink.extended(plan), shown=leaders.actions, notes={"relievedNodes": relieved} if relieved else {})
 
 
-def _unmet(seen: HerdDBObserved) -> Plan | None:
+def _unmet(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore) -> Plan | None:
     """What must be known, or right, before a node is touched."""
+    if log.asks_for_certificates and cluster.spec.tls is None:
+        why = (
+            "spec.tls is absent, but the ensemble asks for certificates (spec.security.mode: TLS), so that SQL is not to be plain text "
+            f"either: set spec.tls.secretName, to {cluster.names.identity_secret}, which the operator makes, or to a Secret of yours"
+        )
+        return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
     if isinstance(seen.tls, TlsUnusable):
         return Plan((), Wait(seen.tls.reason, seen.tls.why), requeue.PENDING)
     if isinstance(seen.root_parent, Unknown):
@@ -60,7 +66,7 @@ def _unmet(seen: HerdDBObserved) -> Plan | None:
 def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
     if isinstance(seen.credentials, CredentialsMissing):
         return Plan.waiting(seen.credentials.reason, seen.credentials.why)
-    if (unmet := _unmet(seen)) is not None:
+    if (unmet := _unmet(cluster, seen, log)) is not None:
         return unmet
     named = cluster.names
     new = seen.objects.get("StatefulSet", named.stateful_set) is None

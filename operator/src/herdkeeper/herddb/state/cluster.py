@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.api import BookKeeperCluster, Tablespace
+from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
@@ -153,7 +154,8 @@ class HerdDBObserved:
     `zookeeper` is the time by the same clock.
     `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls` is what the Secret of `spec.tls` is good for, None when none
     is named. `users` is what the Secrets of `spec.users` hold, by their names. `ownerless_pins` are the pins, path and version, that keep
-    the log of tablespaces which no resource declares any more: nobody would ever move them on.
+    the log of tablespaces which no resource declares any more: nobody would ever move them on. `identities` are the Secrets with
+    certificates that are due.
     """
 
     objects: Objects
@@ -179,6 +181,7 @@ class HerdDBObserved:
     tls: TlsUsable | TlsUnusable | None = None
     users: Mapping[str, UserCredentials | CredentialsMissing] = field(default_factory=dict)
     ownerless_pins: tuple[tuple[str, int], ...] = ()
+    identities: DueSecrets = NOTHING_DUE
 
 
 def secret_token(objects: Objects, secret: str) -> str | None:

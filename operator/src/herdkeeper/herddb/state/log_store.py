@@ -6,15 +6,33 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.racks import Placement, PlacementPolicy
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 
 
 @dataclass(frozen=True)
 class LogStore:
-    """Where the log is: ZooKeeper's `host:port,host:port`, the BookKeeperCluster's root in it, and how ensembles are chosen."""
+    """Where the log is: ZooKeeper's `host:port,host:port`, the BookKeeperCluster and its root there, and how ensembles are chosen."""
 
     zookeeper_address: str
     ledgers_root: str
     placement: Placement
+    bookkeeper: ObjectKey
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of all that use it."""
+        return self.bookkeeper.namespace
+
+    @property
+    def asks_for_certificates(self) -> bool:
+        """Whether its servers serve nobody without one."""
+        return names.secure_ensemble(self.zookeeper_address, self.namespace) is not None
+
+    @property
+    def readers_secret(self) -> str | None:
+        """Secret with the certificate of jobs that read it; None where none is asked for."""
+        return BookKeeperNames(self.bookkeeper).readers_secret if self.asks_for_certificates else None
 
 
 def log_store(bookkeeper: BookKeeperCluster | None) -> LogStore | None:
@@ -33,5 +51,8 @@ def log_store(bookkeeper: BookKeeperCluster | None) -> LogStore | None:
     policy = PlacementPolicy(bookkeeper.status.placement_policy or PlacementPolicy.RACK_AWARE)
     place = bookkeeper.spec.zoo_keeper_address or address
     return LogStore(
-        place, named.ledgers_root, Placement(policy, wanted.min_racks_per_write_quorum, wanted.enforced, named.racks_config_map)
+        place,
+        named.ledgers_root,
+        Placement(policy, wanted.min_racks_per_write_quorum, wanted.enforced, named.racks_config_map),
+        bookkeeper.key,
     )

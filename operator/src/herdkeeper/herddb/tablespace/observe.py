@@ -83,6 +83,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
         herddb=herddb,
         zookeeper_address=log.zookeeper_address,
         ledgers_root=log.ledgers_root,
+        readers_secret=log.readers_secret,
         record=metadata.record,
         log_left=metadata.log_left,
         system_leader=metadata.leaders.get(DEFAULT_TABLESPACE),
@@ -184,7 +185,7 @@ def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore,
     root = herddb.names.herd_root
     uuid = tablespace.made_uuid
     try:
-        ensemble = reader.ensembles.at(log.zookeeper_address)
+        ensemble = reader.ensemble(log.zookeeper_address, tablespace.metadata.namespace)
         left = uuid is not None and ensemble.read(ledgers_path(root, uuid)) is not None
         record = _record(ensemble, root, tablespace.sql_name, reader.wake)
         pinned = uuid or (record.record.uuid if isinstance(record, VersionedRecord) else None)

@@ -144,6 +144,7 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
         files.path,
         Login(secret, tls.secret_name if tls else None),
         _archive(tablespace, seen),
+        seen.readers_secret,
     )
     return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), requeue_after_seconds=PROGRESS_SECONDS)
 

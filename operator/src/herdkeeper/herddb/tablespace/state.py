@@ -49,7 +49,8 @@ class TablespaceObserved:
     `archive` is what was seen of the log's archive.
     `ledgers` is the list of the log's ledgers, None while there is none. `streams` are the pins of streams of changes on it.
     `standings` tells how it stands with those who need the log: it follows from the rest, once, and plan, status and gauges go by it.
-    `now` is when that was seen. `instance_id` is the INSTANCEID of the BookKeeper cluster that keeps the log.
+    `now` is when that was seen. `instance_id` is the INSTANCEID of the BookKeeper cluster that keeps the log. `readers_secret` is the
+    Secret with the certificate of jobs that read the log, None where none is asked for.
     """
 
     herddb: HerdDBCluster | None
@@ -79,6 +80,7 @@ class TablespaceObserved:
     store_unusable: StoreUnusable | None = None
     work: tuple[CheckpointWork, ...] = ()
     instance_id: str | Unknown = NOT_LOOKED_AT
+    readers_secret: str | None = None
 
     def log_of(self, uuid: str) -> LogIdentity | Unknown:
         """The log of the tablespace with this uuid."""

@@ -1,0 +1,75 @@
+"""Secrets with certificates: written before the pods that mount them are made, and looked at again when the next one is due."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from herdkeeper.api.resource import Resource
+from herdkeeper.certificates.holders import DueSecrets
+from herdkeeper.certificates.settings import zookeeper_client_options
+from herdkeeper.planning import pods as pod
+from herdkeeper.planning import requeue
+from herdkeeper.planning.actions import Apply, Plan, Wait
+from herdkeeper.planning.intent import with_intent
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.reason import Reason
+
+LONGEST_SECONDS = 86400.0
+"""Certificates are looked at each day at least."""
+FOLDER = "/identity"
+"""Where a pod's own certificate is mounted."""
+_VOLUME = "identity"
+
+
+@dataclass(frozen=True)
+class PodIdentity:
+    """What a pod shows its certificate with: volumes, where a container mounts them, and its variables."""
+
+    volumes: tuple[Json, ...] = ()
+    mounts: tuple[Json, ...] = ()
+    variables: tuple[Json, ...] = ()
+
+
+def java_identity(secret: str | None, variable: str = "JVM_OPTIONS") -> PodIdentity:
+    """Of a JVM that is a client of ZooKeeper, started by an entry point that reads its options from `variable`; None: it shows none."""
+    return _identity(secret, variable, " ".join(zookeeper_client_options(FOLDER)))
+
+
+def python_identity(secret: str | None) -> PodIdentity:
+    """Of a program of herdkeeper_jobs; None: it shows none."""
+    return _identity(secret, names.IDENTITY_VARIABLE, FOLDER)
+
+
+def _identity(secret: str | None, variable: str, value: str) -> PodIdentity:
+    if secret is None:
+        return PodIdentity()
+    # Readable by the pod's group, which its processes have.
+    volume = {"name": _VOLUME, "secret": {"secretName": secret, "defaultMode": 0o440}}
+    mount = {"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}
+    return PodIdentity((volume,), (mount,), ({"name": variable, "value": value},))
+
+
+def with_identities(plan: Plan, owner: Resource, component: str, due: DueSecrets) -> Plan:
+    """A plan with the Secrets of its resource first. One that can't be made says so, unless the plan waits for something else."""
+    written = tuple(
+        Apply(
+            with_intent(secret_of(pod.metadata(owner, component, change.holder.secret), change.data)),
+            new=change.new,
+            reason=Reason.CREATING if change.new else Reason.UPDATING,
+        )
+        for change in due.changes
+    )
+    wait = Wait(Reason.INVALID_SECRET, due.obstacle) if due.obstacle is not None and plan.wait is None else plan.wait
+    renewal = None if due.next_seconds is None else min(due.next_seconds, LONGEST_SECONDS)
+    looks = (plan.requeue_after_seconds, requeue.BLOCKED if due.obstacle is not None else None, renewal)
+    soonest = min((seconds for seconds in looks if seconds is not None), default=None)
+    return replace(plan, actions=(*written, *plan.actions), wait=wait, requeue_after_seconds=soonest)
+
+
+def secret_of(metadata: Json, data: Mapping[str, str]) -> Json:
+    """A Secret with this text."""
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": encoded}

@@ -1,0 +1,37 @@
+"""Who a client is towards servers that ask for a certificate, and whom it trusts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CERTIFICATE_FILE, KEY_FILE, AUTHORITIES_FILE = "tls.crt", "tls.key", "ca.crt"
+"""As in a Secret of the type kubernetes.io/tls, with cert-manager's name for the authorities."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A certificate with those that signed it, its key, and the authorities that servers are verified by; each in PEM."""
+
+    certificate: str
+    key: str = field(repr=False)
+    authorities: str
+
+
+IdentityNow = Callable[[], Identity]
+"""Gives the newest one: it is asked at each connection, so that a renewed certificate needs no restart. Raises OSError, ValueError."""
+
+
+@dataclass(frozen=True)
+class MountedIdentity:
+    """The Identity of a mounted Secret. Can be pickled: executors have it mounted at the same place."""
+
+    folder: str
+
+    def __call__(self) -> Identity:
+        """What is there now. Raises OSError, and UnicodeDecodeError (a ValueError)."""
+        # A Secret's files change together, by a link; so they are read through where that leads.
+        data = Path(self.folder, "..data")
+        folder = data.resolve() if data.exists() else Path(self.folder)
+        return Identity(*((folder / name).read_text() for name in (CERTIFICATE_FILE, KEY_FILE, AUTHORITIES_FILE)))

@@ -1,0 +1,228 @@
+"""Members of a ZooKeeperCluster as real processes, from the objects and with the certificates that the operator makes: founded with
+certificates, and moved to them from plain text. No containers, and no API server."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import yaml
+from real_members import IMAGE, JVM_OPTIONS, Ports, home
+
+from herdkeeper.api import ZooKeeperCluster
+from herdkeeper.api.default_images import SHIPPED_IMAGES
+from herdkeeper.certificates.authority import found_authority
+from herdkeeper.certificates.holders import Holder, due_changes
+from herdkeeper.certificates.issue import Subject, Validity, fresh_key
+from herdkeeper.certificates.settings import Phase
+from herdkeeper.clients.zookeeper import Ensemble, EnsembleError, Ensembles, MembershipChange
+from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, Role, decode_membership
+from herdkeeper.codecs.zookeeper.super_digest import super_digest
+from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
+from herdkeeper.zookeeper import build
+from herdkeeper.zookeeper.build import MemberSecurity, build_zookeeper, first_membership, server_of
+from herdkeeper_e2e.control_plane import REPOSITORY, free_ports
+from herdkeeper_e2e.mutual_tls import MountedSecret
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+NUMBERS = range(3)
+PASSWORD = "of-a-test"
+OPERATOR = ObjectKey("demo", "zk-zookeeper-operator")
+SERVED = Limit(120.0, 0.2)
+Answer = TypeVar("Answer")
+_SERVER = re.compile(r"server\.(\d+)=[^;\s]+:(participant|observer);(\S*?)(\d+)(?=\s|$)")
+
+
+def declared() -> ZooKeeperCluster:
+    """The quickstart's ensemble."""
+    for document in yaml.safe_load_all((REPOSITORY / "examples/quickstart.yaml").read_text()):
+        if document["kind"] == "ZooKeeperCluster":
+            found: Any = SHIPPED_IMAGES.completed(stored(document, "demo"))
+            made: ZooKeeperCluster = found.model_copy(
+                update={"metadata": found.metadata.model_copy(update={"uid": "a-uid", "generation": 1})}
+            )
+            return made
+    raise KeyError("ZooKeeperCluster")
+
+
+class Members:
+    """Three of them, each with the certificates of all, and whoever the operator is to them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.cluster, self.home = folder, declared(), home(folder)
+        self.named = ZooKeeperNames(ObjectKey("demo", self.cluster.metadata.name))
+        self.ports = tuple(Ports(*free_ports(4)) for _ in NUMBERS)
+        self.secure, self.loopback = free_ports(len(NUMBERS)), free_ports(len(NUMBERS))
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.mounted = {secret: MountedSecret(folder / secret) for secret in ("clients", "members", "operator")}
+        validity = Validity(datetime.now(UTC), timedelta(days=1))
+        hosts = self.named.served_hosts | {"localhost"}
+        for authority, holders in (
+            ("clients", (Holder("clients", Subject("zookeeper"), hosts), Holder("operator", Subject("operator")))),
+            ("members", (Holder("members", Subject("member"), hosts),)),
+        ):
+            founded = found_authority(f"zk {authority}", fresh_key(), validity)
+            for change in due_changes(holders, {}, founded, fresh_key, validity):
+                self.mounted[change.holder.secret].write(change.data)
+        self.encrypted = Ensembles(lambda _: self.mounted["operator"].identity())
+        self.plain = Ensembles()
+
+    @property
+    def address(self) -> str:
+        return ",".join(f"localhost:{port}" for port in self.secure)
+
+    @property
+    def plain_address(self) -> str:
+        return ",".join(f"127.0.0.1:{ports.client}" for ports in self.ports)
+
+    def start(self, number: int, phase: Phase) -> None:
+        """A member on its volume, with what the operator makes for this phase."""
+        ensemble = build.Ensemble(3, first_membership(self.cluster, NUMBERS, phase), None, True, PASSWORD, MemberSecurity(phase, {}))
+        data = next(made["data"] for made in build_zookeeper(self.cluster, ensemble) if made["kind"] == "ConfigMap")
+        config, volume = self.folder / f"config-{number}", self.folder / f"volume-{number}"
+        for folder in (config, volume):
+            folder.mkdir(exist_ok=True)
+        for name, text in data.items():
+            (config / name).write_text(self._here(text, number).replace("/data/", f"{volume}/"))
+        digest = self.folder / "super-digest"
+        digest.write_text(super_digest(PASSWORD))
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOSTNAME": self.named.pod(number),
+            "ZOOKEEPER_HOME": str(self.home),
+            "ZOOKEEPER_CONFIG": str(config),
+            "ZOOKEEPER_DATA": str(volume),
+            "ZOOKEEPER_SUPER_DIGEST": str(digest),
+            "ZOOKEEPER_NAME_SECONDS": "0",
+            "JVM_OPTIONS": JVM_OPTIONS,
+        }
+        with (self.folder / f"member-{number}.log").open("ab") as output:
+            self.processes[number] = subprocess.Popen(
+                [str(IMAGE / "entrypoint.sh")], env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    def _here(self, text: str, number: int) -> str:
+        """With this machine's ports and folders."""
+        ports = self.ports[number]
+        for there, here in (
+            (f"secureClientPort={names.ZOOKEEPER_SECURE_PORT}", f"secureClientPort={self.secure[number]}"),
+            (f"admin.serverPort={names.ZOOKEEPER_ADMIN_PORT}", f"admin.serverPort={ports.admin}"),
+            (build.CLIENTS_MOUNT, str(self.mounted["clients"].folder)),
+            (build.MEMBERS_MOUNT, str(self.mounted["members"].folder)),
+        ):
+            text = text.replace(there, here)
+        return self.lines_here(text)
+
+    def lines_here(self, text: str) -> str:
+        """Lines of the membership."""
+
+        def server(found: re.Match[str]) -> str:
+            ports = self.ports[int(found[1]) - 1]
+            port = self.loopback[int(found[1]) - 1] if found[4] == str(names.ZOOKEEPER_LOOPBACK_PORT) else ports.client
+            return f"server.{found[1]}=127.0.0.1:{ports.quorum}:{ports.election}:{found[2]};{found[3]}{port}"
+
+        return _SERVER.sub(server, text)
+
+    def serves(self, number: int) -> bool:
+        """What the image's readiness probe says, at the port that the membership has now."""
+
+        def says(port: int) -> bool:
+            return subprocess.run([str(IMAGE / "serving.sh"), str(port)], capture_output=True, check=False).returncode == 0
+
+        return says(self.ports[number].client) or says(self.loopback[number])
+
+    def wait_until_served(self) -> None:
+        def words() -> str:
+            return "\n".join((self.folder / f"member-{number}.log").read_text(errors="replace")[-1500:] for number in NUMBERS)
+
+        wait_for("all members serve", lambda: all(map(self.serves, NUMBERS)) or Pending(words()), SERVED)
+
+    def roll(self, phase: Phase) -> None:
+        for number in NUMBERS:
+            self.processes[number].terminate()
+            self.processes[number].wait(60)
+            self.start(number, phase)
+            self.wait_until_served()
+
+    def membership(self) -> Membership:
+        """As it is committed. The member that was asked last may have left: another one is asked then."""
+        found = patiently(self.encrypted, self.address, lambda ensemble: ensemble.read(CONFIG_PATH), OPERATOR)
+        assert found is not None
+        return decode_membership(found[0])
+
+    def ensure(self, path: str, *, encrypted: bool = True) -> None:
+        """A znode is made, by a session with a certificate or without."""
+        ensembles, address, identity = (self.encrypted, self.address, OPERATOR) if encrypted else (self.plain, self.plain_address, None)
+        patiently(ensembles, address, lambda ensemble: ensemble.ensure(path), identity)
+
+    def stop(self) -> None:
+        self.encrypted.stop()
+        self.plain.stop()
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+
+def patiently(ensembles: Ensembles, address: str, act: Callable[[Ensemble], Answer], identity: ObjectKey | None = None) -> Answer:
+    """What comes of it once the ensemble answers: on a busy machine a member is silent for longer than sessions wait."""
+
+    def asked() -> tuple[Answer] | Pending:
+        try:
+            return (act(ensembles.at(address, identity)),)
+        except EnsembleError as error:
+            return Pending(str(error))
+
+    (found,) = wait_for("the ensemble answers", asked, SERVED)
+    return found
+
+
+@pytest.fixture
+def members(tmp_path: Path) -> Iterator[Members]:
+    made = Members(tmp_path)
+    yield made
+    made.stop()
+
+
+def test_an_ensemble_is_founded_with_certificates_and_its_membership_changes(members: Members) -> None:
+    for number in NUMBERS:
+        members.start(number, Phase.REQUIRED)
+    members.wait_until_served()
+    members.ensure("/a/b")
+    before = members.membership()
+    assert {server.client.rpartition(":")[0] for server in before.servers} == {"127.0.0.1"}
+    members.encrypted.reconfigure(members.address, PASSWORD, MembershipChange((), (3,), before.version), OPERATOR)
+    assert members.membership().voters == {1, 2}
+    with pytest.raises(EnsembleError, match="did not answer"):
+        members.plain.at(members.address)
+
+
+def test_a_plain_ensemble_is_moved_to_certificates_member_by_member(members: Members) -> None:
+    for number in NUMBERS:
+        members.start(number, Phase.INSECURE)
+    members.wait_until_served()
+    members.ensure("/before", encrypted=False)
+    for phase in (Phase.OFFERED, Phase.PREFERRED):
+        members.roll(phase)
+        members.ensure(f"/plain/{phase}", encrypted=False)
+        members.ensure(f"/encrypted/{phase}")
+    # The plain port moves to the loopback address while the members run.
+    before = members.membership()
+    required = [members.lines_here(server_of(members.cluster, number, Role.PARTICIPANT, Phase.REQUIRED).line) for number in NUMBERS]
+    members.encrypted.reconfigure(members.address, PASSWORD, MembershipChange(tuple(required), (), before.version), OPERATOR)
+    after = members.membership()
+    assert {server.client for server in after.servers} == {f"127.0.0.1:{port}" for port in members.loopback}
+    assert replace(after, version=0, servers=()) == replace(before, version=0, servers=())
+    members.wait_until_served()
+    members.roll(Phase.REQUIRED)
+    made = patiently(members.encrypted, members.address, lambda ensemble: ensemble.children("/plain"), OPERATOR)
+    assert set(made or ()) == {"Offered", "Preferred"}

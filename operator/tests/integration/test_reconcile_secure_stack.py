@@ -1,0 +1,114 @@
+"""A whole stack that is founded with certificates, on a real API server. The played ensemble serves nobody who shows another one."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable
+
+import pytest
+from cryptography import x509
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import UnprocessibleEntityError
+from played_stack import PlayedStack
+from stage import Json, Stage, nothing_written
+
+SECURE: dict[str, Json] = {"zk": {"security": {"mode": "TLS"}}, "db": {"tls": {"secretName": "db-herddb-identity"}}}
+KEPT = {"zk-zookeeper-authority", "zk-zookeeper-quorum-authority"}
+ISSUED = {
+    *("zk-zookeeper-clients", "zk-zookeeper-operator", "zk-zookeeper-quorum"),
+    *("bk-bookie-identity", "bk-bookie-readers", "db-herddb-identity"),
+}
+
+
+@pytest.fixture(scope="module")
+def stack(dynamic: DynamicClient) -> PlayedStack:
+    return PlayedStack(dynamic, SECURE)
+
+
+def templates(stage: Stage) -> Iterable[tuple[str, Json]]:
+    """The spec of the pods of each workload, executors of Spark jobs left out."""
+    for (kind, name), item in stage.made().items():
+        if kind in ("StatefulSet", "Deployment", "Job"):
+            yield name, item["spec"]["template"]["spec"]
+
+
+def mounted(spec: Json) -> set[str]:
+    """The Secrets with certificates that pods mount."""
+    return {volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume} & (ISSUED | KEPT)
+
+
+def certificate(stage: Stage, secret: str) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(base64.b64decode(stage.found("Secret", secret)["data"]["tls.crt"]))
+
+
+def test_all_of_it_is_ready_and_nothing_is_written_to_it(stack: PlayedStack) -> None:
+    stage = stack.stage
+    for kind, name in (("ZooKeeperCluster", "zk"), ("BookKeeperCluster", "bk"), ("HerdDBCluster", "db"), ("Tablespace", "flights")):
+        assert stage.condition(kind, name) == ("True", "Ready")
+    assert ":2281" in stage.ensembles.address
+    assert ":2181" not in json.dumps([item for key, item in stage.made().items() if key[0] != "Secret"])
+    with nothing_written(stage):
+        for kind, name in stack.resources:
+            stack.reconcile(kind, name)
+
+
+def test_the_keys_of_the_authorities_stay_with_the_volumes_and_no_pod_mounts_them(stack: PlayedStack) -> None:
+    secrets = {name: item["metadata"].get("ownerReferences") for (kind, name), item in stack.stage.made().items() if kind == "Secret"}
+    assert {name for name in KEPT if secrets[name] is None} == KEPT
+    assert {name for name in ISSUED if secrets[name]} == ISSUED
+    assert not KEPT & {secret for _, spec in templates(stack.stage) for secret in mounted(spec)}
+
+
+def test_each_pod_has_the_certificate_of_who_it_is(stack: PlayedStack) -> None:
+    shown = {name: mounted(spec) for name, spec in templates(stack.stage)}
+    assert shown.pop("zk-zookeeper") == {"zk-zookeeper-clients", "zk-zookeeper-quorum"}
+    assert {name: secrets for name, secrets in shown.items() if name.startswith("bk-")} == {
+        **{f"bk-bookie-{number}": {"bk-bookie-identity"} for number in range(4)},
+        "bk-autorecovery": {"bk-bookie-identity"},
+    }
+    assert shown["db-herddb"] == {"db-herddb-identity"}
+    readers = {name for name, secrets in shown.items() if secrets == {"bk-bookie-readers"}}
+    assert {"flights-archive", "from-files-restore", "once-checkpoint", "audit-audit"} <= readers
+
+
+def test_the_mode_of_an_ensemble_that_is_there_stays(stack: PlayedStack) -> None:
+    with pytest.raises(UnprocessibleEntityError) as refused:
+        stack.stage.patch("ZooKeeperCluster", "zk", {"spec": {"security": {"mode": "Insecure"}}})
+    assert "spec.security.mode can't change from TLS to Insecure" in str(refused.value.summary())
+    assert "restore a Checkpoint" in str(refused.value.summary())
+
+
+def test_another_certificate_of_the_quorum_restarts_members_one_by_one(stack: PlayedStack) -> None:
+    before = certificate(stack.stage, "zk-zookeeper-quorum").serial_number
+    stack.stage.delete("Secret", "zk-zookeeper-quorum")
+    stack.disrupted.clear()
+    stack.settle()
+    assert sorted(stack.disrupted) == [f"zk-zookeeper-{number}" for number in range(3)]
+    assert certificate(stack.stage, "zk-zookeeper-quorum").serial_number != before
+
+
+@pytest.mark.parametrize("secret", sorted(ISSUED - {"zk-zookeeper-quorum"}))
+def test_any_other_certificate_is_made_anew_without_a_restart(stack: PlayedStack, secret: str) -> None:
+    before = certificate(stack.stage, secret)
+    stack.stage.delete("Secret", secret)
+    stack.disrupted.clear()
+    stack.settle()
+    after = certificate(stack.stage, secret)
+    assert after.serial_number != before.serial_number
+    assert (after.subject, after.issuer) == (before.subject, before.issuer)
+    assert stack.disrupted == []
+
+
+def test_an_ensemble_that_is_declared_anew_without_certificates_waits_for_a_person(dynamic: DynamicClient, namespace: str) -> None:
+    stage = Stage(dynamic, namespace)
+    stage.declare("ZooKeeperCluster", "zk", {"replicas": 1, "security": {"mode": "TLS"}})
+    stage.settle("ZooKeeperCluster", "zk")
+    stage.delete("ZooKeeperCluster", "zk")
+    stage.reconcile("ZooKeeperCluster", "zk")
+    stage.declare("ZooKeeperCluster", "zk", {"replicas": 1})
+    stage.settle("ZooKeeperCluster", "zk")
+    message = next(
+        each["message"] for each in stage.found("ZooKeeperCluster", "zk")["status"]["conditions"] if each["type"] == "Progressing"
+    )
+    assert "spec.security.mode is Insecure, but the ensemble was founded with TLS" in message

@@ -1,0 +1,164 @@
+"""A real ZooKeeper member that serves nobody without a certificate: whom it lets in, as whom, and which files it reads again."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import ACL, Id, Permissions
+
+from herdkeeper.tls.context import client_context
+from herdkeeper.tls.kazoo_handler import MutualTlsHandler
+from herdkeeper_e2e.certificates import Authority
+from herdkeeper_e2e.mutual_tls import HOSTS, LOOPBACK, MountedSecret, stack_secrets
+from herdkeeper_e2e.server_processes import Servers, servers
+from herdkeeper_e2e.tls_probe import shown_certificate
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+REFUSED_SECONDS = 5.0
+"""In which a client that is let in has been connected long since."""
+SERVED_SECONDS = 60.0
+
+
+class Ensemble:
+    """One member, an authority that it trusts, and one that it doesn't."""
+
+    def __init__(self, running: Servers) -> None:
+        self.servers = running
+        self.authority, self.stranger = (made_authority(running.folder / name, name) for name in ("trusted", "stranger"))
+        self.secrets = running.secrets = stack_secrets(running.folder / "secrets", self.authority)
+
+    @property
+    def port(self) -> int:
+        return int(self.servers.zookeeper.rpartition(":")[2])
+
+    def client_of(self, authority: Authority, subject: str) -> MountedSecret:
+        """Somebody with a certificate of this authority, who trusts the member."""
+        made = MountedSecret(self.servers.folder / f"client-{subject.strip('/').replace('=', '-')}")
+        made.hold(authority.issue(HOSTS, subject), self.authority.certificate)
+        return made
+
+    @contextmanager
+    def session(self, secret: MountedSecret, seconds: float = SERVED_SECONDS) -> Iterator[KazooClient]:
+        """Raises KazooTimeoutError when it is not served within these seconds."""
+        client = KazooClient(hosts=self.servers.zookeeper, timeout=10.0, handler=MutualTlsHandler(secret.identity))
+        try:
+            client.start(timeout=seconds)
+            yield client
+        finally:
+            client.stop()
+            client.close()
+
+    def is_served(self, secret: MountedSecret) -> bool:
+        try:
+            with self.session(secret, REFUSED_SECONDS) as client:
+                return client.exists("/") is not None
+        except KazooTimeoutError:
+            return False
+
+    def restart(self) -> None:
+        self.servers.kill("zookeeper")
+        self.servers.start_again("zookeeper", lambda: self.is_served(self.secrets.tester))
+
+
+def made_authority(folder: Path, name: str) -> Authority:
+    folder.mkdir(exist_ok=True)
+    return Authority(folder, name)
+
+
+@pytest.fixture
+def ensemble() -> Iterator[Ensemble]:
+    """One of each test: what its member has read in the beginning matters."""
+    with servers() as running:
+        made = Ensemble(running)
+        running.start_zookeeper()
+        yield made
+
+
+def test_nobody_is_served_without_a_certificate_that_the_member_trusts(ensemble: Ensemble) -> None:
+    with socket.create_connection((LOOPBACK, ensemble.port), REFUSED_SECONDS) as plain:
+        plain.sendall(b"srvr\n")
+        assert plain.recv(100) == b""
+    with (
+        socket.create_connection((LOOPBACK, ensemble.port), REFUSED_SECONDS) as opened,
+        client_context(ensemble.authority.certificate).wrap_socket(opened, server_hostname=LOOPBACK) as nobody,
+        pytest.raises(ssl.SSLError, match=r"(?i)certificate.required|bad.certificate"),
+    ):
+        nobody.recv(100)  # TLS 1.3: the server's refusal comes behind the handshake
+    assert not ensemble.is_served(ensemble.client_of(ensemble.stranger, "/CN=stranger"))
+    assert ensemble.is_served(ensemble.client_of(ensemble.authority, "/CN=somebody"))
+
+
+def test_a_member_that_can_not_be_verified_is_sent_nothing(ensemble: Ensemble) -> None:
+    doubting = MountedSecret(ensemble.servers.folder / "doubting")
+    doubting.hold(ensemble.authority.issue(HOSTS, "/CN=doubting"), ensemble.stranger.certificate)
+    handler = MutualTlsHandler(doubting.identity)
+    client = KazooClient(hosts=ensemble.servers.zookeeper, timeout=10.0, handler=handler)
+    with pytest.raises(KazooTimeoutError):
+        client.start(timeout=REFUSED_SECONDS)
+    client.close()
+    assert handler.refused is not None
+    assert "certificate verify failed" in handler.refused
+
+
+def test_what_belongs_to_one_subject_is_no_other_ones(ensemble: Ensemble) -> None:
+    owner, other = (ensemble.client_of(ensemble.authority, f"/CN={name}/OU=0:the-log") for name in ("owner", "other"))
+    with ensemble.session(owner) as client:
+        client.create("/mine", b"x", acl=[ACL(Permissions.ALL, Id("x509", "OU=0:the-log,CN=owner"))])
+    with ensemble.session(other) as client:
+        for forbidden in (lambda: client.get("/mine"), lambda: client.set("/mine", b"y"), lambda: client.create("/mine/child")):
+            with pytest.raises(NoAuthError):
+                forbidden()
+    renewed = ensemble.client_of(ensemble.authority, "/CN=owner/OU=0:the-log")
+    with ensemble.session(renewed) as client:
+        assert client.get("/mine")[0] == b"x"
+
+
+def test_many_answers_at_once_all_arrive(ensemble: Ensemble) -> None:
+    with ensemble.session(ensemble.secrets.tester) as client:
+        client.ensure_path("/many")
+        asked = [client.create_async(f"/many/{number:05d}", bytes(number % 300)) for number in range(2000)]
+        assert [each.get(timeout=SERVED_SECONDS) for each in asked] == [f"/many/{number:05d}" for number in range(2000)]
+        read = [client.get_async(f"/many/{number:05d}") for number in range(2000)]
+        assert [len(each.get(timeout=SERVED_SECONDS)[0]) for each in read] == [number % 300 for number in range(2000)]
+
+
+def test_a_renewed_certificate_is_shown_to_the_next_client_without_a_restart(ensemble: Ensemble) -> None:
+    authorities = ensemble.authority.certificate
+    with ensemble.session(ensemble.secrets.tester) as client:
+        before = shown_certificate(LOOPBACK, ensemble.port, authorities)
+        renewed = ensemble.authority.issue(HOSTS, "/CN=zookeeper")
+        ensemble.secrets.zookeeper.hold(renewed)
+        assert shown_certificate(LOOPBACK, ensemble.port, authorities) == renewed.fingerprint != before
+        assert client.exists("/") is not None
+
+
+def test_clients_of_another_authority_are_served_only_after_a_restart(ensemble: Ensemble) -> None:
+    """Its handshake reads the authorities each time, its authentication behind that only when it starts."""
+    newcomer = ensemble.client_of(ensemble.stranger, "/CN=newcomer")
+    own = ensemble.authority.issue(HOSTS, "/CN=zookeeper")
+    ensemble.secrets.zookeeper.hold(own, f"{ensemble.authority.certificate}{ensemble.stranger.certificate}")
+    assert not ensemble.is_served(newcomer)
+    ensemble.restart()
+    assert ensemble.is_served(newcomer)
+    assert ensemble.is_served(ensemble.secrets.tester)
+    # Both count on the way; the one that leaves does not after the next restart.
+    ensemble.secrets.zookeeper.hold(own, ensemble.stranger.certificate)
+    assert not ensemble.is_served(ensemble.secrets.tester)
+
+
+def test_of_two_authorities_of_one_name_the_last_one_counts_alone(ensemble: Ensemble) -> None:
+    """ZooKeeper keeps them by their subjects: authorities that follow one another need different names."""
+    namesake = made_authority(ensemble.servers.folder / "namesake", "trusted")
+    own = ensemble.authority.issue(HOSTS, "/CN=zookeeper")
+    ensemble.secrets.zookeeper.hold(own, f"{namesake.certificate}{ensemble.authority.certificate}")
+    ensemble.restart()
+    assert not ensemble.is_served(ensemble.client_of(namesake, "/CN=namesake"))
+    assert ensemble.is_served(ensemble.secrets.tester)
