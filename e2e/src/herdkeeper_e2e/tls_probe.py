@@ -15,10 +15,10 @@ import ssl
 import sys
 from dataclasses import asdict, dataclass
 
+from herdkeeper.codecs.authorities import client_context
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import ConnectionLost, SqlError
-from herdkeeper.tls.context import client_context
 from herdkeeper_e2e.session import SettingError, open_session
 
 PORT = 7000

@@ -21,8 +21,9 @@ from herdkeeper.certificates.authority import (
 from herdkeeper.certificates.holders import Holder, due_changes
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, fresh_key, is_pair, issue
 from herdkeeper.certificates.settings import Phase, member_lines
+from herdkeeper.codecs.authorities import client_context
 from herdkeeper.shared import names
-from herdkeeper.tls.context import client_context, load_certificate
+from herdkeeper.tls.context import load_certificate
 from herdkeeper.tls.identity import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -14,7 +14,7 @@ from kazoo.exceptions import NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import ACL, Id, Permissions
 
-from herdkeeper.tls.context import client_context
+from herdkeeper.codecs.authorities import client_context
 from herdkeeper.tls.kazoo_handler import MutualTlsHandler
 from herdkeeper_e2e.certificates import Authority
 from herdkeeper_e2e.mutual_tls import HOSTS, LOOPBACK, MountedSecret, stack_secrets

@@ -21,9 +21,10 @@ from enum import Enum
 from types import TracebackType
 from typing import Self, assert_never
 
+from herdkeeper.codecs.authorities import client_context
 from herdkeeper.codecs.java_data import JavaDataReader, MalformedDataError
 from herdkeeper.sql import frames
-from herdkeeper.sql.encryption import Encryption, client_context
+from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import (
     AuthenticationFailed,
     ConnectionLost,

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from herdkeeper.sql.encryption import client_context
+from herdkeeper.codecs.authorities import client_context
 from herdkeeper.tls.identity import Identity
 
 

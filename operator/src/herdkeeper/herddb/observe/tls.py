@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.codecs.authorities import client_context
 from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
-from herdkeeper.tls.context import client_context, load_certificate
+from herdkeeper.tls.context import load_certificate
 
 KEYS = (names.CERTIFICATE_KEY, names.PRIVATE_KEY_KEY, names.AUTHORITIES_KEY)
 _MOST_FLIGHTS = 10
