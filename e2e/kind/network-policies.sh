@@ -13,7 +13,6 @@ build() {
   local folder
   "$here/../images/base.sh"
   folder=$(mktemp -d "$cache/$name-image.XXXXXX")
-  trap 'rm -rf "$folder"' EXIT
   cp "$("$here/../bootstrap/go-server.sh" $name linux)" "$folder/$name"
   DOCKER_BUILDKIT=0 docker build -q -t "$image" -f - "$folder" >/dev/null <<-END
 	FROM debian:bookworm-slim
@@ -21,6 +20,7 @@ build() {
 	COPY $name /usr/local/bin/
 	ENTRYPOINT ["$name"]
 	END
+  rm -r "$folder"
 }
 
 enforce() {
