@@ -59,7 +59,8 @@ class ImageRegistry:
         """Lets the nodes of a kind cluster pull by the address that this machine has for it."""
         _output(["docker", "network", "connect", NETWORK, self.container], say)
         file = f"{_HOSTS}/{self.address}/hosts.toml"
-        told = f'server = "http://{self.container}:5000"\n'
+        # as a host, since containerd 1.6 asks 127.0.0.1 itself where the file names a `server` alone
+        told = f'[host."http://{self.container}:5000"]\n'
         for node in nodes:
             _output(["docker", "exec", node, "sh", "-c", f"mkdir -p {Path(file).parent} && printf %s '{told}' > {file}"], say)
 
