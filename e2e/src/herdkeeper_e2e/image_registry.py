@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from herdkeeper_e2e.cluster import REPOSITORY, run
+from herdkeeper_e2e.server_processes import free_port
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 BASE = "debian:bookworm-slim"
@@ -35,10 +36,12 @@ class ImageRegistry:
         _output([str(REPOSITORY / "e2e/images/base.sh")], say)
         name = f"herdkeeper-registry-{secrets.token_hex(4)}"
         mounts = [f"{program}:/usr/local/bin/registry:ro", f"{REPOSITORY / 'e2e/registry/config.yml'}:/etc/registry.yml:ro"]
-        command = ["docker", "run", "--detach", "--name", name, "--publish", "127.0.0.1::5000", "--env", "OTEL_TRACES_EXPORTER=none"]
+        # named, since the engine would choose another free port as soon as the container joins another network
+        address = f"127.0.0.1:{free_port()}"
+        command = ["docker", "run", "--detach", "--name", name, "--publish", f"{address}:5000", "--env", "OTEL_TRACES_EXPORTER=none"]
         command += [word for mount in mounts for word in ("--volume", mount)]
         _output([*command, BASE, "registry", "serve", "/etc/registry.yml"], say)
-        registry = ImageRegistry(name, _output(["docker", "port", name, "5000/tcp"], say).split()[0])
+        registry = ImageRegistry(name, address)
         wait_for("the registry", registry._answers, Limit(60, 0.2))
         return registry
 
@@ -56,7 +59,8 @@ class ImageRegistry:
         """Lets the nodes of a kind cluster pull by the address that this machine has for it."""
         _output(["docker", "network", "connect", NETWORK, self.container], say)
         file = f"{_HOSTS}/{self.address}/hosts.toml"
-        told = f'server = "http://{self.container}:5000"\n'
+        # as a host, since containerd 1.6 asks 127.0.0.1 itself where the file names a `server` alone
+        told = f'[host."http://{self.container}:5000"]\n'
         for node in nodes:
             _output(["docker", "exec", node, "sh", "-c", f"mkdir -p {Path(file).parent} && printf %s '{told}' > {file}"], say)
 
