@@ -105,6 +105,7 @@ class Reason(StrEnum):
     NODES_NOT_READY = "NodesNotReady"
     REPLICAS_NOT_READY = "ReplicasNotReady"
     NO_LEADER = "NoLeader"
+    STATEMENTS_BLOCKED = "StatementsBlocked"
     NOT_VERIFIED = "NotVerified"
     NOT_DRILLED = "NotDrilled"
     REPLICA_DIFFERS = "ReplicaDiffers"
