@@ -100,6 +100,7 @@ AUDITED = 'herdkeeper_audit_last_complete_timestamp_seconds{namespace="demo", bo
 SINCE = 'herdkeeper_under_replicated_since_timestamp_seconds{namespace="demo", bookkeeper="bk"}'
 USAGE = f"bookie_ledger_dir__ledgers_usage{{{BOOKIE}}}"
 STATUS = f"bookie_SERVER_STATUS{{{BOOKIE}}}"
+BLOCKED = f"herdkeeper_node_blocked_seconds{{{NODE.format(0)}}}"
 FREE, SIZE = (f"herdkeeper_node_volume_{what}{{{NODE.format(0)}}}" for what in ("free_bytes", "bytes"))
 
 CASES = {
@@ -154,6 +155,11 @@ CASES = {
     ),
     "HerdkeeperNoLeader": Case(
         bad=(same(NO_LEADER, 0),), good=(same(condition("Tablespace", "flights", "Ready", "Ready"), 1),), labels=labels_of(NO_LEADER)
+    ),
+    "HerdkeeperStatementsBlocked": Case(
+        bad=(same(BLOCKED, 61), {BLOCKED: "0+60x80"}),
+        good=(same(BLOCKED, 0), same(BLOCKED, 60), {BLOCKED: "0 100 0 100 0 " + "0+0x75"}),
+        labels=labels_of(NODE.format(0)),
     ),
     "HerdkeeperZooKeeperNoLeader": Case(bad=(ensemble(0, 0, 0),), good=(ensemble(0, 5, 0), {}), labels={"namespace": "demo", "name": "zk"}),
     "HerdkeeperFollowerBehind": Case(

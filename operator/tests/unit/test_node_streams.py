@@ -64,8 +64,13 @@ def liveness() -> NodeLiveness:
 
 
 @pytest.fixture
-def streams(nodes: Nodes, lost: queue.Queue[Key], liveness: NodeLiveness) -> Iterator[NodeStreams]:
-    made = NodeStreams(lost.put, liveness, nodes.connect, reconnect_seconds=0.001)
+def blocked() -> queue.Queue[Key]:
+    return queue.Queue()
+
+
+@pytest.fixture
+def streams(nodes: Nodes, lost: queue.Queue[Key], blocked: queue.Queue[Key], liveness: NodeLiveness) -> Iterator[NodeStreams]:
+    made = NodeStreams(lost.put, blocked.put, liveness, nodes.connect, reconnect_seconds=0.001)
     yield made
     made.stop()
     nodes.told.put(None)
@@ -156,6 +161,19 @@ def test_a_node_that_lets_other_users_in_is_looked_at_once(streams, nodes, lost,
     assert lost.empty()
 
 
+def test_a_leader_on_which_no_statement_begins_is_told_of_when_that_has_lasted_and_when_it_is_over(streams, nodes, lost, blocked, liveness):
+    streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
+    for seconds in (59, 60, 61, 62):
+        nodes.told.put(line(blockedSeconds={"app": seconds}))
+    nodes.told.put(line(blockedSeconds={}))
+    nodes.told.put(line(answers=False))
+    _wait_for(lambda: liveness.last_report("a-uid") == SelfReport(zookeeper_silent=2.5))
+    assert [blocked.get(timeout=LONG) for _ in range(2)] == [CLUSTER] * 2
+    assert blocked.empty()
+    assert lost.get(timeout=LONG) == CLUSTER, "of ZooKeeper alone"
+    assert lost.empty()
+
+
 def test_what_a_process_said_is_forgotten_with_it() -> None:
     signs = NodeLiveness()
     signs.heard("a-uid", SelfReport(zookeeper_silent=3.0))
@@ -168,6 +186,7 @@ def test_what_a_process_said_is_forgotten_with_it() -> None:
     [
         (line(), SelfReport(zookeeper_steady=2.5)),
         (line(answers=False, waits=("app",)), SelfReport(zookeeper_silent=2.5, unacknowledged={"app": 1.5})),
+        (line(blockedSeconds={"app": 75}), SelfReport(zookeeper_steady=2.5, blocked_seconds={"app": 75.0})),
         (line(users=None), SelfReport(zookeeper_steady=2.5)),
         (line(users={"revision": None, "refused": None}), SelfReport(zookeeper_steady=2.5, users=ReportedUsers(None))),
         (b"alive\n", None),
@@ -178,6 +197,7 @@ def test_what_a_process_said_is_forgotten_with_it() -> None:
     ids=[
         "well",
         "in trouble",
+        "blocked",
         "fixed users",
         "users of no revision",
         "an older program",

@@ -31,7 +31,13 @@ from herdkeeper.spark.build_job import (
     build_checkpoint,
 )
 
-_COPIES_MISSING = (Reason.REPLICAS_NOT_READY, Reason.NO_LEADER, Reason.WAITING_FOR_FOLLOWER, Reason.WAITING_FOR_HERDDB)
+_LOG_WHOLE = (
+    Reason.REPLICAS_NOT_READY,
+    Reason.NO_LEADER,
+    Reason.STATEMENTS_BLOCKED,
+    Reason.WAITING_FOR_FOLLOWER,
+    Reason.WAITING_FOR_HERDDB,
+)
 """Why a Tablespace is not Ready whose log is whole."""
 _GONE = ("Stopped", "Lost")
 """Bookies whose racks no new copy can be in."""
@@ -69,14 +75,14 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
 
 
 def _is_fit(tablespace: Tablespace) -> bool:
-    """Whether its log is one to make a checkpoint of. That needs ZooKeeper and the bookies, not all of its copies: nodes that are slow to
-    answer for a moment hold no Checkpoint back."""
+    """Whether its log is one to make a checkpoint of. That needs ZooKeeper and the bookies, not its copies: nodes that are slow to
+    answer for a moment, or a leader on which no statement begins, hold no Checkpoint back."""
     ready = condition(tablespace, READY)
     if is_ready_resource(tablespace) or ready is None or ready.status != "False":
         return is_ready_resource(tablespace)
     there = tablespace.made_uuid is not None and tablespace.metadata.deletion_timestamp is None
     current = ready.observed_generation == tablespace.metadata.generation
-    return there and current and not tablespace.is_restoring and ready.reason in _COPIES_MISSING
+    return there and current and not tablespace.is_restoring and ready.reason in _LOG_WHOLE
 
 
 def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:

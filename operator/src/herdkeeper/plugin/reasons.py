@@ -172,6 +172,10 @@ EXPLAINED: Mapping[Reason, Explained] = {
     Reason.NO_LEADER: Explained(
         "Nobody leads. The tablespace takes no statements.", "Bring back what the message names: a SQL node with a copy, or the storage."
     ),
+    Reason.STATEMENTS_BLOCKED: Explained(
+        "A SQL node leads, and no statement that changes rows can begin there.",
+        "Wait for a long CREATE INDEX or checkpoint; else delete the leader's pod: nothing acknowledged is lost.",
+    ),
     Reason.NOT_VERIFIED: Explained("A follower was not compared with the log yet.", "Have it compared: `checkpoint`."),
     Reason.NOT_DRILLED: Explained("No restore drill has ended yet.", WAIT),
     Reason.REPLICA_DIFFERS: Explained(

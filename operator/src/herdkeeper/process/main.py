@@ -77,7 +77,7 @@ def run(settings: Settings) -> None:
             controller="leadership",
         ),
     )
-    streams = NodeStreams(queues.hurry, reader.liveness)
+    streams = NodeStreams(queues.hurry, partial(_look_around, queues, references), reader.liveness)
     events = WatchEvents(queues, cache, streams, references, reader.deleted)
     check = CacheCheck(settings, live, cache, events.event)
     health = HealthServer(settings.http_port, lambda: next(filter(None, (each.trouble() for each in (*controllers, check))), None))
@@ -101,6 +101,11 @@ def run(settings: Settings) -> None:
 
 def _namespace(key: Key) -> str:
     return key.namespace
+
+
+def _look_around(queues: Queues, references: References, key: Key) -> None:
+    for touched in references.affected_by(key):
+        queues.changed(touched)
 
 
 def _start(controllers: Iterable[Workers]) -> None:

@@ -35,16 +35,19 @@ def open_stream(address: str) -> Generator[bytes, None, None]:
 
 class NodeStreams:
     """The streams of all SQL nodes that the watches have told of. `lost` is called with the cluster of a node that is lost, or that tells
-    of a new trouble or of other users, by any thread."""
+    of a new trouble or of other users; `blocked` where a node tells of other tablespaces than before on which no statement can begin. Both
+    by any thread."""
 
     def __init__(
         self,
         lost: Callable[[Key], None],
+        blocked: Callable[[Key], None],
         liveness: NodeLiveness,
         connect: Open = open_stream,
         reconnect_seconds: float = RECONNECT_SECONDS,
     ) -> None:
         self._lost = lost
+        self._blocked = blocked
         self._signs_of_life = liveness
         self._connect = connect
         self._reconnect_seconds = reconnect_seconds
@@ -80,6 +83,7 @@ class NodeStreams:
         """Read until the stream ends; whether there was one."""
         lived = False
         known: frozenset[str] = frozenset()
+        blocked: frozenset[str] = frozenset()
         users: ReportedUsers | None = None
         try:
             with closing(self._connect(address)) as lines:
@@ -93,7 +97,10 @@ class NodeStreams:
                     told = said.users if said is not None else None
                     if trouble - known or told != users:
                         self._lost(owner)
-                    known, users = trouble, told
+                    stopped = said.blocked if said is not None else frozenset()
+                    if stopped != blocked:
+                        self._blocked(owner)
+                    known, users, blocked = trouble, told, stopped
                     end.wait(PACE_SECONDS)
         except (OSError, http.client.HTTPException) as error:
             if _is_silence(error):

@@ -1,5 +1,5 @@
 """What a SQL node says of itself each second on its stream (images/herddb, `GET /alive`): of its own way to ZooKeeper and to its bookies,
-and which users it lets in."""
+and on which tablespaces no statement can begin, and which users it lets in."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PREFIX = b"alive "
+BLOCKED_SECONDS = 60.0
+"""A leader on which no statement could begin for longer is told of. Most long statements and checkpoints end before."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class SelfReport:
 
     `unacknowledged` are the tablespaces that the node leads and whose bookies have acknowledged nothing, though entries wait for it, with
     the seconds (a second or more). `failed` are those whose log failed while it led them, until it leads or follows them again.
+    `blocked_seconds` are those that it leads and on which no statement can begin, with the seconds; empty of an older node program.
     `users` is None of a node whose program is too old to take up others while it runs.
     """
 
@@ -34,7 +37,13 @@ class SelfReport:
     zookeeper_steady: float = 0.0
     unacknowledged: Mapping[str, float] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
+    blocked_seconds: Mapping[str, float] = field(default_factory=dict)
     users: ReportedUsers | None = None
+
+    @property
+    def blocked(self) -> frozenset[str]:
+        """The tablespaces on which no statement could begin for longer than BLOCKED_SECONDS."""
+        return frozenset(name for name, seconds in self.blocked_seconds.items() if seconds > BLOCKED_SECONDS)
 
     def trouble(self) -> frozenset[str]:
         """What is wrong, without for how long: nothing when all is well."""
@@ -44,7 +53,7 @@ class SelfReport:
 
 def decode_line(line: bytes) -> SelfReport | None:
     """What a line says, e.g. `alive {"zooKeeper":{"answers":true,"seconds":9.5},"unacknowledgedSeconds":{"app":2.5},"failed":[],
-    "users":{"revision":"0d1f","refused":null}}`.
+    "blockedSeconds":{"app":75},"users":{"revision":"0d1f","refused":null}}`.
 
     None when it says no more than that the process lives, as those of older node programs do.
     """
@@ -58,6 +67,7 @@ def decode_line(line: bytes) -> SelfReport | None:
             zookeeper_steady=seconds if answers else 0.0,
             unacknowledged={str(name): float(waited) for name, waited in said["unacknowledgedSeconds"].items()},
             failed=tuple(str(name) for name in said["failed"]),
+            blocked_seconds={str(name): float(seconds) for name, seconds in said.get("blockedSeconds", {}).items()},
             users=_users(said.get("users")),
         )
     except (ValueError, TypeError, KeyError, AttributeError):

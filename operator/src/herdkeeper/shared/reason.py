@@ -114,6 +114,7 @@ class Reason(StrEnum):
     NODES_NOT_READY = "NodesNotReady"
     REPLICAS_NOT_READY = "ReplicasNotReady"
     NO_LEADER = "NoLeader"
+    STATEMENTS_BLOCKED = "StatementsBlocked"
     NOT_VERIFIED = "NotVerified"
     NOT_DRILLED = "NotDrilled"
     REPLICA_DIFFERS = "ReplicaDiffers"
@@ -250,6 +251,7 @@ _BEARINGS = {
             Reason.NODES_NOT_READY,
             Reason.REPLICAS_NOT_READY,
             Reason.NO_LEADER,
+            Reason.STATEMENTS_BLOCKED,
             Reason.MEMBERSHIP_CHANGING,
             Reason.ACTION_FAILED,
         ),

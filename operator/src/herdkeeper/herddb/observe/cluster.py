@@ -303,9 +303,14 @@ def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
         checks=tuple(_verdict(table, check) for table, check in told.items()),
         full_check=_full_check(entry),
         barred=entry.get("barred"),
+        blocked_seconds=_seconds(entry.get("blockedSeconds")),
         counts=_counts(entry.get("counts")),
         unreplayable=_unreplayable(entry.get("unreplayable")),
     )
+
+
+def _seconds(told: object) -> float | None:
+    return float(told) if isinstance(told, int | float) else None
 
 
 def _counts(told: dict[str, Any] | None) -> Counts | None:

@@ -53,8 +53,18 @@ def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_imag
     actions, timing = (*plan.actions, *check.actions), timing_of(tablespace)
     again = soonest(plan.requeue_after_seconds, check.requeue_after_seconds)
     to_next = seconds_to_next(timing, seen.now) if timing is not None and not timing.suspend else None
-    to_next = soonest(to_next, seconds_to_turn(seen.standings, seen.now), seconds_to_stalled_stream(seen))
+    to_next = soonest(to_next, seconds_to_turn(seen.standings, seen.now), seconds_to_stalled_stream(seen), _to_blocked_statements(seen))
     return replace(plan, actions=actions, requeue_after_seconds=requeue_after_seconds(again, to_next, acts=bool(actions)))
+
+
+def _to_blocked_statements(seen: TablespaceObserved) -> float | None:
+    """Seconds to the next look at a leader on which no statement begins: the status tells for how long, and until when."""
+    match seen.record:
+        case VersionedRecord(record):
+            leader = own_replica(seen, record.leader, record.name)
+            return requeue.BLOCKED if isinstance(leader, NodeTablespace) and leader.blocked_seconds else None
+        case _:
+            return None
 
 
 def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:

@@ -17,6 +17,7 @@ from herdkeeper.herddb.tablespace.plan import own_replica
 from herdkeeper.herddb.tablespace.plan_restore import refuse_existing
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.herddb.tablespace.status_blocked import statements_blocked
 from herdkeeper.herddb.tablespace.status_full_check import full_check_fields
 from herdkeeper.herddb.tablespace.status_replay import log_replayable
 from herdkeeper.herddb.tablespace.status_replicas import replicas_verified
@@ -30,7 +31,7 @@ from herdkeeper.shared.unknown import Unknown
 
 
 def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Summary:
-    """Ready when its leader leads, and as many copies as declared are settled in their roles."""
+    """Ready when its leader leads and statements begin there, and as many copies as declared are settled in their roles."""
     before = tablespace.made_uuid
     answer = tablespace.metadata.annotations.get(names.SWITCHOVER_ANSWER_ANNOTATION)
     checked = full_check_fields(tablespace, seen)
@@ -60,7 +61,8 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
         **archive_fields(tablespace, seen, record.uuid),
         **stream_fields(tablespace, seen),
     }
-    health = _health(tablespace, record, copies, len(settled))
+    blocked = statements_blocked(record, own_replica(seen, record.leader, record.name))
+    health = _health(tablespace, record, copies, blocked)
     check = newest_check(tablespace, seen.nodes, record)
     verified = replicas_verified(tablespace, record, _about_present_nodes(verdicts, record, seen), check)
     released = log_released(own_replica(seen, record.leader, record.name))
@@ -118,12 +120,14 @@ def _copy(seen: TablespaceObserved, node: str, name: str) -> dict[str, Any]:
     return {"node": node, "role": found.role, "ready": found.ready, "trouble": found.last_error or found.role}
 
 
-def _health(tablespace: Tablespace, record: TablespaceRecord, copies: list[dict[str, Any]], settled: int) -> Health:
+def _health(tablespace: Tablespace, record: TablespaceRecord, copies: list[dict[str, Any]], blocked: Health | None) -> Health:
     leads = any(copy["node"] == record.leader and copy["role"] == "leader" and copy["ready"] for copy in copies)
     if not leads:
         trouble = next((copy["trouble"] for copy in copies if copy["node"] == record.leader), "it is no replica")
         return Health("False", Reason.NO_LEADER, f"{record.leader} is assigned leader but does not lead yet ({trouble})")
-    wanted = tablespace.spec.replicas
+    if blocked is not None:
+        return blocked
+    wanted, settled = tablespace.spec.replicas, len([copy for copy in copies if copy["ready"]])
     if settled < wanted:
         shown = "; ".join(f"{copy['node']}: {copy['trouble']}" for copy in copies if not copy["ready"])
         more = f" ({shown})" if shown else ""

@@ -14,6 +14,7 @@ import io.herdkeeper.node.leadership.PlannerWarmer;
 import io.herdkeeper.node.log.LedgerRehearsal;
 import io.herdkeeper.node.log.NodeCommitLogManager;
 import io.herdkeeper.node.release.LogRelease;
+import io.herdkeeper.node.statement.BlockedTablespaces;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
@@ -86,6 +87,7 @@ public final class Main {
         }
         waker.start();
         status.contacts().start();
+        status.blocked().start(BlockedTablespaces.PERIOD);
         new PlannerWarmer(server).start();
         rehearse(new LedgerRehearsal(NodeCommitLogManager.of(server.getManager()), server.getNodeId(), copies.dataFolder()),
                 new BootRehearsal(Path.of(System.getProperty("java.io.tmpdir"))));

@@ -16,7 +16,8 @@ import java.util.concurrent.Semaphore;
  * {@code GET /alive}: a line each second for as long as the process lives, and at once when a leader's log fails.
  *
  * <p>Its end tells at once what a probe finds out seconds later: the kernel closes the connection of a killed process. Its lines tell
- * what the node knows of its own way to ZooKeeper and to its bookies ({@link Report}), and which users it lets in.
+ * what the node knows of its own way to ZooKeeper and to its bookies ({@link Report}), on which
+ * tablespaces no statement can begin, and which users it lets in.
  */
 final class AliveStream implements HttpHandler {
 
@@ -64,6 +65,7 @@ final class AliveStream implements HttpHandler {
 
     private String line(Report report) throws IOException {
         ObjectNode line = JSON.valueToTree(report);
+        line.set("blockedSeconds", JSON.valueToTree(node.blocked().seconds()));
         line.set("users", JSON.valueToTree(node.users()));
         return JSON.writeValueAsString(line);
     }

@@ -28,6 +28,7 @@ final class NodeMetrics {
         ofTablespaces(text, "herdkeeper_node_log_ledger", running, each -> each.applied().ledgerId);
         ofTablespaces(text, "herdkeeper_node_log_entry", running, each -> each.applied().offset);
         ofTablespaces(text, "herdkeeper_node_open_transactions", running, RunningTablespace::openTransactions);
+        ofTablespaces(text, "herdkeeper_node_blocked_seconds", running, RunningTablespace::blockedSeconds);
         ofNode(text, "herdkeeper_node_volume_bytes", volume.getTotalSpace());
         ofNode(text, "herdkeeper_node_volume_free_bytes", volume.getUsableSpace());
         return text.toString();

@@ -16,6 +16,7 @@ import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.log.NodeCommitLogManager;
 import io.herdkeeper.node.log.Position;
 import io.herdkeeper.node.log.PromotionBars;
+import io.herdkeeper.node.statement.BlockedTablespaces;
 import io.herdkeeper.node.users.MountedUsers;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -42,6 +43,7 @@ public final class NodeStatus {
     private final FullChecks fullChecks = new FullChecks();
     private final FollowerChecks followerChecks;
     private final PromotionBars bars;
+    private final BlockedTablespaces blocked;
     private volatile Phase phase = Phase.STARTING;
 
     public NodeStatus(Server server, HerdEvents events) {
@@ -50,11 +52,17 @@ public final class NodeStatus {
         contacts = new Contacts(server);
         bars = PromotionBars.of(server.getManager());
         followerChecks = FollowerChecks.of(server.getManager());
+        blocked = new BlockedTablespaces(server.getManager());
     }
 
     /** What the node knows of its way to ZooKeeper and to its bookies. */
     public Contacts contacts() {
         return contacts;
+    }
+
+    /** The tablespaces on which no statement can begin. */
+    public BlockedTablespaces blocked() {
+        return blocked;
     }
 
     /** Which users are let in; null when they can't change while the process lives. */
@@ -151,7 +159,7 @@ public final class NodeStatus {
             TableSpaceManager manager = manager(name);
             LogSequenceNumber applied = manager != null && manager.getLog() instanceof NodeCommitLog log ? log.appliedPosition() : null;
             if (applied != null && !manager.isClosed() && !manager.isFailed()) {
-                found.add(new RunningTablespace(name, manager.isLeader(), applied, manager.getOpenTransactions().size()));
+                found.add(new RunningTablespace(name, manager.isLeader(), applied, manager.getOpenTransactions().size(), blocked.seconds(manager)));
             }
         }
         return found;
@@ -206,6 +214,7 @@ public final class NodeStatus {
                 bars.stands(tablespace.uuid),
                 log == null ? null : log.retained(),
                 manager == null ? 0 : manager.getOpenTransactions().size(),
+                manager == null ? 0 : blocked.seconds(manager),
                 rows(manager),
                 log == null ? null : counts(manager, log),
                 NodeCommitLogManager.of(server.getManager()).stuckReplays().of(tablespace.uuid),

@@ -20,8 +20,8 @@ import org.junit.jupiter.api.Test;
 class NodeMetricsTest {
 
     private static final List<RunningTablespace> RUNNING = List.of(
-            new RunningTablespace("herd", false, new LogSequenceNumber(-1, -1), 0),
-            new RunningTablespace("fl\"ights", true, new LogSequenceNumber(7, 41), 2));
+            new RunningTablespace("herd", false, new LogSequenceNumber(-1, -1), 0, 0),
+            new RunningTablespace("fl\"ights", true, new LogSequenceNumber(7, 41), 2, 75));
     private static final String PAGE = NodeMetrics.text(RUNNING, new File("."));
 
     @Test
@@ -34,6 +34,7 @@ class NodeMetricsTest {
         assertTrue(PAGE.contains("herdkeeper_node_log_ledger{tablespace=\"fl\\\"ights\"} 7\n"), PAGE);
         assertTrue(PAGE.contains("herdkeeper_node_log_entry{tablespace=\"herd\"} -1\n"), PAGE);
         assertTrue(PAGE.contains("herdkeeper_node_open_transactions{tablespace=\"fl\\\"ights\"} 2\n"), PAGE);
+        assertTrue(PAGE.contains("herdkeeper_node_blocked_seconds{tablespace=\"fl\\\"ights\"} 75\n"), PAGE);
     }
 
     @Test

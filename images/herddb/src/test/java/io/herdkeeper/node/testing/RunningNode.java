@@ -40,6 +40,7 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http, Th
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration LIMIT = Duration.ofMinutes(1);
     private static final Duration LONGEST_STOP = Duration.ofSeconds(10);
+    private static final Duration LOOK_PERIOD = Duration.ofMillis(500);
     private static final Duration RELEASE_PERIOD = Duration.ofMillis(100);
 
     /** Starts a node under a root that others may share. */
@@ -70,6 +71,7 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http, Th
         waker.start();
         Thread release = new LogRelease(server, Clock.systemUTC()).start(RELEASE_PERIOD);
         status.contacts().start();
+        status.blocked().start(LOOK_PERIOD);
         status.enter(Phase.RUNNING);
         return new RunningNode(server, status, http, release);
     }
