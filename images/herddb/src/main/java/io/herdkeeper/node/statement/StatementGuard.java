@@ -144,6 +144,11 @@ public final class StatementGuard extends DBManager {
                     log.end(error);
                 }
             });
+        } catch (RuntimeException | Error error) {
+            if (log != null && (isUnexpected(error) || NodeCommitLog.rowsOfThisThread() != before)) {
+                log.end(error);
+            }
+            throw error;
         } finally {
             NodeCommitLog.rowsOfThisThread(before);
         }
@@ -182,7 +187,10 @@ public final class StatementGuard extends DBManager {
         return answered(rollback, context, TransactionContext.NO_TRANSACTION);
     }
 
-    /** HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading. */
+    /**
+     * HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading. What it throws, as
+     * while it stops, goes on: the connection ends with it, and its client knows that the outcome is unknown.
+     */
     private CompletableFuture<StatementExecutionResult> answered(
             Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
         long held = context.getTableSpaceLock();
@@ -193,7 +201,7 @@ public final class StatementGuard extends DBManager {
                 HerdInternals.statementLock(getTableSpaceManager(statement.getTableSpace())).unlockRead(context.getTableSpaceLock());
                 context.setTableSpaceLock(0);
             }
-            return CompletableFuture.failedFuture(error);
+            throw error;
         }
     }
 
