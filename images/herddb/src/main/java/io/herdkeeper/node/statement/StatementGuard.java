@@ -194,11 +194,13 @@ public final class StatementGuard extends DBManager {
     private CompletableFuture<StatementExecutionResult> answered(
             Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
         long held = context.getTableSpaceLock();
+        // Asked for before: it may have stopped by the time at which HerdDB throws.
+        TableSpaceManager tablespace = statement.getTableSpace() == null ? null : getTableSpaceManager(statement.getTableSpace());
         try {
             return super.executeStatementAsync(statement, context, transaction);
         } catch (RuntimeException | Error error) {
-            if (held == 0 && context.getTableSpaceLock() != 0) {
-                HerdInternals.statementLock(getTableSpaceManager(statement.getTableSpace())).unlockRead(context.getTableSpaceLock());
+            if (held == 0 && context.getTableSpaceLock() != 0 && tablespace != null) {
+                HerdInternals.statementLock(tablespace).unlockRead(context.getTableSpaceLock());
                 context.setTableSpaceLock(0);
             }
             throw error;
