@@ -161,7 +161,7 @@ def test_a_node_that_lets_other_users_in_is_looked_at_once(streams, nodes, lost,
     assert lost.empty()
 
 
-def test_a_leader_on_which_no_statement_begins_is_told_of_when_that_has_lasted_and_when_it_is_over(streams, nodes, lost, blocked, liveness):
+def test_a_leader_on_which_statements_hang_is_told_of_when_that_has_lasted_and_when_it_is_over(streams, nodes, lost, blocked, liveness):
     streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
     for seconds in (59, 60, 61, 62):
         nodes.told.put(line(blockedSeconds={"app": seconds}))

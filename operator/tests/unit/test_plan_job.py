@@ -590,7 +590,7 @@ def unready(reason: Reason, **status: object):
     [
         ("a node is slow to answer", unready(Reason.REPLICAS_NOT_READY), True),
         ("its leader changes", unready(Reason.NO_LEADER), True),
-        ("no statement begins on its leader", unready(Reason.STATEMENTS_BLOCKED), True),
+        ("statements hang on its leader", unready(Reason.STATEMENTS_BLOCKED), True),
         ("it is no more", unready(Reason.DATA_LOST), False),
         ("another one has its name", unready(Reason.NAME_TAKEN), False),
         ("it is being deleted", with_metadata(unready(Reason.NO_LEADER), deletion_timestamp="2026-01-01T00:00:00Z"), False),

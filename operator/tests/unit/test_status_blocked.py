@@ -1,4 +1,4 @@
-"""A leader on which no statement can begin makes its tablespace not Ready, and holds up nothing that cures it."""
+"""A leader on which statements hang makes its tablespace not Ready, and holds up nothing that cures it."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def blocked(seconds: float | None, record: Any = COPIED):
         ("statements run", 0, Reason.READY),
         ("a checkpoint is written", 60, Reason.READY),
         ("an older node program does not tell", None, Reason.READY),
-        ("nothing has begun for long", 61, Reason.STATEMENTS_BLOCKED),
+        ("statements have hung for long", 61, Reason.STATEMENTS_BLOCKED),
     ],
 )
-def test_a_tablespace_is_ready_while_statements_can_begin(situation, seconds, reason):
+def test_a_tablespace_is_ready_unless_statements_hang_for_long(situation, seconds, reason):
     assert summarize_tablespace(TABLESPACE, blocked(seconds)).health.reason is reason, situation
 
 
@@ -57,7 +57,7 @@ def test_a_tablespace_is_ready_while_statements_can_begin(situation, seconds, re
 )
 def test_the_message_says_for_how_long_and_is_not_written_anew_each_second(seconds, shown):
     health = summarize_tablespace(TABLESPACE, blocked(seconds)).health
-    assert (health.status, f"for over {shown} no statement" in health.message) == ("False", True), health.message
+    assert (health.status, f"for over {shown} nobody" in health.message) == ("False", True), health.message
 
 
 def test_the_message_names_what_helps():
@@ -69,7 +69,7 @@ def test_the_message_names_what_helps():
     assert "another replica" not in alone
 
 
-def test_it_is_looked_at_again_for_as_long_as_nothing_begins():
+def test_it_is_looked_at_again_for_as_long_as_statements_hang():
     declared = replace(COPIED, max_leader_inactivity_millis=TABLESPACE.spec.failover.max_leader_inactivity_seconds * 1000)
     stuck, *others = (
         plan_tablespace(TABLESPACE, blocked(seconds, declared), "an-image").requeue_after_seconds for seconds in (700, 0, None)
@@ -98,7 +98,7 @@ def test_the_leader_is_not_replaced_for_it_and_can_be_left():
     assert isinstance(decide(situation(replace(stuck, relieved="its node is restarted"))), Move)
 
 
-def test_a_roll_relieves_and_restarts_a_leader_on_which_nothing_begins():
+def test_a_roll_relieves_a_leader_on_which_statements_hang():
     stuck = replace(rolled(OLD, NEW), nodes={**CALM.nodes, PODS[0]: (replace(LED, blocked_seconds=700.0),)})
     change, *_ = plan_both(CLUSTER, stuck).actions
     assert isinstance(change, ChangeTablespaceRecord)

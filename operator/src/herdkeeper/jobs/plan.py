@@ -76,7 +76,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
 
 def _is_fit(tablespace: Tablespace) -> bool:
     """Whether its log is one to make a checkpoint of. That needs ZooKeeper and the bookies, not its copies: nodes that are slow to
-    answer for a moment, or a leader on which no statement begins, hold no Checkpoint back."""
+    answer for a moment, or a leader on which statements hang, hold no Checkpoint back."""
     ready = condition(tablespace, READY)
     if is_ready_resource(tablespace) or ready is None or ready.status != "False":
         return is_ready_resource(tablespace)

@@ -144,7 +144,7 @@ def _health(health: Health, plan: Plan) -> Health:
     if wait is None or (health.status == "True" and not wait.reason.needs_person):
         return health
     if wait.reason.is_asked_for or (health.reason is Reason.STATEMENTS_BLOCKED and not wait.reason.needs_person):
-        return health  # statements that can't begin are no symptom of what a plan waits for
+        return health  # statements that hang are no symptom of what a plan waits for
     status: Literal["False", "Unknown"] = "Unknown" if wait.reason is Reason.UNREADABLE else "False"
     return Health(status, wait.reason, wait.message)
 

@@ -173,7 +173,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
         "Nobody leads. The tablespace takes no statements.", "Bring back what the message names: a SQL node with a copy, or the storage."
     ),
     Reason.STATEMENTS_BLOCKED: Explained(
-        "A SQL node leads, and no statement that changes rows can begin there.",
+        "A SQL node leads, and statements that change rows hang there: all, or more and more of them.",
         "Wait for a long CREATE INDEX or checkpoint; else delete the leader's pod: nothing acknowledged is lost.",
     ),
     Reason.NOT_VERIFIED: Explained("A follower was not compared with the log yet.", "Have it compared: `checkpoint`."),

@@ -35,7 +35,7 @@ def open_stream(address: str) -> Generator[bytes, None, None]:
 
 class NodeStreams:
     """The streams of all SQL nodes that the watches have told of. `lost` is called with the cluster of a node that is lost, or that tells
-    of a new trouble or of other users; `blocked` where a node tells of other tablespaces than before on which no statement can begin. Both
+    of a new trouble or of other users; `blocked` where a node tells of other tablespaces than before on which statements hang. Both
     by any thread."""
 
     def __init__(

@@ -1,5 +1,5 @@
 """What a SQL node says of itself each second on its stream (images/herddb, `GET /alive`): of its own way to ZooKeeper and to its bookies,
-and on which tablespaces no statement can begin, and which users it lets in."""
+and on which tablespaces statements hang, and which users it lets in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 PREFIX = b"alive "
 BLOCKED_SECONDS = 60.0
-"""A leader on which no statement could begin for longer is told of. Most long statements and checkpoints end before."""
+"""A leader on which statements hang for longer is told of. Most long statements and checkpoints end before."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class SelfReport:
 
     `unacknowledged` are the tablespaces that the node leads and whose bookies have acknowledged nothing, though entries wait for it, with
     the seconds (a second or more). `failed` are those whose log failed while it led them, until it leads or follows them again.
-    `blocked_seconds` are those that it leads and on which no statement can begin, with the seconds; empty of an older node program.
+    `blocked_seconds` are those that it leads and where nobody who waits for the lock has got it, with the seconds; empty of an older node
+    program.
     `users` is None of a node whose program is too old to take up others while it runs.
     """
 
@@ -42,7 +43,7 @@ class SelfReport:
 
     @property
     def blocked(self) -> frozenset[str]:
-        """The tablespaces on which no statement could begin for longer than BLOCKED_SECONDS."""
+        """The tablespaces on which statements hang for longer than BLOCKED_SECONDS."""
         return frozenset(name for name, seconds in self.blocked_seconds.items() if seconds > BLOCKED_SECONDS)
 
     def trouble(self) -> frozenset[str]:

@@ -88,7 +88,7 @@ class NodeTablespace:
     `retained_log` is what a leader has not released though it is past the retention. `full_check` is the last check of all tables that the
     node ran since its process started, None when there was none, Unknown from a node program that runs none.
     `barred` tells whether the node keeps on its disk that it must not make itself the leader (None: its program does not tell).
-    `blocked_seconds` is for how long no statement could begin on the leader, 0 while statements run (None: its program does not tell).
+    `blocked_seconds` is for how long nobody who waits for the lock has got it on the leader, else 0 (None: its program does not tell).
     `counts` are its rows by table (None: entries were applied meanwhile, or its program does not tell). `unreplayable` is the entry that it
     can't get past, None when there is none.
     """

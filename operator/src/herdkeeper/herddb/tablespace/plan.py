@@ -58,7 +58,7 @@ def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_imag
 
 
 def _to_blocked_statements(seen: TablespaceObserved) -> float | None:
-    """Seconds to the next look at a leader on which no statement begins: the status tells for how long, and until when."""
+    """Seconds to the next look at a leader on which statements hang: the status tells for how long, and until when."""
     match seen.record:
         case VersionedRecord(record):
             leader = own_replica(seen, record.leader, record.name)

@@ -31,7 +31,7 @@ from herdkeeper.shared.unknown import Unknown
 
 
 def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Summary:
-    """Ready when its leader leads and statements begin there, and as many copies as declared are settled in their roles."""
+    """Ready when its leader leads and no statements hang there, and as many copies as declared are settled in their roles."""
     before = tablespace.made_uuid
     answer = tablespace.metadata.annotations.get(names.SWITCHOVER_ANSWER_ANNOTATION)
     checked = full_check_fields(tablespace, seen)

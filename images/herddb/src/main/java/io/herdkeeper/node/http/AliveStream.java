@@ -17,7 +17,7 @@ import java.util.concurrent.Semaphore;
  *
  * <p>Its end tells at once what a probe finds out seconds later: the kernel closes the connection of a killed process. Its lines tell
  * what the node knows of its own way to ZooKeeper and to its bookies ({@link Report}), on which
- * tablespaces no statement can begin, and which users it lets in.
+ * tablespaces statements hang, and which users it lets in.
  */
 final class AliveStream implements HttpHandler {
 

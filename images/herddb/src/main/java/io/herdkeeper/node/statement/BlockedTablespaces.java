@@ -12,20 +12,24 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.StampedLock;
 
 /**
- * For how long no statement has been able to begin on each tablespace that this node leads.
+ * For how long nobody who waits for the lock of a tablespace that this node leads has got it.
  *
- * <p>A statement that changes rows holds the tablespace's lock for reading. A change of definitions, a checkpoint and a part of a full
- * check wait until nobody has it, and every later statement waits behind them. So one statement that never ends, or a lock that is never
- * given back, stops the tablespace, while the node leads it and answers all else. Every few seconds this class waits for the lock as a
- * statement would, and gives it back at once. A wait has no limit: one that gives up would send those that queued up with it to the
- * queue's end.
+ * <p>A statement that changes rows holds that lock for reading. A change of definitions, a checkpoint and a part of a full check wait until
+ * nobody has it, and hold it for writing. A lock for writing that is not given back stops every statement. One statement that never ends,
+ * with a change of definitions that waits for it, stops them one after the other: a statement gets past the waiting one, unless it meets
+ * another at the same moment; then it queues up, too. The node leads the tablespace all the while, and answers all else.
+ *
+ * <p>Every few seconds this class queues up for the lock, and gives it back at once. A lock with a limit of time queues up in any case;
+ * {@link StampedLock#readLock} would get past. The limit is long, since who gives up sends those that queued up with it to the queue's end.
  */
 public final class BlockedTablespaces {
 
     public static final Duration PERIOD = Duration.ofSeconds(5);
+    private static final Duration LIMIT = Duration.ofDays(1);
 
     private final DBManager manager;
     /** Since when the lock of each is waited for, by {@link System#nanoTime}. */
@@ -45,13 +49,13 @@ public final class BlockedTablespaces {
         Repeated.start("blocked-tablespaces", period, this::look);
     }
 
-    /** For how many seconds no statement could begin; 0 when statements run, and on a node that does not lead. */
+    /** For how many seconds nobody who waits has got the lock; 0 when nobody waits for long, and on a node that does not lead. */
     public long seconds(TableSpaceManager tablespace) {
         Long since = waits.get(tablespace);
         return since == null ? 0 : Duration.ofNanos(System.nanoTime() - since).toSeconds();
     }
 
-    /** The same by name; a tablespace whose statements run is left out. */
+    /** The same by name; a tablespace with 0 is left out. */
     public Map<String, Long> seconds() {
         Map<String, Long> blocked = new TreeMap<>();
         waits.keySet().forEach(tablespace -> {
@@ -91,13 +95,27 @@ public final class BlockedTablespaces {
         }
         try {
             waiting.execute(() -> {
-                StampedLock lock = HerdInternals.statementLock(tablespace);
-                lock.unlockRead(lock.readLock());
-                waits.remove(tablespace);
+                try {
+                    queueUp(HerdInternals.statementLock(tablespace));
+                } finally {
+                    waits.remove(tablespace);
+                }
             });
         } catch (RuntimeException | Error error) {
             waits.remove(tablespace); // no thread waits
             throw error;
+        }
+    }
+
+    private static void queueUp(StampedLock lock) {
+        try {
+            long stamp = 0;
+            while (stamp == 0) {
+                stamp = lock.tryReadLock(LIMIT.toSeconds(), TimeUnit.SECONDS);
+            }
+            lock.unlockRead(stamp);
+        } catch (InterruptedException ended) {
+            Thread.currentThread().interrupt();
         }
     }
 }

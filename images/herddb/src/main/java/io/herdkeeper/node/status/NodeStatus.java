@@ -60,7 +60,7 @@ public final class NodeStatus {
         return contacts;
     }
 
-    /** The tablespaces on which no statement can begin. */
+    /** The tablespaces on which statements hang. */
     public BlockedTablespaces blocked() {
         return blocked;
     }

@@ -8,7 +8,7 @@ import herddb.log.LogSequenceNumber;
  * @param leads            whether the node leads it
  * @param applied          the last entry whose effect is in this node's tables
  * @param openTransactions transactions that began and did not end, up to {@code applied}
- * @param blockedSeconds   on a leader, for how many seconds no statement that changes rows could begin; 0 when statements run
+ * @param blockedSeconds   on a leader, for how many seconds nobody who waits for the tablespace's lock has got it: statements hang; else 0
  */
 public record RunningTablespace(String name, boolean leads, LogSequenceNumber applied, int openTransactions, long blockedSeconds) {
 }

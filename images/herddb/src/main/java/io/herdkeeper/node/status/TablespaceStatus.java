@@ -24,7 +24,7 @@ import java.util.Map;
  * @param barred           whether this node must not make itself the leader; true also when its disk does not say
  * @param retainedLog      on a leader, what is past the retention and was not dropped, since somebody needs it; else null
  * @param openTransactions transactions that began and did not end, up to {@code applied}
- * @param blockedSeconds   on a leader, for how many seconds no statement that changes rows could begin; 0 when statements run
+ * @param blockedSeconds   on a leader, for how many seconds nobody who waits for the tablespace's lock has got it: statements hang; else 0
  * @param rows             committed rows of each table
  * @param counts           the same with the position that they belong to; null while booting
  * @param unreplayable     the entry of the log that this node can't apply; null when there is none

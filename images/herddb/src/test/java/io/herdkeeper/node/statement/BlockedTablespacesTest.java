@@ -12,12 +12,13 @@ import io.herdkeeper.node.testing.RunningNode;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.StampedLock;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** What a node says of a tablespace that it leads and on which no statement can begin. */
+/** What a node says of a tablespace that it leads and on which statements hang. */
 class BlockedTablespacesTest {
 
     private static final Duration LIMIT = Duration.ofSeconds(30);
@@ -45,27 +46,34 @@ class BlockedTablespacesTest {
     }
 
     @Test
-    void aStatementThatNeverEndsWithADefinitionThatWaitsForItBlocksTheTablespaceUntilItEnds() throws Exception {
+    void aDefinitionThatWaitsForAStatementThatNeverEndsIsToldOfUntilThatEnds() throws Exception {
         long statement = lock.readLock();
-        CompletableFuture<Void> definition =
-                CompletableFuture.runAsync(() -> Node.execute(leader.server(), 0, "CREATE TABLE app.behind (k int primary key)"));
-        Await.until("nothing begins any more", LIMIT, () -> leader.tablespace("app").path("blockedSeconds").asLong() > 1);
-        CompletableFuture<Void> row =
-                CompletableFuture.runAsync(() -> Node.execute(leader.server(), 0, "INSERT INTO app.t(k) VALUES(1)"));
-        assertBlocked();
-        assertFalse(definition.isDone() || row.isDone());
-        lock.unlockRead(statement);
-        definition.get();
-        row.get();
+        CompletableFuture<Void> definition;
+        try {
+            definition = begin("CREATE TABLE app.behind (k int primary key)");
+            awaitBlocked();
+            assertBlocked();
+            assertFalse(definition.isDone());
+        } finally {
+            lock.unlockRead(statement);
+        }
+        definition.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
         assertRuns();
     }
 
     @Test
     void aLockThatWasNotGivenBackBlocksTheTablespaceUntilItIs() throws Exception {
         long definition = lock.writeLock();
-        Await.until("nothing begins any more", LIMIT, () -> leader.tablespace("app").path("blockedSeconds").asLong() > 1);
-        assertBlocked();
-        lock.unlockWrite(definition);
+        CompletableFuture<Void> row;
+        try {
+            row = begin("INSERT INTO app.t(k) VALUES(1)");
+            awaitBlocked();
+            assertBlocked();
+            assertFalse(row.isDone());
+        } finally {
+            lock.unlockWrite(definition);
+        }
+        row.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
         assertRuns();
     }
 
@@ -82,6 +90,14 @@ class BlockedTablespacesTest {
         }
     }
 
+    private static CompletableFuture<Void> begin(String statement) {
+        return CompletableFuture.runAsync(() -> Node.execute(leader.server(), 0, statement));
+    }
+
+    private static void awaitBlocked() throws Exception {
+        Await.until("statements hang", LIMIT, () -> leader.tablespace("app").path("blockedSeconds").asLong() > 1);
+    }
+
     /** By every way in which it is told; the follower and another tablespace say nothing of the kind. */
     private static void assertBlocked() throws Exception {
         assertEquals("leader", leader.tablespace("app").path("role").asText());
@@ -94,7 +110,7 @@ class BlockedTablespacesTest {
     }
 
     private static void assertRuns() throws Exception {
-        Await.until("statements run", LIMIT, () -> leader.tablespace("app").path("blockedSeconds").asLong(-1) == 0);
+        Await.until("nobody hangs", LIMIT, () -> leader.tablespace("app").path("blockedSeconds").asLong(-1) == 0);
         assertTrue(leader.report().path("blockedSeconds").isEmpty());
         assertEquals(0, metric(leader, "app"));
     }
