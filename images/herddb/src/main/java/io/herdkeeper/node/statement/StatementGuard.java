@@ -188,8 +188,9 @@ public final class StatementGuard extends DBManager {
     }
 
     /**
-     * HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading. What it throws, as
-     * while it stops, goes on: the connection ends with it, and its client knows that the outcome is unknown.
+     * HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading. A transaction
+     * counts the statement as under way for ever, and nobody can end it: so the log ends, and the tablespace boots without it. What HerdDB
+     * throws, as while it stops, goes on: the connection ends with it, and its client knows that the outcome is unknown.
      */
     private CompletableFuture<StatementExecutionResult> answered(
             Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
@@ -202,6 +203,10 @@ public final class StatementGuard extends DBManager {
             if (held == 0 && context.getTableSpaceLock() != 0 && tablespace != null) {
                 HerdInternals.statementLock(tablespace).unlockRead(context.getTableSpaceLock());
                 context.setTableSpaceLock(0);
+            }
+            if (transaction.transactionId > 0 && tablespace != null && tablespace.isLeader() && !tablespace.isClosed()
+                    && tablespace.getLog() instanceof NodeCommitLog log) {
+                log.end(error);
             }
             throw error;
         }

@@ -158,6 +158,31 @@ class RefusedStatementsTest {
         assertSameRows(table);
     }
 
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aStatementThatHerdDbThrowsAtLeavesNoTransactionThatNobodyCanEnd(boolean implicit) throws Exception {
+        String table = tableOfTen();
+        DropTableStatement statement = new DropTableStatement(app, table, false) {
+            @Override
+            public String getTable() {
+                throw new IllegalStateException("nobody expects this");
+            }
+        };
+        TransactionContext transaction = implicit
+                ? TransactionContext.AUTOTRANSACTION_TRANSACTION : new TransactionContext(Node.begin(leader.server(), app));
+        CompletableFuture<?> dropped = leader.server().getManager().executeStatementAsync(
+                statement, StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT(), transaction);
+        ExecutionException failed = assertThrows(ExecutionException.class, () -> dropped.get(LIMIT.toSeconds(), TimeUnit.SECONDS));
+        assertInstanceOf(IllegalStateException.class, failed.getCause());
+        Await.until("no transaction is open", LIMIT, () -> {
+            TableSpaceManager again = leader.manager(app);
+            return again != null && again.isLeader() && !again.isFailed() && !again.isClosed() && again.getTransactions().isEmpty();
+        });
+        CompletableFuture<Void> next = CompletableFuture.runAsync(() -> execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(200,200)"));
+        next.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        assertSameRows(table);
+    }
+
     @Test
     void anIndexOfATransactionIsMadeOverTheRowsThatItMadeItself() throws Exception {
         String table = tableOfTen();
