@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the path of a server of tests and scenarios, built from its pinned Go module: minutes once, nothing when it was built before.
-# Usage: go-server.sh object-store|registry|network-policies [SYSTEM]   (linux for a pod or container; this machine's own without it)
+# Prints the path of a program of tests and scenarios, built from its pinned Go module: minutes once, nothing when it was built before.
+# Usage: go-program.sh object-store|registry|network-policies|kstatus [SYSTEM]   (linux for a pod or container; this machine's own without it)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/paths.sh"
@@ -11,11 +11,12 @@ case $name in
   object-store) package=github.com/versity/versitygw/cmd/versitygw what="the S3 server of the tests" ;;
   registry) package=. what="the image registry of the tests" ;;
   network-policies) package=. what="the firewall of the tests" ;;
-  *) fail "usage: go-server.sh object-store|registry|network-policies [SYSTEM]" ;;
+  kstatus) package=. what="kstatus" ;;
+  *) fail "usage: go-program.sh object-store|registry|network-policies|kstatus [SYSTEM]" ;;
 esac
 system=${2:-$(uname | tr '[:upper:]' '[:lower:]')}
 module=$repo/e2e/$name
-folder=$cache/$name-$(content_key "$module" "$here/go-server.sh")-$system
+folder=$cache/$name-$(content_key "$module" "$here/go-program.sh" "$here/../kind/go.sh")-$system
 program=$folder/$name
 if [ ! -x "$program" ]; then
   mkdir -p "$folder"
@@ -27,9 +28,7 @@ if [ ! -x "$program" ]; then
   find_go
   begun=$SECONDS
   say "building $what (some minutes on few cores)"
-  # a compiler that collects less often is a fifth faster, and still stays below 2 GB
-  export CGO_ENABLED=0 GOOS=$system GOFLAGS=-trimpath GOGC=${GOGC:-400}
-  (cd "$module" && go build -ldflags '-s -w' -o "$program.$$" "$package") >"$folder/log" 2>&1 ||
+  (cd "$module" && go_build "$system" -ldflags '-s -w' -o "$program.$$" "$package") >"$folder/log" 2>&1 ||
     { tail -20 "$folder/log" >&2; fail "$what could not be built; see $folder/log"; }
   mv "$program.$$" "$program"
   say "built $what in $((SECONDS - begun)) s"

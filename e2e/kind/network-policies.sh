@@ -13,7 +13,7 @@ build() {
   local folder
   "$here/../images/base.sh"
   folder=$(mktemp -d "$cache/$name-image.XXXXXX")
-  cp "$("$here/../bootstrap/go-server.sh" $name linux)" "$folder/$name"
+  cp "$("$here/../bootstrap/go-program.sh" $name linux)" "$folder/$name"
   DOCKER_BUILDKIT=0 docker build -q -t "$image" -f - "$folder" >/dev/null <<-END
 	FROM debian:bookworm-slim
 	RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends iptables ipset kmod >/dev/null && rm -rf /var/lib/apt/lists/*

@@ -32,7 +32,7 @@ class ImageRegistry:
     @staticmethod
     def start(say: Callable[[str], None]) -> ImageRegistry:
         """Starts an empty one at a free port. It is built when it is missing, which takes a minute or two."""
-        program = _output([str(REPOSITORY / "e2e/bootstrap/go-server.sh"), "registry", "linux"], say).strip()
+        program = _output([str(REPOSITORY / "e2e/bootstrap/go-program.sh"), "registry", "linux"], say).strip()
         _output([str(REPOSITORY / "e2e/images/base.sh")], say)
         name = f"herdkeeper-registry-{secrets.token_hex(4)}"
         mounts = [f"{program}:/usr/local/bin/registry:ro", f"{REPOSITORY / 'e2e/registry/config.yml'}:/etc/registry.yml:ro"]

@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_SCRIPT = Path(__file__).parents[2] / "bootstrap/kstatus.sh"
+_SCRIPT = Path(__file__).parents[2] / "bootstrap/go-program.sh"
 
 
 @cache
 def _program() -> str:
     """Its file. It is built when it is missing, which takes half a minute."""
-    return subprocess.run([str(_SCRIPT)], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return subprocess.run([str(_SCRIPT), "kstatus"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def judged(documents: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from herdkeeper.certificates.settings import KEY_STORE_KEY, client_port_lines
-from herdkeeper.tls.identity import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE, MountedIdentity
+from herdkeeper.shared.names import AUTHORITIES_KEY, CERTIFICATE_KEY, PRIVATE_KEY_KEY
+from herdkeeper.tls.identity import MountedIdentity
 from herdkeeper_e2e.certificates import Authority, Issued
 
 
@@ -40,10 +41,10 @@ class MountedSecret:
         """Puts a certificate there; `authorities` are whom its holder trusts, where that is not the one that signed it."""
         self.write(
             {
-                CERTIFICATE_FILE: issued.certificate,
-                KEY_FILE: issued.key,
+                CERTIFICATE_KEY: issued.certificate,
+                PRIVATE_KEY_KEY: issued.key,
                 KEY_STORE_KEY: f"{issued.key}{issued.certificate}",
-                AUTHORITIES_FILE: issued.authority if authorities is None else authorities,
+                AUTHORITIES_KEY: issued.authority if authorities is None else authorities,
             }
         )
 

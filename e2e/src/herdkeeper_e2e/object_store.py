@@ -1,6 +1,6 @@
 """A real S3 server: `python3 -m herdkeeper_e2e.object_store --program FILE --folder FOLDER --listen HOST:PORT`, here or in a pod.
 
-The program is versitygw (`e2e/bootstrap/go-server.sh`). It checks the signature of each request with the one pair of keys that it knows,
+The program is versitygw (`e2e/bootstrap/go-program.sh`). It checks the signature of each request with the one pair of keys that it knows,
 decides a conditional create while it holds a lock of the file system, and serves a folder: each folder in it is a bucket, each file below
 that an object. Several servers may serve one folder. It ends when standard input does, so that it does not outlive who started it. Its keys
 are those of the variables that a client of it is opened with. `--list BUCKET` prints what the server at AWS_ENDPOINT_URL has in a bucket.

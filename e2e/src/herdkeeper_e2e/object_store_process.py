@@ -11,7 +11,7 @@ from pathlib import Path
 
 from herdkeeper_e2e.object_store import SERVING, Keys
 
-_SCRIPT = Path(__file__).parents[2] / "bootstrap/go-server.sh"
+_SCRIPT = Path(__file__).parents[2] / "bootstrap/go-program.sh"
 
 
 @cache

@@ -22,9 +22,7 @@ from herdkeeper.certificates.holders import Holder, due_changes
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, fresh_key, is_pair, issue
 from herdkeeper.certificates.settings import Phase, member_lines
 from herdkeeper.codecs.authorities import client_context
-from herdkeeper.shared import names
 from herdkeeper.tls.context import load_certificate
-from herdkeeper.tls.identity import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 YEAR = timedelta(days=365)
@@ -164,10 +162,6 @@ def test_whoever_has_a_certificate_of_another_authority_gets_one_of_this() -> No
     (signed,) = due_changes((MEMBER,), held, authority, fresh_key, at(NOW))
     assert (signed.new, signed.data["ca.crt"]) == (False, authority.trusted)
     assert signed.data["tls.crt"] != held[MEMBER.secret]["tls.crt"]
-
-
-def test_the_files_of_a_secret_are_those_that_a_client_reads() -> None:
-    assert (CERTIFICATE_FILE, KEY_FILE, AUTHORITIES_FILE) == (names.CERTIFICATE_KEY, names.PRIVATE_KEY_KEY, names.AUTHORITIES_KEY)
 
 
 def test_before_it_is_required_members_take_plain_text_and_begin_with_it() -> None:

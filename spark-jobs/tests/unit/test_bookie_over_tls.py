@@ -14,8 +14,7 @@ from played_bookie import PlayedBookie, packed, served
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
-from herdkeeper.shared.names import IDENTITY_VARIABLE
-from herdkeeper.tls.identity import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE
+from herdkeeper.shared.names import AUTHORITIES_KEY, CERTIFICATE_KEY, IDENTITY_VARIABLE, PRIVATE_KEY_KEY
 from herdkeeper_e2e.certificates import Authority, Issued
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun
 
@@ -48,7 +47,7 @@ def identity(authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def hold(folder: Path, issued: Issued) -> None:
-    for name, text in ((CERTIFICATE_FILE, issued.certificate), (KEY_FILE, issued.key), (AUTHORITIES_FILE, issued.authority)):
+    for name, text in ((CERTIFICATE_KEY, issued.certificate), (PRIVATE_KEY_KEY, issued.key), (AUTHORITIES_KEY, issued.authority)):
         (folder / name).write_text(text)
 
 

@@ -13,10 +13,10 @@ from herdkeeper.certificates.authority import Authority, read_authority
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets, Holder, due_secrets
 from herdkeeper.certificates.issue import CERTIFICATE_LIFE, Validity, fresh_key
 from herdkeeper.clients.kubernetes import SECRETS, KubernetesReader, values_of_secret
-from herdkeeper.shared.names import ObjectKey, ZooKeeperNames, secure_ensemble
+from herdkeeper.shared.names import AUTHORITIES_KEY, CERTIFICATE_KEY, PRIVATE_KEY_KEY, ObjectKey, ZooKeeperNames, secure_ensemble
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.tls.identity import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE, Identity
+from herdkeeper.tls.identity import Identity
 
 
 def read_identity(kubernetes: KubernetesReader, secret: ObjectKey) -> Identity:
@@ -26,10 +26,10 @@ def read_identity(kubernetes: KubernetesReader, secret: ObjectKey) -> Identity:
         values = kubernetes.secret(secret) or {}
     except (ApiException, HTTPError) as error:
         raise OSError(f"the Secret {secret.name} in the namespace {secret.namespace} can't be read: {error}") from error
-    missing = [key for key in (CERTIFICATE_FILE, KEY_FILE, AUTHORITIES_FILE) if not values.get(key)]
+    missing = [key for key in (CERTIFICATE_KEY, PRIVATE_KEY_KEY, AUTHORITIES_KEY) if not values.get(key)]
     if missing:
         raise OSError(f"the Secret {secret.name} in the namespace {secret.namespace} lacks {' and '.join(missing)}")
-    return Identity(values[CERTIFICATE_FILE], values[KEY_FILE], values[AUTHORITIES_FILE])
+    return Identity(values[CERTIFICATE_KEY], values[PRIVATE_KEY_KEY], values[AUTHORITIES_KEY])
 
 
 def observe_identities(owner: Resource, holders: Sequence[Holder], zookeeper_address: str, kubernetes: KubernetesReader) -> DueSecrets:

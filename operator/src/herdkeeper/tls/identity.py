@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CERTIFICATE_FILE, KEY_FILE, AUTHORITIES_FILE = "tls.crt", "tls.key", "ca.crt"
-"""As in a Secret of the type kubernetes.io/tls, with cert-manager's name for the authorities."""
+from herdkeeper.shared import names
 
 
 @dataclass(frozen=True)
@@ -34,4 +33,4 @@ class MountedIdentity:
         # A Secret's files change together, by a link; so they are read through where that leads.
         data = Path(self.folder, "..data")
         folder = data.resolve() if data.exists() else Path(self.folder)
-        return Identity(*((folder / name).read_text() for name in (CERTIFICATE_FILE, KEY_FILE, AUTHORITIES_FILE)))
+        return Identity(*((folder / key).read_text() for key in (names.CERTIFICATE_KEY, names.PRIVATE_KEY_KEY, names.AUTHORITIES_KEY)))
