@@ -16,7 +16,7 @@ from test_reconcile_restore import create, end_job, example
 
 from herdkeeper.codecs.herddb.node import node_path
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespaces_path
-from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.engine.result import Outcome
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BOOKIE_LABEL, BookKeeperNames, ObjectKey

@@ -31,8 +31,11 @@ from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine import leadership
 from herdkeeper.engine.execute import Clients
+from herdkeeper.engine.key import Key
+from herdkeeper.engine.kinds import steps_by_kind
 from herdkeeper.engine.leadership import reconcile_leadership
-from herdkeeper.engine.reconcile import Key, Outcome, Result, reconcile, steps_by_kind
+from herdkeeper.engine.reconcile import reconcile
+from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.herddb.observe.cluster import observe_leadership
 from herdkeeper.planning.actions import soonest
 from herdkeeper.process.watched_kinds import WATCHED_KINDS

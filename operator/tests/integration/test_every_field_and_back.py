@@ -22,7 +22,7 @@ from stage import Json
 from test_reconcile_disturbed import TURN
 from test_reconcile_killed import picture
 
-from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.engine.result import Outcome
 
 EVERY_FIELD = os.environ.get("EVERY_FIELD") == "1"
 SHARE = 10

@@ -14,7 +14,7 @@ from stage import CLAIM, ZOOKEEPER_ADDRESS, Stage, nothing_written
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.bookkeeper.state.refusal import COOKIE
 from herdkeeper.codecs.bookkeeper.cookie import Cookie, decode_cookie, encode_cookie
-from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.engine.result import Outcome
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey, ZooKeeperNames
 
 KIND = "BookKeeperCluster"

@@ -19,7 +19,9 @@ from herdkeeper.codecs.herddb.ledgers import ledgers_path
 from herdkeeper.codecs.herddb.replica import replicas_path
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
 from herdkeeper.engine.execute_metadata import LAYOUT
-from herdkeeper.engine.reconcile import Key, Outcome, has_data_to_delete
+from herdkeeper.engine.key import Key
+from herdkeeper.engine.reconcile import has_data_to_delete
+from herdkeeper.engine.result import Outcome
 from herdkeeper.planning import deletion
 from herdkeeper.planning.actions import Delete
 from herdkeeper.protocol.log_pin import BEGIN, CHECKPOINT, decode_log_pin, log_pin_path, log_pins_path

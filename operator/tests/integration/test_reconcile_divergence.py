@@ -11,7 +11,7 @@ from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, 
 from stage import Stage, nothing_written
 
 from herdkeeper.codecs.herddb.tablespace import decode_tablespace, encode_tablespace
-from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.engine.result import Outcome
 from herdkeeper.shared.names import HERDDB_HTTP_PORT
 
 CHECKPOINT = "Checkpoint"

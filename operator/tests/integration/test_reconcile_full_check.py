@@ -11,7 +11,7 @@ from kubernetes.dynamic.exceptions import DynamicApiError
 from sql_database import NODES, TABLESPACE, named, record_path, serving_database
 from stage import Stage, nothing_written
 
-from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.engine.result import Outcome
 
 ASKED = {"herdkeeper.io/full-check": "now"}
 ANSWER = "herdkeeper.io/full-check-answer"

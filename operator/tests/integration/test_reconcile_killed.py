@@ -20,7 +20,7 @@ from stage import ZOOKEEPER_ADDRESS, Json, Stage
 from test_reconcile_restore import create, end_job, example, with_stack
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
-from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.engine.result import Outcome
 from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, JobOutcome, RestoreSummary
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, archive_progress_path, encode_archive_progress
 from herdkeeper.shared import names

@@ -17,7 +17,7 @@ from herdkeeper.codecs.herddb.node import node_path
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
 from herdkeeper.codecs.herddb.users import decode_users
 from herdkeeper.engine.execute_metadata import forget_node
-from herdkeeper.engine.reconcile import Outcome, Result
+from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.planning.actions import ForgetNode
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names

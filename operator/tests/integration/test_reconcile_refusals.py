@@ -8,7 +8,7 @@ import pytest
 from kubernetes.dynamic import DynamicClient
 from stage import ZOOKEEPER_ADDRESS, Stage, nothing_written
 
-from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.engine.result import Outcome
 
 PAUSED = "herdkeeper.io/paused"
 BOOKKEEPER = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3}

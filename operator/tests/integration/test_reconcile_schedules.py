@@ -12,7 +12,7 @@ from stage import Stage, nothing_written
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.resource import Resource
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
-from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.engine.result import Outcome
 from herdkeeper.shared import names
 from herdkeeper.shared.time import text_of
 

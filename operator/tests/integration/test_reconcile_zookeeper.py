@@ -10,7 +10,7 @@ from played_members import PlayedMembers
 from stage import CLAIM, Stage, nothing_written
 
 from herdkeeper.api.resource import API_VERSION, NO_STATUS
-from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.engine.result import Outcome
 
 KIND = "ZooKeeperCluster"
 SERVERS = "zk-zookeeper"

@@ -9,8 +9,8 @@ from kubernetes.client import ApiException
 
 from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.engine.key import Key
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import Key
 from herdkeeper.process import cache_check as module
 from herdkeeper.process.cache_check import DEAD_AFTER_CHECKS, CacheCheck
 from herdkeeper.process.references import References

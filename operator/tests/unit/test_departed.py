@@ -12,8 +12,10 @@ from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, MetadataAbse
 from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine.execute import Clients
+from herdkeeper.engine.key import Key
+from herdkeeper.engine.kinds import steps_by_kind
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import Key, reconcile, steps_by_kind
+from herdkeeper.engine.reconcile import reconcile
 from herdkeeper.process.references import References
 from herdkeeper.process.watched_kinds import WATCHED_KINDS
 from herdkeeper.process.watches import WatchEvents

@@ -7,8 +7,8 @@ import threading
 from dataclasses import replace
 from functools import partial
 
+from herdkeeper.engine.key import Key, locks_of
 from herdkeeper.engine.queue import BURST, CHANGE_SECONDS, DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
-from herdkeeper.engine.reconcile import Key, locks_of
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
 

@@ -16,8 +16,8 @@ from herdkeeper.clients.bounded_http import TooLargeError
 from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.engine.key import Key
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import Key
 from herdkeeper.process.node_streams import NodeStreams
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References

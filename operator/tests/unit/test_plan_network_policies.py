@@ -12,7 +12,7 @@ from situations import live, objects, quickstart, with_spec
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.network import NetworkPeer
 from herdkeeper.bookkeeper.validate import bookkeeper_refusals
-from herdkeeper.engine.reconcile import steps_by_kind
+from herdkeeper.engine.kinds import steps_by_kind
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.planning.actions import Apply, Delete, Plan
 from herdkeeper.planning.network_policies import build_server_policies, plan_network_policies, with_network_policies

@@ -9,8 +9,9 @@ import pytest
 
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.engine.execute import Clients
+from herdkeeper.engine.key import Key
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import Key, Outcome, Result
+from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.process import workers as module
 from herdkeeper.process.workers import Workers
 from herdkeeper.settings import Settings

@@ -12,7 +12,8 @@ from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine.execute import Clients, perform
-from herdkeeper.engine.reconcile import Key, Outcome, Result
+from herdkeeper.engine.key import Key
+from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership
 from herdkeeper.herddb.observe.cluster import observe_leadership
 from herdkeeper.planning.status import Failed

@@ -27,9 +27,11 @@ from herdkeeper.clients.kubernetes_writer import KubernetesWriter
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.clients.zookeeper import Ensembles
 from herdkeeper.engine.execute import Clients
+from herdkeeper.engine.key import Key, locks_of
+from herdkeeper.engine.kinds import steps_by_kind
 from herdkeeper.engine.leadership import reconcile_leadership
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import Key, locks_of, reconcile, steps_by_kind
+from herdkeeper.engine.reconcile import reconcile
 from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
 from herdkeeper.process.cache_check import CacheCheck
 from herdkeeper.process.health import HealthServer

@@ -14,7 +14,7 @@ from typing import Any
 
 from herdkeeper.clients import bounded_http
 from herdkeeper.clients.liveness import NodeLiveness
-from herdkeeper.engine.reconcile import Key
+from herdkeeper.engine.key import Key
 from herdkeeper.protocol.self_report import ReportedUsers, decode_line
 from herdkeeper.shared.names import HERDDB_HTTP_PORT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.api import HerdDBCluster
+from herdkeeper.engine.key import Key
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import Key
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from herdkeeper.engine.reconcile import KIND_OF, Key
+from herdkeeper.engine.key import Key
+from herdkeeper.engine.kinds import KIND_OF
 from herdkeeper.shared import names
 from herdkeeper.shared.references import REFERENCES, referred_name
 

@@ -15,7 +15,8 @@ import kopf
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.engine.reconcile import Key, has_data_to_delete
+from herdkeeper.engine.key import Key
+from herdkeeper.engine.reconcile import has_data_to_delete
 from herdkeeper.process.node_streams import NodeStreams
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References, owner_of

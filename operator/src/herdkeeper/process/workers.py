@@ -13,8 +13,9 @@ import structlog
 from herdkeeper.clients.counters import QUEUED, RECONCILE_SECONDS, RECONCILES
 from herdkeeper.clients.look import look
 from herdkeeper.engine.execute import Clients
+from herdkeeper.engine.key import Key
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import Key, Outcome, Result
+from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.settings import Settings
 
 THREADS = 4

@@ -1,0 +1,179 @@
+"""What a reconcile does for each kind of resource: one row a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from herdkeeper.api import (
+    KINDS,
+    BookKeeperCluster,
+    Checkpoint,
+    HerdDBCluster,
+    ReplicationAudit,
+    ScheduledCheckpoint,
+    ScheduledReplicationAudit,
+    Tablespace,
+    ZooKeeperCluster,
+)
+from herdkeeper.api.resource import Resource
+from herdkeeper.bookkeeper.deletion import plan_bookkeeper_deletion
+from herdkeeper.bookkeeper.observe.bookies import observe_bookkeeper, observe_ledgers
+from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
+from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.bookkeeper.validate import bookkeeper_refusals
+from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.engine.gauges.audits import LAST_AUDITS
+from herdkeeper.engine.gauges.drills import forget_drill, show_drill
+from herdkeeper.engine.gauges.logs import forget_log, show_log
+from herdkeeper.herddb.deletion import plan_herddb_deletion
+from herdkeeper.herddb.log.in_time import log_standings
+from herdkeeper.herddb.observe.cluster import observe_herddb
+from herdkeeper.herddb.plan.cluster import plan_herddb
+from herdkeeper.herddb.status.cluster import summarize_herddb
+from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
+from herdkeeper.herddb.tablespace.observe import observe_tablespace
+from herdkeeper.herddb.tablespace.plan import plan_tablespace
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
+from herdkeeper.herddb.tablespace.validate import tablespace_refusals
+from herdkeeper.herddb.validate import herddb_refusals
+from herdkeeper.jobs.drill.plan import plan_scheduled_checkpoint
+from herdkeeper.jobs.observe import observe_audit, observe_checkpoint
+from herdkeeper.jobs.plan import plan_audit, plan_checkpoint
+from herdkeeper.jobs.removal.plan import plan_removal
+from herdkeeper.jobs.schedule.observe import observe_schedule
+from herdkeeper.jobs.schedule.plan import plan_schedule
+from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
+from herdkeeper.jobs.status import summarize_audit, summarize_checkpoint
+from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedule_refusals
+from herdkeeper.planning.actions import Plan
+from herdkeeper.planning.identities import with_identities
+from herdkeeper.planning.network_policies import with_network_policies
+from herdkeeper.planning.pruning import safe_from_pruning
+from herdkeeper.planning.refusal import Refusal
+from herdkeeper.planning.summary import Summary
+from herdkeeper.settings import Settings
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.zookeeper.deletion import plan_zookeeper_deletion
+from herdkeeper.zookeeper.observe import observe_zookeeper
+from herdkeeper.zookeeper.plan import plan_zookeeper
+from herdkeeper.zookeeper.status import summarize_zookeeper
+from herdkeeper.zookeeper.validate import zookeeper_refusals
+
+KIND_OF: Mapping[str, type[Resource]] = {kind.KIND: kind for kind in KINDS}
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How one kind is reconciled. Each function takes the resource and what was observed of it.
+
+    `plan_deletion` also takes the seconds that the deletion has waited for a silent backend; it is None for kinds without data of their
+    own. `observe_ledgers` adds what a plan needs rarely. `show` sets the kind's own gauges; it also takes the fields of the new status.
+    `forget` removes what is shown of a resource that is gone.
+    """
+
+    observe: Callable[[Any, ClusterReader], Any]
+    refusals: Callable[[Any, Any], tuple[Refusal, ...]]
+    plan: Callable[[Any, Any], Plan]
+    summarize: Callable[[Any, Any], Summary]
+    plan_deletion: Callable[[Any, Any, float], Plan] | None = None
+    observe_ledgers: Callable[[Any, Any, ClusterReader], Any] | None = None
+    show: Callable[[Any, Any, Mapping[str, Any]], None] = lambda *_: None
+    forget: Callable[[ObjectKey], None] = lambda _: None
+
+
+def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
+    """A row for each kind."""
+    return {
+        ZooKeeperCluster.KIND: Steps(
+            observe_zookeeper,
+            lambda cluster, seen: zookeeper_refusals(cluster, seen.voters),
+            partial(_with_additions, partial(_with_identities, plan_zookeeper, names.ZOOKEEPER_COMPONENT), settings.namespace),
+            summarize_zookeeper,
+            plan_zookeeper_deletion,
+        ),
+        BookKeeperCluster.KIND: Steps(
+            observe_bookkeeper,
+            lambda cluster, _: bookkeeper_refusals(cluster),
+            partial(
+                _with_additions,
+                partial(_with_identities, partial(_with_image, plan_bookkeeper, settings.images.spark), names.BOOKIE_COMPONENT),
+                settings.namespace,
+            ),
+            summarize_bookkeeper,
+            plan_bookkeeper_deletion,
+            observe_ledgers,
+            forget=LAST_AUDITS.forget,
+        ),
+        HerdDBCluster.KIND: Steps(
+            observe_herddb,
+            lambda cluster, seen: herddb_refusals(cluster, seen.bookkeeper),
+            partial(_with_additions, partial(_with_identities, plan_herddb, names.HERDDB_COMPONENT), settings.namespace),
+            summarize_herddb,
+            plan_herddb_deletion,
+        ),
+        Tablespace.KIND: Steps(
+            _observe_tablespace,
+            lambda tablespace, seen: tablespace_refusals(tablespace, seen.herddb, seen.others),
+            partial(_with_image, plan_tablespace, settings.images.spark),
+            summarize_tablespace,
+            plan_tablespace_deletion,
+            show=lambda tablespace, seen, _: show_log(tablespace, seen.standings),
+            forget=forget_log,
+        ),
+        Checkpoint.KIND: Steps(
+            observe_checkpoint,
+            lambda checkpoint, seen: checkpoint_refusals(checkpoint, seen.tablespace),
+            partial(_with_image, plan_checkpoint, settings.images.spark),
+            summarize_checkpoint,
+            lambda checkpoint, seen, waited: plan_removal(checkpoint, seen, settings.images.spark, waited),
+        ),
+        ScheduledCheckpoint.KIND: Steps(
+            observe_schedule,
+            lambda schedule, _: schedule_refusals(schedule),
+            partial(_with_image, plan_scheduled_checkpoint, settings.images.spark),
+            summarize_scheduled_checkpoint,
+            show=lambda schedule, _, fields: show_drill(schedule, fields.get("lastDrill")),
+            forget=forget_drill,
+        ),
+        ReplicationAudit.KIND: Steps(
+            observe_audit,
+            lambda audit, _: audit_refusals(audit),
+            partial(_with_image, plan_audit, settings.images.spark),
+            summarize_audit,
+            show=_show_audit,
+        ),
+        ScheduledReplicationAudit.KIND: Steps(
+            observe_schedule,
+            lambda schedule, _: schedule_refusals(schedule),
+            plan_schedule,
+            summarize_scheduled_audit,
+        ),
+    }
+
+
+def _show_audit(audit: ReplicationAudit, seen: Any, fields: Mapping[str, Any]) -> None:
+    """Not of a cluster that is gone: nobody would take the gauges away."""
+    if seen.bookkeeper is not None:
+        LAST_AUDITS.show(audit, fields)
+
+
+def _observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> TablespaceObserved:
+    seen = observe_tablespace(tablespace, reader)
+    return replace(seen, standings=log_standings(tablespace, seen))
+
+
+def _with_image(plan: Callable[[Any, Any, str], Plan], image: str, resource: Any, seen: Any) -> Plan:
+    return plan(resource, seen, image)
+
+
+def _with_additions(plan: Callable[[Any, Any], Plan], operator_namespace: str, cluster: Any, seen: Any) -> Plan:
+    return with_network_policies(safe_from_pruning(plan(cluster, seen), seen.objects), cluster, seen.objects, operator_namespace)
+
+
+def _with_identities(plan: Callable[[Any, Any], Plan], component: str, cluster: Any, seen: Any) -> Plan:
+    return with_identities(plan(cluster, seen), cluster, component, seen.identities)
