@@ -12,9 +12,24 @@ from random_story import STORIES
 from real_database import Database, running_database
 from spark_of_tests import spark_of_tests
 
+from herdkeeper_e2e.scenario_by_turn import REPOSITORY, turn_of_commit
 from herdkeeper_e2e.server_processes import jars_of
 
+_HERE = Path(__file__).parent
 _FIRST_SEED = 1
+BY_TURN = (
+    ("test_sqlalchemy_suite.py",),
+    ("test_admin_port_of_a_real_bookie.py",),
+    (
+        "test_bookies_ask_for_certificates.py",
+        "test_certificates_of_the_operator.py",
+        "test_members_ask_one_another_for_certificates.py",
+        "test_zookeeper_asks_for_certificates.py",
+    ),
+    ("test_changes_on_real_bookies.py", "test_stream_comes_too_late.py"),
+    ("test_damaged_entries_on_real_bookies.py", "test_repairs_lock_beside_autorecovery.py"),
+)
+"""Files of which each commit runs one group, when pytest is told the whole folder; EVERY=1 runs all."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,11 +56,33 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", seeds, ids=[f"seed-{seed}" for seed in seeds])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever lies in this folder needs servers."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.integration)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks the tests of this folder, and leaves out those whose turn it is not."""
+    here = [item for item in items if _HERE in item.path.parents]
+    for item in here:
+        item.add_marker(pytest.mark.integration)
+    others = _others_turn(config)
+    left_out = [item for item in here if item.path.name in others]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Which files have their turn, as `make test` repeats it at its end."""
+    return f"scenario: {' '.join(_turn())} of spark-jobs/tests/integration" if _others_turn(config) else ""
+
+
+def _others_turn(config: pytest.Config) -> frozenset[str]:
+    """The files that this run leaves out."""
+    whole_folder = any(Path(argument).resolve() == _HERE for argument in config.args)
+    if not whole_folder or os.environ.get("EVERY"):
+        return frozenset()
+    return frozenset(name for group in BY_TURN for name in group) - frozenset(_turn())
+
+
+def _turn() -> tuple[str, ...]:
+    return BY_TURN[turn_of_commit(REPOSITORY) % len(BY_TURN)]
 
 
 @pytest.fixture(scope="session")
