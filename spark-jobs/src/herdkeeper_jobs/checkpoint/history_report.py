@@ -1,6 +1,6 @@
-"""The history of a tablespace's checkpoints as one HTML file for people: what can be restored, what is odd, plots, every checkpoint. Pure.
+"""Renders the history of a tablespace's checkpoints as one self-contained HTML file (`report.page`). Pure.
 
-The file needs nothing else (`report.page`).
+It shows what can be restored, what is odd, plots, and every checkpoint.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COLUMNS = ("LSN", "moment (UTC)", "gap", "made from", "entries read", "verified
 
 
 def render_history(history: History, now_millis: int) -> str:
-    """The report; `now_millis` is when it is made."""
+    """Returns the report; `now_millis` is its time."""
     title = f"Checkpoints of {history.identity.tablespace}"
     about = (
         f"tablespace {history.identity.tablespace_uuid}, cluster {history.identity.instance_id}, as of {_minute(now_millis)} UTC; "
@@ -85,7 +85,7 @@ def _verdict(history: History) -> Verdict:
 
 
 def _reach(history: History) -> str:
-    """From when to when, and what is left out."""
+    """The period shown, and what is left out."""
     if not history.links:
         return "No manifest could be read."
     first, last = history.links[0].checkpoint, history.links[-1].checkpoint
@@ -161,7 +161,7 @@ def _restorable(history: History) -> str:
 
 
 def _covered(window: Window | None, first_millis: int | None) -> Stretch | None:
-    """What the archive covers. Where its beginning has no time, the first checkpoint's stands for it."""
+    """The archive's period. If its beginning has no time, the first checkpoint's time stands in."""
     begin = None if window is None else first_millis if window.begin_millis is None else window.begin_millis
     if window is None or begin is None:
         return None
@@ -170,7 +170,7 @@ def _covered(window: Window | None, first_millis: int | None) -> Stretch | None:
 
 def _tables(links: Sequence[Link]) -> str:
     stamped = [(link.checkpoint, at) for link in links if (at := link.checkpoint.moment_millis) is not None]
-    # A line goes by time, which leaders' clocks may turn back for a moment.
+    # Sorted by time: leaders' clocks may go back.
     stamped.sort(key=lambda pair: pair[1])
     newest = {size.name: size.rows for size in links[-1].checkpoint.tables}
     names = sorted({size.name for each, _ in stamped for size in each.tables}, key=lambda name: (-newest.get(name, -1), name))
@@ -323,7 +323,7 @@ def _minute(millis: float) -> str:
 
 
 def _labels(links: Sequence[Link]) -> list[str]:
-    """As much of each moment as tells columns apart that stand side by side."""
+    """The part of each moment that distinguishes neighbouring columns."""
     moments = [link.checkpoint.moment_millis for link in links]
     known = [at for at in moments if at is not None]
     span = max(known, default=0) - min(known, default=0)
@@ -332,19 +332,19 @@ def _labels(links: Sequence[Link]) -> list[str]:
 
 
 def _times(moments: Sequence[int]) -> Times:
-    """With as much of a time as tells the ticks apart."""
+    """The time axis; labels are as short as distinct ticks allow."""
     first, last = min(moments), max(moments)
     begin, end = (5, 16) if last - first <= 2 * _DAY else _part(last - first)
     return Times(first, last, lambda at: _minute(at)[begin:end])
 
 
 def _part(span: int) -> tuple[int, int]:
-    """Of `2026-05-04 03:00`: the day, or the month for more than most of a year."""
+    """The label's slice of `2026-05-04 03:00`: month and day, or year and month for more than 300 days."""
     return (5, 10) if span <= 300 * _DAY else (0, 7)
 
 
 def _scale(values: Iterable[float], units: Sequence[tuple[float, str]]) -> tuple[float, str]:
-    """The greatest unit that the greatest value has one of, else the smallest."""
+    """The largest unit not above the highest value, else the smallest one."""
     highest = max(values, default=0)
     return next((unit for unit in units if highest >= unit[0]), units[-1])
 
@@ -354,7 +354,7 @@ def _time_scale(millis: Iterable[float]) -> tuple[float, str]:
 
 
 def _duration(millis: int) -> str:
-    """3 d 4 h, 5 min 6 s, 0.4 s."""
+    """For example 3 d 4 h, 5 min 6 s, 0.4 s."""
     units = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_SECOND, "s"))
     for (size, name), (less, lesser) in pairwise(units):
         if millis >= size:
