@@ -1,9 +1,9 @@
-"""What a run has done so far, at its destination: `audit_progress/<run>/<number of the portion>.parquet`, until the run is in the tables.
+"""Keeps a run's progress at its destination, as `audit_progress/<run>/<number of the portion>.parquet`, until the run is in the tables.
 
-A portion's file has a row for each of its findings, as the table audit_findings does, and everything else as JSON in the schema's metadata:
-one file, so that a portion is there as a whole or not at all (written beside, fsynced, linked). Numbers go up by one from 0; who comes
-second with a number takes over what the first one wrote, so that two processes of a run never both count a ledger. A repair that
-is begun again goes by the same findings: what is whole by then is not written again (repair/run.py).
+A portion's file has a row per finding, as audit_findings has. The rest is JSON in the schema's metadata. So a portion is one file, and
+exists whole or not at all (written beside, fsynced, linked). Numbers count from 0. The second process with a number takes the first one's
+portion, so that no ledger counts twice. A restarted repair starts from the same findings; restored copies are not written again
+(repair/run.py).
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ _STATES = [state.value for state in CopyState]
 
 
 class ProgressRefusedError(ValueError):
-    """What lies at the destination can't be gone on from; the message says why, and what to do."""
+    """The stored progress can't be continued; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """What must be equal for a run to go on from what another process has done."""
+    """What must be equal for a run to continue another process's progress."""
 
     run_id: str
     instance_id: str
-    """Of the cluster."""
+    """The cluster's id."""
     depth: AuditDepth
     ledger_filter: str
-    """As `LedgerFilter.described` says it."""
+    """From `LedgerFilter.described`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The portions of a run, in order, and how long the processes worked on them."""
+    """The portions of a run in order, and the seconds spent on them."""
 
     portions: tuple[Portion, ...]
     seconds: float
@@ -67,16 +67,16 @@ class Progress:
 
     @property
     def folder(self) -> Path:
-        """Where its portions are."""
+        """The folder of its portions."""
         return self.destination / PROGRESS / self.run.run_id
 
     def read(self) -> Kept:
-        """Up to the first number that is not there. Raises ProgressRefusedError for another run's, or a damaged file."""
+        """Reads portions up to the first missing number. Raises ProgressRefusedError for another run's file, or a damaged one."""
         kept = list(self._read_in_order())
         return Kept(tuple(portion for portion, _ in kept), sum(seconds for _, seconds in kept))
 
     def keep(self, number: int, portion: Portion, seconds: float) -> Portion:
-        """Makes a portion durable, which took so many seconds; the other process's, when it has one with this number."""
+        """Makes a portion durable. Returns the portion of another process if that one stored this number first."""
         path = self._path(number)
         if not link_once(written_beside(path, lambda stream: parquet.write_table(self._table(portion, seconds), stream)), path):
             return self._read(path)[0]
@@ -127,7 +127,8 @@ class Progress:
 
 
 def forget_progress(destination: Path, run_id: str) -> None:
-    """Takes all of it away, at once: a folder of which a part is left would be gone on from. What can't be removed then does no harm."""
+    """Removes the progress, by a rename first: a later process would continue from a partly deleted folder. Failed deletions are harmless
+    after that."""
     folder = destination / PROGRESS / run_id
     gone = folder.with_name(f".{run_id}.{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError):
@@ -153,7 +154,7 @@ def _portion(said: Mapping[str, Any], table: pa.Table) -> Portion:
 
 
 def _tally_row(tally: BookieTally) -> dict[str, Any]:
-    """Copies by the names of their states: a later version may have more of them."""
+    """Names each state, since a later version may have more of them."""
     (row,) = fields_of([tally])
     return row | {"copies": dict(zip(_STATES, tally.copies, strict=True))}
 

@@ -1,6 +1,6 @@
-"""One audit, and those before it, as one HTML file for people: what was audited, the verdict, what to do, plots, and every finding. Pure.
+"""Renders an audit and its predecessors as one self-contained HTML file (`report.page`). Pure.
 
-The file needs nothing else (`report.page`).
+It shows what was audited, the verdict, what to do, plots, and every finding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from herdkeeper_jobs.report.page import Verdict, header, in_bytes, legend, many,
 from herdkeeper_jobs.report.plots import Axis, Bar, Cell, Part, bars, columns, grid, number
 
 MOST_RUNS = 30
-"""As many of the newest runs are shown."""
+"""At most so many of the newest runs are shown."""
 _MOST_ROWS = 5000
 _MOST_LEDGERS = 25
 _URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN, Severity.LOW)
@@ -47,7 +47,7 @@ _COPIES = (
 
 
 def render_report(run: AuditRun, history: Sequence[PastRun]) -> str:
-    """The report of `run`. `history` holds the runs on the same cluster, oldest first, this one included; later ones are left out."""
+    """Returns the report of `run`. `history`: the runs on the same cluster, oldest first, with this one; later ones are left out."""
     shown = tuple(each for each in history if each.run.finished_at <= run.finished_at)[-MOST_RUNS:]
     title = f"Replication audit of {run.ledgers_root}"
     style, judged = _judge(run)
@@ -63,7 +63,7 @@ def _about(run: AuditRun) -> str:
 
 
 def _judge(run: AuditRun) -> tuple[str, str]:
-    """A colour, and the result in a sentence."""
+    """Returns a colour, and the result in a sentence."""
     summary = run.summary
     left = _left(summary.findings)
     counts = [(severity, sum(1 for each in left if each.severity is severity)) for severity in _URGENCY]
@@ -143,7 +143,7 @@ def _step_for_ledgers(kind: _OfLedgers, ledgers: str) -> str:
 
 
 def _left(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Those that were not repaired."""
+    """Findings that were not repaired."""
     return tuple(each for each in findings if each.repair is not RepairOutcome.REPAIRED)
 
 
@@ -296,7 +296,7 @@ def _labelled(bookie: BookieHealth) -> str:
 
 
 def _counted(bookie: BookieHealth) -> str:
-    """The copies that a bookie should hold, and how many of them are not good."""
+    """The copies that a bookie should hold, and how many are bad."""
     bad = bookie.copies_missing + bookie.copies_damaged
     return f"{number(bookie.copies)} copies" + (f", {number(bad)} bad" if bad else "")
 
