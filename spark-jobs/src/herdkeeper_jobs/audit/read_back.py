@@ -6,8 +6,8 @@ bookie is moved and read once its writer left the bookie. It uses the audit's ta
 
 In striped ledgers (E > Wq) the next segment's same position is read, too: its bookie replaced this one. BookKeeper's client (4.18.0,
 PendingAddOp.unsetSuccessAndSendWriteRequest) may acknowledge the first entries there with the leaving bookie's copy, and never send them to
-the new one. An entry with a write set without the replaced bookie may complete meanwhile; its completion acknowledges those behind it before
-they are sent again. The counted copy leaves with the bookie, and no metadata shows it.
+the new one. An entry with a write set without the replaced bookie may complete meanwhile. Its completion acknowledges those behind it
+before they are sent again. The counted copy leaves with the bookie, and no metadata shows it.
 """
 
 from __future__ import annotations
