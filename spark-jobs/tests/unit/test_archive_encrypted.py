@@ -1,4 +1,4 @@
-"""An archive whose segments are encrypted: the same entries, also after the key was rotated, and nothing without the key."""
+"""An archive with encrypted segments: the same entries, also after a key rotation, and nothing without the key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes of an archive: only the oldest segments, only what is proven to be of no use, and whoever is killed leaves it whole."""
+"""Expiry of an archive: only the oldest, provably useless segments go, and a kill leaves it whole."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def firsts(found: tuple[SegmentManifest, ...]) -> list[tuple[int, int]]:
 
 
 def files(archive: Archive) -> set[str]:
-    """Everything of the archive that is there."""
+    """All files of the archive."""
     return all_files(archive.folder)
 
 
@@ -129,7 +129,7 @@ def test_much_goes_in_parts(archive: Archive) -> None:
 
 
 def base(archive: Archive, restart: tuple[int, int] = (3, 4), **more: Any) -> str:
-    """A checkpoint at 3,6 at the archive's destination; its manifest's path."""
+    """Makes a checkpoint at 3,6 at the archive's destination; returns its manifest's path."""
     write(archive.folder / "data" / "run" / "t.parquet", b"rows")
     made = manifest(entry_id=6).model_copy(
         update={
@@ -268,7 +268,7 @@ def test_an_archiver_goes_on_where_it_ended_whatever_has_expired(archive: Archiv
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_is_needed_stays_whatever_expires_when(archive: Archive, data: st.DataObject) -> None:
-    """Orders in any sequence: everything from the latest LSN on that something was kept from is there, and nothing has a gap."""
+    """Any sequence of orders leaves everything from the latest kept LSN on, without gaps."""
     remove_below(archive.folder)
     archive.copy(data.draw(st.integers(1, 4)), data.draw(st.integers(1, 200)))
     highest = Lsn(0, 0)
@@ -281,7 +281,7 @@ def test_what_is_needed_stays_whatever_expires_when(archive: Archive, data: st.D
 
 
 def archiver(archive: Archive, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], None]) -> None:
-    """The program, with something that happens between two looks."""
+    """Runs the program, with something between two looks."""
     monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
     where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
     looks = Looks(*between)
@@ -379,7 +379,7 @@ def test_a_destination_that_fails_while_segments_go_is_told_and_never_more_than_
     left = iter(range(2))
 
     def broken(*arguments: Any, **options: Any) -> Any:
-        # the trial of hard links before any work is not counted
+        # the test of hard links before any work does not count
         if ".herdkeeper-links-" not in str(arguments[0]) and next(left, None) is None:
             raise OSError(5, "Input/output error")
         return done(*arguments, **options)

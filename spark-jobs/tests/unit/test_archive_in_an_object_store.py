@@ -1,4 +1,4 @@
-"""The archive of a log in an object store: any request may be the last one, or its answer be lost, and it is whole."""
+"""The archive of a log in an object store: it is whole even if any request is the last one, or its answer is lost."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 
 
 class _Writer:
-    """An upload whose end is a request like others."""
+    """An upload that ends with a request like others."""
 
     def __init__(self, writer: Any, counted: Callable[[Any], Any]) -> None:
         self._writer, self.write, self.close = writer, writer.write, counted(writer.close)
@@ -57,7 +57,7 @@ class _Writer:
 
 @contextmanager
 def failing_at(number: int, failure: BaseException, *, is_sent: bool, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The request of this number fails: it is not sent, or it is done and its answer does not come."""
+    """Makes the request with this number fail: it is not sent, or it is done and its answer is lost."""
     numbers = iter(range(number + 1))
 
     def counted(call: Any) -> Any:
@@ -79,7 +79,7 @@ def failing_at(number: int, failure: BaseException, *, is_sent: bool, monkeypatc
 
 
 def copy_of(archive: Archive) -> Archive:
-    """The same log, with the same archive in another bucket."""
+    """The same log, with a copy of the archive in another bucket."""
     made = replace(archive, folder=object_store_server.new_bucket() / "archives" / "c" / "0ab")
     for name in all_files(archive.folder):
         write(made.folder / name, (archive.folder / name).read_bytes())
@@ -289,7 +289,7 @@ def test_the_program_lets_go_what_it_is_told_to_and_tells_what_is_left(archive: 
 
 
 def test_an_archive_in_another_store_is_opened_with_keys_of_its_own(archive: Archive) -> None:
-    """One server of the two refuses the keys of the other."""
+    """Each of the two servers refuses the other's keys."""
     elsewhere = stored_path(f"s3://{archive.folder.parts[0]}/archives/c/0ab", ARCHIVE_VARIABLES)
     assert segments(elsewhere, IDENTITY) == segments(archive.folder, IDENTITY)
     assert replace(archive, folder=elsewhere).archived() == archive.archived()
@@ -311,7 +311,7 @@ def test_names_are_listed_in_order_from_one_on_that_needs_not_be_there(archive: 
 
 @pytest.fixture
 def listed(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names that the store is asked for from now on, one to a page."""
+    """The names requested from the store from now on, one per page."""
     names: list[str] = []
     real = obstore.list
 
@@ -351,7 +351,7 @@ def test_a_look_lists_no_segments_but_the_newest_once_one_was_known(
 
 
 def manifests_are_read(monkeypatch: pytest.MonkeyPatch, read: Callable[[ObjectPath], None]) -> None:
-    """`read` is called before each of them."""
+    """Calls `read` before each read of a manifest."""
     own = ObjectPath.read_bytes
 
     def before(path: ObjectPath) -> bytes:

@@ -1,4 +1,4 @@
-"""Copies that are good by themselves: whether they agree with each other, their neighbours and the ledger's end, against played bookies."""
+"""Copies that are good by themselves: whether they agree with each other, with neighbours and with the ledger's end, on played bookies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from herdkeeper_jobs.copies.plan import AuditedLedger, AuditTask
 
 
 def entry(entry_id: int, payload: str = "", lac: int | None = None, length: int | None = None) -> bytes:
-    """An entry of ledger 1 as the tests' writer writes it, but for what is given; its digest is right."""
+    """An entry of ledger 1 as the tests' writer writes it, except for the given fields; its digest is right."""
     bytes_so_far = length_up_to(1, entry_id) if length is None else length
     lac = entry_id - 1 if lac is None else lac
     return CRC32C.pack(Entry(1, entry_id, lac, bytes_so_far, (payload or f"1/{entry_id}").encode()))
@@ -53,7 +53,7 @@ def test_a_copy_that_the_others_contradict_is_named_though_its_digest_is_right()
     [
         (("b0", "b1"), (2, 2), {"b0", "b1"}),
         (NAMES, (2, 2), {"b1", "b2"}),  # striped: entry 40 is on these two
-        (NAMES, (3, 1), {"b0", "b1", "b2"}),  # one acknowledged copy is enough for each of the two payloads
+        (NAMES, (3, 1), {"b0", "b1", "b2"}),  # one acknowledged copy suffices for each of the two payloads
     ],
     ids=["two copies", "striped", "ack quorum 1"],
 )
@@ -246,7 +246,7 @@ LAST = 7
 
 @st.composite
 def versions(draw: st.DrawFn) -> tuple[LedgerMetadata, dict[tuple[int, int], int]]:
-    """A ledger, and which of some payloads each copy (entry, position) has; some copies are not there."""
+    """A ledger, and the payload of each copy (entry, position); some copies are missing."""
     size = draw(st.integers(1, 5))
     quorum = draw(st.integers(1, size))
     metadata = ledger(1, LAST, NAMES_OF_FIVE[:size], (quorum, draw(st.integers(1, quorum))))

@@ -1,4 +1,4 @@
-"""`herdkeeper-audit`: arguments, Spark's configuration, exit codes, the tables, and one run of its tasks on a real Spark."""
+"""`herdkeeper-audit`: arguments, Spark's configuration, exit codes, the tables, and its tasks on a real Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters of an audit: which ledgers meet them, and that a name which names nothing is refused."""
+"""Filters of an audit: which ledgers match, and the refusal of unknown names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of an audit: a run is in them once, whole, whatever happens to its attempts."""
+"""The tables of an audit: a run is in them once and whole, whatever happens to its attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ledgers that no log of HerdDB has any more: what makes one, what is not known, and that both looks must agree."""
+"""Orphaned ledgers: what makes one, what is unknown, and that both reads must agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KNOWN = TablespaceLogs({"u1": frozenset({7, 8}), "u2": None}, frozenset({"u1", "
 
 
 def of_log(number: int, uuid: str = "u1", leader: str = "node-0", application: str = "herddb") -> LedgerMetadata:
-    """An empty ledger, as HerdDB's log makes them."""
+    """An empty ledger with the metadata of HerdDB's log."""
     told = {"application": application, "component": "commitlog", "tablespaceuuid": uuid, "tablespacename": "orders", "leader": leader}
     return replace(ledger(number, -1, ("b0", "b1", "b2")), custom_metadata=tuple((key, value.encode()) for key, value in told.items()))
 
@@ -55,7 +55,7 @@ def test_an_orphan_is_off_the_list_of_a_tablespace_that_is_known(metadata: Ledge
 
 
 def audit_with(looks: Iterable[TablespaceLogs], later: Read | None, created: int | None = OLD) -> list[tuple[object, ...]]:
-    """Findings about ledger 6, with what the lists say at each look."""
+    """Findings about ledger 6, given the lists of each look."""
     told = iter(looks)
     request = replace(LIGHT, orphans=OrphanRule(lambda: next(told), NOW))
     catalog = PlayedCatalog({}, {6: VersionedMetadata(of_log(6), 0, created)}, later={6: later})
@@ -90,7 +90,7 @@ def test_without_a_rule_nothing_is_judged() -> None:
 
 
 def zookeeper(**of_orders: bytes) -> PlayedZooKeeper:
-    """A cluster of the operator's layout, with one database beside it and one that was retained."""
+    """A cluster in the operator's layout, with one database beside it and one retained database."""
     played = cluster(LedgerLayout.HIERARCHICAL, [6])
     played.nodes |= {
         "/shop/db/herd/tableSpaces/orders": encode_tablespace(TablespaceRecord("u1", "orders", "node-0", ("node-0",), 1, 0)),

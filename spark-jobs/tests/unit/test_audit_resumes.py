@@ -1,4 +1,4 @@
-"""A run goes on from what it has made durable: its findings are those of a run that nothing disturbed, wherever that one was killed."""
+"""A resumed run: it continues from durable progress, and finds what an undisturbed run finds, wherever it was killed."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ LAST = 4
 
 
 class KilledError(Exception):
-    """What a test does to a process."""
+    """Stands for a kill of the process."""
 
 
 @dataclass
 class Deadline:
-    """Kills the process at a step, counted from 1, or when it looks at a ledger; 0 never does."""
+    """Kills the process at a step, counted from 1, or when it reads a ledger; 0 never does."""
 
     at: int = 0
     ledger: int = 0
@@ -70,7 +70,7 @@ class Deadline:
 
 @contextmanager
 def damaged_cluster() -> Iterator[Callable[[], PlayedCatalog]]:
-    """Seven ledgers: entries that are missing and damaged, one that can't be decoded, one of which nobody tells the LAC, a bookie away."""
+    """Seven ledgers: missing and damaged entries, undecodable metadata, an unknown LAC, and an absent bookie."""
     bookies = [PlayedBookie(full(*((number, LAST) for number in range(1, 6)))) for _ in NAMES]
     del bookies[1].entries[2, 1]
     del bookies[1].entries[5, 0]
@@ -84,7 +84,7 @@ def damaged_cluster() -> Iterator[Callable[[], PlayedCatalog]]:
 
 
 def attempt(catalog: PlayedCatalog, destination: Path, deadline: Deadline) -> AuditResult:
-    """A process of the run: it goes on from what is durable."""
+    """A process of the run, which continues from durable progress."""
     own = Progress(destination, RUN)
 
     def run(tasks: Sequence[AuditTask]) -> pa.Table:
@@ -257,7 +257,7 @@ def test_a_portion_is_a_minute_of_reading_where_that_is_less(rate: float, bookie
 
 @dataclass
 class CatalogInZooKeeper(PlayedCatalog):
-    """As `open_catalog` gives it."""
+    """Like a catalog from `open_catalog`."""
 
     root: str = "/elsewhere/ledgers"
 
@@ -267,12 +267,12 @@ class CatalogInZooKeeper(PlayedCatalog):
 
 @dataclass
 class Program:
-    """`herdkeeper-audit` with a played cluster, and without Spark."""
+    """`herdkeeper-audit` on a played cluster, without Spark."""
 
     monkeypatch: pytest.MonkeyPatch
     folder: Path
     asked: list[set[int]] = field(default_factory=list)
-    """For each run of the program the ledgers that it read."""
+    """The ledgers that each run of the program read."""
 
     def run(self, catalog: PlayedCatalog, run_id: str, *more: str, fails_at: int = 0) -> tuple[int, AuditSummary]:
         asked: set[int] = set()

@@ -1,4 +1,4 @@
-"""Shares of bookies, column by column: what the metadata wants, and what came back of it."""
+"""Shares of bookies, column by column: what the metadata expects against what was read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint that is made from another one, from bookies to the manifest; and why a checkpoint is no base."""
+"""Checkpoints from a base, from bookies to the manifest; and why a checkpoint is no base."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_log_whose_first_ledger_was_dropped_is_folded_from_the_newest_checkpoi
         log.write(5, SECOND, closed=True)
         job = Job(spark, log, destination)
 
-        first = job.run("run-1", Mode.INCREMENTAL)  # nothing is there yet to go on from
+        first = job.run("run-1", Mode.INCREMENTAL)  # there is no base yet
         assert (first.base_ledger_id, first.entries_read, first.open_transactions) == (None, 10, 1)
         assert "made from the whole log" in first.message
         assert (first.restart_ledger_id, first.restart_entry_id) == (5, 1), "the BEGIN that is open there"
@@ -187,7 +187,7 @@ def test_a_checkpoint_and_the_archive_of_the_log_behind_it_give_any_moment_after
 
 
 def made_of(folder: Path, entry_id: int, **changes: object) -> None:
-    """A manifest at 3,`entry_id` that is a base but for what the test says."""
+    """Commits a manifest at 3,`entry_id` that would be a base without `changes`."""
     whole = manifest(entry_id=entry_id).model_copy(update={"continuation": Continuation.of(LogState())})
     commit_manifest(whole.model_copy(update=changes), folder)
 

@@ -1,4 +1,4 @@
-"""The fold of the log beside a follower's tables: equal, or which tables are not."""
+"""The fold of the log compared with a follower's tables: equal, or which tables differ."""
 
 from __future__ import annotations
 

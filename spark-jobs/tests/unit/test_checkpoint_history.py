@@ -1,4 +1,4 @@
-"""The report of a destination's checkpoints: everything in it comes from the manifests that are there, and it never costs a checkpoint."""
+"""The report of a destination's checkpoints: made from existing manifests only, and never at the cost of a checkpoint."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_base_that_is_older_than_what_is_read_is_there_by_its_name() -> None:
     ("read", "odd"),
     [
         ((A, B, C), []),
-        ((B, C), []),  # what the oldest one was made from has expired
+        ((B, C), []),  # the oldest one's base has expired
         ((A, C), [(WarningLevel.NOTE, "goes on from the one at 5,7, which is gone, though older ones are there")]),
         ((A, BROKEN), [(WarningLevel.LOST, f"The manifest {BROKEN.name} can't be read: is not a manifest: Expecting value")]),
         (
@@ -165,7 +165,7 @@ def test_the_longest_gap_is_what_could_have_been_lost() -> None:
 
 
 class Balanced(HTMLParser):
-    """Counts what is open, and keeps the plots by their names."""
+    """Tracks open tags, and keeps the plots by name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ def parsed(html: str) -> Balanced:
 
 
 def long_history(count: int) -> History:
-    """One from the whole log, and others after it each day, one of them late; all but the first go on from the one before."""
+    """A checkpoint from the whole log, then one per day from its predecessor, one of them late."""
     read = [
         replace(
             checkpoint(number, 24 * number + (9 if number == 40 else 0), based_on(Lsn(number - 1, 7)) if number > 1 else None),
@@ -226,9 +226,9 @@ def test_the_report_loads_nothing_and_has_every_checkpoint_in_it() -> None:
     drawn = re.findall(r'<svg[^>]*aria-label="Bytes written by checkpoint">(.*?)</svg>', html)[0]
     heights = [float(height) for height in re.findall(r'<rect class="pending"[^>]*height="([0-9.]+)"', drawn)]
     assert len(heights) == 59
-    assert heights == sorted(heights)  # each wrote more than the one before
+    assert heights == sorted(heights)  # each wrote more than its predecessor
     assert drawn.count('<rect class="verified"') == 1
-    assert html.count('class="under"') == 2  # the longest gap, and its key
+    assert html.count('class="under"') == 2  # the longest gap, and its legend
     assert "moments from 2026-05-14T03:00:00.000Z (LSN 10,0)" in html
 
 
@@ -242,7 +242,7 @@ def test_lines_lie_within_their_plot_and_end_where_a_table_was_dropped() -> None
     assert [len(line) for line in lines] == [3, 2]
     assert all(250 <= x <= 700 and y >= 0 for line in lines for x, y in line)
     flights, _ = lines
-    assert flights[1][1] < flights[0][1] < flights[2][1]  # 5,000 rows stand above 3,000, and 1 below both
+    assert flights[1][1] < flights[0][1] < flights[2][1]  # 5,000 rows are above 3,000, and 1 is below both
     assert (flights[1][0] - flights[0][0]) == pytest.approx(4 * (flights[2][0] - flights[1][0]), rel=0.01)  # a day, and six hours
     assert ">dropped</text>" in html
 
@@ -294,7 +294,7 @@ def test_without_an_archive_it_is_said_that_only_the_moments_of_checkpoints_can_
 
 
 def write(folder: Path, ledger: int, hours: float) -> Manifest:
-    """A checkpoint of one table with one file, as a run commits it."""
+    """Writes a checkpoint of one table with one file, as a run commits it."""
     path = f"data/run-{ledger}/t/0-a.parquet"
     (folder / path).parent.mkdir(parents=True)
     (folder / path).write_bytes(b"rows")
@@ -344,7 +344,7 @@ def test_of_an_object_store_several_manifests_are_asked_for_at_a_time_and_told_i
     real, together = history_files.read_outline, Barrier(3)
 
     def read(path: StoredPath) -> Outline:
-        together.wait(30)  # broken, which fails the test, where one is read after the other
+        together.wait(30)  # breaks, and fails the test, if manifests are read one by one
         return real(path)
 
     monkeypatch.setattr(history_files, "read_outline", read)
@@ -369,7 +369,7 @@ def test_the_report_is_replaced_as_a_whole_and_nothing_is_left_beside_it(tmp_pat
     with report.open() as reader:
         write(folder, 5, 24)
         assert publish_history(whole_log(folder), folder, at(25)).failure == ""
-        assert reader.read() == first  # whoever has the old one open has it to its end
+        assert reader.read() == first  # a reader with the old file open sees it to its end
     assert "2 checkpoints, each" in report.read_text()
     assert sorted(path.name for path in folder.iterdir()) == ["data", "manifests", "report.html"]
     parsed(report.read_text())

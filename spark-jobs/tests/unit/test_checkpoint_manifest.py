@@ -1,4 +1,4 @@
-"""A manifest is the commit: it exists once per LSN, and never with another content."""
+"""A manifest is the commit: it exists once per LSN, with one content."""
 
 from __future__ import annotations
 

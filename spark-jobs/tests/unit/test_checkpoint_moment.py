@@ -1,4 +1,4 @@
-"""What a user may write for a moment of a log."""
+"""How a user may write a moment of a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint goes as a whole: never a part that still looks like one, never a file of another."""
+"""A checkpoint is removed as a whole: never a part that still looks like one, never another's file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def file_of(run_id: str, name: str) -> ManifestFile:
 
 
 def checkpoint(destination: StoredPath, run_id: str, entry_id: int, *files: ManifestFile) -> str:
-    """A committed checkpoint with real files; the manifest's path below the destination."""
+    """Commits a checkpoint with real files; returns its manifest's path below the destination."""
     folder = tablespace_folder(destination, IDENTITY)
     for file in files:
         write(folder / file.path, b"rows")
@@ -36,14 +36,15 @@ def checkpoint(destination: StoredPath, run_id: str, entry_id: int, *files: Mani
 
 
 def require_whole(destination: StoredPath) -> None:
-    """Each manifest that a reader finds has all of its files."""
+    """Checks that each visible manifest has all of its files."""
     for path in manifests(destination):
         for file in read_manifest(path).tables[0].files:
             assert (path.parent.parent / file.path).read_bytes() == b"rows", f"{path.name} lacks {file.path}"
 
 
 def situation(destination: StoredPath) -> tuple[str, set[str]]:
-    """A checkpoint to remove, one that shares a file with it, and one of its own; the first one's manifest, and the files that stay."""
+    """A checkpoint to remove, one that shares a file with it, and a separate one. Returns the first one's manifest, and the files that must
+    stay."""
     shared = file_of("run-1", "shared")
     folder = tablespace_folder(destination, IDENTITY)
     checkpoint(destination, "run-0", 5, file_of("run-0", "a"))
@@ -76,11 +77,11 @@ def test_the_report_goes_with_the_last_checkpoint_and_not_before(tmp_path: Path)
 
 
 class Killed(BaseException):
-    """The process is no more."""
+    """Stands for a kill of the process."""
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """Every change of a folder, of a store or of a file system counts; the process ends before the one with this number."""
+    """Ends the process before the change with this number, of a folder, a store or a file system."""
     done = 0
 
     def counting(module: ModuleType | type, name: str) -> None:
@@ -132,7 +133,7 @@ def test_a_checkpoint_that_was_made_again_while_a_removal_had_stopped_is_left_al
 ) -> None:
     leaving, _ = situation(place)
     with monkeypatch.context() as patch:
-        kill_at(patch, 1 if isinstance(place, Path) else 2)  # what has the new name is deleted before, or a rename is a copy and a deletion
+        kill_at(patch, 1 if isinstance(place, Path) else 2)  # the new name is deleted before; or a rename is a copy and a deletion
         with pytest.raises(Killed):
             remove_checkpoint(place, "run-1", leaving)
     assert checkpoint(place, "run-3", 7, file_of("run-3", "new")) == leaving

@@ -1,4 +1,4 @@
-"""Where a log is read from, what is refused before anything is read, and what nodes answer over HTTP."""
+"""Where a log is read from, early refusals, and what nodes answer over HTTP."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def ledger(ledger_id: int, last_entry_id: int | None) -> LedgerMetadata:
 
 @dataclass
 class PlayedCatalog:
-    """ZooKeeper with two ledgers, the second one open; `client` is itself, since only `get` is used of it."""
+    """ZooKeeper with two ledgers, the second one open; `client` is itself, since only `get` is used."""
 
     ledgers: dict[int, LedgerMetadata] = field(default_factory=lambda: {3: ledger(3, 9), 5: ledger(5, None)})
     first: int = 3
     version: int = 2
-    """Of the list of ledgers."""
+    """The znode version of the ledger list."""
     listed: list[list[int]] = field(default_factory=lambda: [[3, 5]])
-    """What the list names, one look after the other; the last one goes for all that follow."""
+    """The ledger list at successive reads; the last one repeats."""
     failure: Exception | None = None
 
     @property

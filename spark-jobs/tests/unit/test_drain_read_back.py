@@ -1,4 +1,4 @@
-"""Reading back what a drained bookie held: every entry from whoever has its place now, with its digest."""
+"""The read-back of a drain: every entry of the bookie from its new place, with its digest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUDGET = AuditBudget(cores=2, timeout_seconds=2.0)
 
 
 def moved(*ledgers: LedgerMetadata, now: tuple[LedgerMetadata, ...], bookies: list[PlayedBookie]) -> ReadBack:
-    """Reads back the places that `gone` has in `ledgers`, where the metadata is `now`."""
+    """Reads back the places of `gone` in `ledgers`, with the metadata `now`."""
     record = read_record(record_of(share for before in ledgers if (share := share_of(before, "gone")) is not None))
     with served(*bookies) as addresses:
         return read_back(cast("LedgerCatalog", PlayedCatalog(addresses, versioned(*now))), "gone", record, BUDGET)
@@ -69,13 +69,13 @@ def test_of_an_open_ledger_the_segments_before_the_last_one_are_read() -> None:
 
 
 def turned(last: int | None, quorums: tuple[int, int] = (2, 2)) -> LedgerMetadata:
-    """A ledger whose writer turned away with entry 4. Striped, position 1 has the entries whose number is 0 or 1 modulo 3."""
+    """A ledger whose writer replaced bookies at entry 4. If striped, position 1 has the entries 0 and 1 modulo 3."""
     return replace(ledger(1, last, OLD, quorums), segments=(Segment(0, OLD), Segment(4, NEW)))
 
 
 @pytest.mark.parametrize("closed", [True, False], ids=["closed", "open"])
 def test_of_a_striped_ledger_what_its_writer_had_acknowledged_while_it_turned_away_is_read_too(closed: bool) -> None:
-    before = turned(11 if closed else None)  # entry 11 tells that 10 is confirmed
+    before = turned(11 if closed else None)  # entry 11 shows that 10 is confirmed
     after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
     bookies = [PlayedBookie(full((1, 11))) for _ in NEW]
     whole = moved(before, now=(after,), bookies=bookies)

@@ -1,4 +1,4 @@
-"""Keys of a Secret: which one is taken, and what is said when one is missing, wrong or no key."""
+"""Keys of a Secret: which one is used, and the messages for missing, wrong and invalid ones."""
 
 from __future__ import annotations
 

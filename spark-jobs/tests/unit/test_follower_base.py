@@ -1,4 +1,4 @@
-"""A checkpoint that begins with the tables of a follower, since the log no longer begins, and there is neither a base nor an archive."""
+"""A checkpoint from a follower's tables, for a log without its beginning, a base or an archive."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ from herdkeeper_jobs.wal.timeline import Timeline
 
 INDEX = IndexDefinition("demo", "by_w", "i1", "an older name", "hash", (("w", 2, 2),))
 HELD = PlayedTable(AFTER, [OLD_ROW, encode_row(AFTER, {"k": 2, "w": 20})], 10, ((INDEX, True),))
-"""What FIRST has left."""
+"""What FIRST leaves."""
 ROWS = [OLD_ROW, encode_row(AFTER, {"k": 3, "w": 30}), encode_row(AFTER, {"k": 4, "w": 40})]
 """What SECOND and THIRD leave of it."""
 
 
 @dataclass
 class Job:
-    """A log without its first ledger, and two followers that are there all the time."""
+    """A log without its first ledger, and two followers that are always available."""
 
     spark: SparkSession
     log: PlayedLog
@@ -94,7 +94,7 @@ def job(spark: SparkSession, tmp_path: Path) -> Iterator[Job]:
 
 
 def has_clock(monkeypatch: pytest.MonkeyPatch, millis: int) -> None:
-    """The job takes it that it is then when a follower is held."""
+    """Sets the job's clock to this time for the holding of a follower."""
     monkeypatch.setattr(follower_base, "time", SimpleNamespace(time_ns=lambda: millis * 1_000_000))
 
 
@@ -312,7 +312,7 @@ def test_rows_are_shared_out_among_files_and_come_back_as_they_were(
 def test_a_fold_that_begins_with_a_followers_tables_gives_what_the_whole_log_gives(
     tmp_path_factory: pytest.TempPathFactory, log: Log, data: st.DataObject
 ) -> None:
-    """The follower is what the log gives up to wherever no transaction is open."""
+    """The follower has what the log gives up to an LSN without open transactions."""
     rests = [cut for cut in range(1, len(log) + 1) if _is_at_rest(timeline_of(log[:cut]), log[cut:])]
     if not rests:
         return
@@ -340,8 +340,7 @@ def test_a_fold_that_begins_with_a_followers_tables_gives_what_the_whole_log_giv
 
 
 def _is_at_rest(timeline: Timeline, later: Log) -> bool:
-    """A table that its id's former life has made is nobody's, and an index that one has left would be the next life's; no leader begins an
-    id again."""
+    """Excludes states that no leader continues: a table of an id's former life, or an index that the next life would own."""
     begun = {item.transaction_id for _, item in later if item.type is LogEntryType.BEGIN}
     state = timeline.state
     makers = {index.maker for index in state.indexes}
@@ -349,6 +348,6 @@ def _is_at_rest(timeline: Timeline, later: Log) -> bool:
 
 
 def _as_a_follower_tells(state: LogState) -> LogState:
-    """It does not tell whether columns were changed, nor who has made an index that can't be used."""
+    """The state as a follower reports it: without whether columns changed, nor who made an unusable index."""
     indexes = tuple(replace(index, maker=None if index.maker is None else NOBODY) for index in state.indexes)
     return replace(state, tables=tuple(replace(table, altered=False) for table in state.tables), indexes=indexes)

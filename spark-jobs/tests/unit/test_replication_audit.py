@@ -1,4 +1,4 @@
-"""The whole audit against played bookies and played metadata: what it counts, what it settles on the second pass, and what it refuses."""
+"""The whole audit on played bookies and metadata: its counts, what the second pass settles, and what it refuses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EVERYTHING = AuditRequest()
 
 @dataclass
 class PlayedCatalog:
-    """ZooKeeper's side: `later` is what a second read of a ledger gives; None there: it is gone."""
+    """ZooKeeper's side. `later`: the result of a ledger's second read; None: it is gone."""
 
     addresses: dict[str, BookieAddress]
     ledgers: dict[int, Read]
@@ -88,7 +88,7 @@ def test_a_healthy_cluster_gives_no_findings_and_exact_counts() -> None:
     summary = result.summary
     assert result.findings == ()
     assert (summary.ledgers, summary.open_ledgers) == (4, 1)
-    # The open ledger is audited up to its LAC, which its last entry says is 18.
+    # The open ledger is audited up to its LAC, 18 by its last entry.
     assert summary.entries == 100 + 30 + 19
     assert summary.copies_expected == summary.copies_verified == 300 + 60 + 57
     assert summary.copies_unknown == 0
@@ -157,9 +157,9 @@ def test_a_ledger_whose_ensemble_changed_meanwhile_is_judged_by_its_new_metadata
     with served(*bookies) as addresses:
         result = audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES)), later={1: now}))
     assert result.findings == ()
-    # The first pass has verified two replicas, which are where they were, so that the second one reads the third alone.
+    # The first pass verified two replicas that did not move, so the second one reads only the third.
     assert result.summary.copies_verified == result.summary.copies_expected == 30
-    # one entry is asked for before the others, so that a bookie without the ledger is asked no more
+    # one entry is requested first, so that a bookie without the ledger gets no further requests
     assert [len(bookie.requests) for bookie in bookies[:2]] == [3, 3]
     assert [(bookie.bookie_id, bookie.copies_verified) for bookie in result.bookies] == [("b0", 10), ("b1", 10), ("b3", 10)]
 
@@ -202,7 +202,7 @@ def test_metadata_that_cannot_be_decoded_and_a_lac_that_nobody_tells_are_reporte
 
 @dataclass
 class LateCatalog(PlayedCatalog):
-    """One whose bookies are registered only when it is asked for the second time."""
+    """A catalog whose bookies are registered from the second request on."""
 
     asked: int = 0
 
@@ -296,7 +296,7 @@ def test_a_light_audit_reads_the_ends_of_each_share_and_some_entries_between_oth
     for position, entries in enumerate(read):
         own = list(spread.entries_at(position, EntryRange(0, 999)))
         assert {own[0], own[-1]} < entries <= set(own)
-        # one of each sixth, so that no large gap goes unseen
+        # one of each sixth, so that no large gap stays hidden
         assert all(any(low <= entry_id < low + 180 for entry_id in entries) for low in range(0, 990, 165))
     assert [{entry_id for _, _, entry_id in bookie.requests} for bookie in bookies] != read
     assert f"light: 24 of {copies} copies verified, {copies - 24} not read: nothing found" in summary.message

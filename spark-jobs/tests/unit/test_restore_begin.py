@@ -1,4 +1,4 @@
-"""In which tablespace a restore may begin, or go on."""
+"""In which tablespaces a restore may begin or continue."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_tables_of_the_same_names_with_another_content_are_somebody_else_s() -> 
 
 @dataclass
 class PlayedLeader:
-    """Transactions by id, and how the leader answers to their ROLLBACK: None ends them."""
+    """Transactions by id, with the leader's answer to their ROLLBACK: None ends them."""
 
     open: dict[int, ServerError | None]
     ended: list[int] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""`herdkeeper-restore`: what it refuses before it starts Spark or connects anywhere, and how it says so."""
+"""`herdkeeper-restore`: its refusals before it starts Spark or connects, and their messages."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_tablespace_is_a_clusters_or_that_of_a_server_which_is_alone(
 
 
 def archived(place: Path, instance: str = "i-1", uuid: str = "ts-1") -> Path:
-    """A tablespace's folder with a log of one entry."""
+    """Archives a log of one entry; returns the tablespace's folder."""
     identity = IDENTITY.model_copy(update={"instance_id": instance, "tablespace_uuid": uuid})
     rows = pa.table({"ledger_id": [3], "entry_id": [0], "timestamp": [1_000], "payload": [b"x"]}, schema=SEGMENT_SCHEMA)
     commit_segment(rows, Place(place / instance / uuid, identity, "archiver"), Link(None, True, None))

@@ -1,4 +1,4 @@
-"""The SQL that makes a checkpoint's tables again. Each of these statements was accepted by HerdDB 0.29.0, and its tables were the same."""
+"""The SQL that recreates a checkpoint's tables. HerdDB 0.29.0 accepted each of these statements, and its tables were the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each chunk of a checkpoint is in the tablespace exactly once, whatever is lost on the way there."""
+"""Each chunk of a checkpoint is loaded exactly once, whatever is lost on the way."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Fault(Enum):
 
 
 class PlayedTablespace:
-    """Tables with transactions as HerdDB has them: they outlive connections, and their rows are locked until they end."""
+    """Tables with HerdDB's transactions: they outlive connections, and lock their rows until they end."""
 
     def __init__(self, faults: Sequence[Fault] = ()) -> None:
         self.rows: list[object] = []

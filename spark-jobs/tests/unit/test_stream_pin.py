@@ -1,4 +1,4 @@
-"""A stream keeps the log that it has not read yet: there before it reads, moved on when Spark has committed, for as long as it says."""
+"""A stream's pin keeps unread log: set before the first read, moved with Spark's commits, for its maximum age."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from herdkeeper_jobs.wal.lsn import Lsn
 PATH = "/db/herd/logPins/0ab/stream-audit"
 NOOP = entry(LogEntryType.NOOP, -1)
 OPENED = [NOOP, insert("t", b"a", b"1"), entry(LogEntryType.BEGIN, 7), insert("t", b"b", b"2", 7), NOOP]
-"""With a transaction that is open at the end: it began at entry 2, and entry 3 is the last one that is confirmed."""
+"""With an open transaction: it began at entry 2, and entry 3 is the last confirmed one."""
 PINNED = {"tablespace": "demo", "herdRoot": "/db/herd", "pin": "audit"}
 URI = "zk+hierarchical://z0:2181/bk/ledgers"
 
@@ -54,7 +54,7 @@ def stream(log: PlayedLog, **options: str) -> ChangeStreamReader:
 
 
 def kept(log: PlayedLog) -> tuple[int, int] | None:
-    """From where on the log is kept."""
+    """Where the kept log begins."""
     with found(log.file) as metadata:
         pin = metadata.told.get(PATH)
     return None if pin is None else decode_stream_pin(pin).lsn
@@ -121,14 +121,14 @@ def source(client: Any) -> LogSource:
 
 
 class Znodes:
-    """ZooKeeper, which counts what is written, and may fail."""
+    """ZooKeeper with a count of writes, which may fail."""
 
     def __init__(self) -> None:
         self.data: dict[str, bytes] = {}
         self.writes = 0
         self.failure: Exception | None = None
         self.meanwhile: Callable[[], object] = lambda: None
-        """What others do between an answer and the next request."""
+        """Runs between an answer and the next request, as other clients would."""
 
     def get(self, path: str) -> tuple[bytes, SimpleNamespace]:
         if path not in self._asked().data:
@@ -293,7 +293,7 @@ def test_a_zookeeper_that_is_silent_stops_no_query_and_one_that_refuses_does(log
 
 
 class _Either:
-    """Pins are in one ZooKeeper, all else in another."""
+    """Pins are in one ZooKeeper, everything else in another."""
 
     def __init__(self, metadata: Any, pins: Znodes) -> None:
         self._metadata, self._pins = metadata, pins

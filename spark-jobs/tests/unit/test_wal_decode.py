@@ -1,4 +1,4 @@
-"""Decoding a batch at once gives what decoding entry by entry gives, whatever the entries are."""
+"""Decodes a batch at once, against entry by entry, for any entries."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_damaged_bytes_are_refused_or_decoded_exactly_as_one_by_one(item: LogEnt
 
 
 def one_by_one(payload: bytes) -> tuple[LogEntry | None, str]:
-    """The entry, else why it is refused."""
+    """The entry, or why it is refused."""
     try:
         return decode_log_entry(payload), ""
     except MalformedDataError as error:

@@ -1,4 +1,4 @@
-"""The fold of whole batches against the replay of one entry after the other, and what it does when memory is short."""
+"""The fold of whole batches, against a replay of single entries, and its behaviour without memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def row_changes(log: Log) -> pa.Table:
 
 
 def placed_one_by_one(changes: pa.Table, timeline: Timeline) -> list[dict[str, object]]:
-    """The oracle: each change is placed by itself."""
+    """The oracle: each change is placed alone."""
     found = []
     for row in changes.to_pylist():
         placement = place(timeline, _lsn(row), row["transaction_id"], row["table_name"])
