@@ -127,7 +127,7 @@ def test_a_sql_node_writes_its_log_and_a_job_reads_it(stack: Stack) -> None:
     assert all(answer.data for answer in answers)
 
 
-def test_who_speaks_plain_text_reads_nothing(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_text_client_reads_nothing(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(IDENTITY_VARIABLE)
     assert stack.code() is ReadCode.UNAUTHORIZED
     with socket.create_connection((stack.bookie.host, stack.bookie.port), ANSWER_SECONDS) as plain:

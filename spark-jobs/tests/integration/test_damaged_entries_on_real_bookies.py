@@ -145,7 +145,7 @@ def stage() -> Iterator[Stage]:
             yield Stage(running, client)
 
 
-def test_what_is_written_in_the_place_of_a_damaged_entry_does_not_last(stage: Stage) -> None:
+def test_a_rewrite_of_a_damaged_entry_in_place_does_not_last(stage: Stage) -> None:
     """Three ways back to the old record. If this ever fails, a damaged entry may be repaired in place."""
     before = DAMAGED - 1
     assert stage.read(DAMAGED) == ["damaged"]

@@ -203,7 +203,7 @@ def test_a_read_locks_others_out_only_where_it_is_to_be_repeatable(database: Dat
         assert writer.cursor().execute("UPDATE locked SET v=4 WHERE k=1").rowcount == 1
 
 
-def test_the_server_tells_the_key_that_it_made(database: Database, tablespace: str) -> None:
+def test_the_server_returns_the_key_that_it_made(database: Database, tablespace: str) -> None:
     with connect(database, tablespace) as connection:
         cursor = connection.cursor()
         cursor.execute("CREATE TABLE counted (k long PRIMARY KEY AUTO_INCREMENT, v string)")

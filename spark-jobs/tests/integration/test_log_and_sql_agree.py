@@ -118,7 +118,7 @@ def test_a_rollback_of_an_index_that_is_dropped_and_made_again_leaves_what_the_l
 
 @pytest.mark.parametrize("dies", [False, True], ids=["", "the leader dies"])
 @pytest.mark.parametrize("committed", [False, True], ids=["", "committed"])
-def test_an_index_of_two_transactions_in_turn_is_the_seconds(database: Database, committed: bool, dies: bool) -> None:
+def test_an_index_that_two_transactions_make_in_turn_belongs_to_the_second(database: Database, committed: bool, dies: bool) -> None:
     with database.tablespace(f"turn{committed:d}{dies:d}") as tablespace, database.connect(tablespace) as connection:
         _with_index(connection)
         with suppress(_Undone), connection.transaction() as two:

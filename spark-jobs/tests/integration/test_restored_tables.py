@@ -113,7 +113,7 @@ def _fill(connection: Connection) -> None:
         transaction.execute_batch("INSERT INTO by_three (a, v, b, c) VALUES (?, ?, ?, ?)", three)
 
 
-def test_restored_tables_of_every_kind_are_told_apart_by_nothing_and_go_on_alike(
+def test_restored_tables_of_every_kind_equal_their_originals_and_go_on_alike(
     spark: SparkSession, database: Database, written: Written
 ) -> None:
     types = {str(row["type_name"]) for row in written.connection.query("SELECT * FROM syscolumns WHERE table_name = 'every_type'")}

@@ -108,7 +108,7 @@ def missing(metrics: tuple[Metric, ...], page: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.title)
-def test_a_server_serves_what_the_reference_tells_of_it(server: Any, pages: Pages) -> None:
+def test_a_server_serves_its_documented_metrics(server: Any, pages: Pages) -> None:
     assert missing(server.metrics, pages[server.component]) == []
 
 

@@ -94,7 +94,7 @@ def written(spark: SparkSession, database: Database, tmp_path_factory: pytest.Te
         yield Written(connection, manifest, content(connection))
 
 
-def test_restored_circles_are_told_apart_by_nothing_and_go_on_alike(spark: SparkSession, database: Database, written: Written) -> None:
+def test_restored_circles_equal_their_originals_and_go_on_alike(spark: SparkSession, database: Database, written: Written) -> None:
     with database.tablespace("circles_again") as name, database.connect(name) as connection:
         summary = restore(spark, database, written.manifest, name)
         assert (summary.outcome, summary.rows_loaded) == (JobOutcome.SUCCEEDED, summary.rows)

@@ -108,7 +108,7 @@ def test_a_member_that_can_not_be_verified_is_sent_nothing(ensemble: Ensemble) -
     assert "certificate verify failed" in handler.refused
 
 
-def test_what_belongs_to_one_subject_is_no_other_ones(ensemble: Ensemble) -> None:
+def test_a_subjects_znode_is_closed_to_other_subjects(ensemble: Ensemble) -> None:
     owner, other = (ensemble.client_of(ensemble.authority, f"/CN={name}/OU=0:the-log") for name in ("owner", "other"))
     with ensemble.session(owner) as client:
         client.create("/mine", b"x", acl=[ACL(Permissions.ALL, Id("x509", "OU=0:the-log,CN=owner"))])

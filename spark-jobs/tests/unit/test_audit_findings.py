@@ -89,7 +89,7 @@ def test_a_verified_ledger_has_no_findings() -> None:
     assert findings_of_ledger(ledger(1, LAST, NAMES[:3]), [holding(0, CopyState.VERIFIED, 0, LAST)]) == ()
 
 
-def test_entries_with_fewer_copies_than_the_ack_quorum_are_told_apart_from_the_rest_of_the_range() -> None:
+def test_entries_with_fewer_copies_than_the_ack_quorum_are_separated_from_the_rest_of_the_range() -> None:
     findings = findings_of_ledger(ledger(1, LAST, NAMES[:3]), [holding(0, CopyState.MISSING, 2, 9), holding(2, CopyState.CORRUPT, 5, 6)])
     assert [
         (f.bookie_id, f.kind.value, f.first_entry_id, f.last_entry_id, f.severity.value, f.actual_copies) for f in by_urgency(findings)

@@ -50,7 +50,9 @@ def of_log(number: int, uuid: str = "u1", leader: str = "node-0", application: s
         *("a rehearsal", "no custom metadata"),
     ],
 )
-def test_an_orphan_is_off_the_list_of_a_tablespace_that_is_known(metadata: LedgerMetadata, logs: TablespaceLogs, words: str | None) -> None:
+def test_an_orphan_is_missing_from_the_list_of_a_known_tablespace(
+    metadata: LedgerMetadata, logs: TablespaceLogs, words: str | None
+) -> None:
     assert why_orphan(metadata, logs) == words
 
 
@@ -66,7 +68,7 @@ STAYS = VersionedMetadata(of_log(6), 0, OLD)
 LISTED = replace(KNOWN, ledgers={"u1": frozenset({6, 7})})
 
 
-def test_an_orphan_is_told_and_nothing_of_it_counts_as_lost() -> None:
+def test_an_orphan_is_reported_and_nothing_of_it_counts_as_lost() -> None:
     assert audit_with([KNOWN, KNOWN], STAYS) == [(FindingKind.ORPHAN, Severity.LOW, 6, None, None, None)]
 
 
@@ -117,7 +119,7 @@ def test_what_cannot_be_decoded_is_unknown() -> None:
     assert (found.ledgers["u1"], found.tablespaces) == (None, None)
 
 
-def test_of_a_cluster_of_another_layout_nothing_is_known() -> None:
+def test_nothing_is_known_of_a_cluster_of_another_layout() -> None:
     played = zookeeper()
     moved = {path.replace(ROOT, "/ledgers"): data for path, data in played.nodes.items() if path.startswith(ROOT)}
     played.nodes |= moved
@@ -125,7 +127,7 @@ def test_of_a_cluster_of_another_layout_nothing_is_known() -> None:
     assert read_tablespace_logs(catalog) == TablespaceLogs()
 
 
-def test_lists_that_zookeeper_does_not_give_are_no_empty_lists() -> None:
+def test_unavailable_lists_are_not_empty_lists() -> None:
     played = zookeeper()
     played.broken.add("/shop/db/herd/ledgers/u1")
     with pytest.raises(MetadataUnavailableError):

@@ -127,7 +127,7 @@ def drawn(html: str, plot: str) -> list[tuple[str, float, float, str]]:
     return [(style, float(width), float(height), title) for style, width, height, title in re.findall(box, svg)]
 
 
-def test_findings_and_throughput_over_time_stand_as_high_as_they_are_many() -> None:
+def test_bars_over_time_are_as_high_as_the_findings_and_the_throughput() -> None:
     read = {-2: 9_000_000, -1: 4_500_000, 0: 18_000_000}  # within 9 s
     runs = [
         run_of(days=-2),

@@ -152,7 +152,7 @@ def test_a_bookie_that_knows_no_batches_is_connected_to_again_with_tls(authority
         (bytes.fromhex("00000002 1000"), "answer to START_TLS: field 1 is missing"),
     ],
 )
-def test_a_bookie_that_offers_no_tls_is_told_nothing(authority: Authority, tmp_path: Path, answer: bytes, told: str) -> None:
+def test_a_bookie_that_offers_no_tls_gets_no_request(authority: Authority, tmp_path: Path, answer: bytes, told: str) -> None:
     with front_of(holding(1), authority.issue([HOST]), tmp_path) as (front, address):
         front.answer = answer
         with pytest.raises(BookieUnreachableError, match=told):
@@ -171,7 +171,7 @@ def test_a_bookie_under_another_name_or_authority_is_asked_nothing(authority: Au
         assert bookie.requests == []
 
 
-def test_a_bookie_that_does_not_let_this_certificate_in_is_told_of_as_such(authority: Authority, tmp_path: Path) -> None:
+def test_a_bookie_that_refuses_this_certificate_is_reported_as_such(authority: Authority, tmp_path: Path) -> None:
     with front_of(holding(1), authority.issue([HOST]), tmp_path) as (front, address):
         front.says = NOT_LET_IN
         with (
@@ -209,7 +209,7 @@ def recording(front: Front, shown: list[bytes]) -> Callable[[socket.socket], Non
     return take
 
 
-def test_who_waits_for_an_answer_is_interrupted(authority: Authority, tmp_path: Path) -> None:
+def test_a_waiting_reader_is_interrupted(authority: Authority, tmp_path: Path) -> None:
     bookie = holding(1)
     bookie.silent = True
     with (

@@ -223,7 +223,7 @@ def test_a_batch_ends_with_the_row_that_gives_it_the_bytes_that_an_option_says(l
     assert again == [str(number) for number in range(10)]
 
 
-def test_what_is_read_again_for_a_transaction_that_is_open_counts_for_no_batch(log: PlayedLog) -> None:
+def test_entries_read_again_for_an_open_transaction_count_for_no_batch(log: PlayedLog) -> None:
     large = [insert("t", b"%d" % number, bytes(LARGE), 7) for number in range(10)]
     log.write(3, [entry(LogEntryType.BEGIN, 7), *large, insert("t", b"x", b""), entry(LogEntryType.COMMIT, 7), NOOP], closed=True)
     stream = reader(log, maxBytesPerBatch=str(3 * LARGE), afterLsn="3,10", restartLsn="3,0")
@@ -232,7 +232,7 @@ def test_what_is_read_again_for_a_transaction_that_is_open_counts_for_no_batch(l
     assert end == {"position": "3,13"}
 
 
-def test_a_batch_has_32_mib_where_nothing_is_said() -> None:
+def test_a_batch_has_32_mib_by_default() -> None:
     parsed = [parse_options({"metadataServiceUri": URI, "ledgers": "1", **given}) for given in ({}, {"maxBytesPerBatch": "1000"})]
     assert [options.max_bytes_per_batch for options in parsed] == [32 * 1024 * 1024, 1000]
 
@@ -250,7 +250,7 @@ def test_a_stream_keeps_its_session_while_it_waits_and_makes_a_new_one_once_it_i
     assert sessions(log) == 2
 
 
-def test_a_stream_that_could_not_look_makes_a_new_session(log: PlayedLog) -> None:
+def test_a_stream_whose_read_failed_makes_a_new_session(log: PlayedLog) -> None:
     log.write(3, OPENED, closed=True)
     stream = reader(log)
     _, offset = stream.read(stream.initialOffset())
@@ -262,7 +262,7 @@ def test_a_stream_that_could_not_look_makes_a_new_session(log: PlayedLog) -> Non
     assert sessions(log) == 2, "the first look that failed ended the session, and the second one made its own"
 
 
-def test_who_repeats_a_batch_leaves_no_session_behind(log: PlayedLog) -> None:
+def test_a_repeated_batch_leaves_no_session_behind(log: PlayedLog) -> None:
     log.write(3, OPENED, closed=False)
     again = reader(log)
     list(again.readBetweenOffsets({}, {"position": "3,4"}))
@@ -451,7 +451,7 @@ def test_a_log_that_is_read_in_two_parts_gives_the_same_changes_as_in_one(log: L
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(logs(), st.lists(st.integers(1, 5), max_size=20))
-def test_how_entries_come_in_batches_changes_nothing(log: Log, sizes: list[int]) -> None:
+def test_the_division_of_entries_into_batches_changes_nothing(log: Log, sizes: list[int]) -> None:
     assert committed(log, sizes=sizes) == committed(log)
 
 
@@ -578,7 +578,7 @@ def logs_with_indexes(draw: st.DrawFn) -> Log:
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(logs_with_indexes(), st.lists(st.integers(1, 5), max_size=10))
-def test_whoever_applies_the_changes_of_a_stream_has_what_a_checkpoint_has(log: Log, sizes: list[int]) -> None:
+def test_applying_a_streams_changes_gives_a_checkpoints_tables(log: Log, sizes: list[int]) -> None:
     assert applied(committed(log, sizes=sizes)) == folded(log)
 
 

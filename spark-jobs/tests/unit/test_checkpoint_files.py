@@ -76,7 +76,7 @@ def test_written_tables_are_what_was_stored_and_a_changed_byte_is_found(spark: S
         verify_files(spark, zip(tables, written, strict=True), folder)
 
 
-def test_a_column_whose_values_repeat_has_a_dictionary_and_one_of_which_all_differ_has_none(tmp_path: Path) -> None:
+def test_a_column_gets_a_dictionary_only_if_its_values_repeat(tmp_path: Path) -> None:
     folder, schema = ParquetFolder(tmp_path), arrow_schema(NUMBERS)
     rows = [tuple(row.values()) for row in ROWS]
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
@@ -154,7 +154,7 @@ def test_large_rows_are_written_in_row_groups_of_some_megabytes_and_no_more_of_t
     assert most < 60e6
 
 
-def test_a_null_in_a_column_that_is_declared_not_null_is_told_by_name(tmp_path: Path) -> None:
+def test_a_null_in_a_column_that_is_declared_not_null_is_reported_by_name(tmp_path: Path) -> None:
     """HerdDB stores it so for a column with a default: the row has no value for it."""
     key, required = WIDE.columns[0], Column("a", ColumnType.STRING, 1, nullable=False, default=b"x")
     strict = replace(WIDE, columns=(key, required, Column("b", ColumnType.STRING, 2)))

@@ -111,7 +111,7 @@ BROKEN = Unreadable(named(Lsn(4, 7)), "is not a manifest: Expecting value")
         ((), [], []),
     ],
 )
-def test_each_checkpoint_is_told_with_what_became_of_its_base_and_the_time_since_the_one_before(
+def test_each_checkpoint_is_shown_with_the_fate_of_its_base_and_the_time_since_the_one_before(
     read: tuple[Recorded | Unreadable, ...], starts: list[Start], gaps: list[Gap | None]
 ) -> None:
     history = history_of(*read)
@@ -289,7 +289,7 @@ def test_the_verdict_stands_first_with_what_to_do(history: History, style: str, 
     parsed(html)
 
 
-def test_without_an_archive_it_is_said_that_only_the_moments_of_checkpoints_can_be_had() -> None:
+def test_without_an_archive_only_the_moments_of_checkpoints_are_offered() -> None:
     assert "only the moments of these checkpoints can be had" in render_history(history_of(A, B), at(31))
 
 
@@ -336,7 +336,7 @@ def test_what_lies_in_the_folder_is_read_and_only_the_newest_of_many(tmp_path: P
     assert "These are the newest 4 of 6; older ones are not shown." in render_history(history, at(31))
 
 
-def test_of_an_object_store_several_manifests_are_asked_for_at_a_time_and_told_in_log_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_manifests_are_read_from_an_object_store_at_once_and_shown_in_log_order(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tablespace_folder(object_store_server.new_bucket() / "checkpoints", IDENTITY)
     for ledger in (3, 5, 7):
         made = manifest(f"run-{ledger}").model_copy(update={"lsn": Position(ledger_id=ledger, entry_id=7)})
@@ -351,7 +351,7 @@ def test_of_an_object_store_several_manifests_are_asked_for_at_a_time_and_told_i
     assert [each.name for each in read_listing(folder, IDENTITY, 10).read] == [named(Lsn(ledger, 7)) for ledger in (3, 5, 7)]
 
 
-def test_a_manifest_of_an_earlier_version_tells_no_duration_and_is_read(tmp_path: Path) -> None:
+def test_a_manifest_of_an_earlier_version_is_read_without_a_duration(tmp_path: Path) -> None:
     path = commit_manifest(manifest(), tmp_path).path
     text = path.read_text()
     assert '"made": null' in text
@@ -375,7 +375,7 @@ def test_the_report_is_replaced_as_a_whole_and_nothing_is_left_beside_it(tmp_pat
     parsed(report.read_text())
 
 
-def test_a_report_that_can_not_be_written_is_told_and_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_that_can_not_be_written_is_reported_and_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tablespace_folder(tmp_path, IDENTITY)
     write(folder, 3, 0)
     publish_history(whole_log(folder), folder, at(1))
@@ -399,7 +399,7 @@ def test_a_file_that_could_not_be_finished_takes_no_room(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_archive_that_can_not_be_read_is_odd_and_no_fault_of_the_report(tmp_path: Path) -> None:
+def test_an_unreadable_archive_is_a_warning_and_does_not_fail_the_report(tmp_path: Path) -> None:
     folder = tablespace_folder(tmp_path, IDENTITY)
     write(folder, 3, 0)
     segments = folder / "log" / "segments"

@@ -146,7 +146,7 @@ def test_a_chain_goes_on_however_old_it_is_once_the_log_is_not_whole(log: Played
     assert chosen(log, folder, Mode.AUTO, Lsn(5, 1))[0] == Lsn(3, 2)
 
 
-def test_what_is_no_base_is_passed_over_and_told(log: PlayedLog, tmp_path: Path) -> None:
+def test_an_unusable_base_is_passed_over_and_reported(log: PlayedLog, tmp_path: Path) -> None:
     folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
     for entry_id in (1, 2):
         made_at(folder, entry_id, Making(at_millis=DUE, seconds=1), **({"continuation": None} if entry_id == 2 else {}))

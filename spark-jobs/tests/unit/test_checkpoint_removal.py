@@ -55,7 +55,7 @@ def situation(destination: StoredPath) -> tuple[str, set[str]]:
     return leaving, staying
 
 
-def test_a_checkpoint_goes_with_its_files_and_leaves_those_that_another_manifest_names(place: StoredPath) -> None:
+def test_a_checkpoint_is_removed_with_its_files_except_those_that_another_manifest_names(place: StoredPath) -> None:
     leaving, staying = situation(place)
     removed = remove_checkpoint(place, "run-1", leaving)
     assert all_files(place) == staying
@@ -104,7 +104,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         counting(WebHDFS, name)
 
 
-def test_killed_at_each_step_there_is_a_whole_checkpoint_or_none_and_the_retry_completes(
+def test_a_kill_at_any_step_leaves_a_whole_checkpoint_or_none_and_the_retry_completes(
     place: StoredPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for step in range(40):
@@ -150,7 +150,7 @@ def test_files_that_are_missing_already_are_no_fault(place: StoredPath) -> None:
     assert all_files(place) == staying
 
 
-def test_without_a_manifest_only_what_no_manifest_names_goes(place: StoredPath) -> None:
+def test_without_a_manifest_only_files_that_no_manifest_names_are_removed(place: StoredPath) -> None:
     leaving, _ = situation(place)
     before = all_files(place)
     removed = remove_checkpoint(place, "run-1", None)
@@ -185,7 +185,7 @@ def test_a_link_is_not_followed(tmp_path: Path, linked: str) -> None:
     assert all_files(tmp_path) == before
 
 
-def test_another_manifest_that_cannot_be_read_may_name_any_file_so_nothing_goes(place: StoredPath) -> None:
+def test_another_unreadable_manifest_may_name_any_file_so_nothing_is_removed(place: StoredPath) -> None:
     leaving, _ = situation(place)
     write((place / leaving).with_name(f"{3:020d}-{8:020d}.json"), b"{")
     before = all_files(place)
@@ -194,9 +194,7 @@ def test_another_manifest_that_cannot_be_read_may_name_any_file_so_nothing_goes(
     assert all_files(place) == before
 
 
-def test_while_the_manifests_cannot_be_listed_they_may_name_any_file_so_nothing_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unlisted_manifests_may_name_any_file_so_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     leaving, _ = situation(tmp_path)
     before = all_files(tmp_path)
 

@@ -334,9 +334,7 @@ def test_a_retry_that_finds_another_runs_checkpoint_keeps_what_its_own_earlier_a
         ("another bit", "run-2", "has other bytes"),
     ],
 )
-def test_a_checkpoint_that_exists_already_is_not_taken_for_verified_when_a_file_of_it_is_damaged(
-    anywhere: Job, damage: str, run_id: str, words: str
-) -> None:
+def test_an_existing_checkpoint_with_a_damaged_file_does_not_count_as_verified(anywhere: Job, damage: str, run_id: str, words: str) -> None:
     first = anywhere.run("5,4")
     path = first_file(anywhere, first)
     content = path.read_bytes()
@@ -353,7 +351,7 @@ def test_a_checkpoint_that_exists_already_is_not_taken_for_verified_when_a_file_
     assert all_files(anywhere.folder) >= before
 
 
-def test_a_damaged_checkpoint_is_mended_by_a_copy_of_its_file_or_made_anew_without_its_manifest(job: Job) -> None:
+def test_a_damaged_checkpoint_is_repaired_by_a_copy_of_its_file_or_made_anew_without_its_manifest(job: Job) -> None:
     first = job.run("5,4")
     path = first_file(job, first)
     content = path.read_bytes()
@@ -409,7 +407,7 @@ def test_a_checkpoint_is_made_from_the_newest_one_though_the_whole_log_is_there(
     assert {manifest.whole_log_at for manifest in made} == {made[0].made.at_millis}, "when the chain began"
 
 
-def test_a_chain_is_as_old_by_default_as_a_checkpoints_spec_says() -> None:
+def test_the_default_age_of_a_chain_is_that_of_a_checkpoints_spec() -> None:
     assert duration_of(FULL_EVERY).total_seconds() == run.FULL_EVERY_SECONDS
 
 
@@ -435,7 +433,7 @@ def leader_has(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
 
 
 @pytest.mark.parametrize("who", ["a follower", "the leader"])
-def test_rows_that_somebody_contradicts_are_made_again_from_the_whole_log_before_anybody_is_blamed(
+def test_contradicted_rows_are_made_again_from_the_whole_log_before_anybody_is_blamed(
     job: Job, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = with_a_wrong_base(job)
@@ -472,7 +470,7 @@ def test_a_follower_that_contradicts_a_base_of_a_log_that_is_not_whole_is_named(
     assert [path.name for path in manifests(job.folder)][-1] == Path(later.manifest).name
 
 
-def test_a_damaged_checkpoint_is_told_when_another_one_is_made(job: Job) -> None:
+def test_a_damaged_checkpoint_is_reported_when_another_one_is_made(job: Job) -> None:
     job.run("3,1")
     damaged = job.run("5,2")
     path = first_file(job, damaged)

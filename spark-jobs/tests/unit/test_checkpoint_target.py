@@ -143,7 +143,7 @@ def test_a_time_that_has_not_come_is_refused_by_name() -> None:
         choose_target(PlayedLog(), TargetRequest(Time(253370764800000, "9999-01-01T00:00:00Z")))  # type: ignore[arg-type]
 
 
-def test_a_follower_that_does_not_come_is_worth_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_follower_that_does_not_arrive_in_time_is_worth_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     follow(monkeypatch, NotHeld("still at (5,1)", Lsn(5, 1)))
     with pytest.raises(CheckpointRetryable, match="still at"):
         choose_target(PlayedLog(), TargetRequest(verify_against="n1:9845"))  # type: ignore[arg-type]

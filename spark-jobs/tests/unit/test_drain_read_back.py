@@ -61,7 +61,7 @@ def test_an_open_ledger_that_still_names_it_is_left_to_a_later_round() -> None:
     assert moved(before, now=(before,), bookies=[PlayedBookie(full((1, 20)))]) == ReadBack(1, 0, 0, ())
 
 
-def test_of_an_open_ledger_the_segments_before_the_last_one_are_read() -> None:
+def test_all_but_the_last_segment_of_an_open_ledger_are_read() -> None:
     before = replace(ledger(1, None, OLD), segments=(Segment(0, OLD), Segment(5, NEW)))
     after = replace(before, segments=(Segment(0, NEW), Segment(5, NEW)))
     result = moved(before, now=(after,), bookies=[PlayedBookie(full((1, 20))) for _ in NEW])
@@ -74,7 +74,7 @@ def turned(last: int | None, quorums: tuple[int, int] = (2, 2)) -> LedgerMetadat
 
 
 @pytest.mark.parametrize("closed", [True, False], ids=["closed", "open"])
-def test_of_a_striped_ledger_what_its_writer_had_acknowledged_while_it_turned_away_is_read_too(closed: bool) -> None:
+def test_entries_acknowledged_during_an_ensemble_change_of_a_striped_ledger_are_read_too(closed: bool) -> None:
     before = turned(11 if closed else None)  # entry 11 shows that 10 is confirmed
     after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
     bookies = [PlayedBookie(full((1, 11))) for _ in NEW]
@@ -86,14 +86,14 @@ def test_of_a_striped_ledger_what_its_writer_had_acknowledged_while_it_turned_aw
     assert trouble.endswith("though acknowledged: a ReplicationAudit with repair: Repair copies them once the ledger is closed")
 
 
-def test_of_a_ledger_whose_entries_are_on_all_of_its_bookies_what_follows_is_not_read() -> None:
+def test_the_next_segment_of_an_unstriped_ledger_is_not_read() -> None:
     before = turned(11, (3, 2))
     after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
     result = moved(before, now=(after,), bookies=[PlayedBookie(full((1, 3))) for _ in NEW])
     assert (result.trouble, result.copies) == ((), 4)
 
 
-def test_an_open_striped_ledger_of_which_nobody_tells_what_is_confirmed_is_no_proof() -> None:
+def test_an_open_striped_ledger_with_an_unknown_lac_is_no_proof() -> None:
     before = turned(None)
     after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
     result = moved(before, now=(after,), bookies=[])
@@ -110,7 +110,7 @@ def test_metadata_that_cant_be_read_is_no_proof() -> None:
     assert result.trouble == ("the metadata of ledger 1 can't be read: nonsense",)
 
 
-def test_a_record_that_is_none_is_refused(tmp_path, monkeypatch) -> None:
+def test_an_invalid_record_is_refused(tmp_path, monkeypatch) -> None:
     said = tmp_path / "said"
     monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(said))
     record = tmp_path / "record"

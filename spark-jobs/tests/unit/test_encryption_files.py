@@ -152,7 +152,7 @@ def test_without_its_key_a_file_is_neither_read_nor_written(folder: ParquetFolde
             attempt()
 
 
-def test_a_file_that_is_gone_is_no_change_of_it(folder: ParquetFolder) -> None:
+def test_a_missing_file_does_not_count_as_changed(folder: ParquetFolder) -> None:
     with pytest.raises(FileNotFoundError):
         folder.read_parquet(NAME)
 

@@ -140,7 +140,7 @@ def test_where_the_jobs_clock_is_behind_the_stamp_of_the_entry_counts_at_which_t
     assert job.run().latest_timestamp == "1970-01-01T00:10:01.000Z"
 
 
-def test_a_moment_behind_that_is_made_of_it_and_one_before_is_refused(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_moment_is_made_from_it_and_an_earlier_one_is_refused(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     has_clock(monkeypatch, 5_000)
     first = job.run()
     assert first.latest_timestamp == "1970-01-01T00:10:05.000Z"
@@ -227,7 +227,7 @@ def test_without_a_follower_that_could_be_begun_with_the_refusal_says_why(job: J
     assert job.source.asked == []
 
 
-def test_whoever_asks_for_the_whole_log_gets_no_followers_tables(job: Job) -> None:
+def test_mode_full_takes_no_followers_tables(job: Job) -> None:
     with pytest.raises(CheckpointRefused, match="Full: set Auto"):
         job.run(mode=Mode.FULL)
     assert job.source.asked == []
@@ -243,9 +243,7 @@ def test_whoever_asks_for_the_whole_log_gets_no_followers_tables(job: Job) -> No
     ],
     ids=["it leads", "it is never at rest", "it breaks off", "of another tablespace"],
 )
-def test_tables_that_are_not_given_whole_leave_nothing(
-    job: Job, answer: bytes | tuple[int, str], error: type[Exception], words: str
-) -> None:
+def test_an_incomplete_stream_leaves_no_files(job: Job, answer: bytes | tuple[int, str], error: type[Exception], words: str) -> None:
     job.source.tables = answer
     with pytest.raises(error, match=words):
         job.run()
@@ -264,7 +262,7 @@ def test_a_log_that_has_lost_what_lies_behind_the_follower_is_refused(job: Job) 
     assert not list(job.folder.glob("data/*/follower-*"))
 
 
-def test_what_came_of_a_follower_lies_encrypted_where_the_checkpoint_does(
+def test_a_followers_tables_are_stored_encrypted_like_the_checkpoint(
     job: Job, keys: MountedSecret, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job.key = keys.add("2026-11")

@@ -101,9 +101,7 @@ def test_a_striped_entry_is_read_from_bookies_of_its_write_set_only() -> None:
 
 
 @pytest.mark.parametrize(("payload", "last", "asked"), [(1 << 20, 39, [4, 8]), (1 << 20, None, [16, 20]), (10, 999, [256, 512])])
-def test_of_a_striped_ledger_so_many_entries_are_asked_for_at_once_as_have_some_megabytes(
-    payload: int, last: int | None, asked: list[int]
-) -> None:
+def test_a_window_of_a_striped_ledger_has_some_megabytes(payload: int, last: int | None, asked: list[int]) -> None:
     """The sizes are known after the first entry, and after the first one of the second window."""
     entries = {(4, number): CRC32C.pack(Entry(4, number, number - 1, 0, bytes(payload))) for number in range(40 if payload > 10 else 1000)}
     bookies = [PlayedBookie(entries) for _ in NAMES]
@@ -191,7 +189,7 @@ def test_bookies_that_lack_a_ledger_are_not_asked_for_each_entry_of_it(lacking: 
     assert all(len(bookies[NAMES.index(name)].requests) < 20 for name in lacking)
 
 
-def test_of_a_striped_ledger_a_bookie_that_lacks_everything_is_asked_in_one_window_only() -> None:
+def test_a_bookie_that_lacks_a_whole_striped_ledger_is_asked_in_one_window_only() -> None:
     bookies = trio(4, 700)
     bookies[0].entries.clear()
     with served(*bookies) as addresses:
@@ -358,7 +356,7 @@ def test_a_bookie_whose_budget_is_slept_off_is_not_late() -> None:
         asking.leave()
 
 
-def test_when_it_is_the_late_one_that_answers_first_others_are_asked_later_from_then_on() -> None:
+def test_patience_grows_when_the_late_bookie_still_answers_first() -> None:
     bookies = trio(4, 5)
     bookies[0].holds_until = threading.Event()
     bookies[1].silent = True
@@ -428,7 +426,7 @@ def test_a_fresh_open_ledger_has_nothing_confirmed() -> None:
         assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == -1
 
 
-def test_a_lac_that_nobody_tells_is_not_guessed() -> None:
+def test_an_unknown_lac_is_not_guessed() -> None:
     with pytest.raises(LastConfirmedUnknownError, match="open ledger 4: no bookie reported its LAC"):
         last_confirmed(ledger(4, None, NAMES), {"b0": nowhere()}, QUICK)
 

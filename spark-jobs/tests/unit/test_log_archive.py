@@ -244,7 +244,7 @@ STEPS = ("open", "fsync", "link", "unlink")
 
 
 @in_a_folder
-def test_whoever_is_killed_at_any_step_leaves_a_readable_archive_and_the_next_run_completes_it(
+def test_a_kill_at_any_step_leaves_a_readable_archive_and_the_next_run_completes_it(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive.write(3, 5, closed=True)
@@ -378,7 +378,7 @@ class Looks(threading.Event):
         return False
 
 
-def test_the_program_goes_on_and_tells_what_is_archived_and_what_is_in_the_way(
+def test_the_program_goes_on_and_reports_what_is_archived_and_what_prevents_more(
     archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[ArchiveProgress] = []
@@ -417,7 +417,7 @@ def test_the_program_goes_on_and_tells_what_is_archived_and_what_is_in_the_way(
     assert again.lag_seconds >= (again.current_at_millis - first.current_at_millis) / 1000
 
 
-def test_a_long_way_is_told_in_parts(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_backlog_is_reported_in_parts(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "MOST_SEGMENTS", 2)
     archive.write(3, 5, closed=True)
     done = [archive.copy(batch_entries=1, segment_bytes=1) for _ in range(3)]

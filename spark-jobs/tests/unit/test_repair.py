@@ -280,7 +280,7 @@ def test_the_summary_of_a_repair_says_first_what_is_not_repaired() -> None:
     assert sorted(str(finding.repair) for finding in result.findings) == ["Refused", "Refused", "Refused", "Repaired"]
 
 
-def test_a_dry_run_tells_first_what_a_repair_could_not_mend_and_then_how_much_it_would_write() -> None:
+def test_a_dry_run_reports_first_what_a_repair_could_not_fix_and_then_how_much_it_would_write() -> None:
     bookies = bookies_with(10)
     del bookies[1].entries[1, 5]
     for bookie in bookies:

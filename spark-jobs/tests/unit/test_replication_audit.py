@@ -95,7 +95,7 @@ def test_a_healthy_cluster_gives_no_findings_and_exact_counts() -> None:
     assert summary.bytes_read > 0
 
 
-def test_exactly_the_entries_that_were_taken_away_are_named() -> None:
+def test_exactly_the_deleted_entries_are_named() -> None:
     bookies = [PlayedBookie(full((1, 99), (2, 29))) for _ in NAMES]
     for entry_id in range(17, 24):
         del bookies[1].entries[1, entry_id]
@@ -234,7 +234,7 @@ def test_a_ledger_that_can_be_read_a_moment_later_is_audited_like_the_others(fir
     assert result.summary.copies_verified == max(3 * entries - 1, 0)
 
 
-def test_of_a_ledger_that_stays_unreadable_what_is_before_its_last_segment_is_audited() -> None:
+def test_a_ledger_that_stays_unreadable_is_audited_up_to_its_last_segment() -> None:
     bookies = [PlayedBookie(full((1, 20))) for _ in range(5)]
     del bookies[1].entries[1, 3]
     metadata = replace(ledger(1, None, NAMES), segments=(Segment(0, NAMES), Segment(10, ("b0", "b3", "b4"))))
@@ -302,7 +302,7 @@ def test_a_light_audit_reads_the_ends_of_each_share_and_some_entries_between_oth
     assert f"light: 24 of {copies} copies verified, {copies - 24} not read: nothing found" in summary.message
 
 
-def test_where_one_of_the_sample_is_missing_a_light_audit_names_exactly_what_is_and_counts_the_other_copies() -> None:
+def test_a_light_audit_with_a_missing_sample_names_exactly_what_is_missing_and_counts_the_other_copies() -> None:
     bookies = [PlayedBookie(full((1, 999), (2, 999))) for _ in NAMES]
     for entry_id in range(300, 700):
         del bookies[1].entries[1, entry_id]
@@ -330,7 +330,7 @@ def test_a_bookie_that_does_not_know_a_ledger_is_asked_a_few_times_and_not_for_e
     assert len(bookies[1].requests) <= 20
 
 
-def test_a_missing_entry_outside_of_the_sample_is_what_only_a_deep_audit_sees() -> None:
+def test_only_a_deep_audit_sees_a_missing_entry_outside_of_the_sample() -> None:
     bookies = [PlayedBookie(full((1, 999))) for _ in NAMES]
     with served(*bookies) as addresses:
         catalog = PlayedCatalog(addresses, versioned(ledger(1, 999, NAMES)))

@@ -82,6 +82,6 @@ def test_what_a_killed_run_left_open_is_rolled_back_and_what_has_ended_meanwhile
     assert leader.ended == [7, 9]
 
 
-def test_who_does_not_lead_any_more_is_not_asked_to_roll_back() -> None:
+def test_a_former_leader_is_not_asked_to_roll_back() -> None:
     with pytest.raises(NotLeader):
         end_left_open(cast(Connection, PlayedLeader({7: NotLeader("not me")})))

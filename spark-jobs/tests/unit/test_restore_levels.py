@@ -16,7 +16,7 @@ def _named(path: Path, *references: tuple[str, tuple[str, ...]]) -> list[tuple[l
     tables = [_table(name, parents) for name, parents in references]
     source = open_source(write_checkpoint(path, {table: [] for table in tables}))
     return [
-        ([table.name for table in level.alone], [[table.name for table in circle] for circle in level.circles])
+        ([table.name for table in level.independent], [[table.name for table in circle] for circle in level.circles])
         for level in levels(source.tables)
     ]
 

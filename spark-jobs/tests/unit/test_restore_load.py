@@ -149,7 +149,7 @@ def test_rows_that_somebody_else_wrote_are_not_taken_for_loaded_ones() -> None:
     assert tablespace.marks == {}
 
 
-def test_rows_that_a_unique_index_holds_to_be_alike_are_told_with_what_to_do() -> None:
+def test_rows_that_violate_a_unique_index_are_reported_with_what_to_do() -> None:
     class Refusing(PlayedTransaction):
         def execute_batch(self, sql: str, rows: Sequence[Sequence[Any]]) -> list[int]:
             raise DuplicateKey("herddb.model.UniqueIndexContraintViolationException: key 08, already exists in table t on UNIQUE index i")

@@ -121,7 +121,7 @@ def test_what_a_clock_that_was_ahead_leaves_out_of_a_restore_to_a_time_is_counte
     assert left_out_of(archived.source("1970-01-01T00:00:09.600Z", "restore-2")) == 0
 
 
-def test_a_time_before_a_hole_can_be_had_and_what_was_left_out_behind_it_is_not_known(files: Files) -> None:
+def test_a_time_before_a_hole_can_be_restored_and_the_number_of_left_out_entries_is_unknown(files: Files) -> None:
     files.archive(batch_entries=1)
     (files.archived_at / "cluster-1" / "0ab" / "log" / "segments" / f"{5:020d}-{2:020d}.json").unlink()
     text = "1970-01-01T00:00:08.599Z"
@@ -276,13 +276,13 @@ def test_what_the_archive_does_not_have_is_refused_with_field_value_and_window(a
 
 
 @pytest.mark.parametrize("batch_entries", [2, 100], ids=["a segment for each ledger's pieces", "segments over the ends of ledgers"])
-def test_an_lsn_behind_the_end_of_a_ledger_is_none_wherever_segments_end(files: Files, batch_entries: int) -> None:
+def test_an_lsn_behind_the_end_of_a_ledger_is_refused_wherever_segments_end(files: Files, batch_entries: int) -> None:
     files.archive(segment_bytes=1_000_000, batch_entries=batch_entries)
     with pytest.raises(RestoreRefused, match="is 3,5: the archive has no such entry"):
         files.made("3,5")
 
 
-def test_before_a_hole_all_can_be_had_and_behind_it_from_the_next_checkpoint_on(files: Files) -> None:
+def test_every_moment_before_a_hole_can_be_restored_and_behind_it_from_the_next_checkpoint_on(files: Files) -> None:
     files.in_cluster("8,0")
     files.archive(batch_entries=1)
     folder = files.archived_at / "cluster-1" / "0ab"

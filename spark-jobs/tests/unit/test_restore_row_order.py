@@ -168,7 +168,7 @@ def test_a_row_that_waits_with_a_null_is_not_changed_while_another_looks_like_it
         row_order(tables.links())
 
 
-def test_rows_that_no_statements_make_are_told() -> None:
+def test_rows_without_an_order_are_reported() -> None:
     """Two of three rows refer to each other by a key in which the third has a null, and to the third by another key."""
     tables = _tables((3,), (EMPLOYEES, EMPLOYEES), {0: {0: 1, 1: 2}, 1: {0: 0}, 2: {}})
     with pytest.raises(RowsWithoutOrderError) as told:
@@ -248,5 +248,5 @@ def _only_those_there(tables: PlayedTables) -> PlayedTables:
 
 @given(lived())
 @settings(max_examples=1000)
-def test_whatever_statements_made_has_an_order_that_makes_it_again(tables: PlayedTables) -> None:
+def test_any_state_that_statements_made_has_an_order_that_recreates_it(tables: PlayedTables) -> None:
     _order(tables)

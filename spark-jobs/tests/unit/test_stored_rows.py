@@ -99,7 +99,7 @@ def test_decoding_all_rows_at_once_gives_what_decoding_them_one_by_one_gives(fou
 
 @settings(max_examples=200, deadline=None)
 @given(stored(), st.data())
-def test_damaged_rows_are_told_alike(found: Stock, data: st.DataObject) -> None:
+def test_damaged_rows_give_equal_errors(found: Stock, data: st.DataObject) -> None:
     table, rows = found
     damaged = [
         (key, value[: data.draw(st.integers(0, len(value)))] + data.draw(st.sampled_from([b"", b"\xff", b"\x01\x13", b"\x07\x00\xff\xff"])))

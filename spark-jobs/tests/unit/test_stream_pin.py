@@ -108,7 +108,7 @@ def test_a_stream_without_a_pin_writes_nothing(log: PlayedLog) -> None:
         assert metadata.told == {}
 
 
-def test_whoever_repeats_a_batch_elsewhere_moves_no_pin(log: PlayedLog) -> None:
+def test_a_batch_repeated_elsewhere_moves_no_pin(log: PlayedLog) -> None:
     log.write(3, OPENED, closed=True)
     reader = pickle.loads(pickle.dumps(stream(log)))
     list(reader.readBetweenOffsets({}, {"position": "3,2"}))
@@ -226,11 +226,11 @@ def test_renewals_go_on_after_one_that_failed_until_they_are_ended() -> None:
     assert renewal.end(), "what has ended does not begin again"
 
 
-def test_what_has_not_begun_can_be_ended() -> None:
+def test_a_renewal_that_never_started_can_be_ended() -> None:
     assert Renewal(lambda: None, 0.01).end()
 
 
-def test_who_ends_does_not_wait_for_a_zookeeper_that_is_silent() -> None:
+def test_an_end_does_not_wait_for_a_silent_zookeeper() -> None:
     asked, answers = threading.Event(), threading.Event()
 
     def renew() -> None:
@@ -376,12 +376,12 @@ def test_spark_itself_keeps_the_log_for_a_batch_that_it_repeats(spark: SparkSess
         ({"tablespace": "demo", "herdRoot": "/h", "pinMaxAgeHours": "3"}, "pinMaxAgeHours is '3', but there is no pin"),
     ],
 )
-def test_a_pin_that_can_not_be_is_named_with_the_fix(options: dict[str, str], message: str) -> None:
+def test_an_invalid_pin_is_named_with_the_fix(options: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         parse_options({"metadataServiceUri": URI, **options})
 
 
-def test_a_pin_counts_for_three_days_where_nobody_says_for_how_long() -> None:
+def test_a_pin_counts_for_three_days_by_default() -> None:
     ages = [parse_options({"metadataServiceUri": URI, **PINNED, **more}).pin for more in ({}, {"pinMaxAgeHours": "0.5"})]
     assert ages == [PinOptions("audit", 72 * 3600), PinOptions("audit", 1800)]
 
@@ -412,6 +412,6 @@ def test_a_stream_s_pin_is_read_as_it_was_written() -> None:
         b'{"ledgerId":1,"entryId":"2","maxAgeSeconds":3}',
     ],
 )
-def test_a_stream_s_pin_that_is_none_is_refused(data: bytes) -> None:
+def test_an_invalid_stream_pin_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedDataError, match="log pin"):
         decode_stream_pin(data)

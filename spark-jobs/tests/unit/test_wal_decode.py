@@ -84,7 +84,7 @@ def _has_lone_surrogate(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def test_what_is_common_is_decoded_at_once_and_what_is_not_is_left_out() -> None:
+def test_only_common_entries_are_decoded_at_once() -> None:
     common = [
         LogEntry(1, LogEntryType.BEGIN, 5),
         LogEntry(2, LogEntryType.UPDATE, 5, "t", b"k", b"v"),

@@ -383,7 +383,7 @@ def test_a_drop_inside_a_transaction_drops_what_has_the_name_at_the_commit() -> 
     assert folded(in_one_ledger(*begun, renamed, create("t", "v"), commit)) == {"u": {}}
 
 
-def test_what_is_committed_before_a_table_is_passes_it_over() -> None:
+def test_changes_that_commit_before_their_table_skip_it() -> None:
     log = in_one_ledger(
         create("t", "u"),
         entry(LogEntryType.BEGIN, 1),
@@ -468,7 +468,7 @@ def test_an_index_is_committed_by_its_own_transaction_not_by_one_that_once_made_
     assert folded(log) == {"u": {} if committed else {b"k": b"v"}}
 
 
-def test_an_index_that_is_gone_before_its_maker_commits_holds_up_no_truncate() -> None:
+def test_an_index_that_is_dropped_before_its_maker_commits_blocks_no_truncate() -> None:
     index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
     log = in_one_ledger(
         create("t", "u"),
@@ -484,7 +484,7 @@ def test_an_index_that_is_gone_before_its_maker_commits_holds_up_no_truncate() -
     assert folded(log) == {"u": {}}
 
 
-def test_a_table_whose_name_another_one_is_given_is_gone() -> None:
+def test_a_rename_to_a_tables_name_drops_that_table() -> None:
     index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
     log = in_one_ledger(
         create("t", "old"),
@@ -501,7 +501,7 @@ def test_a_table_whose_name_another_one_is_given_is_gone() -> None:
 
 
 @pytest.mark.parametrize("dropped", [False, True])
-def test_a_rollback_leaves_its_index_where_no_truncate_gets_past_it_until_it_is_dropped(dropped: bool) -> None:
+def test_a_rollbacks_leftover_index_blocks_truncates_until_it_is_dropped(dropped: bool) -> None:
     index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
     log = in_one_ledger(
         create("t", "u"),

@@ -158,7 +158,7 @@ def test_a_change_of_columns_is_remembered_and_a_new_name_is_none() -> None:
     assert {table.definition.name: table.altered for table in on.state.tables} == {"s": True, "other": False}
 
 
-def test_a_manifest_keeps_who_has_made_an_index_and_of_earlier_versions_tells_as_much_as_is_left() -> None:
+def test_a_manifest_keeps_the_maker_of_an_index_and_infers_it_for_earlier_versions() -> None:
     def made(name: str, transaction: int) -> LogEntry:
         index = IndexDefinition("demo", name, f"{name}u", "t", "brin", (("v", 0, 1),))
         return entry(LogEntryType.CREATE_INDEX, transaction, "t", value=encode_index(index))

@@ -64,12 +64,12 @@ def contradicted(ledger: AuditedLedger, holdings: Sequence[Holding], block: int)
 
 def broken_lengths(holdings: Iterable[Holding]) -> dict[int, tuple[int, ...]]:
     """Returns the conflicting lengths up to an entry (-1: before the first), as its copies and the next entry give them."""
-    told: dict[int, set[int]] = {-1: {0}}
+    lengths_up_to: dict[int, set[int]] = {-1: {0}}
     for holding in holdings:
         if holding.state.is_intact and holding.length_before is not None and holding.length_after is not None:
-            told.setdefault(holding.first - 1, set()).add(holding.length_before)
-            told.setdefault(holding.last, set()).add(holding.length_after)
-    return {entry_id: tuple(sorted(lengths)) for entry_id, lengths in sorted(told.items()) if len(lengths) > 1}
+            lengths_up_to.setdefault(holding.first - 1, set()).add(holding.length_before)
+            lengths_up_to.setdefault(holding.last, set()).add(holding.length_after)
+    return {entry_id: tuple(sorted(lengths)) for entry_id, lengths in sorted(lengths_up_to.items()) if len(lengths) > 1}
 
 
 def findings_of_lengths(ledger: AuditedLedger, holdings: Iterable[Holding], untrusted: Sequence[Holding]) -> tuple[Finding, ...]:

@@ -23,7 +23,7 @@ _KINDS = {
     CopyState.FAILED: FindingKind.READ_FAILED,
     CopyState.CONTRADICTED: FindingKind.CONTRADICTION,
 }
-_LEAVES_IT_OPEN = (CopyState.FAILED, CopyState.UNREACHABLE)
+_INCONCLUSIVE = (CopyState.FAILED, CopyState.UNREACHABLE)
 _URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN, Severity.LOW)
 
 
@@ -141,7 +141,7 @@ def _verdicts(metadata: LedgerMetadata, stretch: EntryRange, active: list[Holdin
 def _count(spread: Striping, entry_id: int, active: list[Holding]) -> tuple[int, int]:
     """Counts good and unknown copies of an entry."""
     bad = [holding for holding in active if spread.holds(holding.position, entry_id)]
-    return spread.write_quorum - len(bad), sum(1 for holding in bad if holding.state in _LEAVES_IT_OPEN)
+    return spread.write_quorum - len(bad), sum(1 for holding in bad if holding.state in _INCONCLUSIVE)
 
 
 def _own_range(spread: Striping, holding: Holding, stretch: EntryRange) -> EntryRange:

@@ -81,7 +81,7 @@ def audit(
     """
     scope = scope_of(catalog, request.ledgers, begun=bool(run_progress.kept))
     admitted = [ledger_id for ledger_id in catalog.ledger_ids() if scope.admits_id(ledger_id)]
-    look = CopyReader(budget, run_tasks)
+    reader = CopyReader(budget, run_tasks)
     portions = list(run_progress.kept)
     outcome = JobOutcome.SUCCEEDED
     try:
@@ -89,36 +89,36 @@ def audit(
             if not run_progress.may_read():
                 outcome = JobOutcome.PAUSED
                 break
-            portions.append(run_progress.keep(len(portions), _audit_portion(catalog, work, scope, request, look)))
+            portions.append(run_progress.keep(len(portions), _audit_portion(catalog, work, scope, request, reader)))
     except CopiesLostError as error:
         raise AuditInvariantError(str(error)) from error
     total = sum((portion.counted for portion in portions), Counted())
-    findings = by_urgency([*_of_ledgers_there(catalog, total.findings), *findings_of_bookies(total.tallies)])
+    findings = by_urgency([*_without_deleted(catalog, total.findings), *findings_of_bookies(total.tallies)])
     known = _summarize(total, findings)
     summary = replace(known, outcome=outcome, depth=request.depth, instance_id=catalog.instance_id, ledger_filter=request.ledgers.described)
     bookies = health_of_bookies(total.tallies, request.racks.rack_of if request.racks else {})
     return AuditResult(replace(summary, message=_sentence(summary)), findings, bookies)
 
 
-def _of_ledgers_there(catalog: LedgerCatalog, findings: Sequence[Finding]) -> list[Finding]:
+def _without_deleted(catalog: LedgerCatalog, findings: Sequence[Finding]) -> list[Finding]:
     """Drops findings on ledgers deleted since their audit, which may be days ago in a long run."""
     named = sorted({finding.ledger_id for finding in findings if finding.ledger_id is not None})
     there = {read.ledger_id if isinstance(read, UndecodableMetadata) else read.metadata.ledger_id for read in catalog.read_many(named)}
     return [finding for finding in findings if finding.ledger_id is None or finding.ledger_id in there]
 
 
-def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: AuditRequest, look: CopyReader) -> Portion:
+def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: AuditRequest, reader: CopyReader) -> Portion:
     """Audits one portion. An unreadable ledger is left out and named; on the last try it is reported, and audited as far as possible."""
     addresses = catalog.bookie_addresses()
-    taken = next_portion(work, catalog.read_many(work.ledger_ids), (scope, request.depth, bytes_of_portion(look.budget, len(addresses))))
-    snapshot = _snapshot(taken.reads, addresses, look.budget)
+    taken = next_portion(work, catalog.read_many(work.ledger_ids), (scope, request.depth, bytes_of_portion(reader.budget, len(addresses))))
+    snapshot = _snapshot(taken.reads, addresses, reader.budget)
     left_out = () if work.last_try else tuple(finding.ledger_id for finding in snapshot.unreadable if finding.ledger_id is not None)
     snapshot = snapshot if work.last_try else snapshot.without_unreadable()
-    checks = [_of_depth(check, request) for ledger in snapshot.ledgers for check in holding_checks(ledger)]
+    checks = [_at_depth(check, request) for ledger in snapshot.ledgers for check in holding_checks(ledger)]
     _log.info("planned", ledgers=len(snapshot.ledgers), copies=sum(check.copies for check in checks), bookies=sorted(addresses))
-    suspects = _orphans_at_first_sight(snapshot.ledgers, request.orphans)
-    first = match(segments_of(snapshot.ledgers), look.at(checks, addresses))
-    second = second_pass(catalog, {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}, first.suspects, (request, look))
+    suspects = _orphan_candidates(snapshot.ledgers, request.orphans)
+    first = match(segments_of(snapshot.ledgers), reader.at(checks, addresses))
+    second = second_pass(catalog, {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}, first.suspects, (request, reader))
     ledgers = [second.ledgers.get(ledger.metadata.ledger_id, ledger) for ledger in snapshot.ledgers]
     still_there = [ledger for ledger in ledgers if ledger is not None]
     orphaned = orphans(catalog, suspects, request.orphans) if request.orphans is not None else ()
@@ -133,7 +133,7 @@ def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: Au
     return Portion(work.last_of_run, taken.through, work.last_try, counted)
 
 
-def _orphans_at_first_sight(ledgers: Iterable[AuditedLedger], rule: OrphanRule | None) -> list[int]:
+def _orphan_candidates(ledgers: Iterable[AuditedLedger], rule: OrphanRule | None) -> list[int]:
     """Returns ids. Lists are read after the ledgers' metadata, so that a ledger listed meanwhile is not a suspect."""
     if rule is None:
         return []
@@ -141,7 +141,7 @@ def _orphans_at_first_sight(ledgers: Iterable[AuditedLedger], rule: OrphanRule |
     return [ledger.metadata.ledger_id for ledger in ledgers if why_orphan(ledger.metadata, logs) is not None]
 
 
-def _of_depth(check: HoldingCheck, request: AuditRequest) -> HoldingCheck:
+def _at_depth(check: HoldingCheck, request: AuditRequest) -> HoldingCheck:
     match request.depth:
         case AuditDepth.LIGHT:
             return sampled(check, request.seed)

@@ -96,9 +96,9 @@ class Progress:
     def _read(self, path: Path) -> tuple[Portion, float]:
         try:
             table = parquet.read_table(path)
-            said = json.loads((table.schema.metadata or {})[_KEY])
-            portion, seconds = _portion(said, table), float(said["seconds"])
-            identity = {name: said[name] for name in _identity(self.run)}
+            document = json.loads((table.schema.metadata or {})[_KEY])
+            portion, seconds = _portion(document, table), float(document["seconds"])
+            identity = {name: document[name] for name in _identity(self.run)}
         except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
             raise ProgressRefusedError(f"{path} can't be read ({error}): delete {self.folder} to restart the run") from error
         self._require_same_run(identity)
@@ -112,7 +112,7 @@ class Progress:
 
     def _table(self, portion: Portion, seconds: float) -> pa.Table:
         counted = portion.counted
-        said = {
+        document = {
             **_identity(self.run),
             "seconds": seconds,
             "last_of_run": portion.last_of_run,
@@ -123,7 +123,7 @@ class Progress:
         }
         named = {"run_id": self.run.run_id, "attempt": ""}
         rows = pa.Table.from_pylist([named | row for row in fields_of(counted.findings)], schema=FINDINGS_ARROW)
-        return rows.replace_schema_metadata({_KEY: json.dumps(said).encode()})
+        return rows.replace_schema_metadata({_KEY: json.dumps(document).encode()})
 
 
 def forget_progress(destination: Path, run_id: str) -> None:
@@ -141,16 +141,16 @@ def _identity(run: RunIdentity) -> dict[str, str]:
     return {"instance_id": run.instance_id, "depth": run.depth.value, "ledger_filter": run.ledger_filter}
 
 
-def _portion(said: Mapping[str, Any], table: pa.Table) -> Portion:
+def _portion(document: Mapping[str, Any], table: pa.Table) -> Portion:
     counted = Counted(
-        ledgers=said["ledgers"],
-        open_ledgers=said["open_ledgers"],
-        entries=said["entries"],
+        ledgers=document["ledgers"],
+        open_ledgers=document["open_ledgers"],
+        entries=document["entries"],
         findings=tuple(finding_of(row) for row in table.to_pylist()),
-        tallies={bookie_id: _tally(row) for bookie_id, row in said["bookies"].items()},
-        unreadable=tuple(said["unreadable"]),
+        tallies={bookie_id: _tally(row) for bookie_id, row in document["bookies"].items()},
+        unreadable=tuple(document["unreadable"]),
     )
-    return Portion(said["last_of_run"], said["through"], said["last_try"], counted)
+    return Portion(document["last_of_run"], document["through"], document["last_try"], counted)
 
 
 def _tally_row(tally: BookieTally) -> dict[str, Any]:

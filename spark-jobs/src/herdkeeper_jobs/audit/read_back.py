@@ -60,7 +60,7 @@ def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple
         places = _places(found.metadata, record[found.metadata.ledger_id])
         following = _following(found.metadata, places)
         try:
-            ledger = _up_to_what_is_certain(found, bool(following), addresses, settings)
+            ledger = _certain_part(found, bool(following), addresses, settings)
         except LastConfirmedUnknownError as error:
             trouble.append(str(error))
             continue
@@ -95,7 +95,7 @@ def _following(metadata: LedgerMetadata, places: set[tuple[int, int]]) -> set[tu
     return {(segment + 1, position) for segment, position in places if segment + 1 < len(metadata.segments)}
 
 
-def _up_to_what_is_certain(
+def _certain_part(
     found: VersionedMetadata, last_segment: bool, addresses: Mapping[str, BookieAddress], settings: ReadSettings
 ) -> AuditedLedger:
     """Returns a closed ledger to its end, an open one up to its last segment, or with `last_segment` to its LAC. Raises

@@ -47,7 +47,7 @@ def second_pass(
     catalog: LedgerCatalog, before: Mapping[int, AuditedLedger], suspects: pa.Table, how: tuple[AuditRequest, CopyReader]
 ) -> SecondPass:
     """Runs the second pass. `suspects`: all holdings of ledgers with a bad copy in the first pass. Raises CopiesLostError."""
-    request, look = how
+    request, reader = how
     first = holdings_by_ledger(suspects)
     if not first:
         return SecondPass()
@@ -57,10 +57,10 @@ def second_pass(
     there = {ledger_id: ledger for ledger_id, ledger in now.items() if ledger is not None}
     checks = [check for ledger_id, ledger in there.items() for check in _checks_again(ledger, first[ledger_id], request)]
     addresses = catalog.bookie_addresses()
-    again = holdings_by_ledger(look.at(checks, addresses))
-    _refuse_losses(checks, again)
+    again = holdings_by_ledger(reader.at(checks, addresses))
+    _require_no_losses(checks, again)
     seen = {ledger_id: (ledger, [*_good(first[ledger_id]), *again.get(ledger_id, [])]) for ledger_id, ledger in there.items()}
-    third = third_pass(seen, request.depth, look, addresses)
+    third = third_pass(seen, request.depth, reader, addresses)
     findings = list(third.findings)
     tallies = dict(third.tallies)
     for ledger_id, ledger in there.items():
@@ -87,7 +87,7 @@ def read_again(catalog: LedgerCatalog, before: Mapping[int, AuditedLedger]) -> d
     return now
 
 
-def _refuse_losses(checks: Iterable[HoldingCheck], again: Mapping[int, Sequence[Holding]]) -> None:
+def _require_no_losses(checks: Iterable[HoldingCheck], again: Mapping[int, Sequence[Holding]]) -> None:
     expected = sum(check.copies for check in checks)
     seen = sum(holding.copies for own in again.values() for holding in own)
     if seen != expected:
@@ -135,11 +135,11 @@ def _suspects(parts: Iterable[HoldingCheck | None]) -> list[HoldingCheck]:
 
 
 def _tallies(
-    ledger: AuditedLedger, looks: tuple[Sequence[Holding], Sequence[Holding], Sequence[Holding]], request: AuditRequest
+    ledger: AuditedLedger, passes: tuple[Sequence[Holding], Sequence[Holding], Sequence[Holding]], request: AuditRequest
 ) -> dict[str, BookieTally]:
     """Counts one ledger's copies by bookie. The second pass overrides the first. Of the third holdings, which others contradict, each
     counts as contradicted."""
-    first, again, untrusted = looks
+    first, again, untrusted = passes
     verified = _by_place(holding for holding in first if holding.state is CopyState.VERIFIED)
     seen_again, not_trusted = _by_place(again), _by_place(untrusted)
     tallies: dict[str, BookieTally] = {}
@@ -148,8 +148,8 @@ def _tallies(
         counts = dict.fromkeys(CopyState, 0)
         for holding in own:
             counts[holding.state] += holding.copies
-        looked = _union(_range(holding) for holding in own)
-        counts[CopyState.VERIFIED] += sum(_outside(check, holding, looked, request) for holding in verified.get(_place(check), []))
+        reread = _union(_range(holding) for holding in own)
+        counts[CopyState.VERIFIED] += sum(_outside(check, holding, reread, request) for holding in verified.get(_place(check), []))
         refuted = sum(holding.copies for holding in not_trusted.get(_place(check), []))
         counts[CopyState.CONTRADICTED] = min(refuted, counts[CopyState.VERIFIED])
         counts[CopyState.VERIFIED] -= counts[CopyState.CONTRADICTED]
@@ -162,14 +162,14 @@ def _tallies(
     return added(tallies, once)
 
 
-def _outside(check: HoldingCheck, holding: Holding, looked: Sequence[EntryRange], request: AuditRequest) -> int:
+def _outside(check: HoldingCheck, holding: Holding, reread: Sequence[EntryRange], request: AuditRequest) -> int:
     """Counts the copies of a verified holding outside of what was read again."""
     whole = restricted(check, _range(holding))
     if whole is not None and holding.copies < whole.copies:
         # A sample stands for its share, and the same seed reproduces it.
         entries = sampled(check, request.seed).sample
-        return sum(1 for entry_id in entries if not any(part.first <= entry_id <= part.last for part in looked))
-    parts = (restricted(check, rest) for rest in _without(_range(holding), looked))
+        return sum(1 for entry_id in entries if not any(part.first <= entry_id <= part.last for part in reread))
+    parts = (restricted(check, rest) for rest in _without(_range(holding), reread))
     return sum(part.copies for part in parts if part is not None)
 
 

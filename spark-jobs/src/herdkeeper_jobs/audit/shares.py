@@ -70,7 +70,7 @@ def match(segments: pa.Table, holdings: pa.Table) -> Matched:
     """
     shares = _Shares.of(segments)
     found = _Found.of(holdings, shares)
-    _refuse_losses(shares, found)
+    _require_no_losses(shares, found)
     suspect = np.zeros(len(shares.ledgers), bool)
     suspect[found.ledger[_IS_SUSPECT[found.state]]] = True
     suspect[_ledgers_that_disagree(shares, found, holdings)] = True
@@ -181,7 +181,7 @@ def _place_in(known: Numbers, wanted: Numbers) -> Numbers:
     return found
 
 
-def _refuse_losses(shares: _Shares, found: _Found) -> None:
+def _require_no_losses(shares: _Shares, found: _Found) -> None:
     back = np.bincount(found.share, found.copies, len(shares.copies)).astype(np.int64)
     wrong = np.flatnonzero(back != shares.copies)
     if len(wrong):
@@ -233,10 +233,10 @@ def _broken_lengths(found: _Found, holdings: pa.Table) -> Numbers:
     known = np.asarray(holdings.column("length_after").is_valid())
     if not known.any():
         return np.empty(0, np.int64)
-    told = holdings.filter(pa.array(known))
+    with_lengths = holdings.filter(pa.array(known))
     ledger = np.tile(found.ledger[known], 2)
-    entry = np.concatenate([_column(told, "first") - 1, _column(told, "last")])
-    length = np.concatenate([_column(told, "length_before"), _column(told, "length_after")])
+    entry = np.concatenate([_column(with_lengths, "first") - 1, _column(with_lengths, "last")])
+    length = np.concatenate([_column(with_lengths, "length_before"), _column(with_lengths, "length_after")])
     order = np.lexsort((length, entry, ledger))
     ledger, entry, length = ledger[order], entry[order], length[order]
     same = (ledger[1:] == ledger[:-1]) & (entry[1:] == entry[:-1])

@@ -44,7 +44,10 @@ class ThirdPass:
 
 
 def third_pass(
-    seen: Mapping[int, tuple[AuditedLedger, Sequence[Holding]]], depth: AuditDepth, look: CopyReader, addresses: Mapping[str, BookieAddress]
+    seen: Mapping[int, tuple[AuditedLedger, Sequence[Holding]]],
+    depth: AuditDepth,
+    reader: CopyReader,
+    addresses: Mapping[str, BookieAddress],
 ) -> ThirdPass:
     """Runs the third pass. `seen`: current ledgers with all holdings of both earlier passes. Raises CopiesLostError."""
     partly_read = depth is AuditDepth.DEEP
@@ -59,10 +62,10 @@ def third_pass(
     if not checks:
         return ThirdPass()
     _log.info("third pass", ledgers=sum(1 for segments in doubted.values() if segments), copies=sum(check.copies for check in checks))
-    in_blocks = _read_copies(checks, look, addresses)
+    in_blocks = _read_copies(checks, reader, addresses)
     blocks = {ledger_id: blocks_in_doubt(seen[ledger_id][0], own, BLOCK) for ledger_id, own in in_blocks.items()}
     narrowed = _first_of(blocks, _MOST_BLOCKS)
-    single = _read_copies([part for check in checks for part in _parts(check, narrowed.get(check.ledger_id, ()))], look, addresses)
+    single = _read_copies([part for check in checks for part in _parts(check, narrowed.get(check.ledger_id, ()))], reader, addresses)
     untrusted: dict[int, list[Holding]] = {}
     findings: list[Finding] = []
     for ledger_id, own in in_blocks.items():
@@ -75,12 +78,12 @@ def third_pass(
 
 def _with_content(ledger: AuditedLedger, holdings: Sequence[Holding]) -> list[HoldingCheck]:
     """The checks of places with an intact holding: the others offer nothing to compare."""
-    gave = {(holding.segment, holding.position, holding.bookie_id) for holding in holdings if holding.state.is_intact}
-    return [check for check in holding_checks(ledger) if (check.segment, check.position, check.bookie_id) in gave]
+    intact = {(holding.segment, holding.position, holding.bookie_id) for holding in holdings if holding.state.is_intact}
+    return [check for check in holding_checks(ledger) if (check.segment, check.position, check.bookie_id) in intact]
 
 
-def _read_copies(checks: Sequence[HoldingCheck], look: CopyReader, addresses: Mapping[str, BookieAddress]) -> dict[int, list[Holding]]:
-    found = holdings_by_ledger(look.at(checks, addresses))
+def _read_copies(checks: Sequence[HoldingCheck], reader: CopyReader, addresses: Mapping[str, BookieAddress]) -> dict[int, list[Holding]]:
+    found = holdings_by_ledger(reader.at(checks, addresses))
     expected, seen = sum(check.copies for check in checks), sum(holding.copies for own in found.values() for holding in own)
     if seen != expected:
         raise CopiesLostError(f"{expected} copies were to be compared, {seen} came back")
@@ -105,9 +108,9 @@ def _lies_in(holding: Holding, blocks: _Blocks) -> bool:
     return any(segment == holding.segment and entries.first <= holding.first <= entries.last for segment, entries in blocks)
 
 
-def _bytes_read(looks: Iterable[Sequence[Holding]]) -> dict[str, BookieTally]:
+def _bytes_read(passes: Iterable[Sequence[Holding]]) -> dict[str, BookieTally]:
     tallies: dict[str, BookieTally] = {}
-    for own in looks:
+    for own in passes:
         for holding in own:
             tallies = added(tallies, {holding.bookie_id: BookieTally(bytes_read=holding.bytes_read)})
     return tallies

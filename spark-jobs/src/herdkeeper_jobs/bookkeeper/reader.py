@@ -190,10 +190,10 @@ def last_confirmed(metadata: LedgerMetadata, addresses: Mapping[str, BookieAddre
     how = (metadata.ledger_id, digest_of(metadata), addresses, settings.timeout_seconds)
     asked = [in_thread(partial(_lac_or_reason, bookie_id, how)) for bookie_id in segment.bookies]
     _wait_for_enough(asked, metadata.ack_quorum, settings.speculative_read_seconds)
-    said = [answer.result() for answer in asked if answer.done()]
-    lacs = [lac for lac in said if isinstance(lac, int)]
+    outcomes = [answer.result() for answer in asked if answer.done()]
+    lacs = [lac for lac in outcomes if isinstance(lac, int)]
     if not lacs:
-        reasons = "; ".join(reason for reason in said if isinstance(reason, str))
+        reasons = "; ".join(reason for reason in outcomes if isinstance(reason, str))
         raise LastConfirmedUnknownError(f"open ledger {metadata.ledger_id}: no bookie reported its LAC: {reasons}")
     return max(segment.first_entry_id - 1, *lacs)
 
@@ -381,7 +381,7 @@ def _read_from_any(holders: _Holders, entry_ids: list[int], tried: Mapping[str, 
         try:
             asking, answers = replicas.next_part(None, holders.in_order(untried), partial(_entries, piece.ledger_id, list(reasons)))
         except NobodyAnsweredError as error:
-            reasons = {entry_id: said | error.reasons for entry_id, said in reasons.items()}
+            reasons = {entry_id: earlier | error.reasons for entry_id, earlier in reasons.items()}
             break
         replicas.finish(asking)
         untried.remove(asking.bookie_id)

@@ -185,7 +185,7 @@ class Replicas:
                 self._asked.remove(first)
                 racing.remove(first)
                 continue
-            self._settle(first, racing)
+            self._abandon_others(first, racing)
             return first, part
 
     def finish(self, asking: Asking[Part]) -> None:
@@ -208,7 +208,7 @@ class Replicas:
         asking.want_next()
         return asking
 
-    def _settle(self, first: Asking[Part], racing: list[Asking[Part]]) -> None:
+    def _abandon_others(self, first: Asking[Part], racing: list[Asking[Part]]) -> None:
         """Abandons the losers. Their bookies read the part anyway, so it counts for their budgets."""
         for overtaken in racing[: racing.index(first)]:
             self._slow_until[overtaken.bookie_id] = time.monotonic() + _SLOW_SECONDS

@@ -298,8 +298,8 @@ class _TableWriter:
 
     def _keep_older_forms(self, decoded: pa.RecordBatch, values: pa.Array, encoder: RowEncoder) -> None:
         stored = enumerate(values.to_pylist(), start=self._file.rows)
-        anew = (encoder.encode(row) for row in rows_of(decoded))
-        older = [(number, value) for (number, value), (_, now) in zip(stored, anew, strict=True) if value != now]
+        encoded = (encoder.encode(row) for row in rows_of(decoded))
+        older = [(number, value) for (number, value), (_, now) in zip(stored, encoded, strict=True) if value != now]
         if not older:
             return
         if self._older is None:
@@ -325,5 +325,5 @@ def _write_task(batches: Iterable[pa.RecordBatch], open_table: Callable[[int], _
 
 def _result(position: int, digest: RowDigest, file: DataFile) -> Sequence[str | int | None]:
     older = file.older_forms
-    beside = (None, None, None, None) if older is None else (older.path, older.rows, older.size, older.hash)
-    return (position, file.path, digest.rows, file.size, file.hash, digest.hex, *beside)
+    older_columns = (None, None, None, None) if older is None else (older.path, older.rows, older.size, older.hash)
+    return (position, file.path, digest.rows, file.size, file.hash, digest.hex, *older_columns)

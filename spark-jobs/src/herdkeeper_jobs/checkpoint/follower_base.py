@@ -100,24 +100,24 @@ def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, where: t
     folder, run_id = where
     for left in found_below(folder.place, f"data/{run_id}/{_PREFIX}*.parquet"):
         remove_file(left)
-    coming = iter(parts)
-    position, held_millis = next(coming), time.time_ns() // 1_000_000
+    stream = iter(parts)
+    position, held_millis = next(stream), time.time_ns() // 1_000_000
     if not isinstance(position, StreamedPosition) or position.tablespace_uuid != tablespace_uuid:
         raise InvariantViolated(f"the follower {node} gives tables of {position}, and not of the tablespace {tablespace_uuid}")
-    taking = _Taking(folder, f"data/{run_id}/{_PREFIX}{secrets.token_hex(4)}")
+    received = _Received(folder, f"data/{run_id}/{_PREFIX}{secrets.token_hex(4)}")
     try:
-        for part in coming:
-            taking.take(part)
-        files = taking.finish()
+        for part in stream:
+            received.take(part)
+        files = received.finish()
     except BaseException:
-        taking.give_up()
+        received.discard()
         raise
-    state = LogState(tuple(taking.state_tables), tuple(sorted(taking.indexes, key=lambda index: index.definition.name)))
-    _log.info("tables of a follower", node=node, lsn=str(position.lsn), rows=sum(table.digest.rows for table in taking.tables))
-    return FollowerBase(node, StartingPoint(position.lsn, state), tuple(taking.tables), folder, files, held_millis)
+    state = LogState(tuple(received.state_tables), tuple(sorted(received.indexes, key=lambda index: index.definition.name)))
+    _log.info("tables of a follower", node=node, lsn=str(position.lsn), rows=sum(table.digest.rows for table in received.tables))
+    return FollowerBase(node, StartingPoint(position.lsn, state), tuple(received.tables), folder, files, held_millis)
 
 
-class _Taking:
+class _Received:
     """What has arrived of a stream."""
 
     def __init__(self, folder: ParquetFolder, prefix: str) -> None:
@@ -194,7 +194,7 @@ class _Taking:
         self._close()
         return tuple(self._files)
 
-    def give_up(self) -> None:
+    def discard(self) -> None:
         """Removes the written files."""
         for path in self._paths:
             remove_file(self._folder / path)

@@ -177,10 +177,10 @@ class History:
 def checkpoint_history(identity: Identity, listing: Listing, window: Window | WindowUnknown | None) -> History:
     """Derives gaps, origins and warnings from what was read."""
     recorded = {each.name: each for each in listing.read if isinstance(each, Recorded)}
-    broken = frozenset(each.name for each in listing.read if isinstance(each, Unreadable))
-    there = frozenset(listing.names)
+    unreadable = frozenset(each.name for each in listing.read if isinstance(each, Unreadable))
+    existing = frozenset(listing.names)
     bases = (each.base for each in recorded.values() if each.base is not None and each.base.follower is None)
-    gone = sorted({base.lsn.lsn for base in bases if base.manifest not in there})
+    gone = sorted({base.lsn.lsn for base in bases if base.manifest not in existing})
     entries: list[Link | Unreadable] = []
     before: Recorded | None = None
     whole = True
@@ -191,10 +191,10 @@ def checkpoint_history(identity: Identity, listing: Listing, window: Window | Wi
             continue
         gap = _gap(before, each, gone)
         is_whole = gap is not None and gap.is_whole and whole
-        entries.append(Link(each, _start(each, recorded, broken, there), None if gap is None else Gap(gap.millis, is_whole)))
+        entries.append(Link(each, _start(each, recorded, unreadable, existing), None if gap is None else Gap(gap.millis, is_whole)))
         before, whole = each, True
-    oddities = tuple(chain(_of_window(window), _of_entries(entries)))
-    return History(identity, tuple(entries), len(listing.names) - len(listing.read), window, oddities)
+    notable = tuple(chain(_warnings_of_window(window), _warnings_of_entries(entries)))
+    return History(identity, tuple(entries), len(listing.names) - len(listing.read), window, notable)
 
 
 def _gap(before: Recorded | None, each: Recorded, gone: list[Lsn]) -> Gap | None:
@@ -204,25 +204,25 @@ def _gap(before: Recorded | None, each: Recorded, gone: list[Lsn]) -> Gap | None
     return Gap(max(0, each.moment_millis - before.moment_millis), not between)
 
 
-def _start(each: Recorded, recorded: Mapping[str, Recorded], broken: frozenset[str], there: frozenset[str]) -> Start:
+def _start(each: Recorded, recorded: Mapping[str, Recorded], unreadable: frozenset[str], existing: frozenset[str]) -> Start:
     if each.base is None:
         return Start.WHOLE_LOG
     if each.base.follower is not None:
         return Start.FOLLOWER
-    if each.base.manifest in broken:
+    if each.base.manifest in unreadable:
         return Start.UNREADABLE
     base = recorded.get(each.base.manifest)
     if base is not None:
         return Start.THERE if base.run_id == each.base.run_id else Start.REPLACED
-    return Start.THERE if each.base.manifest in there else Start.GONE
+    return Start.THERE if each.base.manifest in existing else Start.GONE
 
 
-def _of_window(window: Window | WindowUnknown | None) -> Iterator[HistoryWarning]:
+def _warnings_of_window(window: Window | WindowUnknown | None) -> Iterator[HistoryWarning]:
     if isinstance(window, WindowUnknown):
         yield HistoryWarning(WarningLevel.DOUBTFUL, f"The archive of the log can't be read, so its range is unknown: {window.reason}")
 
 
-def _of_entries(entries: list[Link | Unreadable]) -> Iterator[HistoryWarning]:
+def _warnings_of_entries(entries: list[Link | Unreadable]) -> Iterator[HistoryWarning]:
     """Yields warnings, newest first."""
     links = [entry for entry in entries if isinstance(entry, Link)]
     before = dict(zip((link.checkpoint.name for link in links[1:]), links, strict=False))
@@ -230,10 +230,10 @@ def _of_entries(entries: list[Link | Unreadable]) -> Iterator[HistoryWarning]:
         if isinstance(entry, Unreadable):
             yield HistoryWarning(WarningLevel.LOST, f"The manifest {entry.name} can't be read: {entry.reason}")
         else:
-            yield from _of_link(entry, before.get(entry.checkpoint.name))
+            yield from _warnings_of_link(entry, before.get(entry.checkpoint.name))
 
 
-def _of_link(link: Link, before: Link | None) -> Iterator[HistoryWarning]:
+def _warnings_of_link(link: Link, before: Link | None) -> Iterator[HistoryWarning]:
     each, base = link.checkpoint, link.checkpoint.base
     named = f"The checkpoint at {each.lsn}"
     if each.missing:

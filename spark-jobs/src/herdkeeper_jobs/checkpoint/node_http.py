@@ -128,15 +128,15 @@ def follower_tables(address: str, tablespace: str, token: str, timeout_seconds: 
     """
     name = urllib.parse.quote(tablespace.lower())
     query = urllib.parse.urlencode({"timeoutSeconds": timeout_seconds, "scanSeconds": _SCAN_SECONDS})
-    request = urllib.request.Request(f"http://{address}/tablespaces/{name}/tables?{query}", method="POST", headers=_shows(token))
+    request = urllib.request.Request(f"http://{address}/tablespaces/{name}/tables?{query}", method="POST", headers=_authorization(token))
     try:
         with _OPENER.open(request, timeout=timeout_seconds + _CALL_SECONDS) as answer:
             yield from read_stream(answer)
     except urllib.error.HTTPError as error:
-        told = f"the node {address} answered {error.code} to a request for its tables: {error.read(_MOST_REASON).decode(errors='replace')}"
+        reply = f"the node {address} answered {error.code} to a request for its tables: {error.read(_MOST_REASON).decode(errors='replace')}"
         if error.code == HTTPStatus.UNAUTHORIZED:
-            raise CheckpointRefused(f"{told}; {_TOKEN_HINT}") from error
-        raise CheckpointRetryable(told) from error
+            raise CheckpointRefused(f"{reply}; {_TOKEN_HINT}") from error
+        raise CheckpointRetryable(reply) from error
     except (OSError, http.client.HTTPException) as error:
         raise CheckpointRetryable(f"the node {address} did not give its tables: {error}") from error
 
@@ -145,12 +145,12 @@ def _position(body: Mapping[str, int]) -> Lsn:
     return Lsn(body["ledgerId"], body["entryId"])
 
 
-def _shows(token: str) -> dict[str, str]:
+def _authorization(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _call(address: str, path: str, method: str, timeout_seconds: float, token: str = "") -> tuple[int, object]:
-    request = urllib.request.Request(f"http://{address}{path}", method=method, headers=_shows(token))
+    request = urllib.request.Request(f"http://{address}{path}", method=method, headers=_authorization(token))
     try:
         with _OPENER.open(request, timeout=timeout_seconds) as answer:
             return answer.status, json.load(answer)

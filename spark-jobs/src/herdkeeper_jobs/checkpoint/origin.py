@@ -134,14 +134,14 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
         try:
             base = _usable(candidate)
             whole = _live_origin(log, read_to, shares) if search.asks_for_whole_log(base) else None
-            return replace(whole or _from(spark, log, base, (read_to, shares)), passed_over=tuple(reasons))
+            return replace(whole or _origin_from_base(spark, log, base, (read_to, shares)), passed_over=tuple(reasons))
         except BaseUnusable as unusable:
             _log.warning("no base", reason=str(unusable))
             reasons.append(unusable)
     try:
         return replace(_origin(log, log.parts_up_to(read_to), shares), passed_over=tuple(reasons))
     except LogDropped as error:
-        raise _nothing(str(error), reasons, lambda: recovery_window(log, search.folder)) from error
+        raise _no_origin(str(error), reasons, lambda: recovery_window(log, search.folder)) from error
 
 
 def whole_live_log(spark: SparkSession, log: WholeLog, read_to: Lsn, budget: ReadBudget = UNLIMITED) -> Origin | None:
@@ -157,14 +157,14 @@ def _live_origin(log: WholeLog, read_to: Lsn, shares: _Shares) -> Origin | None:
         return None
 
 
-def _nothing(missing: str, reasons: list[BaseUnusable], window: Callable[[], Window | None]) -> CheckpointRefused | CheckpointRetryable:
+def _no_origin(missing: str, reasons: list[BaseUnusable], window: Callable[[], Window | None]) -> CheckpointRefused | CheckpointRetryable:
     """The error without an origin: NothingToBeginWith only if every existing checkpoint proved unusable."""
     unread = [reason for reason in reasons if isinstance(reason, BaseUnread)]
     if unread:
         return CheckpointRetryable(f"{missing}, and whether a checkpoint at the destination is a base is not known ({described(unread)})")
-    to_mend = [reason for reason in reasons if isinstance(reason, BaseToRepair)]
-    no_base = described([*to_mend, *(reason for reason in reasons if reason not in to_mend)])
-    kind = BaseLockedAway if to_mend else NothingToBeginWith
+    to_repair = [reason for reason in reasons if isinstance(reason, BaseToRepair)]
+    no_base = described([*to_repair, *(reason for reason in reasons if reason not in to_repair)])
+    kind = BaseLockedAway if to_repair else NothingToBeginWith
     return kind(_refusal(missing, no_base, window()), missing, no_base)
 
 
@@ -197,7 +197,7 @@ def _usable(candidate: CheckpointBase | BaseUnusable) -> CheckpointBase:
     return candidate
 
 
-def _from(spark: SparkSession, log: WholeLog, base: CheckpointBase, reading: tuple[Lsn, _Shares]) -> Origin:
+def _origin_from_base(spark: SparkSession, log: WholeLog, base: CheckpointBase, reading: tuple[Lsn, _Shares]) -> Origin:
     read_to, shares = reading
     try:
         parts = log.parts_up_to(read_to, base.start.restart)

@@ -54,7 +54,7 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
     if (why := why_no_run_id(run_id)) is not None:
         raise CheckpointRefused(why)
     if manifest is None:
-        leftovers = [_sweep(folder, {run_id}, _named(folder)) for folder in _folders_of(destination, run_id)]
+        leftovers = [_sweep(folder, {run_id}, _named_files(folder)) for folder in _folders_of(destination, run_id)]
         return Removed(False, *(sum(column) for column in zip(*leftovers, strict=True))) if leftovers else Removed(False, 0, 0, 0)
     if MANIFEST.fullmatch(manifest) is None:
         raise CheckpointRefused(f"--manifest is {manifest!r}: give <INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json")
@@ -64,7 +64,7 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
 def remove_leftovers(folder: StoredPath, run_id: str) -> None:
     """Tries to remove a run's files that no manifest names. Removes nothing while a manifest is unreadable: it may name any of them."""
     try:
-        _sweep(folder, {run_id}, _named(folder))
+        _sweep(folder, {run_id}, _named_files(folder))
     except (InvariantViolated, OSError) as error:
         _log.warning("leftovers stay", run_id=run_id, reason=str(error))
 
@@ -77,15 +77,15 @@ def _remove(path: StoredPath, run_id: str) -> Removed:
     # A manifest beside this removal's remains is a newer checkpoint, unless it has the same bytes.
     current = next((found for found in (tombstone, path) if found.is_file()), None)
     if current is None:
-        return Removed(False, *_sweep(folder, {run_id}, _named(folder)))
-    gone = _own_manifest(current, path)
-    files = _files_of(folder, gone)
+        return Removed(False, *_sweep(folder, {run_id}, _named_files(folder)))
+    outline = _own_manifest(current, path)
+    files = _files_of(folder, outline)
     is_there = path.is_file() and path.read_bytes() == current.read_bytes()
-    others = _named(folder, without=path if is_there else None)
+    others = _named_files(folder, without=path if is_there else None)
     if is_there:
         take_name(path, tombstone)
     removed = _delete([file for file in files if file not in others])
-    swept = _sweep(folder, {run_id, gone.run_id}, others)
+    swept = _sweep(folder, {run_id, outline.run_id}, others)
     if not manifests(folder.parent.parent, folder.parent.name, folder.name):
         _delete([report_path(folder)])  # no checkpoint is left to show; otherwise the next run makes the report anew
     remove_file(tombstone)
@@ -111,7 +111,7 @@ def _folders_of(destination: StoredPath, run_id: str) -> list[StoredPath]:
     return [run.parent.parent for run in found_below(destination, f"*/*/data/{run_id}")]
 
 
-def _named(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
+def _named_files(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
     """The files that a tablespace's manifests name. Raises InvariantViolated if a manifest is unreadable, since it may name any file.
     Raises OSError if they can't be listed: `Path.glob` would skip what it may not read."""
     place = folder / "manifests"

@@ -82,7 +82,7 @@ _log = structlog.get_logger()
 _MOST_OF_A_REASON = 150
 """Characters; the rest is in the pod's log."""
 _SHOWN = 5
-_STANDS_SECONDS = 120
+_REST_SECONDS = 120
 """Time for a follower to reach a position without open transactions."""
 FULL_EVERY_SECONDS = 7 * 24 * 3600
 """The default of `fullEvery` of a Checkpoint: weekly, like full backups."""
@@ -195,12 +195,12 @@ def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: 
     except (FollowerDiffers, LeaderDiffers) as error:
         # The base may be wrong: its rows are proven unchanged, not correct.
         base = origin.base
-        again = whole_live_log(spark, whole, target.read_to, order.budget) if isinstance(base, CheckpointBase) else None
-        if base is None or again is None:
+        whole_log = whole_live_log(spark, whole, target.read_to, order.budget) if isinstance(base, CheckpointBase) else None
+        if base is None or whole_log is None:
             raise
         _log.warning("made again from the whole log", base=base.record.manifest, reason=str(error))
         remove_leftovers(folder, order.run_id)
-        made = _make(spark, whole, target, order, again)
+        made = _make(spark, whole, target, order, whole_log)
         return replace(made, trouble="; ".join(filter(None, (_wrong_base(base), made.trouble))))
 
 
@@ -213,16 +213,16 @@ def _wrong_base(base: Base) -> str:
 
 
 def _make_from_follower(
-    start: Callable[[], SparkSession], whole: WholeLog, request: CheckpointRequest, order: Order, nothing: NothingToBeginWith
+    start: Callable[[], SparkSession], whole: WholeLog, request: CheckpointRequest, order: Order, cause: NothingToBeginWith
 ) -> Made:
     """Makes a checkpoint from a follower's tables, the last resort. It is compared with another follower, or else with the same one, which
     an earlier comparison found equal. The latter proves the transfer and the fold behind it, not the rows themselves: the manifest says
     `Self`."""
     source = request.follower
     if source is None or request.target.at is not None:
-        raise NothingToBeginWith(f"{_why_no_follower(source)}. {nothing}", nothing.missing, nothing.no_base) from nothing
-    _log.info("no origin but a follower", node=source.address, reason=str(nothing))
-    parts = follower_tables(source.address, whole.name, source.token, _STANDS_SECONDS)
+        raise NothingToBeginWith(f"{_why_no_follower(source)}. {cause}", cause.missing, cause.no_base) from cause
+    _log.info("no origin but a follower", node=source.address, reason=str(cause))
+    parts = follower_tables(source.address, whole.name, source.token, _REST_SECONDS)
     where = (_written_to(whole, order), order.run_id)
     base = take_tables(parts, source.address, whole.identity.tablespace_uuid, where)
     try:
@@ -282,10 +282,10 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
     verdict = None if isinstance(folded.base, FollowerBase) else comparison
     published = publish_history(whole, folder, time.time_ns() // 1_000_000)
     passed_over = described(origin.passed_over, shown=1) if origin.passed_over else ""
-    return Made(committed, verdict, folded.cut.left_out, published, _refused(folded), passed_over)
+    return Made(committed, verdict, folded.cut.left_out, published, _why_unrestorable(folded), passed_over)
 
 
-def _refused(folded: _Folded) -> str:
+def _why_unrestorable(folded: _Folded) -> str:
     """Names the columns that prevent a restore. HerdDB stores NULL in a NOT NULL column with a default, and refuses it in an INSERT by
     name."""
     tables = zip(folded.timeline.tables, folded.written, strict=True)
@@ -390,8 +390,8 @@ def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFol
         cut = _cut(entries, target)
         if cut.lsn > target.read_to:
             raise InvariantViolated(f"the checkpoint is to be at {cut.lsn}, but the log was read up to {target.read_to} only")
-        reads_on = cut.lsn != target.read_to
-        prefix = up_to(entries, cut.lsn) if reads_on else entries
+        reads_beyond = cut.lsn != target.read_to
+        prefix = up_to(entries, cut.lsn) if reads_beyond else entries
         timeline = log_timeline(prefix, origin.start, outline)
         _log.info("control entries walked", tables=len(timeline.tables), open_transactions=len(timeline.open_transactions))
         placed = origin.with_rows(place_changes(prefix, timeline), timeline)
@@ -400,10 +400,10 @@ def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFol
         _log.info("tables written", rows=sum(table.digest.rows for table in written), files=sum(len(table.files) for table in written))
         highest = highest_auto_increments(placed, timeline, highest_keys_of(origin.base))
         compared = {table.name: item.digest for table, item in zip(timeline.tables, written, strict=True)}
-        if reads_on and target.follower is not None:
+        if reads_beyond and target.follower is not None:
             compared = _digests_at_the_end(entries, origin, partitions, outline)
         return _Folded(
-            cut, log_extent(prefix) if reads_on or origin.archived else extent, timeline, written, highest, compared, origin.base
+            cut, log_extent(prefix) if reads_beyond or origin.archived else extent, timeline, written, highest, compared, origin.base
         )
     finally:
         read.tasks.unpersist()

@@ -28,7 +28,7 @@ from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, NotCo
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time, stamp
 
-_LEADS = (0, 0, 20, 200, 2000)
+_AHEAD_BY_ATTEMPT = (0, 0, 20, 200, 2000)
 """By attempt, how many entries ahead of the follower to ask. The timeout ends those that it never reaches."""
 _HOLD_SECONDS = 60
 _CONFIRM_SECONDS = 60.0
@@ -119,7 +119,7 @@ def _now(log: WholeLog, leader_http: str) -> Lsn:
 
 def _digest(tablespace: str, request: TargetRequest, lsn: Lsn) -> FollowerDigest:
     reason = ""
-    for lead in _LEADS:
+    for lead in _AHEAD_BY_ATTEMPT:
         ahead = Lsn(lsn.ledger_id, lsn.entry_id + lead)
         answer = follower_digest(request.verify_against, tablespace, ahead, request.token, _HOLD_SECONDS)
         if isinstance(answer, FollowerDigest):

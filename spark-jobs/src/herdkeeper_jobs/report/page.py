@@ -33,11 +33,11 @@ def header(title: str, words: str) -> str:
     return f"<header><h1>{escape(title)}</h1><p>{escape(words)}</p></header>"
 
 
-def verdict(told: Verdict) -> str:
+def verdict(box: Verdict) -> str:
     """The box that is read first."""
-    todo = "".join(f"<li>{escape(each)}</li>" for each in told.steps)
+    todo = "".join(f"<li>{escape(each)}</li>" for each in box.steps)
     steps = f"<h3>What to do</h3><ul>{todo}</ul>" if todo else "<p>There is nothing to do.</p>"
-    return f'<section class="verdict {told.style}"><h2>{escape(told.sentence)}</h2><p>{escape(told.subject)}</p>{steps}</section>'
+    return f'<section class="verdict {box.style}"><h2>{escape(box.sentence)}</h2><p>{escape(box.subject)}</p>{steps}</section>'
 
 
 def tiles(named: Iterable[tuple[str, str]]) -> str:

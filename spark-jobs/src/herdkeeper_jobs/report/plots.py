@@ -15,7 +15,7 @@ _LABEL = 250
 _ROW = 24
 _CHARACTERS = 34
 _NOTE = 150
-_COURSE = 44
+_LINE_ROW = 44
 _MOST_MARKS = 120
 _TICKS = 5
 
@@ -193,7 +193,7 @@ def line_chart(rows: Sequence[Line], times: Times, name: str) -> str:
     """A line per row over the same time, each from zero to its own maximum."""
     marks = []
     for index, row in enumerate(rows):
-        top, height = index * _COURSE, _COURSE - 18
+        top, height = index * _LINE_ROW, _LINE_ROW - 18
         highest = max((point.value for point in row.points if point is not None), default=0)
         base = top + height + 8
         marks += [_label(row.label, top + 10), _note(row.note, top + 26)]
@@ -205,7 +205,7 @@ def line_chart(rows: Sequence[Line], times: Times, name: str) -> str:
                 marks.append(f'<polyline class="line" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>')
             if known <= _MOST_MARKS or len(piece) == 1:
                 marks += [_dot(place, each.title) for place, each in zip(places, piece, strict=True)]
-    return _svg(len(rows) * _COURSE + 24, "".join(marks) + _ticks(times, len(rows) * _COURSE), name)
+    return _svg(len(rows) * _LINE_ROW + 24, "".join(marks) + _ticks(times, len(rows) * _LINE_ROW), name)
 
 
 def _pieces(points: Sequence[Point | None]) -> list[list[Point]]:

@@ -68,21 +68,21 @@ def find_begin(tables: set[str], header: Header | None, wished: Header, checkpoi
     Raises:
         RestoreRefused: the tablespace has something else than this restore's tables; names it.
     """
-    strange = tables - {RESTORE_TABLE} - (checkpoint_tables if header is not None else set())
+    foreign = tables - {RESTORE_TABLE} - (checkpoint_tables if header is not None else set())
     if header is not None:
         if header.manifest_hash != wished.manifest_hash:
             raise RestoreRefused(f"another restore has started in this tablespace, of {header.manifest}: restore into a new Tablespace")
-        if strange:
-            raise RestoreRefused(_strange(strange))
+        if foreign:
+            raise RestoreRefused(_why_foreign(foreign))
         return Begin.BEGUN
-    if not strange:
+    if not foreign:
         return Begin.EMPTY
-    if RESTORE_TABLE in tables or strange != checkpoint_tables:
-        raise RestoreRefused(_strange(strange))
+    if RESTORE_TABLE in tables or foreign != checkpoint_tables:
+        raise RestoreRefused(_why_foreign(foreign))
     return Begin.FILLED
 
 
-def _strange(tables: set[str]) -> str:
+def _why_foreign(tables: set[str]) -> str:
     shown = ", ".join(sorted(tables)[:5])
     return f"the tablespace has tables that this restore did not make ({shown}): drop them, or restore into a new Tablespace"
 

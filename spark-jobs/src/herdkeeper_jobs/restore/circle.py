@@ -117,13 +117,13 @@ def _links(tables: Sequence[SourceTable], keys: Sequence[CircleKey], contents: S
     firsts = [0, *np.cumsum([content.num_rows for content in contents]).tolist()]
     found = [Links(firsts[one.child], _parents(tables, contents, one, firsts[one.parent])) for one in keys]
     places = {(one.child, one.key.name): place for place, one in enumerate(keys)}
-    looks = [
+    lookalikes = [
         Lookalikes(_lookalikes(tables, contents, (child, parent, key), firsts), places.get((child, key.name)))
         for child, parent in sorted({(one.child, one.parent) for one in keys})
         for key in tables[child].definition.foreign_keys
         if key.parent_uuid != tables[parent].definition.uuid
     ]
-    return RowLinks(firsts[-1], found, looks)
+    return RowLinks(firsts[-1], found, lookalikes)
 
 
 def _parents(tables: Sequence[SourceTable], contents: Sequence[pa.Table], one: CircleKey, first: int) -> Numbers:
@@ -175,7 +175,7 @@ def _numbers(child: pa.Table, parent: pa.Table, key: ForeignKey, first: int) -> 
     (SQLRecordPredicateFunctions.objectEquals of HerdDB 0.29.0).
     """
     names = [f"k{place}" for place in range(len(key.columns))]
-    columns = [_alike(child[name], parent[other]) for name, other in zip(key.columns, key.parent_columns, strict=True)]
+    columns = [_as_one_type(child[name], parent[other]) for name, other in zip(key.columns, key.parent_columns, strict=True)]
     if None in columns:
         return None
     pairs = [pair for pair in columns if pair is not None]
@@ -187,7 +187,7 @@ def _numbers(child: pa.Table, parent: pa.Table, key: ForeignKey, first: int) -> 
     return found
 
 
-def _alike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray] | None:
+def _as_one_type(one: pa.ChunkedArray, other: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray] | None:
     """Casts both to a common type, None without one. Adding 0.0 makes -0.0 equal to 0.0."""
     kinds = (one.type, other.type)
     if all(map(pa.types.is_integer, kinds)):

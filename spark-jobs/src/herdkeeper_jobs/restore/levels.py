@@ -13,17 +13,17 @@ from herdkeeper_jobs.restore.source import SourceTable
 class Level:
     """Tables that can be filled once the earlier levels are full.
 
-    `alone`: tables that can be filled independently, their rows in any order. `circles`: tables that refer to each other, or one that
+    `independent`: tables that can be filled independently, their rows in any order. `circles`: tables that refer to each other, or one that
     refers to itself; their rows need an order (`circle`).
     """
 
-    alone: tuple[SourceTable, ...]
+    independent: tuple[SourceTable, ...]
     circles: tuple[tuple[SourceTable, ...], ...]
 
     @property
     def tables(self) -> tuple[SourceTable, ...]:
         """All tables of the level."""
-        return self.alone + tuple(table for circle in self.circles for table in circle)
+        return self.independent + tuple(table for circle in self.circles for table in circle)
 
 
 def levels(tables: Sequence[SourceTable]) -> tuple[Level, ...]:

@@ -95,25 +95,25 @@ class RowsWithoutOrderError(ValueError):
 
 def row_order(links: RowLinks) -> RowOrder:
     """Finds an order. Raises RowsWithoutOrderError."""
-    left = _Left(links)
-    last_first: list[Rows | AddKey] = []
+    remaining = _Remaining(links)
+    backwards: list[Rows | AddKey] = []
     turn = 0
-    free = left.free()
-    while left.count:
+    free = remaining.free()
+    while remaining.count:
         if len(free):
-            last_first.append(_rows(free, 0))
-            free = left.take_rows(free)
-        elif (key := left.key_without_nulls()) is not None:
-            last_first.append(AddKey(key))
-            left.take_key(key)
-            free = left.free()
-        elif len(changed := left.changed_to_themselves()):
+            backwards.append(_rows(free, 0))
+            free = remaining.take_rows(free)
+        elif (key := remaining.key_without_nulls()) is not None:
+            backwards.append(AddKey(key))
+            remaining.take_key(key)
+            free = remaining.free()
+        elif len(changed := remaining.changed_to_themselves()):
             turn += 1
-            last_first.append(_rows(changed, turn))
-            free = left.take_rows(changed)
+            backwards.append(_rows(changed, turn))
+            free = remaining.take_rows(changed)
         else:
-            raise RowsWithoutOrderError(left.count, left.example())
-    return RowOrder(left.keys(), tuple(_joined(last_first[::-1])))
+            raise RowsWithoutOrderError(remaining.count, remaining.example())
+    return RowOrder(remaining.keys(), tuple(_joined(backwards[::-1])))
 
 
 def _rows(numbers: Numbers, turn: int) -> Rows:
@@ -136,7 +136,7 @@ def _joined(steps: Sequence[Rows | AddKey]) -> list[Rows | AddKey]:
     return found
 
 
-class _Left:
+class _Remaining:
     """What is not removed yet, with counts of the remaining references."""
 
     def __init__(self, links: RowLinks) -> None:
@@ -174,8 +174,8 @@ class _Left:
         rows: Numbers = np.unique(np.concatenate([np.zeros(0, np.int64), *self._touched]))
         self._touched = []
         held = self._referred[rows] + self._resembled[rows]
-        may: Numbers = rows[self._left[rows] & (self._itself[rows] > 0) & (held == 0)]
-        return may
+        candidates: Numbers = rows[self._left[rows] & (self._itself[rows] > 0) & (held == 0)]
+        return candidates
 
     def key_without_nulls(self) -> int | None:
         """A key that may have been added last."""
@@ -211,8 +211,8 @@ class _Left:
         return np.flatnonzero(self._left)
 
     def _free_of(self, rows: Numbers) -> Numbers:
-        may: Numbers = rows[self._left[rows] & (self._referred[rows] == 0) & (self._itself[rows] == 0)]
-        return may
+        candidates: Numbers = rows[self._left[rows] & (self._referred[rows] == 0) & (self._itself[rows] == 0)]
+        return candidates
 
     def _count(self, key: Links, rows: Numbers, by: int) -> tuple[Numbers, Numbers]:
         """Adds `by` to the counts of the rows' references by a key; returns the child's rows among them, and their references."""

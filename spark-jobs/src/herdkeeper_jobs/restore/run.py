@@ -99,8 +99,10 @@ def _fill(spark: SparkSession, source: Source, target: Target, at: tuple[Session
     numbers = {table.name: number for number, table in enumerate(source.tables)}
     loaded = 0
     for level, circles in in_order:
-        add_foreign_keys(session.connection(), source, [(table, key) for table in level.alone for key in table.definition.foreign_keys])
-        groups = row_groups(((numbers[table.name], table) for table in level.alone), source.folder, header.chunk_rows, header.chunk_bytes)
+        keys = [(table, key) for table in level.independent for key in table.definition.foreign_keys]
+        add_foreign_keys(session.connection(), source, keys)
+        numbered = ((numbers[table.name], table) for table in level.independent)
+        groups = row_groups(numbered, source.folder, header.chunk_rows, header.chunk_bytes)
         loaded += load_groups(spark, groups, source.tables, (source.folder, target), done)
         loaded += sum(load_circle(session, source, circle, done) for circle in circles)
         _log.info("rows loaded", tables=[table.name for table in level.tables], loaded=loaded)
