@@ -2,10 +2,11 @@
 
 Both read the same files: N changes to K keys in log order. Half of them are in interleaved transactions; some are rolled back, and the last
 ones stay open. The job writes a checkpoint's files: typed columns, hashed and fsynced, and the digest of the stored rows. DuckDB has less
-to do. It orders changes by one number, which suffices for this log, finds each COMMIT by a join, checks nothing, and writes keys and values
-as stored. A second DuckDB contender does more of the job's work: typed columns, cut out at fixed places since all values are equally long,
-and a hash of each stored row (64 bits; the job's has 128). Neither hashes or fsyncs files. Prints CPU seconds, seconds and memory. Spark's
-start counts, and is also shown alone: the JVM, the task processes and the fold of an empty table, which cost the same for any log.
+to do. It orders changes by one number, which suffices for this log, and finds each COMMIT by a join. It checks nothing, and writes keys and
+values as stored. A second DuckDB contender does more of the job's work. It makes typed columns, cut out at fixed places since all values
+are equally long. It also hashes each stored row (64 bits; the job's has 128). Neither hashes or fsyncs files. Prints CPU seconds, seconds
+and memory. Spark's start counts, and is also shown alone. It is the JVM, the task processes and the fold of an empty table, the same for
+any log.
 
 With --executors the job also runs as with a k8s:// master: tasks in two executor JVMs, with all exchange through Spark. Each of its few
 partitions has several times of what a task holds. A task's process is limited to the memory shown: Spark repeats an attempt that exceeds

@@ -1,8 +1,8 @@
 """Compares what a light audit expects of each bookie with what was read: the job's own comparison (audit/shares.py) against DuckDB.
 
-Both take the same Parquet files: segments of synthetic ledgers with five replicas, and two holdings for most shares, since a light audit
-reads a sample. Both count, per bookie and state, the copies of ledgers without a bad copy, and list the ledgers with one. Prints seconds,
-CPU seconds and memory. `--full` joins 5M ledgers instead of a fortieth of it.
+Both take the same Parquet files. These have segments of synthetic ledgers with five replicas, and two holdings for most shares, since a
+light audit reads a sample. Both count, per bookie and state, the copies of ledgers without a bad copy, and list the ledgers with one.
+Prints seconds, CPU seconds and memory. `--full` joins 5M ledgers instead of a fortieth of it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Loads rows by SQL: a restore's own loader (restore/load.py), compared with HerdDB's JDBC driver with batches.
 
-Starts ZooKeeper, a bookie and a SQL node as plain processes. Both load the same rows, with equal connections and transaction sizes, each
-time into a table of its own: the loader from a checkpoint's Parquet files, JDBC from text. They alternate; a small first turn of each warms
-the node up. Prints rows per second, and CPU seconds of the client and of the servers, without the start of Spark or of the JVM. `--full`
-loads 400,000 rows per turn instead of 100,000.
+Starts ZooKeeper, a bookie and a SQL node as plain processes. Both load the same rows into a table of their own, with equal connections and
+transaction sizes. The loader reads a checkpoint's Parquet files, JDBC text. They alternate; a small first turn of each warms the node up.
+Prints rows per second, and CPU seconds of the client and of the servers, without the start of Spark or of the JVM. `--full` loads 400,000
+rows per turn instead of 100,000.
 """
 
 from __future__ import annotations

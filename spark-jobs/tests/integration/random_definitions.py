@@ -156,8 +156,8 @@ def _words(chance: Random, kind: ColumnType) -> str:
 
 
 def _key_words(chance: Random, kind: ColumnType) -> str:
-    """A type for a key's column, never a NOT NULL timestamp. HerdDB fails to compare one with a value ("bad column type 15"), keeps its
-    row's lock, and a TRUNCATE or an ALTER of the table then waits forever."""
+    """A type for a key's column, never a NOT NULL timestamp. HerdDB fails to compare one with a value ("bad column type 15") and keeps its
+    row's lock. A TRUNCATE or an ALTER of the table then waits forever."""
     form = _words(chance, kind)
     return form.removesuffix(_NOT_NULL) if kind is ColumnType.TIMESTAMP else form
 

@@ -88,8 +88,8 @@ class Twins:
     def both(self, sql: str, parameters: Sequence[Value] = ()) -> int | str:
         """Executes in both; returns the equal number of changed rows, or the equal error.
 
-        The restored one is skipped if a rolled-back transaction had made a child of the table: HerdDB goes on looking for the child, and
-        refuses changes of the parent, until the node restarts.
+        The restored one is skipped if a rolled-back transaction had made a child of the table. Until the node restarts, HerdDB looks for
+        the child and refuses changes of the parent.
         """
         expected = _answer(self.original, sql, parameters)
         if isinstance(expected, str) and (lost := _LOST_CHILD.search(expected)) and lost[1] not in user_tables(self.original):

@@ -1,7 +1,7 @@
 """A checkpoint of a real log without its beginning and without a base: it starts from a real follower's tables.
 
 One leader and two followers. The story has all that affects a row's stored form: added and dropped columns, an auto-increment key, a
-truncated table, rows of committed transactions, and of an open one.
+truncated table. Some transactions are committed, one is open.
 """
 
 from __future__ import annotations

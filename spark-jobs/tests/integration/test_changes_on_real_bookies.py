@@ -1,5 +1,5 @@
-"""`spark.readStream` and `spark.read.format("bookkeeper")` on a real log: rows written through SQL come as changes, each once, over ledger
-changes and leader changes, and writers never notice."""
+"""`spark.readStream` and `spark.read.format("bookkeeper")` on a real log: rows written through SQL come as changes, each once. That holds
+over ledger changes and leader changes, and writers never notice."""
 
 from __future__ import annotations
 

@@ -535,7 +535,7 @@ def index_entries(draw: st.DrawFn, name: str, on: str, transaction: int, indexes
 def logs_with_indexes(draw: st.DrawFn) -> Log:
     """Logs in which TRUNCATEs meet open transactions and indexes in each of their states.
 
-    A table is only renamed or dropped without open transactions: a stream names the table of a change, and doesn't follow a rename before
+    A table is only renamed or dropped without open transactions. A stream names the table of a change, and doesn't follow a rename before
     its COMMIT. No id begins while it is open, since no leader writes that.
     """
     names = {"a": "u0", "b": "u1"}

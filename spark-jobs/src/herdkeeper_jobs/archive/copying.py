@@ -26,8 +26,8 @@ MOST_SEGMENTS = 16
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The result of a run: committed segments and entries, the archive's last segment (None: empty), and whether it reached the end that
-    was confirmed at its start."""
+    """The result of a run: committed segments and entries, and the archive's last segment (None: empty). `complete`: it reached the end
+    that was confirmed at its start."""
 
     segments: int
     entries: int

@@ -96,8 +96,8 @@ class ReadChanges:
 
 
 def read_changes(part: LogRange, committed: CommittedChanges, most_bytes: float) -> ReadChanges:
-    """Reads the changes committed in a part of a log, or in its beginning: it stops after the batch of entries that fills `most_bytes` of
-    memory. Entries up to `part.after` don't count. `committed` knows the transactions open before the part.
+    """Reads the changes committed in a part of a log. It stops early after the batch of entries that fills `most_bytes` of memory. Entries
+    up to `part.after` don't count. `committed` knows the transactions open before the part.
 
     Raises as `changes_in`.
     """

@@ -1,6 +1,6 @@
 """The plots of reports, as inline SVG. Pure.
 
-Hand-written: these bars and grids are less code than a plotting library in the Spark image, whose output would not follow the reader's
+Hand-written: bars and grids of rectangles need no plotting library in the Spark image. A library's output would not follow the reader's
 light or dark setting. Colours are classes in the style sheet of `page`; every mark has a title for browsers to show.
 """
 

@@ -123,7 +123,7 @@ def _batches(circle: Circle, piece: _Piece, contents: Mapping[int, _Content]) ->
 
 def _nulls(table: TableDefinition, keys: Sequence[ForeignKey], row: Row) -> frozenset[str]:
     """Returns the columns in which a row must come in with a null: it refers to itself, or seems to, by an existing key. Adds columns that
-    share a key with these: HerdDB looks for no parent if all of a key is null, and refuses a key that is null in part."""
+    share a key with these. HerdDB looks for no parent if all of a key is null, and refuses a key that is null in part."""
     own = {column.name for column in table.columns}
     nulls: frozenset[str] = frozenset()
     for key in keys:

@@ -6,9 +6,9 @@ The rules of HerdDB 0.29.0 (herddb.core.TableManager):
 - A changed row must not be referred to. HerdDB asks its table's children for the row's values by each of their keys, also by keys of other
   parents. So a row that only looks like a child counts, too.
 
-The order is found backwards: remove whatever may have come last, until nothing is left. These may have come last: a row that no other
-refers to; a key, if no remaining row has a null in it; a row that refers to itself, came in with a null and was changed, if no other row
-refers to it or seems to. Each removal only allows more removals. So any sequence of removals reaches the end if an order exists. This
+The order is found backwards: remove whatever may have come last, until nothing is left. A row may have come last if no other refers to it.
+A key may have, if no remaining row has a null in it. So may a row that refers to itself, came in with a null and was changed, if no other
+row refers to it or seems to. Each removal only allows more removals. So any sequence of removals reaches the end if an order exists. This
 presumes that values identify a row: if several rows have them, each child is tied to the first.
 
 A key that takes no nulls needs no changed rows: no row has a null in it, so it can be removed first.
