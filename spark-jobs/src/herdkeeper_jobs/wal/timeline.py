@@ -6,11 +6,11 @@ which table, and when it applies.
 - Outside a transaction (id 0) a change applies at its own LSN. Inside, it applies at the COMMIT; without one by the end, never.
 - A transaction's net effect on a key is its last change of that key. HerdDB applies new rows, then changed, then deleted ones, and keeps a
   key in one of the three only (`herddb.model.Transaction`). So the order of application is (commit LSN, own LSN).
-- Transaction ids restart with every leader. A BEGIN on an open id replaces that transaction and discards its changes. (No leader writes
-  that: a new one first rolls back open transactions.) A table that the replaced one made belongs to the id, and so to its next transaction.
+- Transaction ids restart with every leader. A BEGIN on an open id replaces that transaction and discards its changes. No leader writes
+  that: a new one first rolls back open transactions. A table that the replaced one made belongs to the id, and so to its next transaction.
 - A change names its table by name. HerdDB resolves the name when it applies the change: at the entry outside of a transaction, at the
-  COMMIT inside. A name without a table at the COMMIT (renamed or dropped meanwhile) is skipped, there and here. So is a DROP TABLE inside a
-  transaction: the COMMIT drops whatever has that name then.
+  COMMIT inside. A name without a table at the COMMIT (renamed or dropped meanwhile) is skipped, there and here. The same holds for a DROP
+  TABLE inside a transaction: the COMMIT drops whatever has that name then.
 - TRUNCATE takes effect unless HerdDB refuses it, by the rule of `uncommitted`.
 - A rename to the name of another table is accepted, and that table is gone.
 - A ROLLBACK leaves the indexes that its transaction made on older tables. Until they are dropped they are unusable, and a TRUNCATE of the

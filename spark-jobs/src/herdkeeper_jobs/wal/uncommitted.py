@@ -2,8 +2,8 @@
 
 A leader of an earlier image logs a TRUNCATE before it checks it, so a log may hold refused ones. HerdDB refuses a TRUNCATE in two cases:
 - The table or an index on it is not committed yet: its transaction is open, or left the index at its ROLLBACK.
-- An open transaction uses the table's name: it changed rows under that name, makes or drops such a table, or makes an index of that name
-  (HerdDB doesn't distinguish an index from a table there). Locks of reads count for HerdDB, too, but are in no log.
+- An open transaction uses the table's name: it changed rows under that name, makes or drops such a table, or makes such an index. HerdDB
+  doesn't distinguish an index from a table there. Locks of reads count for HerdDB, too, but are in no log.
 
 Tables are identified by a text: by uuid if a log is read from its beginning, by name if it is read from the middle.
 
