@@ -1,10 +1,9 @@
-"""A deep audit of real bookies through Spark, beside one Python process that reads the same copies in a plain loop.
+"""A deep audit of real bookies through Spark, compared with one Python process that reads the same copies in a plain loop.
 
 Starts ZooKeeper and three bookies as plain processes, and writes closed ledgers of 200 B entries, each entry on all three. Both contenders
-read every copy by BATCH_READ, verify its digest, ids, LAC and length, and compare what the copies of a ledger say. The audit is the job's
-own (audit/job.py), with its metadata, its plan, its comparison and Spark; it also runs with its tasks in its own process, without Spark.
-Prints CPU seconds of the client per million copies that were read. `--full` writes 18 million copies and audits them four times: Spark's
-start counts as in an audit of 72 million.
+read every copy by BATCH_READ. They verify its digest, ids, LAC and length, and compare a ledger's copies. The audit is the job's own
+(audit/job.py), with metadata, plan, comparison and Spark; a third contender runs its tasks without Spark. Prints the client's CPU seconds
+per million copies. `--full` writes 18 million copies and audits them four times, so Spark's start weighs as in an audit of 72 million.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _BATCH_ENTRIES, _BATCH_BYTES = 10_000, 2 * 1024 * 1024
 
 
 def read_by_spark(zookeeper: str, rounds: int) -> None:
-    """The project's."""
+    """The job's audit."""
     meter = Meter()
     spark = start_spark("bench", SparkSettings(master=f"local[{CORES}]"))
     spark.range(1).collect()
@@ -52,7 +51,7 @@ def read_by_spark(zookeeper: str, rounds: int) -> None:
 
 
 def read_without_spark(zookeeper: str, rounds: int) -> None:
-    """The same audit with its tasks one after the other."""
+    """The same audit with its tasks one after the other, without Spark."""
 
     def run(tasks: Sequence[AuditTask]) -> pa.Table:
         return pa.Table.from_batches([holdings_to_batch(check_copies(task)) for task in tasks])
@@ -63,7 +62,7 @@ def read_without_spark(zookeeper: str, rounds: int) -> None:
 
 
 def _audit(zookeeper: str, run_tasks: TaskRunner) -> int:
-    """How many copies it verified, which must be all."""
+    """Audits once; returns the number of verified copies, which must be all."""
     with open_catalog(zookeeper, LEDGERS_ROOT) as catalog:
         summary = audit(catalog, AuditRequest(LedgerFilter(), AuditDepth.DEEP, "bench"), AuditBudget(CORES), run_tasks).summary
     if summary.findings or summary.copies_verified != summary.copies_expected:
@@ -72,7 +71,7 @@ def _audit(zookeeper: str, run_tasks: TaskRunner) -> int:
 
 
 def read_by_a_loop(zookeeper: str, rounds: int) -> None:
-    """The peer: no object for an entry, no plan, nothing that can fail but the whole."""
+    """The peer: no object per entry, no plan, no partial failures."""
     meter = Meter()
     copies = sum(_read_all(zookeeper) for _ in range(rounds))
     report(meter.read(), copies=copies)
@@ -98,7 +97,7 @@ def _read_all(zookeeper: str) -> int:
 
 
 def _read_ledger(stream: socket.socket, incoming: Any, ledger_id: int, last: int) -> int:
-    """A number made of all payloads and lengths."""
+    """Reads and verifies one ledger; returns a checksum of all payloads and lengths."""
     size_of, fields = struct.Struct(">i").unpack_from, struct.Struct(">qqqqI").unpack_from
     checksum = crc32c.crc32c
     entry_id = before = content = 0
@@ -129,7 +128,7 @@ CONTENDERS: dict[str, Callable[[str, int], None]] = {"loop": read_by_a_loop, "au
 
 
 def main() -> None:
-    """Starts the servers, writes, reads by all, compares, prints."""
+    """Starts the servers, writes, runs all contenders, compares, prints."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="6000000 entries, all of them read four times; takes 10 GB of disk")
     parser.add_argument("--entries", type=int, help="entries, of three copies each (default: 600000)")
@@ -158,7 +157,7 @@ def main() -> None:
 def _write(client: KazooClient, zookeeper: str, ledgers: list[SyntheticLedger]) -> None:
     with open_catalog(zookeeper, LEDGERS_ROOT) as catalog:
         addresses: dict[str, BookieAddress] = catalog.bookie_addresses()
-    # the other way round a bookie might look for garbage in between, and find them
+    # metadata first: otherwise a bookie's garbage collection might find entries without it
     write_metadata(client, LEDGERS_ROOT, ledgers)
     write_entries(ledgers, addresses)
 

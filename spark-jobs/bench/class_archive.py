@@ -1,4 +1,4 @@
-"""Spark starts in benchmarks as it does in its image: with an archive of its Java classes."""
+"""Starts Spark in benchmarks as in its image: with an archive of its Java classes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ _SCRIPT = Path(__file__).parents[2] / "e2e/bootstrap/class-archive.sh"
 
 
 def use_class_archive() -> None:
-    """Names it to all processes that are started from now on, made anew where there is none for this Java and Spark."""
+    """Names the archive to all processes started from now on; makes it if missing for this Java and Spark."""
     printed = subprocess.run([str(_SCRIPT)], check=True, stdout=subprocess.PIPE, text=True).stdout
     os.environ[CLASS_ARCHIVE] = printed.strip()

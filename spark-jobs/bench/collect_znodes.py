@@ -1,7 +1,7 @@
-"""Collecting the metadata of many ledgers from a real ZooKeeper: the jobs' catalog, beside a loop of kazoo's that reads one by one.
+"""Collects the metadata of many ledgers from a real ZooKeeper: the jobs' catalog, compared with a kazoo loop that reads one by one.
 
-Both find all ledgers below the root and decode their metadata. Then what the audit plans of it, and the columns of `audit/shares.py`.
-Prints znodes per second, of wall time and of the client's CPU time. `--full` reads 400,000 ledgers instead of 40,000.
+Both find all ledgers below the root and decode their metadata. Then the audit plans from it, with the columns of `audit/shares.py`. Prints
+znodes per second, of wall time and of the client's CPU time. `--full` reads 400,000 ledgers instead of 40,000.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REPLICAS = 5
 
 
 def collect_by_catalog(zookeeper: str) -> None:
-    """The project's: as the audit does it, some thousands of ledgers after the other."""
+    """The jobs' catalog, used as in the audit: some thousands of ledgers at a time."""
     with open_catalog(zookeeper, LEDGERS_ROOT) as catalog:
         meter = Meter()
         ids = catalog.ledger_ids()
@@ -61,7 +61,7 @@ def collect_one_by_one(zookeeper: str) -> None:
 
 
 def plan_of_it(zookeeper: str) -> None:
-    """What the driver makes of the metadata before anything is read of a bookie: a sample of each share, tasks, and columns."""
+    """What the driver derives from the metadata before any read: a sample of each share, tasks, and columns."""
     addresses = {name: BookieAddress(name, 3181) for name in BOOKIES}
     with open_catalog(zookeeper, LEDGERS_ROOT) as catalog:
         reads = [read for read in catalog.read_many(catalog.ledger_ids()) if isinstance(read, VersionedMetadata)]
@@ -81,7 +81,7 @@ CONTENDERS: dict[str, Callable[[str], None]] = {"catalog": collect_by_catalog, "
 
 
 def main() -> None:
-    """Starts ZooKeeper, makes the ledgers' znodes, reads them by both, compares, prints."""
+    """Starts ZooKeeper, creates the ledgers' znodes, runs all contenders, compares, prints."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="400,000 ledgers instead of 40,000")
     parser.add_argument("--contender", choices=tuple(CONTENDERS))

@@ -1,6 +1,6 @@
-"""Decoding a log into Arrow, all entries of a batch at once, against decoding them one by one. Prints entries per second of both.
+"""Decodes a log into Arrow, a batch at once and one by one. Prints entries per second of both.
 
-The log is what a loader writes: nine of ten entries are rows of 40 to 200 bytes, the others begin and end transactions.
+The log is a loader's: nine of ten entries are rows of 40 to 200 bytes, the others begin and end transactions.
 """
 
 import random
@@ -17,7 +17,7 @@ ENTRIES, BATCH, ROUNDS = 200_000, 10_000, 5
 
 
 def log() -> list[pa.RecordBatch]:
-    """Batches as a reader of bookies gives them."""
+    """Batches like those of a reader of bookies."""
     chance = random.Random(7)  # noqa: S311 - the same log each time
     payloads = []
     for number in range(ENTRIES):
@@ -38,7 +38,7 @@ def one_by_one(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def seconds(decode: Callable[[list[pa.RecordBatch]], Iterator[pa.RecordBatch]], batches: list[pa.RecordBatch]) -> float:
-    """CPU seconds of this process, the median of some rounds: other work on the machine counts little."""
+    """CPU seconds of this process, the median of some rounds, so that other work on the machine matters little."""
     spent = []
     for _ in range(ROUNDS):
         begun = time.process_time()

@@ -1,7 +1,7 @@
-"""Writing and reading a checkpoint's Parquet file encrypted beside the same in the clear, in one process: MB of Arrow data a second.
+"""Writes and reads a checkpoint's Parquet file, encrypted and plain, in one process: MB of Arrow data per second.
 
-Rows are of the shape that `fold_changes` has (a number, a text of 64 bytes that does not compress well). Each is done in turn, so that both
-meet the same machine; the ratio of the medians is what is told.
+Rows are those of `fold_changes`: a number, and a text of 64 bytes that compresses badly. The two alternate, so that both meet the same
+machine; the result is the ratio of the medians.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ def rows(count: int) -> pa.Table:
 
 
 def write_file(folder: ParquetFolder, name: str, content: pa.Table) -> None:
-    """As a task writes it: a row group at a time."""
+    """Writes like a task: one row group at a time."""
     with pa.OSFile(str(folder / name), "wb") as sink, folder.writer(name, sink, SCHEMA) as writer:
         for batch in content.to_batches(ROWS_PER_GROUP):
             writer.write_batch(batch)
 
 
 def read_file(folder: ParquetFolder, name: str) -> None:
-    """As a task reads it: a row group at a time."""
+    """Reads like a task: one row group at a time."""
     with folder.parquet_file(name) as file:
         for group in range(file.num_row_groups):
             file.read_row_group(group)
 
 
 def seconds(work: Callable[..., None], *arguments: object) -> float:
-    """How long a call takes."""
+    """Seconds that a call takes."""
     began = time.perf_counter()
     work(*arguments)
     return time.perf_counter() - began
 
 
 def main() -> None:
-    """Prints a line for each."""
+    """Prints a line per direction."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=7)

@@ -1,16 +1,16 @@
-"""Folding a log's changes into the tables at its end, from Parquet to zstd Parquet: a checkpoint's own fold, beside DuckDB.
+"""Folds a log's changes into the tables at its end, from Parquet to zstd Parquet: a checkpoint's own fold, compared with DuckDB.
 
-Both read the same files: N changes to K keys in log order, half of them in transactions that interleave, of which some are rolled back and
-the last are still open. The project's job writes a checkpoint's files: typed columns, hashed and fsynced, and the digest of the stored
-rows. DuckDB gets it simpler: it orders changes by one number, which is enough for this log, finds each one's COMMIT by a join, checks
-nothing, and writes key and value as they are stored. Once more it does more of the job's work: typed columns, which it can only cut out
-because all values of this log are equally long, and a hash of each stored row (of 64 bits, the job's has 128). It never hashes or fsyncs
-files. Prints CPU seconds, seconds and memory. Spark's start is counted, and told by itself: the JVM, the processes of the tasks and the
-fold of an empty table, all of which cost the same for any log.
+Both read the same files: N changes to K keys in log order. Half of them are in interleaved transactions; some are rolled back, and the last
+ones stay open. The job writes a checkpoint's files: typed columns, hashed and fsynced, and the digest of the stored rows. DuckDB has less
+to do. It orders changes by one number, which suffices for this log, and finds each COMMIT by a join. It checks nothing, and writes keys and
+values as stored. A second DuckDB contender does more of the job's work. It makes typed columns, cut out at fixed places since all values
+are equally long. It also hashes each stored row (64 bits; the job's has 128). Neither hashes or fsyncs files. Prints CPU seconds, seconds
+and memory. Spark's start counts, and is also shown alone. It is the JVM, the task processes and the fold of an empty table, the same for
+any log.
 
-With --executors the job runs once more as it does with a k8s:// master: tasks in two executors, which are JVMs of their own, and all that
-is exchanged in Spark's hands. Its partitions are so few that each has several times of what a task holds, and a task's process may not have
-more memory than is told: an attempt that is refused some is repeated by Spark, which warns of it.
+With --executors the job also runs as with a k8s:// master: tasks in two executor JVMs, with all exchange through Spark. Each of its few
+partitions has several times of what a task holds. A task's process is limited to the memory shown: Spark repeats an attempt that exceeds
+it, with a warning.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from herdkeeper_jobs.wal.task_log import TaskLog
 CORES, NOTE_BYTES, BATCH = 2, 48, 65_536
 EXECUTOR_MEBIBYTES = 512
 EXECUTORS = {"spark.executor.memory": f"{EXECUTOR_MEBIBYTES}m", "spark.executor.pyspark.memory": "1g"}
-CHANGE_BYTES = 8 + 57 + 4 + 4 * 8  # key and value, table, two LSNs: what is sent of a change
+CHANGE_BYTES = 8 + 57 + 4 + 4 * 8  # key and value, table, two LSNs: sent per change
 TABLE = TableDefinition(
     "shop",
     "orders",
@@ -56,7 +56,7 @@ TABLE = TableDefinition(
     (Column("id", ColumnType.LONG, 0, nullable=False), Column("amount", ColumnType.INTEGER, 1), Column("note", ColumnType.STRING, 2)),
     ("id",),
 )
-# A window of the log: a BEGIN, so many changes, every second one in the transaction, and the end of the last but one window's transaction.
+# A window of the log: a BEGIN, CHANGES changes, every second one in the transaction, and the end of the transaction two windows before.
 CHANGES, WINDOW = 200, 202
 WINDOWS_PER_FILE = 2_500
 # LSN and order of application as one number each: no ledger of this log has 2^20 entries.
@@ -83,7 +83,7 @@ DUCKDB_WRITE = "COPY ({}) TO $output (FORMAT parquet, COMPRESSION zstd, PER_THRE
 
 
 def write_files(folder: Path, changes: int, keys: int) -> None:
-    """The same log each time: one file for each ledger. `changes` is rounded up to whole windows."""
+    """Writes the same log each time, one file per ledger. `changes` is rounded up to whole windows."""
     chance = np.random.default_rng(7)
     definition = [[1], [0], [1], [int(LogEntryType.CREATE_TABLE)], [0], [TABLE.name], [b""], [encode_table(TABLE)]]
     pq.write_table(pa.table(definition, schema=LOG_SCHEMA), folder / "log/000000.parquet")
@@ -121,7 +121,7 @@ def _ledger(ledger: int, windows: np.ndarray, keys: int, chance: np.random.Gener
 
 
 def _values(rows: int, chance: np.random.Generator) -> np.ndarray:
-    """Stored values as HerdDB has them, in a matrix: all are equally long."""
+    """HerdDB's stored values as a matrix: all are equally long."""
     _, sample = encode_row(TABLE, {"id": 1, "amount": 0, "note": "~" * NOTE_BYTES})
     values = np.tile(np.frombuffer(sample, np.uint8), (rows, 1))
     values[:, -NOTE_BYTES:] = chance.integers(ord("0"), ord("z"), (rows, NOTE_BYTES), np.uint8)
@@ -130,18 +130,18 @@ def _values(rows: int, chance: np.random.Generator) -> np.ndarray:
 
 
 def _binary(matrix: np.ndarray, present: np.ndarray) -> pa.Array:
-    """A row of bytes for each value; empty where nothing is present."""
+    """One binary value per row of the matrix; empty unless present."""
     offsets = np.concatenate([[0], np.cumsum(present * matrix.shape[1])]).astype(np.int32)
     return pa.Array.from_buffers(pa.binary(), len(matrix), [None, pa.py_buffer(offsets), pa.py_buffer(matrix[present].tobytes())])
 
 
 def fold_by_job(folder: Path) -> None:
-    """The project's."""
+    """The job's fold."""
     _fold_by_spark(folder, lambda: start_spark("herdkeeper-bench", SparkSettings(master=f"local[{CORES}]")), None)
 
 
 def fold_by_executors(folder: Path) -> None:
-    """The project's, beyond the memory of its tasks."""
+    """The job's fold, beyond the memory of its tasks."""
 
     def start() -> SparkSession:
         builder = SparkSession.builder.master(f"local-cluster[{CORES},1,{EXECUTOR_MEBIBYTES}]")
@@ -166,7 +166,7 @@ def _fold_by_spark(folder: Path, start: Callable[[], SparkSession], partitions: 
 
 
 def _fold(log: TaskLog, folder: Path, partitions: int | None) -> list[WrittenTable]:
-    """As a checkpoint's job does it."""
+    """Folds as a checkpoint's job does."""
     outline = log_outline(log)
     timeline = log_timeline(log, outline=outline)
     last = last_changes(place_changes(log, timeline), partitions or fold_partitions(CORES, outline.extent.entries))
@@ -174,21 +174,21 @@ def _fold(log: TaskLog, folder: Path, partitions: int | None) -> list[WrittenTab
 
 
 def _log(spark: SparkSession, files: list[Path], blocks: Blocks) -> TaskLog:
-    """The files, some of them for each task."""
+    """The files as a log, some per task."""
     tasks = min(len(files), 4 * CORES)
 
     def read(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column(0).to_pylist():
                 for path in files[task::tasks]:
-                    # there is a task for each core, so that threads of a task's own would only wait
+                    # tasks use all cores, so threads within one would only wait
                     yield from pq.ParquetFile(path, memory_map=True).iter_batches(BATCH, columns=columns, use_threads=False)
 
     return TaskLog(spark.range(0, tasks, 1, tasks).toDF("task"), read, blocks=blocks)
 
 
 def fold_by_duckdb(folder: Path) -> None:
-    """The peer. Its rows are digested when the clock has stopped."""
+    """The peer. Its rows are digested after the measurement."""
     output = folder / "duckdb"
     with _duckdb() as connection:
         meter = Meter()
@@ -226,7 +226,7 @@ CONTENDERS = {
 
 
 def main() -> None:
-    """Makes the files, folds by each, compares, prints."""
+    """Makes the files, runs all contenders, compares, prints."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--changes", type=int, default=4_000_000, help="the target is meant for 20000000 (default: %(default)s)")
     parser.add_argument("--keys", type=int, default=1_000_000, help="the target is meant for 5000000 (default: %(default)s)")

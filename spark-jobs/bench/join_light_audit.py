@@ -1,8 +1,8 @@
-"""What a light audit wants of each bookie, beside what came back of it: the job's own comparison (audit/shares.py), beside DuckDB.
+"""Compares what a light audit expects of each bookie with what was read: the job's own comparison (audit/shares.py) against DuckDB.
 
-Both take the same Parquet files: the segments of synthetic ledgers of five replicas, and two holdings for most of their shares, since a
-light audit reads a sample. Both say of each bookie how many copies of ledgers without a bad copy it has, by state, and which ledgers have
-one. Prints seconds, CPU seconds and memory. `--full` joins 5M ledgers instead of a fortieth of it.
+Both take the same Parquet files. These have segments of synthetic ledgers with five replicas, and two holdings for most shares, since a
+light audit reads a sample. Both count, per bookie and state, the copies of ledgers without a bad copy, and list the ledgers with one.
+Prints seconds, CPU seconds and memory. `--full` joins 5M ledgers instead of a fortieth of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from herdkeeper_jobs.copies.holding import CopyState
 
 CORES, REPLICAS, BOOKIES, SAMPLE = 2, 5, 12, 8
 _FILES = "SELECT * FROM read_parquet($folder || '/{}-*.parquet')"
-# The same in SQL: expected copies by share, full outer join with what came back, then the sums by bookie.
+# The same in SQL: expected copies by share, full outer join with those read, then the sums by bookie.
 DUCKDB_JOIN = f"""
     CREATE TEMP TABLE lost AS
         WITH expected AS (
@@ -46,7 +46,7 @@ DUCKDB_JOIN = f"""
 
 
 def write_files(folder: Path, ledgers: int) -> None:
-    """The same ledgers each time, as many in a file as the job looks at together: one copy in some 100,000 is missing."""
+    """Writes the same ledgers each time, with as many per file as the job handles at once. One copy in some 100,000 is missing."""
     chance = np.random.default_rng(7)
     ensembles = [[f"bookie-{(first + other) % BOOKIES}.bookies.shop.svc:3181" for other in range(REPLICAS)] for first in range(BOOKIES)]
     for start in range(0, ledgers, LEDGERS_AT_ONCE):
@@ -61,7 +61,7 @@ def write_files(folder: Path, ledgers: int) -> None:
 
 
 def _holdings(ids: np.ndarray, last: np.ndarray, bookies: pa.Array, chance: np.random.Generator) -> pa.Table:
-    """In an order in which tasks of several bookies may have ended."""
+    """Holdings in random order, as from parallel tasks of several bookies."""
     share = np.arange(len(ids) * REPLICAS)
     row = share // REPLICAS
     verified = np.minimum(last[row] + 1, SAMPLE)
@@ -85,7 +85,7 @@ def _holdings(ids: np.ndarray, last: np.ndarray, bookies: pa.Array, chance: np.r
         pa.array(copies),
         pa.array(np.where(state == 0, copies * 264, 0)),
         pa.array([""], pa.string()).take(pa.array(zeros)),
-        # a sample has nothing that could be compared
+        # a sample has no content to compare
         pa.array([[]], HOLDINGS_ARROW.field("content").type).take(pa.array(zeros)),
         *(pa.nulls(len(which), pa.int64()) for _ in range(2)),
     ]
@@ -93,7 +93,7 @@ def _holdings(ids: np.ndarray, last: np.ndarray, bookies: pa.Array, chance: np.r
 
 
 def join_by_job(folder: Path) -> None:
-    """The project's: as the job does it, some thousands of ledgers after the other."""
+    """The job's comparison, some thousands of ledgers at a time."""
     meter = Meter()
     tallies: dict[str, BookieTally] = {}
     suspects: set[int] = set()
@@ -122,13 +122,13 @@ def join_by_duckdb(folder: Path) -> None:
 
 
 def _result(rows: list[tuple[str, str, int]], suspects: set[int]) -> list[object]:
-    """Small, and the same for the same answer."""
+    """A short form; equal for equal answers."""
     whole = json.dumps([sorted([list(row) for row in rows]), sorted(suspects)])
     return [hashlib.sha256(whole.encode()).hexdigest(), sum(row[2] for row in rows), len(suspects)]
 
 
 def main() -> None:
-    """Makes the files, joins by both, compares, prints."""
+    """Makes the files, runs both, compares, prints."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="5M ledgers instead of 125,000")
     parser.add_argument("--contender", choices=("job", "duckdb"))

@@ -1,9 +1,9 @@
-"""Loading rows that refer to each other (restore/circle.py): a tree and chains in one table, beside the same rows in no order.
+"""Loads rows that refer to each other (restore/circle.py), a tree and chains in one table, compared with the same rows in no order.
 
 Starts ZooKeeper, a bookie and a SQL node as plain processes. Each turn loads the same rows, over one connection, from the same Parquet file
-into a table of its own: in the order of their foreign key, which HerdDB checks, and by the loader of tables alone, without a key. They take
-turns; a first, small turn of each only warms the node up. Prints rows per second, their ratio, and what it takes to find the order.
-`--full` loads 400,000 rows in each turn instead of 50,000.
+into a table of its own. One way loads in the order of the foreign key, which HerdDB checks. The other uses the loader of single tables,
+without a key. They alternate; a small first turn of each warms the node up. Prints rows per second, their ratio, and the time to find the
+order. `--full` loads 400,000 rows per turn instead of 50,000.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def definition(name: str) -> TableDefinition:
 
 
 def source_of(folder: Path, name: str, rows: int, above: Callable[[int], int | None]) -> Source:
-    """A checkpoint of one table, whose rows lie in the file in no order."""
+    """A checkpoint of one table, with rows in random order."""
     chance = random.Random(7)  # noqa: S311 - the same rows each time
     numbers = list(range(rows))
     chance.shuffle(numbers)

@@ -1,9 +1,9 @@
-"""Loading rows by SQL: a restore's own loader (restore/load.py), beside HerdDB's JDBC driver with batches.
+"""Loads rows by SQL: a restore's own loader (restore/load.py), compared with HerdDB's JDBC driver with batches.
 
-Starts ZooKeeper, a bookie and a SQL node as plain processes. Both load the same rows, over as many connections, in transactions of as many
-rows, each time into a table of its own: the loader from a checkpoint's Parquet files, JDBC from text. They take turns; a first, small turn
-of each only warms the node up. Prints rows per second, and CPU seconds of the client and of the servers, without the start of Spark or of
-the JVM. `--full` loads 400,000 rows in each turn instead of 100,000.
+Starts ZooKeeper, a bookie and a SQL node as plain processes. Both load the same rows into a table of their own, with equal connections and
+transaction sizes. The loader reads a checkpoint's Parquet files, JDBC text. They alternate; a small first turn of each warms the node up.
+Prints rows per second, and CPU seconds of the client and of the servers, without the start of Spark or of the JVM. `--full` loads 400,000
+rows per turn instead of 100,000.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one turn cost."""
+    """The cost of one turn."""
 
     rows: int
     wall_seconds: float
@@ -68,7 +68,7 @@ def definition(name: str) -> TableDefinition:
 
 
 def write_rows(folder: Path, rows: int) -> None:
-    """The same rows as Parquet and as text, a file for each connection."""
+    """Writes the same rows as Parquet and as text, a file per connection."""
     chance = random.Random(7)  # noqa: S311 - the same rows each time
     schema = arrow_schema(definition("any"))
     for number in range(CONNECTIONS):
@@ -88,7 +88,7 @@ def write_rows(folder: Path, rows: int) -> None:
 
 
 def load_by_restore(folder: Path, address: Address, table: str) -> None:
-    """The project's. The session with Spark is there, and has run something, before anything is counted."""
+    """The restore's loader. Spark has started and run something before the measurement."""
     paths = sorted(folder.glob("rows-*.parquet"))
     files = tuple(DataFile(path.name, pq.read_metadata(path).num_rows, path.stat().st_size, "") for path in paths)
     made = definition(table)
@@ -181,7 +181,7 @@ def _turn(take_turn: Any, running: Servers, folder: Path, where: tuple[Address, 
         wanted = sum(sum(pq.read_table(path, columns=["delay"]).column(0).to_pylist()) for path in folder.glob("*.parquet"))
         if (found["n"], found["ids"], found["delays"]) != (turn.rows, turn.rows * (turn.rows - 1) // 2, wanted):
             raise SystemExit(f"{table} has not the rows that were to be loaded: {found}")
-    # The next turn does not pay for what this one left to be flushed.
+    # Let flushes of this turn finish before the next one.
     time.sleep(1)
     return turn
 

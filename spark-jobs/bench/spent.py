@@ -1,4 +1,4 @@
-"""What a program and all its descendants have spent: a Spark job is a Python process, a JVM and Python workers."""
+"""The resources of a program and its descendants: a Spark job is a Python process, a JVM and Python workers."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Of one program, from a first `Meter.read` to a second one."""
+    """What one program spent between two measurements."""
 
     wall_seconds: float
     cpu_seconds: float
-    """User and system time of the process, of its descendants, and of those that have ended."""
+    """User and system time of the process and of all descendants, also of ended ones."""
     peak_bytes: int
-    """The sum of what each process had resident at most: an upper bound, since they need not have had it at the same time."""
+    """The sum of each process's peak resident memory: an upper bound, since peaks may differ in time."""
 
 
 class Meter:
-    """Begins to count when it is made."""
+    """Counts from its creation on."""
 
     def __init__(self) -> None:
         self._wall, self._cpu = time.monotonic(), _cpu_seconds(os.getpid())
 
     def read(self) -> Spent:
-        """What was spent since."""
+        """Returns what was spent since."""
         peak = sum(_peak_bytes(process) for process in _tree(os.getpid()))
         return Spent(time.monotonic() - self._wall, _cpu_seconds(os.getpid()) - self._cpu, peak)
 
 
 def report(spent: Spent, **more: object) -> None:
-    """Last line of a contender's output, which `run_contender` reads."""
+    """Prints the last line of a contender's output, for `run_contender`."""
     print(json.dumps(asdict(spent) | more))
 
 
 def run_contender(script: str, *arguments: str) -> tuple[Spent, dict[str, object]]:
-    """Runs a benchmark's contender in a process of its own, so that neither has the other's memory or warm caches. Ends with it when it
-    fails."""
+    """Runs a contender in a process of its own, so that none shares memory or warm caches. Exits if it fails."""
     done = subprocess.run([sys.executable, script, *arguments], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{Path(script).name} {' '.join(arguments)} ended with {done.returncode}")
@@ -54,7 +53,7 @@ def run_contender(script: str, *arguments: str) -> tuple[Spent, dict[str, object
 
 
 def largest_child(program: str) -> int:
-    """Bytes that the largest descendant which runs this program had resident at most; 0 while there is none."""
+    """Peak resident bytes of the largest descendant that runs this program; 0 without one."""
     children = (process for process in _tree(os.getpid()) if process != os.getpid() and _program(process).startswith(program))
     return max((_peak_bytes(process) for process in children), default=0)
 
@@ -86,12 +85,12 @@ def _cpu_seconds(root: int) -> float:
 
 
 def cpu_seconds_of(process: int) -> float:
-    """What a process, and those of its children that have ended, have used since it began; 0 once it has ended."""
+    """CPU seconds of a process and its ended children; 0 once it has ended."""
     return _own_cpu_seconds(process)
 
 
 def _own_cpu_seconds(process: int) -> float:
-    """Its own, and that of its children that have ended."""
+    """CPU seconds of a process and its ended children; 0 once it has ended."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,9 +1,10 @@
-"""A tablespace's log as a stream of changes (`spark.readStream`), beside one Python process that reads the same changes without Spark.
+"""A tablespace's log as a stream of changes (`spark.readStream`), compared with one Python process that reads the same changes without
+Spark.
 
-Starts ZooKeeper, three bookies and a SQL node as plain processes, and writes rows through SQL: autocommit and transactions, inserts and
-updates, over several ledgers. Both contenders read the whole log from its beginning with this project's reader and decoder; the stream also
-goes through Spark, in micro-batches of 100,000 entries into a sink that counts. Prints changes per second and CPU seconds of the client per
-million changes, with and without Spark's start. `--full` writes 1,000,000 changes instead of 200,000.
+Starts ZooKeeper, three bookies and a SQL node as plain processes. Writes rows through SQL over several ledgers: autocommit and
+transactions, inserts and updates. Both contenders read the whole log with this project's reader and decoder. The stream also goes through
+Spark, in micro-batches of 100,000 entries into a counting sink. Prints changes per second, and the client's CPU seconds per million
+changes, with and without Spark's start. `--full` writes 1,000,000 changes instead of 200,000.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SAMPLED_SECONDS = 0.2
 
 
 def options(zookeeper: str) -> dict[str, str]:
-    """Those of the data source."""
+    """The data source's options."""
     uri = f"zk+hierarchical://{zookeeper}{LEDGERS_ROOT}"
     return {"metadataServiceUri": uri, "herdRoot": HERD_ROOT, "tablespace": TABLESPACE}
 
@@ -78,7 +79,7 @@ def read_in_one_process(zookeeper: str, changes: int) -> None:
 
 
 def _report(spent: Spent, found: int, changes: int, start: Spent | None, planner: int) -> None:
-    """The table's own definition is a change, too."""
+    """The table's own definition counts as a change."""
     if found != changes + 1:
         raise SystemExit(f"there are {changes + 1} changes of the table, and {found} were read")
     report(
@@ -93,7 +94,7 @@ CONTENDERS: dict[str, Callable[[str, int], None]] = {"one process": read_in_one_
 
 
 def write(address: Address, changes: int, row_bytes: int | None) -> None:
-    """The changes, and a table for them. Rows have so many bytes; None: some hundred."""
+    """Writes the changes into a new table, with so many bytes per row; None: some hundred."""
     chance = random.Random(7)  # noqa: S311 - the same rows each time
     with Connection.connect(address, CREDENTIALS, TABLESPACE, timeout_seconds=120) as connection:
         connection.execute("CREATE TABLE t (id long primary key, carrier string, delay int, note string)")
@@ -112,7 +113,7 @@ def write(address: Address, changes: int, row_bytes: int | None) -> None:
             with connection.transaction() as transaction:
                 transaction.execute_batch(update, [(chance.randrange(600), row[0]) for row in rows[:updated]])
             written += count
-        # A bookie knows that an entry is confirmed from the one behind it.
+        # Bookies learn that an entry is confirmed from the next one.
         connection.execute("CREATE TABLE behind_the_last (id long primary key)")
 
 

@@ -1,4 +1,4 @@
-"""Closed ledgers for benchmarks: their metadata in ZooKeeper and, if wanted, their entries on bookies, as a writer leaves them."""
+"""Closed ledgers for benchmarks: their metadata in ZooKeeper and, optionally, their entries on bookies, as a writer leaves them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SyntheticLedger:
     payload_bytes: int
 
     def metadata(self) -> bytes:
-        """Its znode, as BookKeeper 4.18 writes it (format version 3; bookkeeper_metadata.py names the fields)."""
+        """Its znode, as BookKeeper 4.18 writes it (format version 3; codecs/bookkeeper/metadata.py names the fields)."""
         segment = b"".join(write_field(1, name.encode()) for name in self.bookies) + write_field(2, 0)
         custom = ((b"application", b"herddb"), (b"component", b"commitlog"), (b"tablespacename", b"herd"))
         fields: list[tuple[int, int | bytes]] = [
@@ -48,7 +48,7 @@ class SyntheticLedger:
 
 
 def write_metadata(client: KazooClient, root: str, ledgers: Sequence[SyntheticLedger]) -> None:
-    """The ledgers' znodes below the root, some hundreds in a transaction."""
+    """Writes the ledgers' znodes below the root, some hundred per transaction."""
     paths = [root + ledger_path(LedgerLayout.HIERARCHICAL, ledger.ledger_id) for ledger in ledgers]
     for parent in sorted({path.rpartition("/")[0] for path in paths}):
         client.ensure_path(parent)
@@ -62,7 +62,7 @@ def write_metadata(client: KazooClient, root: str, ledgers: Sequence[SyntheticLe
 
 
 def write_entries(ledgers: Iterable[SyntheticLedger], addresses: dict[str, BookieAddress]) -> None:
-    """All entries, on all of the ledgers' bookies; payloads are random, each the same on all bookies. A thread per bookie."""
+    """Writes all entries on all of the ledgers' bookies, with equal random payloads. One thread per bookie."""
     digest = entry_digest(DigestType.CRC32C, PASSWORD)
     for ledger in ledgers:
         frames = [_add(ledger, digest, first) for first in range(0, ledger.entries, _IN_FLIGHT)]
@@ -77,7 +77,7 @@ def write_entries(ledgers: Iterable[SyntheticLedger], addresses: dict[str, Booki
 
 
 def _add(ledger: SyntheticLedger, digest: EntryDigest, first: int) -> tuple[int, bytes]:
-    """Adds of some entries, and how many they are."""
+    """Add requests for some entries, and their number."""
     chance = random.Random(ledger.ledger_id * 1_000_003 + first)  # noqa: S311 - nothing secret
     key, frames = master_key(PASSWORD), []
     last = min(first + _IN_FLIGHT, ledger.entries)
@@ -89,7 +89,7 @@ def _add(ledger: SyntheticLedger, digest: EntryDigest, first: int) -> tuple[int,
 
 
 def _send(address: BookieAddress, frames: list[tuple[int, bytes]], failures: list[BaseException]) -> None:
-    """The next adds go out once all answers of those before are there."""
+    """Sends adds; the next ones wait for all answers to the previous ones."""
     answer = struct.Struct(">iiiqq")
     try:
         with socket.create_connection((address.host, address.port), timeout=60) as stream:

@@ -1,1 +1,1 @@
-"""Spark jobs over the ledgers of a BookKeeper cluster: checkpoint and replication audit."""
+"""Spark jobs over the ledgers of a BookKeeper cluster: checkpoints, restores, the archive, audits and repairs."""

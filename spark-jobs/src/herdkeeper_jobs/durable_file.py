@@ -1,4 +1,4 @@
-"""Files that are whole or not there, whenever the process or the machine ends."""
+"""Writes files that exist whole or not at all, whenever the process or the machine ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import IO
 
 
 def written_beside(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
-    """A file in the folder of `path`, which is made, on the disk; readers of the folder don't take it for one of theirs."""
+    """Writes a durable file beside `path`, creating the folder. Its name is hidden from readers of the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -19,14 +19,14 @@ def written_beside(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
             stream.flush()
             os.fsync(stream.fileno())
     except BaseException:
-        # On a full volume each try would take more of it.
+        # On a full volume each retry would take more of it.
         partial.unlink(missing_ok=True)
         raise
     return partial
 
 
 def why_not_linked(folder: Path) -> str | None:
-    """Why `link_once` can't commit a file in a folder, by trying it; None when it can."""
+    """Tests whether `link_once` can commit a file in a folder; returns why not, None if it can."""
     name = folder / f".herdkeeper-links-{uuid.uuid4().hex}"
     try:
         given = [link_once(written_beside(name, lambda stream: stream.write(b"")), name) for _ in range(2)]
@@ -38,7 +38,7 @@ def why_not_linked(folder: Path) -> str | None:
 
 
 def link_once(written: Path, path: Path) -> bool:
-    """Gives what was written beside `path` that name. False, and it is gone, when there is a file of that name already."""
+    """Commits a file written beside `path` under that name. Returns False, and deletes the file, if the name is taken."""
     try:
         os.link(written, path)
     except FileExistsError:

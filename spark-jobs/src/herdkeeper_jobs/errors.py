@@ -6,15 +6,16 @@ from herdkeeper.protocol.job_summary import FollowerComparison
 
 
 class CheckpointRefused(ValueError):  # noqa: N818 - a refusal is an answer, not a fault of the program
-    """The request can't be fulfilled as it is; trying again is useless. Exit code 2."""
+    """The request can't be fulfilled; a retry is useless. Exit code 2."""
 
 
 class LogDropped(CheckpointRefused):
-    """The log no longer has the ledger that it would have to be read from."""
+    """The log no longer has a ledger that must be read."""
 
 
 class NothingToBeginWith(CheckpointRefused):
-    """A log without its beginning, and no checkpoint to go on from: what is `missing`, and why there is `no_base`, without advice."""
+    """The log lacks its beginning, and there is no base. `missing`: what the log lacks; `no_base`: why there is no base; both without
+    advice."""
 
     def __init__(self, message: str, missing: str, no_base: str) -> None:
         super().__init__(message)
@@ -23,31 +24,31 @@ class NothingToBeginWith(CheckpointRefused):
 
 
 class BaseLockedAway(NothingToBeginWith):
-    """There is a checkpoint to go on from, once somebody has done what `no_base` says: nothing else may take its place."""
+    """A checkpoint can be the base once somebody does what `no_base` says; nothing else may replace it."""
 
 
 class LsnNotInLog(LogDropped):
-    """The ledger of an LSN that was asked for is not in the log: it was dropped, or never was."""
+    """The requested LSN's ledger is not in the log: it was dropped, or never was there."""
 
 
 class KeyUnusable(CheckpointRefused):
-    """What is encrypted can't be read, or written, with the keys that are there; names the file or Secret, the key and what to do."""
+    """Encrypted data can't be read or written with the present keys; names the file or Secret, the key and what to do."""
 
 
 class CheckpointRetryable(RuntimeError):  # noqa: N818 - as above
-    """Something that is needed is not there now. Exit code 3."""
+    """Something needed is unavailable now. Exit code 3."""
 
 
 class NotConfirmedYet(CheckpointRetryable):
-    """An LSN is behind what bookies know to be confirmed."""
+    """An LSN is after the last entry known to be confirmed."""
 
 
 class InvariantViolated(RuntimeError):  # noqa: N818 - as above
-    """The log, a follower or a written file contradicts another one. Exit code 42: never retry, look at it."""
+    """The log, a follower or a written file contradicts another one. Exit code 42: never retry, investigate."""
 
 
 class FollowerDiffers(InvariantViolated):
-    """A follower has other rows than the fold of the log at the same LSN. `comparison` names it and the tables."""
+    """A follower's rows differ from the fold of the log at the same LSN. `comparison` names it and the tables."""
 
     def __init__(self, message: str, comparison: FollowerComparison) -> None:
         super().__init__(message)
@@ -55,8 +56,8 @@ class FollowerDiffers(InvariantViolated):
 
 
 class LeaderDiffers(InvariantViolated):
-    """The leader has another number of rows than the fold of the log at the same LSN."""
+    """The leader's number of rows differs from the fold of the log at the same LSN."""
 
 
 class LogTruncatedError(RuntimeError):
-    """The part of the log that a reader needs next was dropped: what changed there can't be learned from the log any more."""
+    """The next part of the log for a reader was dropped: its changes can't be read from the log any more."""

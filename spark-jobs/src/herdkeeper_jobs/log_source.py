@@ -1,4 +1,4 @@
-"""Where a tablespace's log is: from ZooKeeper, what has to be read from which ledgers, up to an LSN. Writes nothing, fences nothing."""
+"""Finds a tablespace's log in ZooKeeper: what to read from which ledgers, up to an LSN. Never writes or fences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from herdkeeper_jobs.wal.lsn import Lsn
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """The log of one tablespace; its methods read fresh."""
+    """The log of one tablespace; its methods read afresh."""
 
     catalog: LedgerCatalog
     herd_root: str
@@ -38,16 +38,16 @@ class LogSource:
 
     @property
     def name(self) -> str:
-        """Of the tablespace."""
+        """The tablespace's name."""
         return self.tablespace.name
 
     def bookie_addresses(self) -> Mapping[str, BookieAddress]:
-        """Whom its ledgers are read from."""
+        """The addresses to read its ledgers from."""
         return self.catalog.bookie_addresses()
 
     @property
     def identity(self) -> Identity:
-        """Whose log it is."""
+        """The identity of the log."""
         return Identity(
             instance_id=self.catalog.instance_id,
             tablespace_uuid=self.tablespace.uuid,
@@ -57,10 +57,10 @@ class LogSource:
         )
 
     def confirmed_end(self) -> Lsn:
-        """The last entry of the log that is confirmed for certain.
+        """Returns the last certainly confirmed entry of the log.
 
-        It may trail behind the last acknowledged one: a LAC becomes known with the entry after it (HerdDB's idle NOOP at the latest).
-        Raises CheckpointRetryable when the log is empty or no bookie of its open ledger answers.
+        It may trail behind the last acknowledged one: a LAC becomes known with the next entry (HerdDB's idle NOOP at the latest). Raises
+        CheckpointRetryable if the log is empty or no bookie of its open ledger answers.
         """
         for metadata in reversed(self._metadata(self._ledgers().active)):
             try:
@@ -72,14 +72,14 @@ class LogSource:
         raise CheckpointRetryable(f"the log of tablespace {self.tablespace.name!r} has no confirmed entry yet")
 
     def ledgers_up_to(self, target: Lsn, begin: Lsn | None = None) -> list[tuple[LedgerMetadata, int]]:
-        """The ledgers of the log up to an LSN, from that of `begin` on (None: from the log's beginning), each with the last entry to read.
+        """Returns the ledgers up to an LSN, from `begin` on (None: the log's beginning), each with the last entry to read.
 
         Raises:
-            CheckpointRefused: the LSN is not in it (LsnNotInLog: nor is its ledger).
-            LogDropped: the log doesn't have the ledger to begin with any more; from its beginning on, also when another one was dropped.
-            NotConfirmedYet: the LSN is behind what is confirmed.
-            CheckpointRetryable: a ledger before it is still being closed, or was dropped meanwhile.
-            InvariantViolated: the log has a ledger that BookKeeper doesn't know.
+            CheckpointRefused: the LSN is not in the log (LsnNotInLog: nor is its ledger).
+            LogDropped: the ledger to begin with was dropped; without `begin` also if a later one was.
+            NotConfirmedYet: the LSN is not confirmed yet.
+            CheckpointRetryable: an earlier ledger is still being closed, or was dropped meanwhile.
+            InvariantViolated: BookKeeper doesn't know a ledger of the log.
         """
         ledgers = self._ledgers()
         if target.ledger_id not in ledgers.active:
@@ -111,11 +111,10 @@ class LogSource:
         return [*read, (metadata[-1], target.entry_id)]
 
     def readable_from(self, first: Lsn | None) -> list[tuple[LedgerMetadata, int]]:
-        """The ledgers from that of an LSN on (None: from the log's beginning), each with the last entry that can be read now.
+        """Returns the ledgers from an LSN's on (None: from the log's beginning), each with the last entry that is readable now.
 
-        It ends with the first ledger that is not closed: what follows can't be read before its end is known.
-        Raises LogTruncatedError when the beginning was dropped, CheckpointRefused for a ledger of another log, and CheckpointRetryable
-        and InvariantViolated as `ledgers_up_to`.
+        It ends with the first open ledger: what follows can't be read before its end is known. Raises LogTruncatedError if the beginning
+        was dropped, CheckpointRefused for a ledger of another log, and CheckpointRetryable and InvariantViolated as `ledgers_up_to`.
         """
         ledgers = self._ledgers()
         begin = ledgers.first if first is None else first.ledger_id
@@ -135,12 +134,12 @@ class LogSource:
         return found
 
     def first_left(self) -> Lsn | None:
-        """Where what is left of the log begins; None while that is the log's own beginning."""
+        """Where the rest of the log begins; None while that is the log's own beginning."""
         ledgers = self._ledgers()
         return None if ledgers.complete or not ledgers.active else Lsn(ledgers.active[0], 0)
 
     def successors(self) -> dict[int, int]:
-        """Per ledger of the log that another one follows now, that one."""
+        """Maps each ledger of the log to the next one, if there is one."""
         active = self._ledgers().active
         return dict(itertools.pairwise(active))
 
@@ -169,7 +168,7 @@ class LogSource:
         if missing and missing[0] in self._ledgers().active:
             raise InvariantViolated(f"ledger {missing[0]} is in the log of {self.tablespace.name!r}, but BookKeeper doesn't know it")
         if missing:
-            # A SQL node takes a ledger off the list before it deletes it: the list that named it was older.
+            # A SQL node removes a ledger from the list before it deletes it, so our list was outdated.
             raise CheckpointRetryable(
                 f"ledger {missing[0]} of the log of {self.tablespace.name!r} was dropped while the log was being read"
             )
@@ -177,7 +176,7 @@ class LogSource:
 
 
 def _incomplete(ledgers: LedgerList) -> str:
-    """What is missing of a log, as far as its list tells."""
+    """What a log lacks, as far as its list shows."""
     if not ledgers.begins:
         begin = ledgers.active[0] if ledgers.active else "none"
         return f"begins with ledger {begin}, its first one was {ledgers.first}: older ones were dropped (retentionHours)"
@@ -196,7 +195,7 @@ def _listed(ledgers: Sequence[int]) -> str:
 
 
 def open_log(catalog: LedgerCatalog, herd_root: str, tablespace: str) -> LogSource:
-    """The log of the tablespace of that name. Raises CheckpointRefused when there is none."""
+    """Opens the log of the tablespace with that name. Raises CheckpointRefused without one."""
     root = herd_root.rstrip("/")
     path = tablespace_path(root, tablespace)
     found = _get(catalog, path)
@@ -206,7 +205,7 @@ def open_log(catalog: LedgerCatalog, herd_root: str, tablespace: str) -> LogSour
 
 
 def _get(catalog: LedgerCatalog, path: str) -> tuple[bytes, int] | None:
-    """A znode's data and version; None when there is none."""
+    """Returns a znode's data and version; None without one."""
     try:
         data, stat = catalog.client.get(path)
         return bytes(data), int(stat.version)

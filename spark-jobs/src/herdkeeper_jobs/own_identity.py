@@ -1,4 +1,4 @@
-"""The certificate by which a job is known to ZooKeeper and to bookies: the same one in all of its processes."""
+"""The certificate that identifies a job to ZooKeeper and to bookies; all of its processes use the same one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from herdkeeper.tls.kazoo_handler import MutualTlsHandler
 
 
 def own_identity() -> MountedIdentity | None:
-    """As the process's environment says; None where servers ask for no certificate and are spoken to in plain text."""
+    """Reads the process's environment. None if servers require no certificate and use plain text."""
     folder = os.environ.get(IDENTITY_VARIABLE)
     return MountedIdentity(folder) if folder else None
 
 
 def own_handler() -> MutualTlsHandler | None:
-    """What a KazooClient of this process connects with; None: kazoo's own way."""
+    """The handler for a KazooClient of this process; None: kazoo's default."""
     identity = own_identity()
     return None if identity is None else MutualTlsHandler(identity)

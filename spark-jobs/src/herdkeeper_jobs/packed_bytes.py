@@ -1,4 +1,4 @@
-"""Many byte strings in one piece, and where each of them lies: what is parsed for all of them in step, field by field."""
+"""Many byte strings in one buffer with their places, for vectorized parsing, field by field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class PackedBytes:
-    """The values of an Arrow array; value i lies between `starts[i]` and `ends[i]`."""
+    """The values of an Arrow array; value i is between `starts[i]` and `ends[i]`."""
 
     data: npt.NDArray[np.uint8]
     starts: Integers
@@ -26,19 +26,19 @@ class PackedBytes:
 
     @staticmethod
     def of(values: pa.Array) -> PackedBytes:
-        """Of an array of binary values without nulls; shares its memory."""
+        """From an array of binary values without nulls; shares its memory."""
         offsets, data = values.buffers()[1:]
         bounds = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
-        # one byte at least, so that there is something to look at
+        # at least one byte, so that indexing works
         held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
         return PackedBytes(held, bounds[:-1], bounds[1:])
 
     def at(self, positions: Integers) -> Integers:
-        """The byte at each position; any byte for a position behind the end, where callers compare with `ends`."""
+        """The byte at each position; arbitrary beyond the end, so callers compare with `ends`."""
         return self.data[np.minimum(positions, len(self.data) - 1)].astype(np.int64)
 
     def v_ints(self, at: Integers, wanted: Flags) -> tuple[Integers, Integers, Flags]:
-        """The VInt at each position that is wanted, the position behind it, and which of them end after five bytes or fewer."""
+        """Reads the wanted VInts; returns values, the positions after them, and which of them end within five bytes."""
         number = np.zeros(len(at), np.int64)
         going_on = wanted.copy()
         for group in range(_V_INT_BYTES):
@@ -51,13 +51,13 @@ class PackedBytes:
         return number, at, wanted & ~going_on
 
     def arrays(self, at: Integers, ends: Integers, wanted: Flags) -> tuple[Integers, Integers, Flags]:
-        """Where the bytes of an array (VInt length, bytes) begin, how many they are, and which of the wanted ones lie before `ends`."""
+        """Locates byte arrays (VInt length, bytes); returns starts, lengths, and which of the wanted ones end before `ends`."""
         length, at, whole = self.v_ints(at, wanted)
         fits = whole & (length < _MAX_LENGTH) & (at + length <= ends)
         return at, np.where(fits, length, 0), fits
 
     def numbers(self, starts: Integers, form: str) -> npt.NDArray[Any]:
-        """The number at each position, of a NumPy type like `>i8`; any number for a position that has too few bytes behind it."""
+        """The number at each position, of a NumPy type like `>i8`; arbitrary if too few bytes follow."""
         width = np.dtype(form).itemsize
         if len(self.data) < width:
             return np.zeros(len(starts), form)
@@ -65,7 +65,7 @@ class PackedBytes:
         return from_each[np.minimum(starts, len(from_each) - 1)]
 
     def slices(self, starts: Integers, lengths: Integers) -> Any:
-        """The bytes from each start on, as an Arrow array that has its own copy of them."""
+        """Copies the bytes from each start on into an Arrow array."""
         in_order = self._every_second(starts, lengths)
         if in_order is not None:
             return in_order
@@ -83,8 +83,8 @@ class PackedBytes:
         return pa.Array.from_buffers(pa.binary(), len(lengths), [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(taken)])
 
     def _every_second(self, starts: Integers, lengths: Integers) -> pa.Array | None:
-        """As `slices`, of what lies in the order of the data: then with the gaps between them they are an array, of which Arrow takes every
-        second value. None for what overlaps or goes back; an empty one lies anywhere."""
+        """As `slices`, for values in the data's order: with the gaps between them they form an array, and Arrow takes every second value.
+        None for overlapping or descending values; empty ones may be anywhere."""
         bounds = np.empty(2 * len(starts), np.int64)
         bounds[::2], bounds[1::2] = np.where(lengths > 0, starts, 0), np.where(lengths > 0, starts + lengths, 0)
         ascending = np.maximum.accumulate(bounds)

@@ -1,4 +1,4 @@
-"""The arguments that several programs have, each said once: its name, what it means, and its default. Spark's are in `spark_session`."""
+"""Arguments that several programs share, defined once. Spark's are in `spark_session`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from herdkeeper_jobs.encryption.keys import FOLDERS
 
 
 def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
-    """--zookeeper and --ledgers-root: which BookKeeper cluster."""
+    """--zookeeper and --ledgers-root: the BookKeeper cluster."""
     parser.add_argument("--zookeeper", required=True, metavar="HOSTS", help="ZooKeeper's members, host:port separated by commas")
     parser.add_argument(
         "--ledgers-root", required=True, metavar="PATH", help="BookKeeper's root in ZooKeeper, for example /namespace/name/ledgers"
@@ -17,13 +17,13 @@ def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tablespace_arguments(parser: argparse.ArgumentParser) -> None:
-    """--herd-root and --tablespace: whose log."""
+    """--herd-root and --tablespace: the log."""
     parser.add_argument("--herd-root", required=True, metavar="PATH", help="HerdDB's root in ZooKeeper, for example /namespace/name/herd")
     parser.add_argument("--tablespace", required=True, help="name of the tablespace")
 
 
 def add_destination_argument(parser: argparse.ArgumentParser, folder: str) -> None:
-    """--destination; `folder` says what a folder there is for."""
+    """--destination; `folder` describes its purpose."""
     parser.add_argument(
         "--destination",
         required=True,
@@ -35,7 +35,7 @@ def add_destination_argument(parser: argparse.ArgumentParser, folder: str) -> No
 
 
 def add_archive_argument(parser: argparse.ArgumentParser, when: str = "") -> None:
-    """--archive, empty for the place of the checkpoints; `when` says what it belongs to."""
+    """--archive, empty for the checkpoints' place; `when` says what it belongs to."""
     parser.add_argument(
         "--archive",
         default="",

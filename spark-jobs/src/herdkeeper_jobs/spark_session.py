@@ -1,8 +1,8 @@
-"""Starts Spark from a job's arguments: in this process, or with executors as pods beside it.
+"""Starts Spark from a job's arguments: in this process, or with executor pods.
 
-With `--master local[N]` driver and tasks share this process's machine. With `--master k8s://https://kubernetes.default.svc` this process, a
-Job's pod, is the driver (client mode), and the executors are pods of its own image which Kubernetes collects with it through their owner
-reference. Speculation stays off: a second attempt would only double the load on a bookie.
+With `--master local[N]` driver and tasks share this machine. With `--master k8s://https://kubernetes.default.svc` this process, a Job's
+pod, is the driver (client mode). Executors are pods of its own image, which Kubernetes collects with it by owner reference. Speculation is
+off: a second attempt would only double the load on a bookie.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ from pyspark.sql import SparkSession
 from herdkeeper_jobs.task_daemon import TASK_MODULES
 
 DEFAULT_MASTER = "local[2]"
-# Of the Python processes that run tasks: Arrow and NumPy keep the memory that they have had, instead of handing each batch's back. The
-# kernel clears what it hands out anew, which took half of a fold's time.
+# Variables of the Python processes of tasks. Arrow and NumPy keep their memory instead of returning each batch's: the kernel clears memory
+# that it hands out again, which took half of a fold's time.
 _WORKER_ENVIRONMENT = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
-    # NumPy and Arrow start threads when they are imported, which tasks don't use, and which a fork leaves behind.
+    # NumPy and Arrow would start threads at import. Tasks don't use them, and a fork loses them.
     "OPENBLAS_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024),
     "MALLOC_TRIM_THRESHOLD_": str(256 * 1024 * 1024),
 }
-# The JVM plans, and passes on what tasks made: that is over before code which was compiled with more care would have paid.
+# The JVM only plans and passes on results. That is over before the optimizing compiler would pay.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CLASS_ARCHIVE = "HERDKEEPER_CLASS_ARCHIVE"
-"""The variable that names an archive of the Java classes of Spark. The image has one."""
+"""The variable that names an archive of Spark's Java classes. The image has one."""
 _LOCAL = re.compile(r"local\[(\d+)\]")
 
 
 _JVM_ENDS_SECONDS = 10
-"""How long a JVM whose connections broke may take to be seen as ended."""
+"""How long after broken connections a JVM's end may become visible."""
 
 
 class SparkEnded(RuntimeError):  # noqa: N818 - what happened, not a fault of the program
-    """The JVM of Spark ended before the work was done."""
+    """Spark's JVM ended before the work was done."""
 
 
 class SparkConfigurationError(ValueError):
-    """An argument or a variable that Spark needs is missing or wrong; the message names it and the fix."""
+    """An argument or a variable of Spark is missing or wrong; the message names it and the fix."""
 
 
 AUTHENTICATED = {
@@ -64,8 +64,8 @@ AUTHENTICATED = {
     "spark.network.crypto.authEngineVersion": "2",
     "spark.network.crypto.cipher": "AES/GCM/NoPadding",
 }
-"""Who connects to the driver or to an executor must know the job's secret, and what they send is encrypted with it. With executors as pods
-Spark makes the secret itself, one for each job, and gives it to executors as a variable of their pods (SecurityManager, Spark 4.3)."""
+"""Peers of the driver and of executors must know the job's secret; traffic is encrypted with it. With executor pods Spark makes one secret
+per job and passes it in a variable of their pods (SecurityManager, Spark 4.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +74,22 @@ class SparkSettings:
 
     master: str = DEFAULT_MASTER
     executors: int = 2
-    """Executor pods; used with a k8s:// master only."""
+    """Executor pods; only with a k8s:// master."""
     executor_cores: int = 1
     executor_memory: str = "512m"
     executor_image: str = ""
     executor_cpu_request: str = "200m"
     executor_volume: str = ""
-    """PersistentVolumeClaims that executors mount as well, and where: `claim:/path,…`. Empty: none."""
+    """PersistentVolumeClaims that executors mount, too: `claim:/path,…`. Empty: none."""
     executor_pod: str = ""
-    """The manifest, as JSON, of a pod from which Spark makes those of executors: who they run as, and where. Empty: Spark's own."""
+    """The template of executor pods, as JSON: their user and their node. Empty: Spark's own."""
     image_pull_policy: str = "IfNotPresent"
     driver_memory: str = "768m"
-    """Heap of the driver's JVM, which with local[N] runs the tasks too."""
+    """Heap of the driver's JVM, which with local[N] also runs the tasks."""
 
     @property
     def cores(self) -> int:
-        """Tasks that run at the same time. Raises SparkConfigurationError for a master of another kind."""
+        """Tasks that run at the same time. Raises SparkConfigurationError for another kind of master."""
         if self.on_kubernetes:
             return self.executors * self.executor_cores
         match = _LOCAL.fullmatch(self.master)
@@ -104,7 +104,7 @@ class SparkSettings:
 
 
 def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds --master and the executor options; their values make SparkSettings through `spark_settings`."""
+    """Adds --master and the executor options; `spark_settings` converts their values."""
     group = parser.add_argument_group("spark")
     defaults = SparkSettings()
     group.add_argument("--master", default=defaults.master, help="local[N], or k8s://https://kubernetes.default.svc (default: %(default)s)")
@@ -126,7 +126,7 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def spark_settings(arguments: argparse.Namespace) -> SparkSettings:
-    """The parsed arguments as settings. Raises SparkConfigurationError naming the argument."""
+    """Converts parsed arguments. Raises SparkConfigurationError, naming the argument."""
     settings = SparkSettings(
         master=arguments.master,
         executors=arguments.executors,
@@ -145,8 +145,8 @@ def spark_settings(arguments: argparse.Namespace) -> SparkSettings:
 
 
 def start_spark(application: str, settings: SparkSettings, environment: Mapping[str, str] = os.environ) -> SparkSession:
-    """A session of that name. Raises SparkConfigurationError for what Kubernetes needs and is not there."""
-    # Workers are started with this interpreter, not with whichever python3 comes first in the PATH.
+    """Starts a session. Raises SparkConfigurationError if something for Kubernetes is missing."""
+    # Workers must use this interpreter, not the first python3 in the PATH.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     configuration = spark_configuration(settings, environment) | _pod_template(settings.executor_pod) | class_archive(environment)
     configuration[f"spark.executorEnv.{TASK_MODULES}"] = ",".join(
@@ -162,9 +162,9 @@ def start_spark(application: str, settings: SparkSettings, environment: Mapping[
 
 @contextmanager
 def session_on_demand(application: str, settings: SparkSettings) -> Iterator[Callable[[], SparkSession]]:
-    """Gives what starts the session of a job when it is first called. The session ends with the block.
+    """Gives a function that starts the job's session on its first call. The session ends with the block.
 
-    Raises SparkEnded, in place of the error that followed from it, when the JVM ended first; the called function as `start_spark`.
+    Raises SparkEnded instead of a consequential error if the JVM ended first; the function raises as `start_spark`.
     """
     started: list[SparkSession] = []
 
@@ -183,12 +183,12 @@ def session_on_demand(application: str, settings: SparkSettings) -> Iterator[Cal
         raise
     finally:
         for session in started:
-            with suppress(Py4JError, OSError):  # a JVM that is gone has nothing left to stop
+            with suppress(Py4JError, OSError):  # a JVM that is gone needs no stop
                 session.stop()
 
 
 def _exit_code_of_jvm(error: Exception) -> int | None:
-    """None while it runs. One whose connection broke is waited for, since that breaks first."""
+    """None while it runs. After a broken connection it waits for the JVM, since the connection breaks first."""
     jvm = getattr(SparkContext._gateway, "proc", None)
     if jvm is None:
         return None
@@ -199,7 +199,7 @@ def _exit_code_of_jvm(error: Exception) -> int | None:
 
 
 def _pod_template(manifest: str) -> dict[str, str]:
-    """Writes the manifest to a file, which stays as long as this process's temporary folder, and tells Spark where it is."""
+    """Writes the manifest to a file in this process's temporary folder, and configures its path."""
     if not manifest:
         return {}
     with NamedTemporaryFile("w", prefix="executor-", suffix=".json", delete=False) as file:
@@ -208,10 +208,10 @@ def _pod_template(manifest: str) -> dict[str, str]:
 
 
 def class_archive(environment: Mapping[str, str]) -> dict[str, str]:
-    """Configuration by which the driver takes the archive of Java classes of CLASS_ARCHIVE; nothing where none is named or there.
+    """Configures the driver to use the class archive of CLASS_ARCHIVE; empty without one.
 
-    Java takes it only with the class path that it was made for (images/spark/archive_classes.py), and Spark's own has the jars in whatever
-    order their folder gives them.
+    Java only accepts it with the class path that it was made for (images/spark/archive_classes.py). Spark's own class path has the jars in
+    directory order.
     """
     file = environment.get(CLASS_ARCHIVE, "")
     if not Path(file).is_file():
@@ -224,7 +224,7 @@ def class_archive(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def spark_configuration(settings: SparkSettings, environment: Mapping[str, str]) -> dict[str, str]:
-    """The configuration that belongs to these settings. Pure, so that it can be tested without a JVM."""
+    """The configuration for these settings. Pure, so that tests need no JVM."""
     configuration = {
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
@@ -232,21 +232,21 @@ def spark_configuration(settings: SparkSettings, environment: Mapping[str, str])
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.speculation": "false",
-        # Else it is what the executors have that came in time, for all of the job.
+        # Otherwise it is the cores of those executors that registered in time, for the whole job.
         "spark.default.parallelism": str(settings.cores),
         "spark.sql.session.timeZone": "UTC",
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.python.daemon.module": "herdkeeper_jobs.task_daemon",
-        # Saves about 20 ms in each task against the loopback socket.
+        # Saves about 20 ms per task against the loopback socket.
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # 10,000 rows go to a task at a time, however large they are: unless this ends the batch before.
+        # A task gets batches of 10,000 rows, however large, unless this limit ends them.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * 1024 * 1024),
-        # Off, so that as many tasks run as were planned and each reads from the bookie that it was planned for.
+        # Off, so that all planned tasks run, each with its planned bookie.
         "spark.sql.adaptive.enabled": "false",
     }
     configuration |= {f"spark.executorEnv.{name}": value for name, value in _WORKER_ENVIRONMENT.items()}
-    # Alone on one machine nobody else calls the driver, and its host name may not even resolve.
+    # On one machine nobody else connects to the driver, and its host name may not resolve.
     local = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     return configuration | (_kubernetes(settings, environment) if settings.on_kubernetes else local)
 
@@ -257,7 +257,7 @@ def _kubernetes(settings: SparkSettings, environment: Mapping[str, str]) -> dict
     pod_ip, pod_name, namespace = (_variable(environment, name) for name in ("POD_IP", "POD_NAME", "POD_NAMESPACE"))
     _check_pod(settings.executor_pod)
     return (AUTHENTICATED | _volume(settings.executor_volume)) | {
-        # The pod has no service, so that executors find the driver by its address.
+        # The pod has no Service, so executors need the driver's address.
         "spark.driver.bindAddress": pod_ip,
         "spark.driver.host": pod_ip,
         "spark.kubernetes.namespace": namespace,
@@ -268,23 +268,23 @@ def _kubernetes(settings: SparkSettings, environment: Mapping[str, str]) -> dict
         "spark.kubernetes.container.image.pullPolicy": settings.image_pull_policy,
         "spark.kubernetes.authenticate.serviceAccountName": environment.get("SERVICE_ACCOUNT", "default"),
         "spark.kubernetes.executor.request.cores": settings.executor_cpu_request,
-        # There are neither claims nor Services of Spark's own, so the driver needs no right to list and delete any.
+        # Spark makes neither claims nor Services here, so the driver needs no right to list or delete them.
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
         "spark.executor.instances": str(settings.executors),
         "spark.executor.cores": str(settings.executor_cores),
         "spark.executor.memory": _java_size("--executor-memory", settings.executor_memory),
-        # The Python workers live outside of the heap.
+        # Python workers use memory outside of the heap.
         "spark.executor.memoryOverheadFactor": "0.4",
-        # Work starts when all executors are there, or after a while with those that are.
+        # Work starts with all executors, or after a while with those present.
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
     }
 
 
 def _volume(text: str) -> dict[str, str]:
-    """Configuration for `claim:/path,…`."""
+    """Parses `claim:/path,…` into configuration."""
     if not text:
         return {}
     found: dict[str, str] = {}
@@ -307,7 +307,7 @@ def _check_pod(manifest: str) -> None:
 
 
 def _java_size(argument: str, size: str) -> str:
-    """`512m` and `1g` are Java's; `512Mi` and `1Gi`, Kubernetes' names for the same, become those."""
+    """Converts Kubernetes' `512Mi` and `1Gi` to Java's `512m` and `1g`, which are also accepted."""
     match = re.fullmatch(r"(\d+)(?:([mg])|([MG])i)", size)
     if match is None:
         raise SparkConfigurationError(f"{argument} is {size!r}: give whole mebibytes or gibibytes, like 512m, 1g, 512Mi or 1Gi")

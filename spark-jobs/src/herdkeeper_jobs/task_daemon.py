@@ -1,10 +1,9 @@
-"""What Spark starts to fork the Python processes of its tasks from: its own program, with all that tasks need imported before.
+"""The daemon from which Spark forks the Python processes of tasks: Spark's own program, with the tasks' modules already imported.
 
-Spark imports nothing before it forks, since an import may start threads, which a fork leaves behind. None of these does
-(`spark_session` sees to it, the tests count them), and imported here they cost their time once, not in each process. Spark's own
-sources come from where PySpark is installed: the archive of them that it puts in front of everything else is for machines without
-PySpark, and Python keeps nothing of what it compiled from an archive. Behind each task the process collects garbage, for which it would
-look at everything that was ever imported: what was there before the fork is frozen, and passed over.
+Spark imports nothing before it forks, since imports may start threads, which a fork loses. These modules start none (`spark_session` sees
+to it, the tests count them). Imported here, they cost their time once, not per process. Spark's own sources are imported from the installed
+PySpark. Spark puts a zip of them first in the path, for machines without PySpark, and Python caches no bytecode for it. After each task the
+process collects garbage, which would scan everything ever imported. Freezing exempts what existed before the fork.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ import os
 import sys
 
 TASK_MODULES = "HERDKEEPER_TASK_MODULES"
-"""The variable with the names of the modules to import, between commas: those of ours that the driver has."""
+"""The variable with the modules to import, comma-separated: those of ours that the driver has."""
 
 
 def import_before_the_fork(modules: str) -> None:
     """Imports what tasks of all jobs need, and these modules."""
     for name in ("numpy", "pyarrow.compute", "pyspark.worker", *filter(None, modules.split(","))):
-        with contextlib.suppress(Exception):  # whatever it is: a task that needs the module says so, and another one needs it not
+        with contextlib.suppress(Exception):  # a task that needs the module reports the error
             importlib.import_module(name)
     gc.collect()
     gc.freeze()

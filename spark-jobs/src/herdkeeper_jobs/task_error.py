@@ -1,4 +1,4 @@
-"""What a person needs to know of an error that happened in a task, or in Spark: Spark hands it on as the text of a traceback."""
+"""Extracts the cause from an error of a task or of Spark: Spark passes it on as the text of a traceback."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _OURS = re.compile(r"(herdkeeper[\w.]*\.\w+|\w+Error): ")
 
 
 _OF_JAVA = re.compile(r": (?=[\w.$]+)")
-"""How py4j begins the line with the exception that Java threw."""
+"""How py4j begins the line with Java's exception."""
 _LOST_WORKER = "Python worker exited unexpectedly"
 
 
 def essence(text: str) -> str:
-    """The line that names the cause: the last one that names an error of ours, or of Python, else Java's, else the first."""
+    """Returns the line that names the cause: the last one with our or Python's error, else Java's, else the first."""
     if _LOST_WORKER in text:
         return "a task's Python process was killed, most likely for want of memory: raise the resources of the job, or of its executors"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -28,7 +28,7 @@ def essence(text: str) -> str:
 
 
 def outcome_of_tasks(text: str, violations: Sequence[str]) -> JobOutcome:
-    """How a job ends for the error of one of its tasks; `violations` are the names of errors that contradict something."""
+    """The outcome of a job whose task failed; `violations`: names of errors that show a contradiction."""
     if any(name in text for name in violations):
         return JobOutcome.INVARIANT_VIOLATED
     return JobOutcome.CONFIGURATION_REFUSED if KeyUnusable.__name__ in text else JobOutcome.RETRYABLE

@@ -1,4 +1,4 @@
-"""Hands a job's summary to whoever started it: standard output for people, the termination message for the operator."""
+"""Publishes a job's summary: standard output for people, the termination message for the operator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KUBERNETES_DEFAULT = Path("/dev/termination-log")
 
 
 def write_termination_message(summary: str, environment: Mapping[str, str]) -> None:
-    """Prints the summary as one line, and writes it to the file that VARIABLE names, else to Kubernetes' own when that can be written."""
+    """Prints the summary as one line, and writes it to the file in VARIABLE, else to Kubernetes' own if writable."""
     print(summary, flush=True)
     named = environment.get(VARIABLE)
     path = Path(named) if named else _KUBERNETES_DEFAULT
@@ -21,5 +21,5 @@ def write_termination_message(summary: str, environment: Mapping[str, str]) -> N
     try:
         path.write_text(summary)
     except OSError as error:
-        # The work is done and its outcome is the exit code; a summary that nobody can read must not turn it into a failure.
+        # The exit code has the outcome; an unwritable summary must not change it.
         print(f"{VARIABLE}: cannot write {path}: {error}", file=sys.stderr)

@@ -40,15 +40,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What the tests start is made before them, while no test's time runs."""
+    """Builds what the tests start, outside of any test's time limit."""
     if not config.option.collectonly:
         for server in ("zookeeper", "bookkeeper", "herddb", "hdfs"):
             jars_of(server)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test a seed."""
-    # pytest knows the options only when it is told this folder, or a file in it.
+    """One test per seed."""
+    # pytest only knows the options if this folder, or a file in it, is given.
     option = metafunc.config.getoption
     seed, first = option("seed", None), option("first_seed", _FIRST_SEED)
     seeds = [*range(first, first + option("seeds", STORIES))] if seed is None else [seed]
@@ -95,6 +95,6 @@ def database() -> Iterator[Database]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One for all of these tests."""
+    """One session for all integration tests."""
     with spark_of_tests(Path(__file__).parent) as session:
         yield session

@@ -1,7 +1,7 @@
-"""Folds a log in executors, of which one dies behind a file that it has written; a program of its own, since a process has one Spark.
+"""Folds a log in executors, one of which dies after it has written a file. A separate program, since a process has only one Spark.
 
-Arguments: the folder to write into, and how many keys. The log has three changes of each key, in four parts. Prints as JSON what was
-written, and the files that are there.
+Arguments: the folder to write into, and the number of keys. The log has three changes per key, in four parts. Prints as JSON what was
+written, and the existing files.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ TABLE = TableDefinition("shop", "orders", "00000000000000000000000000000001", CO
 
 
 def row(key: int, turn: int) -> tuple[bytes, bytes]:
-    """A key as it is stored after a turn."""
+    """The stored row of a key after a turn."""
     return encode_row(TABLE, {"id": key, "note": f"of turn {turn}"})
 
 
 def part_of_log(number: int, keys: int) -> pa.RecordBatch:
-    """The decoded entries of one ledger; of all of them together each key is changed once a turn."""
+    """The decoded entries of one ledger; all ledgers together change each key once per turn."""
     entries: list[LogEntry] = [LogEntry(1, LogEntryType.CREATE_TABLE, 0, TABLE.name, b"", encode_table(TABLE))] if number == 0 else []
     first, last = number * ROUNDS * keys // PARTS, (number + 1) * ROUNDS * keys // PARTS
     for change in range(first, last):
@@ -59,13 +59,13 @@ def part_of_log(number: int, keys: int) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class UntilOneDies:
-    """Rows; the first task that is through with them dies, with its executor and all that it was to send to others."""
+    """Rows whose first finished task dies, with its executor and all that it would send to others."""
 
     rows: RowsInTasks
     marker: Path
 
     def mapInArrow(self, func: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> DataFrame:  # noqa: N802
-        """As Spark's."""
+        """As in Spark."""
         marker = self.marker
 
         def of_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -82,15 +82,15 @@ class UntilOneDies:
 
 
 def _parent_of(process: int) -> int:
-    """Of the process that tasks are forked from: its executor."""
+    """The parent of the daemon that forks task processes: its executor."""
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def main() -> None:
-    """Folds, and tells what came of it."""
+    """Folds, and prints the result."""
     folder, keys = Path(sys.argv[1]), int(sys.argv[2])
     builder = SparkSession.builder.master("local-cluster[2,1,512]").config("spark.executor.memory", "512m")
-    # here nobody makes the secret but the test
+    # only the test makes the secret here
     authenticated = AUTHENTICATED | {"spark.authenticate.secret": secrets.token_hex(32)}
     for key, value in (spark_configuration(SparkSettings(), {}) | authenticated).items():
         builder = builder.config(key, value)

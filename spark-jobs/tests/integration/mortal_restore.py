@@ -1,4 +1,4 @@
-"""Restores that end at any point: with their Nth request to the SQL node, or before and after their Nth COMMIT."""
+"""Restores that are killed at any point: at their Nth request to the SQL node, or before and after their Nth COMMIT."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CHUNK_ROWS = 3
 
 @dataclass(frozen=True)
 class Written:
-    """A connection to a tablespace with tables, its checkpoint's manifest, and what SQL told of it then."""
+    """A connection to a tablespace with tables, its checkpoint's manifest, and its content in SQL at that time."""
 
     connection: Connection
     manifest: Path
@@ -36,7 +36,7 @@ class Written:
 
 
 def require_each_row_once_though_killed_at_each_commit(spark: SparkSession, database: Database, written: Written, name: str) -> list[int]:
-    """Restores into a tablespace; returns how many rows were there after each COMMIT."""
+    """Restores into a tablespace; returns the number of rows after each COMMIT."""
     with _small_chunks(), database.tablespace(name), database.connect(name) as connection:
         loaded: list[int] = []
         while killed(spark, database, written.manifest, name, Death(commit=1)):
@@ -69,40 +69,40 @@ def require_each_row_once_though_killed_at_each_request(spark: SparkSession, dat
 
 @contextmanager
 def _small_chunks() -> Iterator[None]:
-    """Each of the tables has several."""
+    """Makes chunks so small that each table has several."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "CHUNK_ROWS", _CHUNK_ROWS)
         yield
 
 
 class Killed(BaseException):
-    """As if the process had ended there. What closes connections and rolls back on the way up reaches nobody any more."""
+    """Stands for a kill of the process: clean-up on the way reaches no server."""
 
 
 @dataclass
 class Death:
-    """When the process ends that restores: with its Nth request to the SQL node, or at its Nth COMMIT, before or after it."""
+    """When the restoring process dies: at its Nth request to the SQL node, or before or after its Nth COMMIT."""
 
     request: int | None = None
     commit: int | None = None
     answered: bool = False
-    """Whether that COMMIT still has its answer."""
+    """Whether that COMMIT is answered before."""
     requests: int = 0
     commits: int = 0
 
     def may_send(self, body_is_commit: bool) -> bool:
-        """Counts a request; whether it is sent."""
+        """Counts a request; returns whether to send it."""
         self.requests += 1
         self.commits += body_is_commit
         return self.requests != self.request and (self.answered or not body_is_commit or self.commits != self.commit)
 
     def ends_after(self, body_is_commit: bool) -> bool:
-        """Whether the answer to this request is the last thing that the process saw."""
+        """Whether the process dies after the answer to this request."""
         return self.answered and body_is_commit and self.commits == self.commit
 
 
 def killed(spark: SparkSession, database: Database, manifest: Path, name: str, death: Death) -> bool:
-    """Runs a restore that dies so; whether it died. Its chunks are loaded, one after the other, in this process instead of in Spark's."""
+    """Runs a restore with this death; returns whether it died. Chunks are loaded one by one in this process instead of Spark's."""
     call, command = Connection._call, Connection._transaction_command
     committing = False
 
@@ -145,6 +145,6 @@ def _load_here(spark: SparkSession, groups: Any, tables: Any, where: Any, done: 
 
 
 def rows_there(connection: Connection) -> int:
-    """Of all tables that a restore has filled so far."""
+    """The number of rows in all tables that a restore has filled so far."""
     tables = [table for table in user_tables(connection) if table != RESTORE_TABLE]
     return sum(int(str(connection.query(f"SELECT COUNT(*) AS n FROM `{table}`")[0]["n"])) for table in tables)

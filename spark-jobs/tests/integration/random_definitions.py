@@ -1,4 +1,4 @@
-"""Random tables: columns of every type and form, keys of every kind, and values that are likely to be trouble. By seed; no I/O."""
+"""Random tables: columns of every type and form, keys of every kind, and troublesome values. By seed; no I/O."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORDS = {
 TYPES = tuple(_WORDS)
 _NOT_NULL = " NOT NULL"
 _DEFAULTS = {
-    # Latin-1 only, here and in literals: HerdDB's planner ends the connection over any other text of a statement.
+    # Only Latin-1, here and in literals: HerdDB's planner closes the connection on other text.
     ColumnType.STRING: ("'none'", "''", "'it''s'", "'é ß'"),
     ColumnType.LONG: ("0", "-9223372036854775808", "1099511627776"),
     ColumnType.INTEGER: ("0", "-1", "2147483647"),
@@ -66,7 +66,7 @@ _KEYS: dict[ColumnType, tuple[Value, ...]] = {
 
 @dataclass(frozen=True)
 class SeenColumn:
-    """A column as SQL tells it."""
+    """A column, as SQL reports it."""
 
     name: str
     type: ColumnType
@@ -76,7 +76,7 @@ class SeenColumn:
 
 @dataclass(frozen=True)
 class SeenTable:
-    """A table as SQL tells it. `bound`: it has unique indexes or foreign keys, so that statements look at more than the row they name."""
+    """A table, as SQL reports it. `bound`: it has unique indexes or foreign keys, so statements read more than the row they name."""
 
     name: str
     columns: tuple[SeenColumn, ...]
@@ -91,12 +91,12 @@ class SeenTable:
 
     @property
     def others(self) -> tuple[SeenColumn, ...]:
-        """The columns that are not in the key."""
+        """The columns outside of the key."""
         return tuple(column for column in self.columns if column.name not in self.key)
 
 
 def create_table(chance: Random, name: str, parents: Sequence[SeenTable]) -> str:
-    """CREATE TABLE; `parents` may be referred to."""
+    """CREATE TABLE; foreign keys may refer to `parents`."""
     columns = [column(chance, f"c{number}") for number in range(chance.randint(1, 6))]
     kinds = list(_KEYS)
     ends: list[str] = []
@@ -117,7 +117,7 @@ def create_table(chance: Random, name: str, parents: Sequence[SeenTable]) -> str
             columns.insert(0, f"`k0` {chance.choice(_WORDS[kind])} AUTO_INCREMENT")
             ends.append("PRIMARY KEY (`k0`)")
         case _:
-            pass  # HerdDB adds its hidden one
+            pass  # HerdDB adds its hidden key
     if chance.random() < 0.2:
         ends.append(f"{chance.choice(('INDEX', 'UNIQUE KEY'))} `{name}_i` (`c0`)")
     candidates = [parent for parent in parents if len(parent.key) == 1]
@@ -130,7 +130,7 @@ def create_table(chance: Random, name: str, parents: Sequence[SeenTable]) -> str
 
 
 def foreign_key(chance: Random, name: str, column_name: str, parent: SeenTable) -> str:
-    """A constraint on a column that refers to a parent's key of one column."""
+    """A foreign key of a column to a parent's key of one column."""
     action = chance.choice(("", " ON DELETE CASCADE", " ON DELETE SET NULL"))
     return f"CONSTRAINT `{name}` FOREIGN KEY (`{column_name}`) REFERENCES `{parent.name}` (`{parent.key[0]}`){action}"
 
@@ -156,17 +156,17 @@ def _words(chance: Random, kind: ColumnType) -> str:
 
 
 def _key_words(chance: Random, kind: ColumnType) -> str:
-    """For a column of a key, which is no timestamp that is NOT NULL: HerdDB fails at comparing such a one with a value ("bad column type
-    15"), keeps the lock of its row, and a TRUNCATE or an ALTER of the table then waits for ever."""
+    """A type for a key's column, never a NOT NULL timestamp. HerdDB fails to compare one with a value ("bad column type 15") and keeps its
+    row's lock. A TRUNCATE or an ALTER of the table then waits forever."""
     form = _words(chance, kind)
     return form.removesuffix(_NOT_NULL) if kind is ColumnType.TIMESTAMP else form
 
 
 def value(chance: Random, kind: ColumnType) -> Value:
-    """A value that a column of this type can have, not null."""
+    """A value for a column of this type, not null."""
     return chance.choice(_VALUES[kind]) if chance.random() < 0.5 else _DRAWN[kind](chance)
 
 
 def key(chance: Random, kind: ColumnType) -> Value:
-    """One of the few values that keys of this type have."""
+    """One of the few key values of this type."""
     return chance.choice(_KEYS[kind])

@@ -1,7 +1,7 @@
-"""A random story of a tablespace: statements in transactions that interleave, changes of tables, ledgers that end, a leader that dies.
+"""A random story of a tablespace: statements in interleaved transactions, changes of tables, ledger ends, a leader's death.
 
-What comes next is drawn by the seed from what SQL says is there at that moment, so most statements are accepted; those that are not are
-part of the story, which goes on. One thread tells it: statements that would wait for another transaction's lock are mostly left out.
+The seed draws each step from the current state in SQL, so most statements are accepted; refused ones belong to the story. One thread runs
+it: statements that would wait for another transaction's lock are mostly left out.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from herdkeeper.sql.errors import ServerError
 from herdkeeper.sql.frames import Value
 
 STORIES = 8
-"""Which are told where nobody says how many: enough for each kind of statement to be accepted in some of them."""
+"""The default number of stories: enough for each kind of statement to be accepted in one of them."""
 _MOST_OPEN = 3
 _RARELY = 0.03
 _TYPE_NAMES = {"integer": ColumnType.INTEGER, "bytearray": ColumnType.BYTES, "floatarray": ColumnType.FLOAT_ARRAY}
 _LITERAL = re.compile(r"[ -\[\]-~\xa1-\xff]*")
 _SHOWN = 60
-"""Characters of a value in a story's words."""
+"""Characters of a value in a story's output."""
 _SPANNING = "spanning"
-"""A table of which a story only ever inserts new keys, so that nothing is in the way of the statements on which it relies."""
+"""A table that only ever gets new keys, so that nothing hinders the statements that a story relies on."""
 
 
 class Kind(Enum):
-    """What a statement of a story does."""
+    """Kinds of statements in a story."""
 
     INSERT = "INSERT"
     UPSERT = "UPSERT"
@@ -66,15 +66,15 @@ class _RolledBack(Exception):  # noqa: N818 - a way out of a transaction's block
 
 @dataclass
 class _Open:
-    """A transaction of the story. `block` is what ends it."""
+    """A transaction of the story. `block` ends it."""
 
     block: AbstractContextManager[Transaction]
     transaction: Transaction
     changed: set[str] = field(default_factory=set)
     looked: set[str] = field(default_factory=set)
-    """Tables that it named in statements that changed nothing."""
+    """Tables named in its statements that changed nothing."""
     keys: set[tuple[str, tuple[Value, ...]]] = field(default_factory=set)
-    """Rows that it has locked for certain."""
+    """Rows that it has certainly locked."""
     whole: set[str] = field(default_factory=set)
     """Tables of which it may have locked any row."""
     drops: bool = False
@@ -82,10 +82,10 @@ class _Open:
     drops_index: bool = False
     """Whether it drops an index."""
     renamed: set[str] = field(default_factory=set)
-    """Names that tables had in which it may have locked something."""
+    """Former names of tables in which it may have locked something."""
 
     def has(self, table: str) -> bool:
-        """Whether it may have locked something of a table."""
+        """Whether it may have locked something in a table."""
         return table in self.changed or table in self.looked
 
 
@@ -101,20 +101,20 @@ class _Statement:
 
 
 class Story:
-    """Tells itself in a tablespace. Of two transactions that change rows in two ledgers one is rolled back. `dies`: its leader is killed,
-    in the middle of transactions of which one at least has changed rows.
+    """Runs itself in a tablespace. Of two transactions with changes in two ledgers one is rolled back. `dies`: its leader is killed in the
+    middle of transactions, at least one with changes.
 
-    Where the leader dies no TRUNCATE meets a transaction that has changed its table: HerdDB logs it and then refuses it, and as its code
-    reads, who replays that log refuses it again, and does not boot, or carries it out where rows were only updated.
+    Where the leader dies, no TRUNCATE meets a transaction that changed its table. HerdDB logs it before it refuses it. As its code reads, a
+    replay refuses it again and does not boot, or carries it out if rows were only updated.
     """
 
     def __init__(self, database: Database, tablespace: str, seed: int, *, dies: bool = False) -> None:
         self.asked: Counter[Kind] = Counter()
-        """How many statements of each kind it has sent."""
+        """Sent statements by kind."""
         self.accepted: Counter[Kind] = Counter()
-        """How many of them SQL has accepted."""
+        """Statements that SQL accepted, by kind."""
         self.left_open: frozenset[int] = frozenset()
-        """Ids of the transactions whose leader died, of which one at least had changed rows; none where no leader died."""
+        """Ids of the transactions whose leader died; at least one had changes. Empty without a death."""
         self._database = database
         self._tablespace = tablespace
         self._chance = Random(seed)
@@ -122,31 +122,31 @@ class Story:
         self._connection = database.connect(tablespace)
         self._open: dict[int, _Open] = {}
         self._left: list[_Open] = []
-        """What ended transactions may have left locked for good: their table was renamed meanwhile."""
+        """Locks that ended transactions may have left forever, since their table was renamed."""
         self._seen: dict[int, tuple[SeenTable, ...]] = {}
         self._begun = 0
         self._renamed: set[str] = set()
-        """Names of tables that had another one. HerdDB goes on listing their indexes, and keeping them up, when these are dropped."""
+        """Tables with former names. When dropped, HerdDB goes on listing and maintaining their indexes."""
         self._inserted = 0
-        """Rows of the table _SPANNING, which are its keys, too."""
+        """Rows of the table _SPANNING, and its keys."""
 
     @property
     def connection(self) -> Connection:
-        """To whoever leads now."""
+        """The connection to the current leader."""
         return self._connection
 
     @property
     def tables(self) -> tuple[SeenTable, ...]:
-        """Those that SQL tells of outside of transactions."""
+        """The tables that SQL reports outside of transactions."""
         return self._tables(None)
 
     @property
     def tally(self) -> str:
-        """How many statements of each kind were accepted, of how many."""
+        """Accepted and sent statements, by kind."""
         return ", ".join(f"{kind.value} {self.accepted[kind]}/{self.asked[kind]}" for kind in Kind if self.asked[kind])
 
     def tell(self, steps: int) -> None:
-        """So many steps. Transactions may be open at the end."""
+        """Runs so many steps. Transactions may be open at the end."""
         death = self._chance.randint(steps // 3, steps - 5) if self._dies else None
         self._connection.execute(f"CREATE TABLE {_SPANNING} (k int primary key)")
         for _ in range(2):
@@ -166,13 +166,13 @@ class Story:
                 self._step()
 
     def end_all(self, commit: bool | None = None) -> None:
-        """Ends each open transaction, one way or the other unless it is said."""
+        """Ends all open transactions, each at random unless `commit` is given."""
         for number in sorted(self._open):
             self._end(number, commit)
 
     def further_changes(self, number: int) -> Iterator[tuple[str, tuple[Value, ...]]]:
-        """Statements that may come next, for whoever wants to make them: each changes rows, by itself, where no lock is left. None lets
-        HerdDB choose a key, since it passes over those that it has given to rows which never came to be, and then no two are alike."""
+        """Yields possible further statements, each of which changes rows by itself without meeting a lock. None lets HerdDB choose a key:
+        it skips keys of rows that were never committed, so two tablespaces would differ."""
         makers = (self._insert, self._insert, self._upsert, self._update, self._delete)
         for table in self._chance.choices(self.tables, k=number if self.tables else 0):
             statement = self._chance.choice(makers)(table)
@@ -182,7 +182,7 @@ class Story:
                 yield statement.sql, statement.parameters
 
     def close(self) -> None:
-        """Rolls back what is open and closes the connection."""
+        """Rolls back open transactions and closes the connection."""
         self.end_all(commit=False)
         self._connection.close()
 
@@ -234,7 +234,7 @@ class Story:
             print(f"{words} -> refused: {error}")
 
     def _begin_across_ledgers(self) -> list[_Open]:
-        """Two transactions, each of which changes rows in two ledgers. No chance has a hand in them: they don't end with the others."""
+        """Begins two transactions with changes in two ledgers. They are not random, and don't end with the others."""
         both = [self._begin_aside() for _ in range(2)]
         for one in both:
             self._insert_spanning(one.transaction)
@@ -255,7 +255,7 @@ class Story:
     def _die(self) -> None:
         aside = self._begin_aside()
         self._insert_spanning(aside.transaction)
-        # It is acknowledged behind all that was written before: what the transactions did is in the log for certain.
+        # Its acknowledgement proves that all earlier changes of the transactions are in the log.
         self._insert_spanning(self._connection)
         self.left_open = frozenset(one.transaction.id for one in (*self._open.values(), aside))
         print(f"the leader dies; open: {sorted(self._open)}")
@@ -353,7 +353,7 @@ class Story:
         return definitions.key(self._chance, column.type)
 
     def _places(self, values: Sequence[Value]) -> tuple[list[str], list[Value]]:
-        """What stands for values in a statement, mostly parameters, and these."""
+        """The SQL for values, mostly parameters, and these parameters."""
         places: list[str] = []
         parameters: list[Value] = []
         for value in values:
@@ -388,8 +388,8 @@ class Story:
     # definitions
 
     def _create_table(self, slot: int | None) -> None:
-        """Not under a name that a table had in which a transaction has locked rows: it would look for the locks in the new table, and fail
-        in the middle of a COMMIT that is logged."""
+        """Avoids former names of tables with locked rows: a transaction would look for its locks in the new table, and fail within a logged
+        COMMIT."""
         seen = self._tables(slot)
         free = sorted(set(TABLE_NAMES).difference(*(one.renamed for one in self._open.values())))
         missing = sorted(set(free) - {table.name for table in seen})
@@ -399,8 +399,8 @@ class Story:
         self._define(slot, _Statement(Kind.CREATE_TABLE, name, definitions.create_table(self._chance, name, self._parents(seen))))
 
     def _parents(self, seen: tuple[SeenTable, ...]) -> tuple[SeenTable, ...]:
-        """Tables that foreign keys may refer to. HerdDB lets them refer to one that an open transaction drops; when it has dropped it, a
-        statement that looks for the parent fails in a way that leaves the tablespace locked for ever."""
+        """Tables that foreign keys may refer to. HerdDB accepts one that an open transaction drops. After the drop, a statement that looks
+        for the parent fails and leaves the tablespace locked forever."""
         return () if any(one.drops for one in self._open.values()) else seen
 
     def _drop_table(self, slot: int | None) -> None:
@@ -409,7 +409,7 @@ class Story:
             self._open[slot].drops = True
 
     def _alter_table(self, slot: int | None) -> None:
-        """It commits the transaction that it is in."""
+        """An ALTER commits its own transaction."""
         slot = slot if self._chance.random() < 0.3 else None
         table = self._table(slot)
         if table is None:
@@ -433,12 +433,12 @@ class Story:
         return f"ADD COLUMN {definitions.column(self._chance, self._column_name())}"
 
     def _drop_column(self, table: SeenTable, slot: int | None) -> str | None:
-        """HerdDB drops, and renames, columns of foreign keys, and drops such with an index, and then fails at whatever looks for them."""
+        """HerdDB drops and renames columns of foreign keys, drops columns with an index, and then fails at whatever uses these."""
         free = [column.name for column in table.columns if column.name in table.key or column.name not in table.indexed]
         return f"DROP COLUMN `{self._chance.choice(free)}`" if free and not table.bound else None
 
     def _rename_column(self, table: SeenTable, slot: int | None) -> str | None:
-        """The old name has no back-ticks: HerdDB 0.29 takes them for a part of it, and finds no such column."""
+        """The old name has no back-ticks: HerdDB 0.29 takes them as part of it, and finds no such column."""
         column = self._chance.choice(table.columns)
         automatic = " AUTO_INCREMENT" if table.automatic and column.name in table.key and self._chance.random() < 0.8 else ""
         form = definitions.words(self._chance, column.type, nullable=column.nullable)
@@ -447,7 +447,7 @@ class Story:
     def _nullable(self, table: SeenTable, slot: int | None) -> str | None:
         column = self._chance.choice(table.columns)
         if column.name in table.key and column.type is ColumnType.TIMESTAMP:
-            return None  # HerdDB fails at such a key once it is NOT NULL: random_definitions says how
+            return None  # HerdDB fails at such a key once it is NOT NULL: see random_definitions
         automatic = " AUTO_INCREMENT" if table.automatic and column.name in table.key else ""
         return f"MODIFY `{column.name}` {definitions.words(self._chance, column.type, nullable=not column.nullable)}{automatic}"
 
@@ -469,10 +469,10 @@ class Story:
         return f"c{self._chance.randint(0, 9)}"
 
     def _rename_table(self, slot: int | None) -> None:
-        """To the name of another table as well, which is gone then. HerdDB lets it leave its indexes and foreign keys to the other one, or
-        in the air: one that has some is left alone. And it keeps an index that a transaction drops when the table is renamed before COMMIT.
-        Nor to the name of a table that a transaction has made: HerdDB fails in the middle of its COMMIT, which it has logged, and its log
-        can't be replayed any more.
+        """Also renames to another table's name, which replaces it. HerdDB may leave indexes and foreign keys to the other table or to none,
+        so a table with some is skipped. It also keeps an index that a transaction drops, if the table is renamed before COMMIT.
+
+        It avoids the name of a table that a transaction made: HerdDB fails within that logged COMMIT, and its log can't be replayed.
         """
         before, after = self._chance.choice(TABLE_NAMES), self._chance.choice(TABLE_NAMES)
         there = next((table for table in self._tables(None) if table.name == after), None)
@@ -485,8 +485,8 @@ class Story:
         self._define(None, _Statement(Kind.RENAME_TABLE, before, f"EXECUTE RENAMETABLE '{self._tablespace}','{before}','{after}'"), after)
 
     def _create_index(self, slot: int | None) -> None:
-        """HerdDB makes a unique one over rows that are alike, and over nulls. A DELETE of a row with such a null is logged, then fails, and
-        leaves it. No restore loads them. Not told here."""
+        """HerdDB creates a unique index over equal rows, and over nulls. A DELETE of a row with such a null is logged, then fails, and
+        leaves the row. No restore can load such rows, so stories avoid them."""
         table = self._table(slot)
         if table is None or not table.others:
             return
@@ -500,7 +500,7 @@ class Story:
         self._define(slot, _Statement(kind, table.name, f"CREATE {form}INDEX `{index}` ON `{table.name}` ({names})"))
 
     def _is_unique(self, table: SeenTable, columns: Sequence[str]) -> bool:
-        """Whether it is certain of the rows of a table that no two are alike in these columns, and that none has a null there."""
+        """Whether the table's rows certainly have distinct values without nulls in these columns."""
         if table.name not in {one.name for one in self.tables} or any(one.has(table.name) for one in self._open.values()):
             return False
         rows = [[row[name] for name in columns] for row in self._connection.query(f"SELECT * FROM `{table.name}`")]
@@ -523,13 +523,13 @@ class Story:
         others = self._open.values()
         if self._dies and any(one.has(table.name) for one in others):
             return
-        # The leader refuses it for a lock, and the log does not show why (docs/limits.md).
+        # The leader refuses it for a lock that is not in the log (docs/limits.md).
         if any(table.name in one.looked - one.changed for one in others):
             return
         self._execute(slot, _Statement(Kind.TRUNCATE, table.name, f"TRUNCATE TABLE `{table.name}`"))
 
     def _define(self, slot: int | None, statement: _Statement, renamed: str | None = None) -> bool:
-        """Whether SQL accepted it."""
+        """Executes it; returns whether SQL accepted it."""
         done = self._execute(slot, statement)
         self._seen.clear()
         if done and renamed is not None:
@@ -546,9 +546,9 @@ class Story:
     # what all of them need
 
     def _execute(self, slot: int | None, statement: _Statement) -> bool:
-        """Whether SQL accepted it."""
+        """Executes it; returns whether SQL accepted it."""
         where = self._connection if slot is None else self._open[slot].transaction
-        print(f"{_name(slot)}: {statement.sql} {_shown(statement.parameters)}", end="")  # a statement without an answer is told, too
+        print(f"{_name(slot)}: {statement.sql} {_shown(statement.parameters)}", end="")  # printed before, in case there is no answer
         self.asked[statement.kind] += 1
         changed = _outcome(where, statement)
         print(f" -> {changed}")
@@ -574,7 +574,7 @@ class Story:
         return self._chance.choice(seen) if seen else None
 
     def _tables(self, slot: int | None) -> tuple[SeenTable, ...]:
-        """The tables that statements there can use, as SQL tells them."""
+        """The tables that statements there can use, as SQL reports them."""
         number = slot or 0
         if number not in self._seen:
             where = self._connection if slot is None else self._open[slot].transaction
@@ -583,13 +583,13 @@ class Story:
 
 
 def _abandon(one: _Open) -> None:
-    """Rolls back what is still open of it."""
+    """Rolls it back if it is still open."""
     with suppress(_RolledBack):
         one.block.__exit__(_RolledBack, _RolledBack(), None)
 
 
 def _outcome(where: Connection | Transaction, statement: _Statement) -> int | str:
-    """How many rows a statement changed, or why it was refused."""
+    """The number of rows that a statement changed, or why it was refused."""
     try:
         return where.execute(statement.sql, statement.parameters)
     except ServerError as error:
@@ -617,7 +617,7 @@ def _tables(where: Connection | Transaction) -> Iterator[SeenTable]:
 
 def _column(name: str, type_name: str, default: bool) -> SeenColumn:
     kind = type_name.removesuffix(" not null")
-    if type_name == "type?18":  # what HerdDB calls a float array that is not null
+    if type_name == "type?18":  # HerdDB's name of a float array that is not null
         return SeenColumn(name, ColumnType.FLOAT_ARRAY, False, default)
     found = _TYPE_NAMES.get(kind) or next(one for one in TYPES if one.name.lower() == kind)
     return SeenColumn(name, found, kind == type_name, default)

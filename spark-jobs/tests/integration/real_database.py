@@ -1,4 +1,4 @@
-"""A database of real servers on this machine, and what a test asks of it besides SQL. No containers."""
+"""A database of real servers on this machine, and what tests need of it besides SQL. No containers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, open_catalog
 
 _ORDER_SECONDS = 30
 _SETTINGS = {
-    # What another transaction has locked is refused soon, not after half an hour.
+    # Locked rows are refused soon, not after half an hour.
     "server.tablemanager.writelocktimeout": 1,
     "server.tablemanager.readlocktimeout": 1,
     "server.bookkeeper.max.idle.time": 2000,
@@ -24,7 +24,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Database:
-    """One SQL node, whose log is on one bookie."""
+    """One SQL node with its log on one bookie."""
 
     servers: Servers
     address: Address
@@ -35,7 +35,7 @@ class Database:
 
     @contextmanager
     def tablespace(self, name: str) -> Iterator[str]:
-        """An empty tablespace, which goes with the block."""
+        """An empty tablespace, dropped after the block."""
         with Connection.connect(self.address, CREDENTIALS, timeout_seconds=60) as connection:
             connection.execute(f"CREATE TABLESPACE '{name}','leader:{NODE_ID}','replica:{NODE_ID}','wait:60000'")
         yield name
@@ -43,7 +43,7 @@ class Database:
             connection.execute(f"DROP TABLESPACE '{name}'")
 
     def close_ledger(self, tablespace: str) -> int:
-        """The leader closes the ledger that it writes, and goes on in the next; returns the closed one's id."""
+        """Makes the leader close its ledger and continue in the next; returns the closed one's id."""
         request = urllib.request.Request(
             f"{self.servers.node_http}/tablespaces/{tablespace}/close-ledger", method="POST", headers={"Authorization": f"Bearer {TOKEN}"}
         )
@@ -51,7 +51,7 @@ class Database:
             return int(json.load(answer)["closed"])
 
     def kill_leader(self, tablespace: str) -> None:
-        """Power cut: the node ends without a word, comes back, and leads again as soon as it has rolled back what was open."""
+        """A power cut: the node is killed, restarts, and leads again once it has rolled back open transactions."""
         self.servers.kill(NODE)
         self.servers.start_again(NODE, lambda: leads(self.address, tablespace))
 
@@ -69,7 +69,7 @@ class Database:
 
 @contextmanager
 def running_database(more: Mapping[str, int] = MappingProxyType({})) -> Iterator[Database]:
-    """All servers, which end with the block; `more` are settings of the SQL node."""
+    """All servers, for the block; `more`: settings of the SQL node."""
     with servers() as running:
         running.start_zookeeper()
         running.start_bookies(1)

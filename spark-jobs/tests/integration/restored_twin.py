@@ -1,6 +1,6 @@
-"""A tablespace and the one that was restored from its checkpoint, side by side in SQL: made by the jobs' own functions, told apart without.
+"""A tablespace and the one restored from its checkpoint, compared in SQL. The jobs' functions make it, but don't compare.
 
-What is compared is what SQL tells of both, HerdDB's system tables included; nothing of the manifest and of the restore's own comparison.
+The comparison uses what SQL reports of both, with HerdDB's system tables, and nothing of the manifest or of the restore's own comparison.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from herdkeeper_jobs.restore.session import Cluster, Target
 from herdkeeper_jobs.restore.source import open_source
 
 _OWN = {"tablespace", "table_uuid", "index_uuid"}
-"""What differs between any two tablespaces."""
+"""Columns that differ between any two tablespaces."""
 _SYSTEM_TABLES = {
     "systables": _OWN,
     "syscolumns": _OWN,
-    "sysindexes": _OWN | {"table_name"},  # the name that the table had when the index was made; sysindexcolumns has the present one
+    "sysindexes": _OWN | {"table_name"},  # the table's name at the index's creation; sysindexcolumns has the current one
     "sysindexcolumns": _OWN,
     "sysforeignkeys": _OWN,
 }
-"""Each with the columns that are not compared."""
+"""By table, the columns that are not compared."""
 _NOW = timedelta(hours=1)
 _LOST_CHILD = re.compile(r"Object '(.*)' not found within")
 
 
 def checkpoint_of(spark: SparkSession, database: Database, tablespace: str, place: Path) -> Path:
-    """The manifest of a checkpoint of all that the tablespace has now."""
+    """Makes a checkpoint of the tablespace's current content; returns its manifest."""
     database.close_ledger(tablespace)
     with database.catalog() as catalog:
         request = CheckpointRequest(database.herd_root, tablespace, TargetRequest(), place, f"checkpoint-of-{tablespace}")
@@ -49,7 +49,7 @@ def checkpoint_of(spark: SparkSession, database: Database, tablespace: str, plac
 
 
 def restore(spark: SparkSession, database: Database, manifest: Path, tablespace: str) -> RestoreSummary:
-    """Into a tablespace that is empty, or that an earlier call has begun with. Raises as `run_restore` and `open_source`."""
+    """Restores into an empty tablespace, or continues an earlier call. Raises as `run_restore` and `open_source`."""
     target = Target(Cluster(database.servers.zookeeper, database.herd_root), tablespace, CREDENTIALS)
     return run_restore(spark, open_source(manifest), RestoreRequest(manifest, target, f"restore-of-{tablespace}"))
 
@@ -60,18 +60,18 @@ def user_tables(connection: Connection) -> list[str]:
 
 
 Content = dict[str, Counter[str]]
-"""What SQL tells of a tablespace: by the name of a table, HerdDB's system tables included, its rows as texts."""
+"""A tablespace in SQL: rows as texts by table name, with HerdDB's system tables."""
 
 
 def content(connection: Connection, *, left_over: frozenset[str] = frozenset(), since_then: bool = False) -> Content:
-    """All of a tablespace that another one can have. `left_over`: indexes that HerdDB lists though nobody can use them, since the
-    transaction that made them was rolled back. `since_then`: rows were changed since, and have had a CURRENT_TIMESTAMP of their own."""
+    """All of a tablespace that another one can share. `left_over`: unusable indexes that HerdDB lists, since the transactions that made
+    them were rolled back. `since_then`: rows were changed since, with own values of CURRENT_TIMESTAMP."""
     rows = {f"rows of {table}": _rows(connection, table, since_then) for table in user_tables(connection)}
     return rows | {name: _system_rows(connection, name, left_over) for name in _SYSTEM_TABLES}
 
 
 def require_same(found: Content, expected: Content) -> None:
-    """Names what is too much, and what is missing."""
+    """Compares, and names surplus and missing rows."""
     for name in sorted(found | expected):
         these, those = (side.get(name, Counter()) for side in (found, expected))
         assert these == those, f"{name}: {these - those} too much, {those - these} missing"
@@ -86,10 +86,10 @@ class Twins:
     restored: Connection
 
     def both(self, sql: str, parameters: Sequence[Value] = ()) -> int | str:
-        """How many rows the statement changes, in either, or the error with which either refuses it.
+        """Executes in both; returns the equal number of changed rows, or the equal error.
 
-        The restored one is not asked where a transaction that was rolled back had made a child of the table: HerdDB goes on looking for
-        the child, and refuses what changes the parent, until the node starts anew.
+        The restored one is skipped if a rolled-back transaction had made a child of the table. Until the node restarts, HerdDB looks for
+        the child and refuses changes of the parent.
         """
         expected = _answer(self.original, sql, parameters)
         if isinstance(expected, str) and (lost := _LOST_CHILD.search(expected)) and lost[1] not in user_tables(self.original):
@@ -99,7 +99,7 @@ class Twins:
         return expected
 
     def both_return(self, sql: str) -> list[dict[str, Value]]:
-        """The rows of a SELECT, which are the same in either."""
+        """Returns the rows of a SELECT, which must be equal in both."""
         expected, found = (connection.query(sql) for connection in (self.original, self.restored))
         assert found == expected, sql
         return expected
@@ -113,7 +113,7 @@ def _answer(connection: Connection, sql: str, parameters: Sequence[Value]) -> in
 
 
 def _kind(answer: int | str) -> int | str:
-    """Without the words of an error, which name tables by uuid."""
+    """An answer without the words of an error, which name tables by uuid."""
     return answer if isinstance(answer, int) else answer.partition(":")[0]
 
 
@@ -125,7 +125,7 @@ def _system_rows(connection: Connection, table: str, left_over: frozenset[str]) 
 
 
 def _rows(connection: Connection, table: str, since_then: bool) -> Counter[str]:
-    """As texts: a NaN is one, and 0.0 is not -0.0."""
+    """As texts: NaN equals itself, and 0.0 differs from -0.0."""
     now = datetime.now(UTC)
 
     def shown(value: Value) -> str:
@@ -138,8 +138,8 @@ def _rows(connection: Connection, table: str, since_then: bool) -> Counter[str]:
 
 
 def remove_rows_that_no_restore_loads(connection: Connection) -> None:
-    """Those that HerdDB has and would not take: with a null where a column, or a unique index, has none, or without the row that they refer
-    to (docs/limits.md). Raises ServerError where others refer to one of them."""
+    """Removes rows that HerdDB has and would not accept (docs/limits.md). They have a null where a column or a unique index forbids it, or
+    refer to a missing row. Raises ServerError if others refer to one of them."""
     columns, indexes, references = (
         connection.query(f"SELECT * FROM {name}") for name in ("syscolumns", "sysindexcolumns", "sysforeignkeys")
     )

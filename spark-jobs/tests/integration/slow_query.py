@@ -1,6 +1,6 @@
-"""A driver of Spark whose query works on its first batch for ever: `python slow_query.py OPTIONS CHECKPOINT PID_FILE`, the options as JSON.
+"""A Spark driver whose query works on its first batch forever: `python slow_query.py OPTIONS CHECKPOINT PID_FILE`, with options as JSON.
 
-The id of Spark's JVM is in the file before the query starts, so that a test can kill it.
+The file has the id of Spark's JVM before the query starts, so that a test can kill it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 
 
 def work(batch: DataFrame, _: int) -> None:
-    """Never done."""
+    """Never returns."""
     batch.collect()
     threading.Event().wait()
 

@@ -1,6 +1,6 @@
 """Attacks on the HTTP port of a real bookie and of real autorecovery: the port has no password, so it must do no harm.
 
-Only a real bookie tells which spellings of a path and which methods its web server takes for an endpoint.
+Only a real bookie shows which spellings of a path, and which methods, its web server accepts for an endpoint.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 BOOKIE = "bookie-0"
 BOOKKEEPERS_OWN = {**GUARDED_HTTP, "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer"}
 LOST, KEPT, ENTRIES = 1, 2, 3
-"""Ledgers: one that an unguarded bookie deletes, and one that a guarded bookie keeps."""
+"""Two ledgers: an unguarded bookie deletes one, a guarded bookie keeps the other."""
 PATIENCE_SECONDS = 60
 READ, DELETE = "/api/v1/ledger/read", "/api/v1/ledger/delete"
 REFUSED, UNKNOWN, NO_METHOD = 403, 404, 405
@@ -42,7 +42,7 @@ HEADERS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """An HTTP response."""
 
     status: int
     body: str
@@ -50,7 +50,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Stage:
-    """A guarded bookie and guarded autorecovery, with their HTTP ports, and what the unguarded bookie had answered."""
+    """A guarded bookie and guarded autorecovery, with their HTTP ports, and the unguarded bookie's answers."""
 
     servers: Servers
     bookie: int
@@ -58,7 +58,7 @@ class Stage:
     unguarded: Mapping[str, Answer]
 
     def ledger_is_there(self) -> bool:
-        """Its metadata, and all of its entries on the bookie."""
+        """Whether its metadata exists, and all of its entries on the bookie."""
         with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
             address = catalog.bookie_addresses()[BOOKIE]
         with self.servers.client() as client, BookieConnection(BOOKIE, address, 15.0) as connection:
@@ -67,7 +67,7 @@ class Stage:
 
 
 def ask(port: int, method: str, target: str, body: str = "", headers: Mapping[str, str] | None = None) -> Answer:
-    """Sends a request as it is: no library mends its target or its method."""
+    """Sends a request unchanged: no library corrects its target or its method."""
     lines = {"Host": "bookie", "Connection": "close", "Content-Length": str(len(body)), **(headers or {})}
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
     with socket.create_connection(("127.0.0.1", port), timeout=30) as stream:
@@ -79,7 +79,7 @@ def ask(port: int, method: str, target: str, body: str = "", headers: Mapping[st
 
 
 def spellings(path: str) -> Iterator[str]:
-    """Ways to write a path that a guard and the server behind it may take for different things."""
+    """Ways to write a path that a guard and the server behind it may interpret differently."""
     start, _, last = path.rpartition("/")
     for spelled in (
         path,
@@ -123,12 +123,12 @@ def spellings(path: str) -> Iterator[str]:
 
 
 HARMLESS = ("/metrics?", "/heartbeat;")
-"""Beginnings of spellings that are another, open endpoint."""
+"""Prefixes that are another, open endpoint."""
 
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    """Two ledgers on one bookie, which first has BookKeeper's own HTTP server: it loses one of them by that."""
+    """Two ledgers on one bookie, which first runs BookKeeper's own HTTP server, and loses one of them by it."""
     with servers() as running:
         of_bookie, of_autorecovery = free_port(), free_port()
         running.start_zookeeper()
@@ -152,7 +152,7 @@ def stage() -> Iterator[Stage]:
 
 
 def answers(port: int) -> bool:
-    """Whether something serves there."""
+    """Whether a server answers there."""
     try:
         return ask(port, "GET", "/heartbeat").status == 200
     except OSError:
@@ -160,7 +160,7 @@ def answers(port: int) -> bool:
 
 
 def test_the_attack_works_where_the_port_is_not_guarded(stage: Stage) -> None:
-    """Otherwise the other tests would prove nothing."""
+    """Without this the other tests would prove nothing."""
     assert stage.unguarded[READ].status == 200
     assert json.loads(stage.unguarded[READ].body).keys() == {"0", "1", "2"}
     assert stage.unguarded[DELETE] == Answer(200, f'"Deleted ledger: {LOST}"')
@@ -235,7 +235,7 @@ def test_probes_scrapers_and_the_state_are_served(stage: Stage) -> None:
 
 
 def test_a_drain_makes_a_bookie_read_only_and_writable_again(stage: Stage) -> None:
-    """As the operator does: a change, then a look."""
+    """Like the operator: a change, then a read."""
     for read_only in (True, False):
         assert ask(stage.bookie, "PUT", "/api/v1/bookie/state/readonly", json.dumps({"readOnly": read_only})).status == 200
         assert json.loads(ask(stage.bookie, "GET", "/api/v1/bookie/state/readonly").body) == {"readOnly": read_only}

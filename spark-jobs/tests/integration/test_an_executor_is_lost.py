@@ -16,7 +16,7 @@ _KEYS = 2_000
 _PROGRAM = Path(__file__).with_name("fold_with_a_lost_executor.py")
 
 
-def test_what_an_executor_had_done_is_done_again_and_what_it_left_behind_is_named_by_nobody(tmp_path: Path) -> None:
+def test_a_lost_executors_work_is_repeated_and_its_leftovers_belong_to_no_table(tmp_path: Path) -> None:
     search = os.pathsep.join([*(path for path in sys.path if path), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     environment = os.environ | {"PYTHONPATH": search, "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, str(_PROGRAM), str(tmp_path), str(_KEYS)]

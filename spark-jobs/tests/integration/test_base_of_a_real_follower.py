@@ -1,7 +1,7 @@
-"""A checkpoint of a real log that has lost its beginning, and of which nothing was ever kept: it begins with the tables of a real follower.
+"""A checkpoint of a real log without its beginning and without a base: it starts from a real follower's tables.
 
-One leader and two followers. The story has what a row's stored form depends on: columns that came and went, a key that
-counts itself, a table that was emptied, rows of transactions that committed and of one that is open at the end.
+One leader and two followers. The story has all that affects a row's stored form: added and dropped columns, an auto-increment key, a
+truncated table. Some transactions are committed, one is open.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Database:
 
 
 def _tablespaces(http: str) -> Any:
-    """What a node says of its tablespaces; nothing while it can't read the metadata."""
+    """A node's report on its tablespaces; empty while it can't read the metadata."""
     try:
         with urllib.request.urlopen(f"http://{http}/tablespaces", timeout=30) as answer:
             return json.load(answer)

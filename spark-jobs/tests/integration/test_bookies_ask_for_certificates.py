@@ -1,5 +1,4 @@
-"""Real servers that know one another by certificates: a SQL node writes its log to a bookie, this project's reader reads it, and nobody
-else is served."""
+"""Real servers with mutual TLS: a SQL node writes its log to a bookie, this project's reader reads it, and nobody else is served."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class Stack:
-    """A member, a bookie and a SQL node, whose log is `ledger`."""
+    """A member, a bookie and a SQL node with its log in `ledger`."""
 
     def __init__(self, running: Servers, authority: Authority, stranger: Authority) -> None:
         self.servers, self.authority, self.stranger = running, authority, stranger
@@ -53,7 +52,7 @@ class Stack:
         self._execute("CREATE TABLE t (n int primary key)")
 
     def write(self, rows: int) -> None:
-        """Each row acknowledged, in order."""
+        """Writes rows in order, each acknowledged."""
         for _ in range(rows):
             self._execute(f"INSERT INTO t (n) VALUES ({self.written})")
             self.written += 1
@@ -63,18 +62,18 @@ class Stack:
             connection.execute(statement)
 
     def code(self, entry_id: int = 0) -> ReadCode:
-        """What the bookie answers to who this process is, asked for one entry."""
+        """The bookie's answer to this process, asked for one entry."""
         with BookieConnection(BOOKIE, self.bookie, ANSWER_SECONDS) as connection:
             return next(connection.read_entries(self.ledger, [entry_id])).code
 
     def holder(self, issued: Issued) -> MountedSecret:
-        """Somebody with this certificate, who trusts the bookie."""
+        """A client with this certificate, which trusts the bookie."""
         made = MountedSecret(self.servers.folder / f"holder-{issued.fingerprint[:12]}")
         made.hold(issued, self.authority.certificate)
         return made
 
     def everybody(self) -> tuple[tuple[MountedSecret, str], ...]:
-        """Who has a certificate, with the subject of it."""
+        """All holders of a certificate, with its subject."""
         held = self.secrets
         return tuple(zip((held.zookeeper, held.bookies, held.nodes, held.tester), (*SUBJECTS.values(), TESTER), strict=True))
 
@@ -83,7 +82,7 @@ class Stack:
             return client.exists("/") is not None
 
     def lets_in(self) -> bool:
-        """Whether the bookie serves who this process is."""
+        """Whether the bookie serves this process."""
         try:
             return self.code() is ReadCode.OK
         except BookieUnreachableError:
@@ -99,7 +98,7 @@ class Stack:
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    """All of it, and this process as the tester."""
+    """The whole stack, with this process as the tester."""
     with servers() as running, pytest.MonkeyPatch.context() as environment:
         authorities = []
         for name in ("trusted", "stranger"):
@@ -128,12 +127,12 @@ def test_a_sql_node_writes_its_log_and_a_job_reads_it(stack: Stack) -> None:
     assert all(answer.data for answer in answers)
 
 
-def test_who_speaks_plain_text_reads_nothing(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_text_client_reads_nothing(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(IDENTITY_VARIABLE)
     assert stack.code() is ReadCode.UNAUTHORIZED
     with socket.create_connection((stack.bookie.host, stack.bookie.port), ANSWER_SECONDS) as plain:
         plain.sendall(batch_read_request(BatchRead(stack.ledger, 0, 10, 1000), 1))
-        with suppress(ConnectionResetError):  # closed, with or without a word
+        with suppress(ConnectionResetError):  # closed, cleanly or not
             assert plain.recv(100) == b""
 
 
@@ -166,8 +165,8 @@ def test_a_renewed_certificate_is_shown_without_a_restart(stack: Stack) -> None:
 
 
 def test_an_authority_follows_another_while_the_bookie_serves(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everybody trusts both, everybody gets a certificate of the new one, the old one goes. ZooKeeper's member trusts another authority
-    only after a restart; the bookie needs none."""
+    """All trust both authorities, all get a certificate of the new one, then the old one is removed. ZooKeeper's member only trusts another
+    authority after a restart; the bookie needs none."""
     old, new = stack.authority, stack.stranger
     both = f"{old.certificate}{new.certificate}"
     bookie = stack.servers.processes[BOOKIE].pid
@@ -201,7 +200,7 @@ def test_an_authority_follows_another_while_the_bookie_serves(stack: Stack, monk
 
 
 def test_certificates_alone_keep_nobody_out(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """TLS is an offer to BookKeeper; only its check of roles makes it a condition. The last test: the log loses its only bookie."""
+    """BookKeeper only offers TLS; its check of roles requires it. This is the last test: the log loses its only bookie."""
 
     def without_roles(folder: Path) -> None:
         file = folder / "bk_server.conf"

@@ -1,4 +1,4 @@
-"""Real servers with the certificates that the operator makes for a stack, under the host names that these are for."""
+"""Real servers with the operator's certificates for a stack, under the host names in them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ANSWER_SECONDS, PATIENCE_SECONDS = 10.0, 60.0
 
 
 def issued() -> dict[str, dict[str, str]]:
-    """What the operator writes into the Secrets of a new stack, by their names."""
+    """The operator's Secrets of a new stack, by name."""
     fresh = observe_security(ZOOKEEPER, Objects({})).fresh_authorities
     stored = {("Secret", name): secret_of({"name": name}, data) for name, data in fresh.items()}
     members = observe_security(ZOOKEEPER, Objects(stored)).identities.changes
@@ -48,7 +48,7 @@ def issued() -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[Servers, Address]]:
-    """A member, a bookie and a SQL node. The names of a cluster lead to this machine, for JVMs and for this process."""
+    """A member, a bookie and a SQL node. The cluster's names resolve to this machine, for JVMs and for this process."""
     asked = socket.getaddrinfo
 
     def here(host: Any, *arguments: Any, **named: Any) -> Any:

@@ -1,5 +1,5 @@
-"""`spark.readStream` and `spark.read.format("bookkeeper")` on a real log: rows written through SQL come as changes, over ledger changes and
-leader changes, each once, and whoever writes never notices."""
+"""`spark.readStream` and `spark.read.format("bookkeeper")` on a real log: rows written through SQL come as changes, each once. That holds
+over ledger changes and leader changes, and writers never notice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from herdkeeper_jobs.log_source import open_log
 
 PATIENCE_SECONDS = 120
 AGE_HOURS = str(6 / 3600)
-"""So short that a test sees a pin grow too old."""
+"""So short that a test sees a pin expire."""
 ORDER = ("commit_ledger_id", "commit_entry_id", "ledger_id", "entry_id")
 
 
@@ -46,7 +46,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 @dataclass
 class Followed:
-    """What a stream gave, by batch: one that is repeated replaces itself. `decoders` by table."""
+    """A stream's changes by batch: a repeated batch replaces itself. `decoders` by table."""
 
     batches: dict[int, list[tuple[str, Any]]] = field(default_factory=dict)
     decoders: dict[str, RowDecoder] = field(default_factory=dict)
@@ -76,7 +76,7 @@ def started(session: SparkSession, read: dict[str, str], followed: Followed, pro
 
 
 def wait_for(query: StreamingQuery, what: str, true: Callable[[], bool]) -> None:
-    """A query that failed says so at once."""
+    """Fails at once if the query has failed."""
 
     def holds() -> bool:
         if true():
@@ -89,7 +89,7 @@ def wait_for(query: StreamingQuery, what: str, true: Callable[[], bool]) -> None
 
 
 def ledgers_of(database: Database, tablespace: str) -> LedgerList:
-    """The log's ledgers now; the last one is written."""
+    """The log's current ledgers; the last one is being written."""
     with database.catalog() as catalog:
         log = open_log(catalog, database.herd_root, tablespace)
         data, stat = catalog.client.get(ledgers_path(database.herd_root, log.tablespace.uuid))
@@ -97,7 +97,7 @@ def ledgers_of(database: Database, tablespace: str) -> LedgerList:
 
 
 def require_written(database: Database, ledger_id: int) -> None:
-    """It is open: neither closed nor in the recovery that a fencing reader begins."""
+    """Checks that it is open: neither closed nor in the recovery that a fencing reader starts."""
     with database.catalog() as catalog:
         read = catalog.read_ledger_metadata(ledger_id)
     assert isinstance(read, VersionedMetadata)
@@ -113,8 +113,8 @@ def pinned(database: Database, tablespace: str, stream: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class WrittenPin:
-    """A stream's pin, and when it was written last by ZooKeeper's clock, in ms. `now` is the newest heartbeat by that clock: what the node
-    program goes by, too."""
+    """A stream's pin, and the time of its last write by ZooKeeper's clock, in ms. `now`: the newest heartbeat by that clock, which the node
+    program uses, too."""
 
     lsn: tuple[int, int]
     max_age_ms: int
@@ -137,7 +137,7 @@ def written_pin(database: Database, tablespace: str, stream: str) -> WrittenPin:
 
 @dataclass
 class SlowSink:
-    """Takes a batch, then works on it until it is told how that ends."""
+    """Takes a batch, then works on it until a test ends that."""
 
     followed: Followed = field(default_factory=Followed)
     slow_from: int = 1
@@ -155,7 +155,7 @@ class SlowSink:
 
 
 def require_outlives_its_age(database: Database, tablespace: str, stream: str) -> WrittenPin:
-    """The pin is written anew where it is, until one that was written once only would be too old."""
+    """Checks that the pin is rewritten in place until a pin written only once would have expired."""
     first = written_pin(database, tablespace, stream)
 
     def renewed() -> bool:
@@ -168,7 +168,7 @@ def require_outlives_its_age(database: Database, tablespace: str, stream: str) -
 
 
 def require_falls_silent(database: Database, tablespace: str, stream: str) -> None:
-    """What is not renewed any more is too old soon, and stays so."""
+    """Checks that a pin without renewals expires soon, and stays so."""
     wait_until("nobody renews the pin", lambda: not written_pin(database, tablespace, stream).counts, PATIENCE_SECONDS)
     silent = written_pin(database, tablespace, stream)
     later = silent.written + 2 * silent.max_age_ms

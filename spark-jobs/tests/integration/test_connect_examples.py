@@ -1,4 +1,4 @@
-"""The programs of docs/connect.md, each run as it stands there, with the environment of examples/client.yaml."""
+"""The programs of docs/connect.md, each run unchanged, with the environment of examples/client.yaml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 _REGISTERED = (
     "from sqlalchemy.dialects import registry; registry.register('herddb.herdkeeper', 'herdkeeper.sql.sqlalchemy_dialect', 'HerdDBDialect')"
 )
-"""What the wheel's entry point does: the tests run from the checkout."""
+"""Replaces the wheel's entry point: the tests run from the checkout."""
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
-"""A damaged entry on a real bookie with DbLedgerStorage: that writing it again does not last, and that the repair does.
+"""A damaged entry on a real bookie with DbLedgerStorage: a rewrite in place does not last, the repair does.
 
-What only real bookies can tell: what their caches, their index, a restart and a compaction make of a record that was damaged in an entry
-log.
+Only real bookies show how their caches, their index, a restart and a compaction handle a damaged record in an entry log.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import repair
 
-# The jars of the images are made within the first test's time, where nobody has made them yet.
+# The first test may have to build the jars of the images.
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 TOOL = Path(__file__).parents[3] / "e2e/faults/DropEntries.java"
 DIGEST = entry_digest(DigestType.CRC32C, PASSWORD)
 HURT, SPARE = "bookie-0", "bookie-3"
 OLD_LOG = f"{HURT}/ledgers/current/0.log"
 OTHERS, LEDGER, ENTRIES, DAMAGED = 1, 2, 300, 150
-"""A ledger that shares the entry log, and the one with the damaged entry."""
+"""A ledger that shares the entry log, and the ledger with the damaged entry."""
 READ_AHEAD = 100
-"""dbStorage_readAheadCacheBatchSize as it comes."""
+"""The default of dbStorage_readAheadCacheBatchSize."""
 PATIENCE_SECONDS = 90
 HASTY = {
     "flushInterval": 1000,
@@ -54,18 +53,18 @@ HASTY = {
     "majorCompactionInterval": 4,
     "gcOverreplicatedLedgerWaitTime": 5000,
 }
-"""What takes hours and days else takes seconds."""
+"""Seconds instead of hours and days."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Bookies of which one holds an entry damaged, in an entry log that nothing is added to any more."""
+    """Bookies, one with a damaged entry in a finished entry log."""
 
     servers: Servers
     client: KazooClient
 
     def read(self, *entry_ids: int, bookie: str = HURT) -> list[str]:
-        """What the bookie gives, asked one by one in this order: whole, damaged, or the code of its answer."""
+        """The bookie's answers, read one by one in this order: whole, damaged, or a code."""
         found = []
         with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
             address = catalog.bookie_addresses()[bookie]
@@ -81,7 +80,7 @@ class Stage:
         return found
 
     def write_in_place(self, *entry_ids: int) -> None:
-        """As recovery would, with another bookie's bytes."""
+        """Writes as recovery would, with another bookie's bytes."""
         with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
             addresses = catalog.bookie_addresses()
         with (
@@ -97,13 +96,14 @@ class Stage:
             self.servers.restart_bookie(bookie)
 
     def compact_the_old_log(self) -> None:
-        """The other ledger goes, so that half of the entry log is of no use. Where a repair has moved a copy away, it may be so already."""
+        """Deletes the other ledger, so that half of the entry log is garbage. A repair that moved a copy away may have caused that
+        already."""
         old = self.servers.folder / OLD_LOG
         self.client.delete(LEDGERS_ROOT + ledger_path(LedgerLayout.HIERARCHICAL, OTHERS))
         wait_until("the bookie has compacted its first entry log", lambda: not old.exists(), PATIENCE_SECONDS)
 
     def found(self) -> tuple[Finding, ...]:
-        """What a deep audit finds."""
+        """The findings of a deep audit."""
 
         def run(tasks: object) -> pa.Table:
             return pa.Table.from_batches([holdings_to_batch(check_copies(task)) for task in tasks], HOLDINGS_ARROW)  # type: ignore[attr-defined]
@@ -112,7 +112,7 @@ class Stage:
             return audit(catalog, AuditRequest(), AuditBudget(2), run).findings
 
     def repaired(self, found: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """What became of the findings."""
+        """Repairs; returns the findings with their outcomes."""
         racks = dict.fromkeys(self.servers.processes, "-/here")
         mover = BookKeeperClient(jars_of("bookkeeper"), self.servers.zookeeper, LEDGERS_ROOT, racks)
         with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
@@ -145,28 +145,28 @@ def stage() -> Iterator[Stage]:
             yield Stage(running, client)
 
 
-def test_what_is_written_in_the_place_of_a_damaged_entry_does_not_last(stage: Stage) -> None:
-    """Three ways back to the old record. The day that this fails, a damaged entry may be mended where it is."""
+def test_a_rewrite_of_a_damaged_entry_in_place_does_not_last(stage: Stage) -> None:
+    """Three ways back to the old record. If this ever fails, a damaged entry may be repaired in place."""
     before = DAMAGED - 1
     assert stage.read(DAMAGED) == ["damaged"]
     stage.write_in_place(DAMAGED)
-    # 1. whoever reads it before the write cache is flushed, within a second here, finds it whole; the read cache has the old record still
+    # 1. a read before the flush of the write cache, a second at most here, finds it whole; the read cache still has the old record
     wait_until("the entry is damaged again once it was flushed", lambda: stage.read(DAMAGED) == ["damaged"], PATIENCE_SECONDS)
-    # 2. after a restart the index tells of the new record, but reading ahead from a neighbour finds the old one
+    # 2. after a restart the index has the new record, but reading ahead from a neighbour finds the old one
     stage.restart()
     assert stage.read(DAMAGED) == ["whole"]
     stage.restart()
     assert stage.read(before, DAMAGED) == ["whole", "damaged"]
-    # from as far as it reads ahead, and no farther
+    # from exactly as far as it reads ahead
     stage.restart()
     assert stage.read(DAMAGED - READ_AHEAD, DAMAGED) == ["whole", "damaged"]
     stage.restart()
     assert stage.read(DAMAGED - READ_AHEAD - 1, DAMAGED) == ["whole", "whole"]
-    # 3. with all in front of it written again as well, no reading finds it any more...
+    # 3. with all entries before it rewritten as well, no read finds it any more...
     stage.write_in_place(*range(DAMAGED + 1))
     stage.restart()
     assert set(stage.read(*range(ENTRIES))) == {"whole"}
-    # ...until the entry log is compacted, which takes the old records for those that count
+    # ...until a compaction of the entry log makes the old records current
     stage.compact_the_old_log()
     stage.restart()
     assert stage.read(DAMAGED) == ["damaged"]
@@ -190,5 +190,5 @@ def test_a_repaired_entry_is_whole_after_a_flush_after_restarts_and_after_a_comp
     stage.restart(HURT, SPARE)
     assert stage.found() == ()
     assert set(stage.read(*range(ENTRIES), bookie=SPARE)) == {"whole"}
-    # what was left behind is the bookie's own to delete
+    # the bookie deletes what was left behind by itself
     wait_until("the bookie has deleted what no metadata names", lambda: stage.read(DAMAGED) == ["NO_LEDGER"], PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""PEP 249 with a real leader: the public suite, values of every kind, large results, hostile text, and a leader that is killed."""
+"""PEP 249 with a real leader: the public suite, values of every kind, large results, hostile text, and a killed leader."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def connect(database: Database, tablespace: str, **options: Any) -> dbapi.Connec
 
 
 class TestPublicSuite(dbapi20.DatabaseAPI20Test):
-    """dbapi-compliance: the suite of PEP 249, as it is published. What it leaves to each driver to write is below."""
+    """dbapi-compliance: the published suite of PEP 249. Tests that it leaves to drivers are below."""
 
     driver = dbapi
-    # A table without a key gets one of HerdDB, `_pk`, which an INSERT without names of columns must give a value.
+    # HerdDB gives a table without a key the column `_pk`, for which an INSERT without column names must have a value.
     ddl1 = "create table dbapi20test_booze (name varchar(20) primary key)"
     ddl2 = "create table dbapi20test_barflys (name varchar(20) primary key, drink varchar(30))"
 
@@ -46,7 +46,7 @@ class TestPublicSuite(dbapi20.DatabaseAPI20Test):
         assert not hasattr(dbapi.Cursor, "nextset")
 
     def test_description(self) -> None:
-        """As the suite's, with a row: HerdDB sends no types, so a column's is that of its first value."""
+        """Like the suite's test, with a row: HerdDB sends no types, so a column has the type of its first value."""
         with self._connect() as connection:
             cursor = connection.cursor()
             self.executeDDL1(cursor)
@@ -60,7 +60,7 @@ class TestPublicSuite(dbapi20.DatabaseAPI20Test):
             assert cursor.description is None
 
     def test_non_idempotent_close(self) -> None:
-        """The suite says that reasonable persons differ: a second close does nothing, as with sqlite3."""
+        """The suite leaves this open: a second close does nothing, as with sqlite3."""
         connection = self._connect()
         connection.close()
         connection.close()
@@ -203,7 +203,7 @@ def test_a_read_locks_others_out_only_where_it_is_to_be_repeatable(database: Dat
         assert writer.cursor().execute("UPDATE locked SET v=4 WHERE k=1").rowcount == 1
 
 
-def test_the_server_tells_the_key_that_it_made(database: Database, tablespace: str) -> None:
+def test_the_server_returns_the_key_that_it_made(database: Database, tablespace: str) -> None:
     with connect(database, tablespace) as connection:
         cursor = connection.cursor()
         cursor.execute("CREATE TABLE counted (k long PRIMARY KEY AUTO_INCREMENT, v string)")
@@ -284,7 +284,7 @@ def test_with_writers_in_the_middle_of_statements_when_the_leader_is_killed_no_a
 
 @pytest.fixture(scope="module")
 def unsorted(database: Database, tablespace: str) -> Iterator[dbapi.Cursor]:
-    """A table whose rows are in another order by each of its columns."""
+    """A table with a different row order by each of its columns."""
     with connect(database, tablespace) as connection:
         cursor = connection.cursor()
         cursor.execute("CREATE TABLE unsorted (k int PRIMARY KEY, a int, b int, s string)")

@@ -1,4 +1,4 @@
-"""PEP 249 with two SQL nodes, of which another one leads while a transaction is open."""
+"""PEP 249 with two SQL nodes: the leader changes during an open transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OTHER = "node-1"
 
 @dataclass(frozen=True)
 class Nodes:
-    """Both, the first one's address first. The tablespace `herd` stays with the first."""
+    """Both nodes' addresses. The tablespace `herd` stays with the first."""
 
     addresses: tuple[Address, Address]
 
@@ -27,7 +27,7 @@ class Nodes:
         return dbapi.connect(hosts, CREDENTIALS.username, CREDENTIALS.password, tablespace, failover_timeout=_SECONDS, **options)
 
     def move(self, number: int) -> None:
-        """Node `number` leads."""
+        """Makes node `number` the leader."""
         with self.connect("herd", autocommit=True) as connection:
             connection.cursor().execute(f"ALTER TABLESPACE 'moving','leader:{(NODE_ID, _OTHER)[number]}'")
         wait_until(f"node {number} to lead", lambda: leads(self.addresses[number], "moving"), _SECONDS)

@@ -1,6 +1,5 @@
-"""What a checkpoint's decoder and fold make of a tablespace's log, beside what SQL returns, after random stories; and the tablespace that
-is restored from the story's checkpoint beside its original.
-"""
+"""A checkpoint's decoder and fold compared with SQL, after random stories; and each tablespace restored from the story's checkpoint
+compared with its original."""
 
 from __future__ import annotations
 
@@ -34,24 +33,24 @@ _FEWEST_ACCEPTED = 10
 _FURTHER = 30
 _LEAST_RESTORED = 0.5
 _DIES = 4
-"""In one story of so many the leader dies: its restart takes longer than all else."""
+"""In one of so many stories the leader dies: its restart takes longer than all else."""
 
 
 @dataclass
 class Told:
-    """What there is to say of the stories that were told, by their seeds."""
+    """Facts about the stories that ran, by seed."""
 
     accepted: dict[int, Counter[Kind]] = field(default_factory=dict)
-    """How many statements of each kind SQL has accepted."""
+    """Accepted statements by kind."""
     restored: dict[int, bool] = field(default_factory=dict)
     """Whether SQL can express what the story left."""
     across_ledgers: Counter[LogEntryType | None] = field(default_factory=Counter)
-    """How many transactions the logs have that changed rows in several ledgers, by how they ended."""
+    """Transactions in the logs with changes in several ledgers, by how they ended."""
     rolled_back_by_the_next_leader: int = 0
-    """How many transactions had changed rows in the log when their leader died."""
+    """Transactions with changes in the log when their leader died."""
 
     def note_transactions(self, folded: FoldedLog, story: Story) -> None:
-        """Counts those that are hard to fold; raises AssertionError when the story did not have them."""
+        """Counts transactions that are hard to fold. Raises AssertionError if the story had none."""
         across = Counter(one.end for one in folded.transactions.values() if len(one.ledgers) > 1)
         assert across, "no transaction changed rows in two ledgers"
         lost = [one for number, one in folded.transactions.items() if number in story.left_open and one.ledgers]
@@ -119,7 +118,7 @@ def test_a_rollback_of_an_index_that_is_dropped_and_made_again_leaves_what_the_l
 
 @pytest.mark.parametrize("dies", [False, True], ids=["", "the leader dies"])
 @pytest.mark.parametrize("committed", [False, True], ids=["", "committed"])
-def test_an_index_of_two_transactions_in_turn_is_the_seconds(database: Database, committed: bool, dies: bool) -> None:
+def test_an_index_that_two_transactions_make_in_turn_belongs_to_the_second(database: Database, committed: bool, dies: bool) -> None:
     with database.tablespace(f"turn{committed:d}{dies:d}") as tablespace, database.connect(tablespace) as connection:
         _with_index(connection)
         with suppress(_Undone), connection.transaction() as two:
@@ -164,7 +163,7 @@ def _index_uuids(connection: Connection) -> set[Any]:
 
 @contextmanager
 def _led(database: Database, tablespace: str, connection: Connection, dies: bool) -> Iterator[Connection]:
-    """A connection to a leader that has replayed the log, if it shall die before."""
+    """A connection to a leader; if `dies`, to one that has replayed the log."""
     if not dies:
         yield connection
         return
@@ -180,12 +179,12 @@ def _truncate(connection: Connection, *, refused: bool) -> None:
 
 
 def _unusable_indexes(folded: FoldedLog) -> list[str]:
-    """Those that no COMMIT has made."""
+    """Indexes without their COMMIT."""
     return [index.definition.name for index in folded.timeline.state.indexes if index.maker is not None]
 
 
 def _require_agreement(database: Database, connection: Connection, tablespace: str) -> FoldedLog:
-    """That the log folds to what SQL tells; returns the folded log."""
+    """Checks that the log folds to SQL's content; returns the folded log."""
     database.close_ledger(tablespace)
     with database.catalog() as catalog:
         folded = folded_log(catalog, database.herd_root, tablespace, database.servers.folder)
@@ -201,7 +200,7 @@ def _require_agreement(database: Database, connection: Connection, tablespace: s
 
 
 def _facts(folded: FoldedLog) -> Any:
-    """What the log says of the schema, in the words in which HerdDB's system tables tell it: they list the indexes of open transactions."""
+    """The log's schema in the terms of HerdDB's system tables, which also list indexes of open transactions."""
     timeline = folded.timeline
     tables = [
         SimpleNamespace(
@@ -226,12 +225,12 @@ def _facts(folded: FoldedLog) -> Any:
 
 
 def _counted(rows: Any) -> Counter[str]:
-    """Rows as texts: a NaN is one, and 0.0 is not -0.0."""
+    """Rows as texts: NaN equals itself, and 0.0 differs from -0.0."""
     return Counter(repr([list(value) if isinstance(value, tuple) else value for value in row]) for row in rows)
 
 
 def _why_not_restorable(connection: Connection) -> str:
-    """Why SQL does not take all rows that a story has left; what can be done about it is done."""
+    """Why SQL does not accept all rows of a story, after all possible corrections."""
     try:
         remove_rows_that_no_restore_loads(connection)
     except ServerError as error:
@@ -251,8 +250,8 @@ def _require_same_answers(story: Story, twins: Twins, chance: Random) -> None:
 
 
 def _require_next_key(twins: Twins, table: SeenTable, chance: Random) -> None:
-    """The one that HerdDB gives next is above all that there are. It may have given higher ones in the original, to rows that never came to
-    be. It gives none where somebody has made the key NOT NULL (ALTER TABLE … MODIFY)."""
+    """Checks that HerdDB's next key is above all existing ones. The original may have given higher ones, to rows that were never committed.
+    There is none if the key was made NOT NULL (ALTER TABLE … MODIFY)."""
     (key,) = table.key
     query = f"SELECT `{key}` FROM `{table.name}`"
     there = {int(str(row[key])) for row in twins.original.query(query)}

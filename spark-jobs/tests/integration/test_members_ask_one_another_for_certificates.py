@@ -1,4 +1,4 @@
-"""Three real members of ZooKeeper that begin in plain text and are moved to TLS among themselves, one at a time, while somebody writes."""
+"""Three real ZooKeeper members move from plain text to TLS among themselves, one by one, while a client writes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Ports:
 
 
 class Ensemble:
-    """Its members have certificates of an authority of their own; `client` has one of the authority of clients."""
+    """The members have certificates of their own authority; `client` has one of the clients' authority."""
 
     def __init__(self, running: Servers) -> None:
         self.servers = running
@@ -52,7 +52,7 @@ class Ensemble:
         )
 
     def start(self, number: int, phase: Phase) -> None:
-        """A member in this phase; returns when it serves."""
+        """Starts a member in this phase; returns when it serves."""
         folder, ports = self.servers.folder / f"member-{number}", self.ports[number]
         folder.mkdir(exist_ok=True)
         (folder / "myid").write_text(str(number))
@@ -86,7 +86,7 @@ class Ensemble:
         return self.mode(number) != ""
 
     def roll(self, phase: Phase) -> None:
-        """One member after the other, each when the one before serves again; a row is written behind each."""
+        """Restarts the members one by one, each once the previous one serves; writes a row after each."""
         for number in MEMBERS:
             self.servers.processes[name_of(number)].terminate()
             self.servers.processes[name_of(number)].wait()
@@ -99,14 +99,14 @@ class Ensemble:
         self.written += 1
 
     def shown(self, number: int, who: MountedSecret) -> str:
-        """The fingerprint of the certificate that a member shows at its election port. Raises ssl.SSLError when `who` is not taken."""
+        """The fingerprint of a member's certificate at its election port. Raises ssl.SSLError if `who` is refused."""
         with socket.create_connection((LOOPBACK, self.ports[number].election), 10.0) as opened:
             opened.settimeout(10.0)
             with mutual_context(who.identity()).wrap_socket(opened, server_hostname=LOOPBACK) as encrypted:
                 certificate = encrypted.getpeercert(binary_form=True)
                 encrypted.settimeout(2.0)
                 with suppress(TimeoutError):
-                    encrypted.recv(1)  # TLS 1.3: a refusal comes behind the handshake
+                    encrypted.recv(1)  # TLS 1.3: a refusal comes after the handshake
         assert certificate is not None
         return fingerprint(certificate)
 
@@ -117,7 +117,7 @@ def name_of(number: int) -> str:
 
 @pytest.fixture(scope="module")
 def ensemble() -> Iterator[Ensemble]:
-    """Plain members that serve."""
+    """Serving members in plain text."""
     with servers() as running:
         made = Ensemble(running)
         for number in MEMBERS:
@@ -137,7 +137,7 @@ def test_a_plain_ensemble_is_moved_to_tls_in_three_rolls(ensemble: Ensemble) -> 
 
 
 def test_nobody_else_speaks_to_a_member(ensemble: Ensemble) -> None:
-    """Its own authority alone makes a member: no host name is compared."""
+    """Only the members' authority makes a member: no host name is compared."""
     leader = next(number for number in MEMBERS if ensemble.mode(number) == "leader")
     for port in (ensemble.ports[leader].election, ensemble.ports[leader].quorum):
         with socket.create_connection((LOOPBACK, port), 10.0) as plain:
@@ -150,7 +150,7 @@ def test_nobody_else_speaks_to_a_member(ensemble: Ensemble) -> None:
 
 
 def test_a_member_reads_its_mounted_certificate_when_it_starts_and_never_again(ensemble: Ensemble) -> None:
-    """Its watcher looks for the files' names in the folder, where only the link `..data` changes."""
+    """ZooKeeper's watcher watches the files' names, but in a mounted folder only the link `..data` changes."""
     before = ensemble.shown(2, ensemble.secret)
     renewed = ensemble.authority.issue(HOSTS, "/CN=member")
     ensemble.secret.hold(renewed)

@@ -1,4 +1,4 @@
-"""The lock that a repair holds, beside BookKeeper's own auditor and replication worker, which find and copy what a lost bookie held."""
+"""A repair's lock beside BookKeeper's own auditor and replication worker, which find and copy what a lost bookie held."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ PATIENCE_SECONDS = 120
 
 @dataclass(frozen=True)
 class Stage:
-    """Four bookies with two ledgers, which share one bookie, and an autorecovery daemon that has nothing to do."""
+    """Four bookies with two ledgers that share one bookie, and an idle autorecovery daemon."""
 
     servers: Servers
     client: KazooClient
 
     def bookies(self, ledger_id: int) -> tuple[str, ...]:
-        """Who holds a ledger, as its metadata says now."""
+        """The bookies of a ledger in its current metadata."""
         with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
             read = catalog.read_ledger_metadata(ledger_id)
         assert isinstance(read, VersionedMetadata)
         return read.metadata.segments[0].bookies
 
     def wait_until(self, what: str, true: Callable[[], bool]) -> None:
-        """Fails with the last words of autorecovery."""
+        """Fails with autorecovery's last output."""
 
         def words() -> str:
             return f"autorecovery says:\n{(self.servers.folder / f'{AUTORECOVERY}.log').read_text(errors='replace')[-2000:]}"
@@ -45,7 +45,7 @@ class Stage:
         wait_until(what, true, PATIENCE_SECONDS, words)
 
     def is_marked(self, ledger_id: int) -> bool:
-        """Whether the auditor has found that a ledger lacks copies."""
+        """Whether the auditor has marked the ledger."""
         folders = [marks_path(LEDGERS_ROOT)]
         for _ in range(MARK_DEPTH):
             folders = [f"{folder}/{name}" for folder in folders for name in self._children(folder)]
@@ -55,7 +55,7 @@ class Stage:
     def _children(self, path: str) -> list[str]:
         try:
             return list(self.client.get_children(path))
-        except NoNodeError:  # of a mark that is gone
+        except NoNodeError:  # the mark is gone
             return []
 
 
@@ -77,7 +77,7 @@ def test_a_replication_worker_passes_a_ledger_by_while_a_repair_holds_its_lock_a
     with replication_lock(stage.client, LEDGERS_ROOT, LOCKED, "a test") as lock:
         stage.servers.stop_bookie(LOST_FIRST)
         stage.wait_until("the auditor has marked the first ledger", lambda: stage.is_marked(LOCKED))
-        # There is one worker, which takes what is marked at once, one after the other.
+        # One worker handles the marked ledgers one after the other.
         stage.servers.stop_bookie(LOST_THEN)
         stage.wait_until("another ledger is copied", lambda: stage.bookies(FREE) == (KEPT, SPARE))
         assert stage.bookies(LOCKED) == (KEPT, LOST_FIRST)

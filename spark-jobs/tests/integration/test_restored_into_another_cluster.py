@@ -1,6 +1,6 @@
-"""A checkpoint is restored into another BookKeeper cluster, into a tablespace of the same uuid, and both clusters go on at one destination.
+"""A restore into another BookKeeper cluster, into a tablespace of the same uuid; both clusters continue at one destination.
 
-The uuid is put into HerdDB's record by hand: HerdDB draws one by chance, and the INSTANCEID alone shall tell the two logs apart.
+The test writes the uuid into HerdDB's record, since HerdDB draws it at random: only the INSTANCEID may distinguish the two logs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ROWS = 18
 
 @contextmanager
 def tablespace_with_uuid(database: Database, name: str, uuid: str) -> Iterator[Connection]:
-    """An empty tablespace that has a uuid of ours, which goes with the block."""
+    """An empty tablespace with a given uuid, dropped after the block."""
     record = TablespaceRecord(uuid, name, NODE_ID, (NODE_ID,), 1, 30_000)
     with database.servers.client() as client:
         client.create(tablespace_path(database.herd_root, name), encode_tablespace(record))
@@ -55,7 +55,7 @@ def tablespace_with_uuid(database: Database, name: str, uuid: str) -> Iterator[C
 
 
 def gone_on(spark: SparkSession, database: Database, place: Path, run_id: str) -> CheckpointSummary:
-    """A checkpoint of the tablespace that is made from another one where there is one to go on from."""
+    """A checkpoint of the tablespace, from a base if there is one."""
     database.close_ledger(_NAME)
     with database.catalog() as catalog:
         request = CheckpointRequest(database.herd_root, _NAME, TargetRequest(), place, run_id, Mode.INCREMENTAL)
@@ -88,7 +88,7 @@ def test_a_restore_into_another_cluster_is_the_same_and_its_checkpoints_neither_
             assert len(twins.both_return("SELECT * FROM counted ORDER BY id")) == _ROWS + 1, "ids go on alike"
             require_same(content(restored), content(original))
 
-            # The first checkpoint's position lies before: nothing but the INSTANCEID keeps it from being a base.
+            # The first checkpoint's position is earlier, so only the INSTANCEID keeps it from being a base.
             while database.close_ledger(name) <= open_manifest(first).manifest.lsn.ledger_id:
                 restored.execute("UPDATE counted SET place = 1 WHERE id = 1")
             second = gone_on(spark, database, tmp_path, "second")

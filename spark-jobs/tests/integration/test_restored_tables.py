@@ -1,6 +1,5 @@
-"""Tables of every type, default, key, index and reference that HerdDB has, restored into an empty tablespace: SQL tells no difference,
-whether the restore ran through or was killed at any point.
-"""
+"""Tables of every type, default, key, index and reference of HerdDB, restored into an empty tablespace: SQL shows no difference, even after
+kills at any point."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ _TYPE_NAMES = {
     *("string not null", "long not null", "integer not null", "bytearray not null", "timestamp not null", "double not null"),
     "boolean not null",
     "floatarray",
-    "type?18",  # what HerdDB calls a float array that is not null
+    "type?18",  # HerdDB's name of a float array that is not null
 }
 _ROWS: tuple[tuple[Value, ...], ...] = (
     ("", 0, 0, b"", _EPOCH, 0.0, False, []),
@@ -106,7 +105,7 @@ def _fill(connection: Connection) -> None:
         keys: dict[str, list[Value]] = {
             "by_string": [text for text, *_ in _ROWS],
             "by_bytes": [b"\0", b"a", b"a\0", b"\xff\xfe", bytes(range(256))],
-            "by_time": [_EPOCH, _MOMENT, _MOMENT + timedelta(days=9000)],  # in a key HerdDB takes what is before 1970 for null
+            "by_time": [_EPOCH, _MOMENT, _MOMENT + timedelta(days=9000)],  # in a key, HerdDB takes times before 1970 for null
         }
         for table, found in keys.items():
             transaction.execute_batch(f"INSERT INTO {table} (k, v) VALUES (?, ?)", [[key, number] for number, key in enumerate(found)])
@@ -114,7 +113,7 @@ def _fill(connection: Connection) -> None:
         transaction.execute_batch("INSERT INTO by_three (a, v, b, c) VALUES (?, ?, ?, ?)", three)
 
 
-def test_restored_tables_of_every_kind_are_told_apart_by_nothing_and_go_on_alike(
+def test_restored_tables_of_every_kind_equal_their_originals_and_go_on_alike(
     spark: SparkSession, database: Database, written: Written
 ) -> None:
     types = {str(row["type_name"]) for row in written.connection.query("SELECT * FROM syscolumns WHERE table_name = 'every_type'")}
@@ -131,7 +130,7 @@ def test_restored_tables_of_every_kind_are_told_apart_by_nothing_and_go_on_alike
 def test_a_checkpoint_of_restored_tables_has_the_digests_of_the_one_that_they_were_made_from(
     spark: SparkSession, database: Database, written: Written, tmp_path: Path
 ) -> None:
-    """Of the rows as they are stored and logged, which no SQL tells: equal but where the original has some from before an ALTER."""
+    """Digests of stored rows, which SQL can't show: equal unless the original has rows from before an ALTER."""
     with database.tablespace("digested") as name:
         restore(spark, database, written.manifest, name)
         found, expected = (_digests(manifest) for manifest in (checkpoint_of(spark, database, name, tmp_path), written.manifest))
@@ -140,12 +139,12 @@ def test_a_checkpoint_of_restored_tables_has_the_digests_of_the_one_that_they_we
 
 
 def _digests(manifest: Path) -> dict[str, tuple[int, str]]:
-    """By table its rows and their order-free digest."""
+    """Rows and their order-free digest, by table."""
     return {table.name: (table.rows, table.digest) for table in read_manifest(manifest).tables}
 
 
 def _require_same_answers(twins: Twins) -> None:
-    """Defaults, NOT NULL, keys that count themselves, unique indexes and foreign keys in what they do."""
+    """The behaviour of defaults, NOT NULL, auto-increment keys, unique indexes and foreign keys."""
     refused, duplicate = "ServerError", "DuplicateKey"
     answers: tuple[tuple[str, int | str], ...] = (
         ("INSERT INTO defaults (k) VALUES (3)", 1),

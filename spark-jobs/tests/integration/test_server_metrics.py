@@ -1,4 +1,4 @@
-"""The metrics that docs/metrics.md tells of the servers, beside what real servers serve."""
+"""The servers' metrics in docs/metrics.md, compared with those of real servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Pages = Mapping[str, str]
 
 
 def read(port: int) -> str:
-    """A page of metrics; empty while nobody serves it."""
+    """A page of metrics; empty without a server."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             return str(answer.read().decode())
@@ -31,7 +31,7 @@ def read(port: int) -> str:
 
 
 def read_whole(port: int, awaited: str) -> str:
-    """A page as soon as it has a line of what comes last."""
+    """A page once it has a line of what comes last."""
     pages: list[str] = []
 
     def there() -> bool:
@@ -43,13 +43,13 @@ def read_whole(port: int, awaited: str) -> str:
 
 
 def with_mounted_folder(page: str) -> str:
-    """BookKeeper names a metric by its folder of ledgers: in a pod that is mounted at /ledgers."""
+    """Replaces the ledger folder in a metric's name of BookKeeper: in a pod it is mounted at /ledgers."""
     return re.sub(r"\bbookie_ledger_dir_\w+_usage\b", "bookie_ledger_dir__ledgers_usage", page)
 
 
 @pytest.fixture(scope="module")
 def pages() -> Iterator[Pages]:
-    """What each kind of server serves, by the component that its pods are labelled with, once SQL was written and read."""
+    """The metrics of each kind of server, by its pods' component label, after SQL was written and read."""
     with servers() as started:
         of_zookeeper, of_bookie = free_port(), free_port()
         started.start_zookeeper(
@@ -59,7 +59,7 @@ def pages() -> Iterator[Pages]:
                 "initLimit": 10,
                 "syncLimit": 5,
                 "server.1": f"127.0.0.1:{free_port()}:{free_port()}",
-                # as the image's entry point
+                # as in the image's entry point
                 "metricsProvider.className": "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
                 "metricsProvider.httpPort": of_zookeeper,
             }
@@ -83,7 +83,7 @@ _ENDINGS = {"summary": ("_sum", "_count"), "histogram": ("_bucket", "_sum", "_co
 
 
 def served(page: str) -> dict[str, tuple[str, frozenset[str]]]:
-    """Series by name: the type of its metric, and its labels. Counters keep their names, which BookKeeper ends as it likes."""
+    """Series by name: their metric's type, and their labels. Counters keep their names, since BookKeeper's endings vary."""
     types: dict[str, str] = {}
     for name, kind in re.findall(r"^# TYPE (\S+) (\w+)$", page, re.MULTILINE):
         types |= {name + ending: kind for ending in ("", *_ENDINGS.get(kind, ()))}
@@ -95,7 +95,7 @@ def served(page: str) -> dict[str, tuple[str, frozenset[str]]]:
 
 
 def missing(metrics: tuple[Metric, ...], page: str) -> list[Any]:
-    """What is not served as it is told."""
+    """Metrics that are not served as documented."""
     there = served(page)
     wrong = []
     for metric in metrics:
@@ -108,7 +108,7 @@ def missing(metrics: tuple[Metric, ...], page: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.title)
-def test_a_server_serves_what_the_reference_tells_of_it(server: Any, pages: Pages) -> None:
+def test_a_server_serves_its_documented_metrics(server: Any, pages: Pages) -> None:
     assert missing(server.metrics, pages[server.component]) == []
 
 

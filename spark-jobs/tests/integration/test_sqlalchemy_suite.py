@@ -1,4 +1,4 @@
-"""SQLAlchemy's own tests of a dialect, in a process of their own: their plugin changes how pytest collects."""
+"""SQLAlchemy's own tests of a dialect, in a separate process: their plugin changes how pytest collects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from herdkeeper_e2e.server_processes import CREDENTIALS
 pytestmark = pytest.mark.timeout(1800)
 _SUITE = Path(__file__).resolve().parents[3] / "sql/tests/sqlalchemy_suite"
 _LEAST_PASSED = 500
-"""So many pass at least: a suite that leaves everything out proves nothing."""
+"""The minimum of passed tests: a suite that skips everything proves nothing."""
 
 
 def test_the_dialect_passes_sqlalchemys_suite(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""A query that is later than the log is kept: HerdDB drops a ledger of which it has not read all. It ends, says so, and skips nothing."""
+"""A query that lags behind the log's retention: HerdDB drops an unread ledger. The query ends, says so, and skips nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from herdkeeper_jobs.wal.lsn import Lsn
 _RETENTION_MILLIS = 10_000
 _SETTINGS = {
     "server.bookkeeper.ledgers.retention.period": _RETENTION_MILLIS,
-    # What lies behind the node's own checkpoint is kept, however old it is.
+    # The log behind the node's own checkpoint is kept, however old.
     "server.checkpoint.period": _RETENTION_MILLIS // 2,
     "server.bookkeeper.max.idle.time": 1000,
 }
@@ -38,7 +38,7 @@ def is_dropped(database: Database, tablespace: str, ledger_id: int) -> bool:
 
 
 def stands_at(progress: Path) -> Lsn:
-    """Behind what the query has given to its sink; it reads on from there."""
+    """The position after the query's committed batches, from which it continues."""
     newest = max((progress / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
     position = StreamOffset.of(json.loads(newest.read_text().splitlines()[-1])).position
     assert position is not None
@@ -47,8 +47,8 @@ def stands_at(progress: Path) -> Lsn:
 
 @dataclass(frozen=True)
 class Query:
-    """What may be started again and again. Spark gives up the start of its Python process after ten seconds, which a machine with much else
-    to do needs for it: that is no end of the query."""
+    """A restartable query. Spark gives up starting its Python process after ten seconds, which a busy machine may exceed: that does not end
+    the query."""
 
     session: SparkSession
     read: dict[str, str]
@@ -56,7 +56,7 @@ class Query:
     progress: Path
 
     def run_until_it_works(self) -> StreamingQuery:
-        """It has come to the batch that its sink works on."""
+        """Runs it to the batch that its sink works on."""
         working = self.sink.working.is_set
         for _ in range(STARTS):
             running = started(self.session, self.read, self.sink, self.progress)
@@ -66,13 +66,13 @@ class Query:
         raise AssertionError(failure_of(running))
 
     def run_until_it_fails(self) -> str:
-        """Why it has."""
+        """Runs it; returns why it failed."""
         failures = (failure_of(started(self.session, self.read, self.sink, self.progress)) for _ in range(STARTS))
         return next((failure for failure in failures if not has_not_begun(failure)), "no query has begun")
 
 
 def failure_of(query: StreamingQuery) -> str:
-    """Waits until it has ended."""
+    """Waits for its end; returns the failure."""
     wait_until("the query has failed", lambda: query.exception() is not None, PATIENCE_SECONDS)
     return str(query.exception())
 

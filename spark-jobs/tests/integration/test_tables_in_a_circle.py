@@ -1,6 +1,5 @@
-"""Tables that refer to each other in a circle, or to themselves, restored into an empty tablespace: SQL tells no difference, whether the
-restore ran through or was killed at any point.
-"""
+"""Tables that refer to each other in a circle, or to themselves, restored into an empty tablespace: SQL shows no difference, even after
+kills at any point."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ _CHAIN = 9
 _STATEMENTS = (
     "CREATE TABLE dept (id int PRIMARY KEY, name string)",
     *(f"INSERT INTO dept (id, name) VALUES ({number}, 'dept {number}')" for number in range(1, 5)),
-    # A tree. Its departments have the numbers of employees: to HerdDB, who is in department 3 looks like a child of employee 3.
+    # A tree. Departments and employees share numbers: to HerdDB, an employee of department 3 looks like a child of employee 3.
     "CREATE TABLE employee (id int AUTO_INCREMENT, name string NOT NULL, manager int, dept int, PRIMARY KEY (id), "
     "CONSTRAINT in_dept FOREIGN KEY (dept) REFERENCES dept (id))",
     "CREATE INDEX by_manager ON employee (manager)",
@@ -36,12 +35,12 @@ _STATEMENTS = (
     "INSERT INTO employee (id, name, manager) VALUES (-5, 'below', 5)",
     "INSERT INTO employee (id, name, manager) VALUES (1000, 'gone', 1)",
     "DELETE FROM employee WHERE id = 1000",
-    # A chain, the other way round than its keys.
+    # A chain, in the reverse order of its keys.
     "CREATE TABLE edition (id int PRIMARY KEY, later int)",
     "ALTER TABLE edition ADD CONSTRAINT followed FOREIGN KEY (later) REFERENCES edition (id) ON DELETE CASCADE",
     f"INSERT INTO edition (id) VALUES ({_CHAIN})",
     *(f"INSERT INTO edition (id, later) VALUES ({number}, {number + 1})" for number in range(_CHAIN - 1, 0, -1)),
-    # Rows that refer to each other in a circle: they were there before the key. What has nulls came behind it.
+    # Rows that refer to each other in a circle: they existed before the key. Rows with nulls came later.
     "CREATE TABLE team (id int PRIMARY KEY, leader string)",
     "CREATE TABLE person (name string PRIMARY KEY, team int)",
     "ALTER TABLE person ADD CONSTRAINT of_team FOREIGN KEY (team) REFERENCES team (id) ON DELETE SET NULL",
@@ -56,8 +55,8 @@ _STATEMENTS = (
     "CREATE TABLE thread (id long PRIMARY KEY, root long NOT NULL)",
     *(f"INSERT INTO thread (id, root) VALUES ({number}, {number // 3 * 3})" for number in range(8)),
     "ALTER TABLE thread ADD CONSTRAINT rooted FOREIGN KEY (root) REFERENCES thread (id)",
-    # One refers to himself, and to a club of his number, so that he looks like his own child, beside another who has nulls. A key that was
-    # added when no row had a null takes no part in that: its index takes none.
+    # One row refers to itself, and to a club of its number, so that it looks like its own child, beside a row with nulls. A key that was
+    # added when no row had a null plays no part: its index takes none.
     "CREATE TABLE club (id int PRIMARY KEY)",
     "INSERT INTO club (id) VALUES (7)",
     "CREATE TABLE pupil (id int PRIMARY KEY, guide int, friend int, club int, twin int)",
@@ -69,7 +68,7 @@ _STATEMENTS = (
     "UPDATE pupil SET guide = 7, club = 7 WHERE id = 7",
     "CREATE UNIQUE INDEX by_twin ON pupil (twin)",
     "ALTER TABLE pupil ADD CONSTRAINT twinned FOREIGN KEY (twin) REFERENCES pupil (id)",
-    # A key of two columns, of which one is another key's, too.
+    # A key of two columns, one of which is also another key's.
     "CREATE TABLE area (a int, q int, PRIMARY KEY (a, q))",
     "INSERT INTO area (a, q) VALUES (7, 5)",
     "CREATE TABLE place (a int, b string, up_a int, up_b string, q int, main int, PRIMARY KEY (a, b))",
@@ -80,7 +79,7 @@ _STATEMENTS = (
     "INSERT INTO place (a, b, main) VALUES (7, 'x', 9)",
     "UPDATE place SET up_a = 7, up_b = 'x', q = 5 WHERE a = 7",
     "INSERT INTO place (a, b, up_a, up_b, q) VALUES (6, 'x', 7, 'x', 5), (4, 'z', NULL, NULL, NULL)",
-    # It comes behind the circles.
+    # It comes after the circles.
     "CREATE TABLE badge (id int PRIMARY KEY, employee int, CONSTRAINT worn FOREIGN KEY (employee) REFERENCES employee (id))",
     "INSERT INTO badge (id, employee) VALUES (1, 5), (2, NULL)",
 )
@@ -95,7 +94,7 @@ def written(spark: SparkSession, database: Database, tmp_path_factory: pytest.Te
         yield Written(connection, manifest, content(connection))
 
 
-def test_restored_circles_are_told_apart_by_nothing_and_go_on_alike(spark: SparkSession, database: Database, written: Written) -> None:
+def test_restored_circles_equal_their_originals_and_go_on_alike(spark: SparkSession, database: Database, written: Written) -> None:
     with database.tablespace("circles_again") as name, database.connect(name) as connection:
         summary = restore(spark, database, written.manifest, name)
         assert (summary.outcome, summary.rows_loaded) == (JobOutcome.SUCCEEDED, summary.rows)
@@ -116,7 +115,7 @@ def _require_same_answers(twins: Twins) -> None:
         ("UPDATE team SET leader = 'nobody else' WHERE id = 5", refused),
         ("DELETE FROM team WHERE id = 5", 1),
         ("DELETE FROM team WHERE id = 4", 1),
-        ("DELETE FROM edition WHERE id = 5", refused),  # outside of a transaction its CASCADE waits for the lock of its own row
+        ("DELETE FROM edition WHERE id = 5", refused),  # outside of a transaction its CASCADE waits for its own row's lock
         ("INSERT INTO place (a, b, up_a, up_b) VALUES (1, 'y', 6, 'y')", refused),
         ("INSERT INTO thread (id, root) VALUES (100, 100)", refused),
     )

@@ -1,4 +1,4 @@
-"""A real ZooKeeper member that serves nobody without a certificate: whom it lets in, as whom, and which files it reads again."""
+"""A real ZooKeeper member that requires certificates: which clients it serves, under which identity, and which files it reads again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from herdkeeper_e2e.tls_probe import shown_certificate
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 REFUSED_SECONDS = 5.0
-"""In which a client that is let in has been connected long since."""
+"""By then an accepted client has long been connected."""
 SERVED_SECONDS = 60.0
 
 
@@ -40,14 +40,14 @@ class Ensemble:
         return int(self.servers.zookeeper.rpartition(":")[2])
 
     def client_of(self, authority: Authority, subject: str) -> MountedSecret:
-        """Somebody with a certificate of this authority, who trusts the member."""
+        """A client with a certificate of this authority, which trusts the member."""
         made = MountedSecret(self.servers.folder / f"client-{subject.strip('/').replace('=', '-')}")
         made.hold(authority.issue(HOSTS, subject), self.authority.certificate)
         return made
 
     @contextmanager
     def session(self, secret: MountedSecret, seconds: float = SERVED_SECONDS) -> Iterator[KazooClient]:
-        """Raises KazooTimeoutError when it is not served within these seconds."""
+        """Raises KazooTimeoutError if it is not served within these seconds."""
         client = KazooClient(hosts=self.servers.zookeeper, timeout=10.0, handler=MutualTlsHandler(secret.identity))
         try:
             client.start(timeout=seconds)
@@ -75,7 +75,7 @@ def made_authority(folder: Path, name: str) -> Authority:
 
 @pytest.fixture
 def ensemble() -> Iterator[Ensemble]:
-    """One of each test: what its member has read in the beginning matters."""
+    """A new one per test: what its member has read at its start matters."""
     with servers() as running:
         made = Ensemble(running)
         running.start_zookeeper()
@@ -91,7 +91,7 @@ def test_nobody_is_served_without_a_certificate_that_the_member_trusts(ensemble:
         client_context(ensemble.authority.certificate).wrap_socket(opened, server_hostname=LOOPBACK) as nobody,
         pytest.raises(ssl.SSLError, match=r"(?i)certificate.required|bad.certificate"),
     ):
-        nobody.recv(100)  # TLS 1.3: the server's refusal comes behind the handshake
+        nobody.recv(100)  # TLS 1.3: the server's refusal comes after the handshake
     assert not ensemble.is_served(ensemble.client_of(ensemble.stranger, "/CN=stranger"))
     assert ensemble.is_served(ensemble.client_of(ensemble.authority, "/CN=somebody"))
 
@@ -108,7 +108,7 @@ def test_a_member_that_can_not_be_verified_is_sent_nothing(ensemble: Ensemble) -
     assert "certificate verify failed" in handler.refused
 
 
-def test_what_belongs_to_one_subject_is_no_other_ones(ensemble: Ensemble) -> None:
+def test_a_subjects_znode_is_closed_to_other_subjects(ensemble: Ensemble) -> None:
     owner, other = (ensemble.client_of(ensemble.authority, f"/CN={name}/OU=0:the-log") for name in ("owner", "other"))
     with ensemble.session(owner) as client:
         client.create("/mine", b"x", acl=[ACL(Permissions.ALL, Id("x509", "OU=0:the-log,CN=owner"))])
@@ -141,7 +141,7 @@ def test_a_renewed_certificate_is_shown_to_the_next_client_without_a_restart(ens
 
 
 def test_clients_of_another_authority_are_served_only_after_a_restart(ensemble: Ensemble) -> None:
-    """Its handshake reads the authorities each time, its authentication behind that only when it starts."""
+    """The handshake reads the authorities each time, the authentication after it only at the start."""
     newcomer = ensemble.client_of(ensemble.stranger, "/CN=newcomer")
     own = ensemble.authority.issue(HOSTS, "/CN=zookeeper")
     ensemble.secrets.zookeeper.hold(own, f"{ensemble.authority.certificate}{ensemble.stranger.certificate}")
@@ -149,13 +149,13 @@ def test_clients_of_another_authority_are_served_only_after_a_restart(ensemble: 
     ensemble.restart()
     assert ensemble.is_served(newcomer)
     assert ensemble.is_served(ensemble.secrets.tester)
-    # Both count on the way; the one that leaves does not after the next restart.
+    # Both count during the change; the old one ends with the next restart.
     ensemble.secrets.zookeeper.hold(own, ensemble.stranger.certificate)
     assert not ensemble.is_served(ensemble.secrets.tester)
 
 
 def test_of_two_authorities_of_one_name_the_last_one_counts_alone(ensemble: Ensemble) -> None:
-    """ZooKeeper keeps them by their subjects: authorities that follow one another need different names."""
+    """ZooKeeper stores them by subject: successive authorities need different names."""
     namesake = made_authority(ensemble.servers.folder / "namesake", "trusted")
     own = ensemble.authority.issue(HOSTS, "/CN=zookeeper")
     ensemble.secrets.zookeeper.hold(own, f"{namesake.certificate}{ensemble.authority.certificate}")

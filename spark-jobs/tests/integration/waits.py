@@ -1,4 +1,4 @@
-"""Waiting until something is so, for all tests with real servers."""
+"""Waits for conditions, for all tests with real servers."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ _EACH_SECONDS = 0.2
 
 
 def wait_until(what: str, true: Callable[[], bool], seconds: float, words: Callable[[], str] = lambda: "it is not so") -> None:
-    """Asks again and again. Raises WaitError after these seconds, with `what` and the last `words`."""
+    """Polls a condition. Raises WaitError after these seconds, with `what` and the last `words`."""
     wait_for(what, lambda: true() or Pending(words()), Limit(seconds, _EACH_SECONDS))

@@ -1,4 +1,4 @@
-"""One Spark session for all unit tests: starting one takes seconds, and there can be only one in a process."""
+"""One Spark session for all unit tests: starting one takes seconds, and a process can have only one."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from spark_of_tests import spark_of_tests
 from herdkeeper_e2e.object_store_process import server_program
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
-# Spark's workers, too, open the store and the file system with the variables that they were started with.
+# Spark's workers open the store and the file system with the variables that they were started with.
 object_store_server.announce()
 played_web_hdfs.announce()
 secret_keys.announce()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The object store's server is made before the tests, while no test's time runs."""
+    """Builds the object store's server before the tests, outside of any test's time limit."""
     if not config.option.collectonly:
         server_program()
 
 
 @pytest.fixture(params=["folder", "object store", "file system"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> StoredPath:
-    """Where checkpoints lie; what is true of one place is true of the other."""
+    """The place of checkpoints: each test runs on every kind."""
     if request.param == "folder":
         (tmp_path / "checkpoints").mkdir()
         return tmp_path / "checkpoints"
@@ -40,12 +40,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> StoredPath:
 
 @pytest.fixture
 def keys() -> Iterator[secret_keys.MountedSecret]:
-    """A Secret with keys, empty at first, as it is mounted into each process of a job."""
+    """A Secret with keys, initially empty, as mounted into each process of a job."""
     yield from secret_keys.mounted()
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One for all of these tests."""
+    """One session for all unit tests."""
     with spark_of_tests(Path(__file__).parent) as session:
         yield session

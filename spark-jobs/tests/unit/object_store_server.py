@@ -1,6 +1,6 @@
-"""A real S3 server beside the tests (`herdkeeper_e2e.object_store`): it checks signatures, and creates an object once however many ask.
+"""A real S3 server beside the tests (`herdkeeper_e2e.object_store`): it checks signatures, and creates an object once, however many ask.
 
-Two of its processes serve the same buckets, each of which knows only its own pair of keys: the one, and another one for archives.
+Two of its processes serve the same buckets with different keys: one for checkpoints, one for archives.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_process import StoreProcess
 from herdkeeper_jobs.storage.object_path import ACCESS_KEY_ID, ENDPOINT, REGION, SECRET_ACCESS_KEY, ObjectPath, StoreSettings
 
-# Nobody else is given their ports before the servers take them, which is when the first test wants a bucket.
+# Reserves both ports until the first test wants a bucket.
 _HELD, _HELD_FOR_ARCHIVES = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
 _PORT, _PORT_FOR_ARCHIVES = (each.getsockname()[1] for each in (_HELD, _HELD_FOR_ARCHIVES))
 _KEYS, _KEYS_OF_ARCHIVES = Keys("an-id", "a secret"), Keys("archives-id", "another secret")
@@ -29,14 +29,14 @@ OF_ARCHIVES = {ENDPOINT: ARCHIVES_ADDRESS, **_KEYS_OF_ARCHIVES.variables}
 
 
 def announce() -> None:
-    """Tells processes that are started from now on where the stores are. Neither needs serve yet."""
+    """Sets the stores' variables for processes started from now on. The stores need not serve yet."""
     os.environ |= {ENDPOINT: ADDRESS, REGION: SETTINGS.region, ACCESS_KEY_ID: SETTINGS.access_key_id, SECRET_ACCESS_KEY: "a secret"}
     os.environ |= {f"{ARCHIVE_VARIABLES}{name}": value for name, value in OF_ARCHIVES.items()}
 
 
 @cache
 def _served() -> tuple[Path, list[StoreProcess]]:
-    """The folder of the buckets, and the servers, which run for as long as something knows them."""
+    """The folder of the buckets, and the servers, which run while referenced."""
     folder = Path(tempfile.mkdtemp(prefix="buckets-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     servers = []
@@ -47,7 +47,7 @@ def _served() -> tuple[Path, list[StoreProcess]]:
 
 
 def start_another(port: int, certificate: tuple[Path, Path] | None = None) -> StoreProcess:
-    """One more server of the same buckets, with the first one's keys. Whoever starts it stops it."""
+    """Starts another server of the same buckets, with the first one's keys. The caller stops it."""
     return StoreProcess.start(_served()[0], port, _KEYS, certificate)
 
 

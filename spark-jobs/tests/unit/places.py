@@ -1,4 +1,4 @@
-"""What tests do at a place for checkpoints, be it a folder, an object store or another file system."""
+"""What tests do at a place for checkpoints: a folder, an object store or another file system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from herdkeeper_jobs.storage.stored_path import StoredPath
 
 
 def write(path: StoredPath, content: bytes) -> None:
-    """Makes a file or replaces it, without any of the care of the program."""
+    """Writes or replaces a file, without the program's precautions."""
     if isinstance(path, Path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

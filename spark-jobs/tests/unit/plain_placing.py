@@ -1,4 +1,4 @@
-"""Where one row change belongs, one after the other: the plain wording of what `wal.batch_place` does in columns, and its tests' oracle."""
+"""Places one row change after the other: the plain version of `wal.batch_place`, and its tests' oracle."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from herdkeeper_jobs.wal.timeline import Timeline, is_in_no_transaction, names_n
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a row change belongs: index of the table in `Timeline.tables`, and the LSN at which it applies."""
+    """Where a row change belongs: the table's index in `Timeline.tables`, and the LSN at which it applies."""
 
     table: int
     applied: Lsn
 
 
 def place(timeline: Timeline, lsn: Lsn, transaction_id: int, table: str) -> Placement | None:
-    """Where a row change applies, None when it is not part of the state at the end.
+    """Returns where a row change applies, None if it is not part of the final state.
 
     Raises:
-        LogInconsistentError: its transaction was never begun, or outside of one its table does not exist.
+        LogInconsistentError: its transaction never began, or its table does not exist outside of one.
     """
     if timeline.start is not None and not timeline.start.needs(lsn, transaction_id):
         return None
@@ -32,7 +32,7 @@ def place(timeline: Timeline, lsn: Lsn, transaction_id: int, table: str) -> Plac
             raise names_no_table(lsn, table)
     else:
         applied = _commit(timeline, lsn, transaction_id)
-        # what the name meant just before the COMMIT, whose own DROP TABLEs come last
+        # the name's meaning just before the COMMIT, whose own DROP TABLEs come last
         uuid = None if applied is None else _meaning(timeline, table, bisect_left(_changes(timeline, table), applied))
     if applied is None or uuid is None or uuid not in timeline.positions or _passed_over(timeline, uuid, transaction_id, applied):
         return None

@@ -1,4 +1,4 @@
-"""A bookie that is played: it speaks the protocol of reads and of recovery's adds over a real socket and can be told to misbehave."""
+"""A played bookie: speaks the protocol of reads and of recovery's adds over a real socket, and misbehaves on demand."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, Le
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 
 PATIENCE_SECONDS = 300
-"""With what it waits for: a test that gets there has failed."""
+"""For waits: a test that reaches it has failed."""
 CRC32C = entry_digest(DigestType.CRC32C)
 
 
 def packed(ledger_id: int, entry_id: int, digest: EntryDigest = CRC32C) -> bytes:
-    """The entry that every writer of these tests writes."""
+    """The entry that all writers of these tests write."""
     return digest.pack(Entry(ledger_id, entry_id, entry_id - 1, length_up_to(ledger_id, entry_id), f"{ledger_id}/{entry_id}".encode()))
 
 
 def length_up_to(ledger_id: int, entry_id: int) -> int:
-    """Bytes of the payloads of these tests up to this entry: the ledger's number, a slash, and the entry's number."""
+    """Payload bytes up to this entry. A payload is the ledger's number, a slash, and the entry's number."""
     entries = entry_id + 1
     return entries * (len(str(ledger_id)) + 2) + sum(max(0, entries - 10**digits) for digits in range(1, 19))
 
 
 def ledger(ledger_id: int, last: int | None, bookies: tuple[str, ...], quorums: tuple[int, int] = (3, 2)) -> LedgerMetadata:
-    """A ledger of one segment; open when `last` is None."""
+    """A ledger of one segment; open if `last` is None."""
     return LedgerMetadata(
         ledger_id=ledger_id,
         format_version=3,
@@ -51,42 +51,42 @@ def ledger(ledger_id: int, last: int | None, bookies: tuple[str, ...], quorums: 
 
 @dataclass
 class PlayedBookie:
-    """What it holds, and how it misbehaves."""
+    """What the bookie holds, and how it misbehaves."""
 
     entries: dict[tuple[int, int], bytes] = field(default_factory=dict)
     codes: dict[tuple[int, int], ReadCode] = field(default_factory=dict)
-    """Answers with an error instead of what it holds."""
+    """Errors to answer instead of entries."""
     busy_for: int = 0
-    """So many reads are answered with TOO_MANY_REQUESTS first."""
+    """The number of reads to answer with TOO_MANY_REQUESTS first."""
     closes_after: int | None = None
     """Closes each connection after so many requests."""
     silent: bool = False
     silent_after: int | None = None
-    """Does not answer on a connection any more after so many requests."""
+    """Stops answering on a connection after so many requests."""
     holds_until: threading.Event | None = None
-    """Answers late: not before this is set."""
+    """Holds answers back until this is set."""
     on_request: Callable[[], object] = lambda: None
-    """Called when a request comes, before anything becomes of it."""
+    """Called with each request, before anything else."""
     knows_batches: bool = True
-    """Else it closes the connection at a BATCH_READ, as bookies older than 4.17 do."""
+    """If not, it closes the connection at a BATCH_READ, as bookies older than 4.17 do."""
     most_in_batch: int = 7
     heeds_most: bool = True
-    """Else a batch has `most_in_batch` entries, however few were asked for."""
+    """If not, a batch has `most_in_batch` entries, however few were requested."""
     requests: list[tuple[int, int, int]] = field(default_factory=list)
     """(operation and flags, ledger, entry)."""
     sent: list[tuple[float, int]] = field(default_factory=list)
-    """Of each answer when it began to be sent (monotonic clock), at the latest, and its bytes, without the four that tell its length."""
+    """Per answer, the latest start of its sending (monotonic clock), and its bytes without the four of its length."""
     master_keys: dict[int, bytes] = field(default_factory=dict)
-    """By ledger; one that it does not know keeps the key of its first add, as a real bookie does."""
+    """By ledger. An unknown ledger keeps the key of its first add, as on a real bookie."""
     fenced: set[int] = field(default_factory=set)
     read_only: bool = False
     reads_until_flush: int = 0
-    """So many reads still see what was there before an add (SortedLedgerStorage)."""
+    """The number of reads that still see the state before an add (SortedLedgerStorage)."""
     on_add: Callable[[int, int], None] = lambda ledger_id, entry_id: None
     unflushed: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def answer(self, frame: bytes) -> bytes:
-        """A response frame."""
+        """Returns a response frame."""
         if frame[1] == 1:
             return self._answer_add(frame)
         header, ledger_id, entry_id = struct.unpack_from(">iqq", frame)
@@ -158,7 +158,7 @@ def served(*bookies: PlayedBookie) -> Iterator[dict[str, BookieAddress]]:
 
 
 def nowhere() -> BookieAddress:
-    """An address at which nobody listens."""
+    """An address without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return BookieAddress("127.0.0.1", probe.getsockname()[1])
@@ -185,9 +185,9 @@ def _server(bookie: PlayedBookie) -> socketserver.ThreadingTCPServer:
                 if bookie.closes_after is not None and handled > bookie.closes_after:
                     return
                 answer = bookie.answer(frame)
-                # Before it is sent: who has it may go on at once, and that must not look earlier than this.
+                # Before sending: the receiver may go on at once, which must not look earlier than this.
                 bookie.sent.append((time.monotonic(), len(answer) - 4))
-                with contextlib.suppress(ConnectionError):  # of who does not wait for it any more
+                with contextlib.suppress(ConnectionError):  # the client may no longer wait
                     self.wfile.write(answer)
 
         def _next(self) -> bytes:

@@ -1,4 +1,4 @@
-"""A follower that gives its tables and its digest over HTTP, as images/herddb does (TablesWriter, DigestEndpoint)."""
+"""A follower that serves its tables and its digest over HTTP, as images/herddb does (TablesWriter, DigestEndpoint)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def frame(kind: bytes, payload: bytes) -> bytes:
 
 
 def frames(lsn: Lsn, uuid: str, tables: Sequence[PlayedTable], rows_in_a_frame: int = 2) -> list[tuple[bytes, bytes]]:
-    """Kind and payload of each."""
+    """Kind and payload of each frame."""
     found = [(b"P", struct.pack(">Iqq", 1, *lsn) + uuid.encode())]
     for table in tables:
         found.append((b"T", struct.pack(">q", table.next_value) + encode_table(table.definition)))
@@ -59,7 +59,7 @@ def stream(lsn: Lsn, uuid: str, tables: Sequence[PlayedTable], rows_in_a_frame: 
 
 @dataclass
 class PlayedFollower:
-    """What it answers. `tables` is a stream, or a status with a reason; `digests` by name of the table, wherever it is held."""
+    """The follower's answers. `tables`: a stream, or a status with a reason; `digests`: by table name, wherever it is held."""
 
     tables: bytes | tuple[int, str] = b""
     digests: dict[str, RowDigest] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class PlayedFollower:
 
 @contextmanager
 def following(follower: PlayedFollower) -> Iterator[str]:
-    """Its address while it answers."""
+    """Serves the follower; gives its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -93,7 +93,7 @@ def following(follower: PlayedFollower) -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Not into the test's output."""
+            """Keeps requests out of the test's output."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

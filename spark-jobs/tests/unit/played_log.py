@@ -1,6 +1,6 @@
-"""A tablespace's log on played bookies, and a data source that finds it in a file instead of in ZooKeeper.
+"""A tablespace's log on played bookies, and a data source that reads the metadata from a file instead of ZooKeeper.
 
-Spark plans and reads in processes of their own, so what is played has to be found from there: the option `played` names the file.
+Spark plans and reads in separate processes, which find the file by the option `played`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMES = ("b0", "b1", "b2")
 
 @dataclass
 class PlayedMetadata:
-    """What ZooKeeper would tell; `client` is itself, since only `get` is used of it."""
+    """What ZooKeeper would return; `client` is itself, since only `get` is used."""
 
     addresses: dict[str, BookieAddress]
     ledgers: dict[int, LedgerMetadata] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class PlayedMetadata:
         self.told[path] = data
 
     def ensure_path(self, path: str) -> None:
-        """All folders are there."""
+        """Does nothing: all folders exist."""
 
     def create(self, path: str, data: bytes) -> None:
         self.told[path] = data
@@ -83,7 +83,7 @@ class PlayedMetadata:
 
 
 class PlayedLog:
-    """A log that a test writes; every entry goes to all bookies."""
+    """A log written by a test; every entry goes to all bookies."""
 
     def __init__(self, bookies: Sequence[PlayedBookie], addresses: dict[str, BookieAddress], folder: Path) -> None:
         self.bookies = bookies
@@ -91,7 +91,7 @@ class PlayedLog:
         self.file = folder / "played"
 
     def write(self, ledger_id: int, entries: Sequence[LogEntry], *, closed: bool) -> None:
-        """Makes a ledger hold these entries. In an open one the last entry is not confirmed yet: the LAC trails by one."""
+        """Fills a ledger with entries. In an open one the last entry is not confirmed yet: the LAC trails by one."""
         for bookie in self.bookies:
             for entry_id, entry in enumerate(entries):
                 payload = encode_log_entry(entry)
@@ -102,7 +102,7 @@ class PlayedLog:
         self.save()
 
     def drop(self, ledger_id: int) -> None:
-        """As HerdDB drops a ledger by its age."""
+        """Drops a ledger as HerdDB does by age."""
         self.metadata.active.remove(ledger_id)
         self.metadata.dropped += 1
         del self.metadata.ledgers[ledger_id]
@@ -113,7 +113,7 @@ class PlayedLog:
 
     @property
     def options(self) -> dict[str, str]:
-        """Those that every reader of the log needs."""
+        """The options that every reader of the log needs."""
         uri = "zk+hierarchical://z0:2181;z1:2181/bk/ledgers"
         return {"metadataServiceUri": uri, "played": str(self.file), "timeoutSeconds": "5", "pollSeconds": "0.05"}
 
@@ -131,7 +131,7 @@ class PlayedSource(BookKeeperDataSource):
 
 @contextmanager
 def session(file: Path) -> Iterator[PlayedSession]:
-    """A session with ZooKeeper; each is counted."""
+    """A session with ZooKeeper; sessions are counted."""
     with _sessions_file(file).open("ab") as counted:
         counted.write(b".")
     opened = PlayedSession(file)
@@ -140,7 +140,7 @@ def session(file: Path) -> Iterator[PlayedSession]:
 
 
 def sessions(log: PlayedLog) -> int:
-    """How many there were."""
+    """The number of sessions so far."""
     file = _sessions_file(log.file)
     return file.stat().st_size if file.exists() else 0
 
@@ -150,7 +150,7 @@ def _sessions_file(file: Path) -> Path:
 
 
 class PlayedSession:
-    """Looks into the file whenever it is asked for something."""
+    """Reads the file on each request."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -175,7 +175,7 @@ class PlayedSession:
 
 @contextmanager
 def found(file: Path) -> Iterator[PlayedMetadata]:
-    """What is written of it is there for whoever looks next."""
+    """Gives the metadata in the file, and stores changes of it."""
     metadata: PlayedMetadata = pickle.loads(file.read_bytes())
     before = dict(metadata.told)
     yield metadata

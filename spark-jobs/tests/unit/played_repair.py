@@ -1,4 +1,4 @@
-"""A repair's surroundings, played: ZooKeeper's locks, a catalog of one ledger, three bookies that hold it, and BookKeeper's client."""
+"""A repair's environment, played: ZooKeeper's locks, a catalog of one ledger, its three bookies, and BookKeeper's client."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ SETTINGS = RepairSettings("herdkeeper-audit run-1", timeout_seconds=2.0, visible
 
 @dataclass
 class PlayedLocks:
-    """ZooKeeper's locks, as the client of one session sees them."""
+    """ZooKeeper's locks, as one session's client sees them."""
 
     owners: dict[str, int] = field(default_factory=dict)
-    """Per path, the session that holds it."""
+    """The owning session by path."""
     data: dict[str, bytes] = field(default_factory=dict)
     listeners: list[Callable[[str], None]] = field(default_factory=list)
     silent: bool = False
@@ -65,7 +65,7 @@ class PlayedLocks:
 
 @dataclass
 class PlayedCatalog:
-    """One ledger; `versions` are what further reads of it give, the last one for ever."""
+    """One ledger; successive reads return `versions`, and then the last one forever."""
 
     addresses: dict[str, BookieAddress]
     versions: list[VersionedMetadata | None]
@@ -94,7 +94,7 @@ def of_herddb(last: int | None, bookies: tuple[str, ...] = NAMES, quorums: tuple
 
 
 def bookies_with(last: int) -> list[PlayedBookie]:
-    """Three bookies that hold all of ledger 1, which is closed and so fenced, under its master key."""
+    """Three bookies with all of ledger 1, which is closed and so fenced, under its master key."""
     entries = {(1, entry_id): packed(1, entry_id) for entry_id in range(last + 1)}
     return [PlayedBookie(dict(entries), master_keys={1: KEY}, fenced={1}) for _ in NAMES]
 
@@ -128,7 +128,7 @@ def writes(bookies: Sequence[PlayedBookie]) -> list[tuple[int, int, int]]:
 
 @dataclass
 class PlayedClient:
-    """BookKeeper's client: copies all of the ledger to `targets`, and changes the metadata. `then` happens before it returns."""
+    """BookKeeper's client: copies the whole ledger to `targets`, and changes the metadata. `then` runs before it returns."""
 
     catalog: PlayedCatalog
     bookies: Mapping[str, PlayedBookie]

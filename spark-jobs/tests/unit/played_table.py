@@ -1,4 +1,4 @@
-"""A table's history in three parts: the clock of the leader that wrote the second is five seconds behind, a transaction spans two parts."""
+"""A table's history in three parts. The second part's leader has a clock five seconds slow; a transaction spans two parts."""
 
 from __future__ import annotations
 

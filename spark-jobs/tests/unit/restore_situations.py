@@ -1,4 +1,4 @@
-"""A checkpoint on disk, made as the checkpoint job makes it, for the tests of the restore."""
+"""A checkpoint on disk, made as by the checkpoint job, for the tests of the restore."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def write_checkpoint(
     highest: dict[str, int] | None = None,
     key: Key | None = None,
 ) -> AnyPath:
-    """A checkpoint with two files a table, encrypted if there is a key; returns its manifest."""
+    """Writes a checkpoint with two files per table, encrypted if there is a key; returns its manifest."""
     folder = tablespace_folder(destination, IDENTITY)
     encryption = None if key is None else Encryption.with_file_key(FileKey.new(key))
     files = files_in(folder, encryption)

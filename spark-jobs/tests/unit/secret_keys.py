@@ -1,4 +1,4 @@
-"""A Secret with keys for encryption, mounted as a folder that Spark's workers, too, find by their variable."""
+"""A Secret with encryption keys, mounted as a folder that Spark's workers also find by their variable."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class MountedSecret:
     folder: Path
 
     def add(self, name: str) -> Key:
-        """A new key."""
+        """Adds a new key."""
         (self.folder / name).write_text(base64.b64encode(secrets.token_bytes(32)).decode() + "\n")
         return key_at(self.folder / name)
 
     def put(self, key: Key, name: str | None = None) -> None:
-        """A key that there was, under its own name or another one."""
+        """Adds an existing key, under its own name or another one."""
         (self.folder / (name or key.name)).write_text(base64.urlsafe_b64encode(key.content).decode())
 
     def remove(self, name: str) -> None:
@@ -34,7 +34,7 @@ class MountedSecret:
 
 
 def announce() -> None:
-    """Before Spark starts, whose workers have the variables of that time."""
+    """Sets the variable. Call it before Spark starts: workers keep the variables of that time."""
     _mount.mkdir(parents=True, exist_ok=True)
     os.environ[FOLDERS] = str(_mount)
 

@@ -1,4 +1,4 @@
-"""An archive whose segments are encrypted: the same entries, also after the key was rotated, and nothing without the key."""
+"""An archive with encrypted segments: the same entries, also after a key rotation, and nothing without the key."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_without_the_old_key_the_archive_goes_on_and_what_needs_that_key_says_so
         archive.up_to(Lsn(7, 1))
 
 
-def test_a_segment_s_manifest_that_was_changed_is_neither_read_nor_gone_on_from(archive: Archive, keys: MountedSecret) -> None:
+def test_a_changed_manifest_of_a_segment_is_neither_read_nor_continued_from(archive: Archive, keys: MountedSecret) -> None:
     old = keys.add("2026-11")
     archive.write(3, 5, closed=True)
     copied(archive, old, 10_000)
@@ -89,7 +89,7 @@ def test_a_segment_s_manifest_that_was_changed_is_neither_read_nor_gone_on_from(
         copied(archive, old)
 
 
-def test_segments_are_taken_away_though_their_key_is_lost(archive: Archive, keys: MountedSecret) -> None:
+def test_segments_expire_even_if_their_key_is_lost(archive: Archive, keys: MountedSecret) -> None:
     old = keys.add("2026-11")
     archive.write(3, 5, closed=True)
     archive.write(5, 4, closed=True)
@@ -101,7 +101,7 @@ def test_segments_are_taken_away_though_their_key_is_lost(archive: Archive, keys
     assert len(data_files(archive)) == len(chain) - 2
 
 
-def test_the_archiver_encrypts_with_no_key_that_it_could_not_read_with(
+def test_the_archiver_refuses_a_key_that_it_could_not_read_with(
     archive: Archive, keys: MountedSecret, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys.add("2026-11")

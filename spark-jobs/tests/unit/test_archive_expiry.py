@@ -1,4 +1,4 @@
-"""What goes of an archive: only the oldest segments, only what is proven to be of no use, and whoever is killed leaves it whole."""
+"""Expiry of an archive: only the oldest, provably useless segments go, and a kill leaves it whole."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def firsts(found: tuple[SegmentManifest, ...]) -> list[tuple[int, int]]:
 
 
 def files(archive: Archive) -> set[str]:
-    """Everything of the archive that is there."""
+    """All files of the archive."""
     return all_files(archive.folder)
 
 
@@ -87,7 +87,7 @@ def test_segments_that_end_before_what_is_needed_may_go(archive: Archive, keep_f
     assert [lsn for lsn, _ in archive.archived()] == sorted(lsn for lsn in archive.written if lsn >= Lsn(*left))
 
 
-def test_a_segment_of_which_only_a_part_is_old_stays(archive: Archive) -> None:
+def test_a_partly_old_segment_stays(archive: Archive) -> None:
     remove_below(archive.folder)
     archive.copy(batch_entries=4, segment_bytes=60)
     chain = segments(archive.folder, IDENTITY)
@@ -106,7 +106,7 @@ def test_an_archive_never_loses_all_its_segments(archive: Archive) -> None:
     assert segments(archive.folder, IDENTITY) == chain
 
 
-def test_nothing_goes_of_an_archive_with_a_gap_wherever_it_is(archive: Archive) -> None:
+def test_an_archive_with_a_gap_loses_nothing(archive: Archive) -> None:
     remove_file(manifests(archive)[10])
     before = files(archive)
     with pytest.raises(InvariantViolated, match="follows"):
@@ -114,13 +114,13 @@ def test_nothing_goes_of_an_archive_with_a_gap_wherever_it_is(archive: Archive) 
     assert files(archive) == before
 
 
-def test_nothing_goes_while_a_segment_can_not_be_read(archive: Archive) -> None:
+def test_nothing_is_deleted_while_a_segment_is_unreadable(archive: Archive) -> None:
     write(manifests(archive)[7], b"?")
     with pytest.raises(InvariantViolated, match="is not a manifest of a segment"):
         due(place_of(archive), order(3, 4))
 
 
-def test_much_goes_in_parts(archive: Archive) -> None:
+def test_many_segments_expire_in_parts(archive: Archive) -> None:
     taken = []
     while (found := due(place_of(archive), order(5, 1), most=4)) is not None:
         taken.append(len(found.going))
@@ -129,7 +129,7 @@ def test_much_goes_in_parts(archive: Archive) -> None:
 
 
 def base(archive: Archive, restart: tuple[int, int] = (3, 4), **more: Any) -> str:
-    """A checkpoint at 3,6 at the archive's destination; its manifest's path."""
+    """Makes a checkpoint at 3,6 at the archive's destination; returns its manifest's path."""
     write(archive.folder / "data" / "run" / "t.parquet", b"rows")
     made = manifest(entry_id=6).model_copy(
         update={
@@ -143,7 +143,7 @@ def base(archive: Archive, restart: tuple[int, int] = (3, 4), **more: Any) -> st
     return "/".join(commit_manifest(made, archive.folder).path.parts[-4:])
 
 
-def test_segments_go_only_while_the_base_that_they_are_not_needed_for_is_whole(archive: Archive) -> None:
+def test_segments_expire_only_while_the_base_is_whole(archive: Archive) -> None:
     named = order(3, 4, base(archive))
     assert due(place_of(archive), named) is not None
     write(archive.folder / "data" / "run" / "t.parquet", b"row")
@@ -157,7 +157,7 @@ def test_segments_go_only_while_the_base_that_they_are_not_needed_for_is_whole(a
         due(place_of(archive), named)
 
 
-def test_a_base_that_needs_more_than_is_kept_or_is_of_another_log_lets_nothing_go(archive: Archive) -> None:
+def test_a_base_that_needs_more_than_is_kept_or_belongs_to_another_log_blocks_expiry(archive: Archive) -> None:
     with pytest.raises(CheckpointRefused, match="does not continue from 3,5: nothing is deleted"):
         due(place_of(archive), order(3, 5, base(archive)))
     remove_below(archive.folder / "manifests")
@@ -170,7 +170,7 @@ STEPS = ("rename", "unlink", "fsync", "rmdir")
 
 
 @in_a_folder
-def test_whoever_is_killed_at_any_step_leaves_a_readable_archive_and_the_next_run_completes_it(
+def test_a_kill_at_any_step_leaves_a_readable_archive_and_the_next_run_completes_it(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = archive.archived()
@@ -219,7 +219,7 @@ def _killing(call: Any, steps: Iterator[int]) -> Any:
     return step
 
 
-def test_of_two_that_expire_the_same_neither_takes_more(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_overlapping_expiries_delete_no_more_than_the_larger(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     first = due(place_of(archive), order(3, 5))
     second = due(place_of(archive), order(3, 7))
     assert first
@@ -230,7 +230,7 @@ def test_of_two_that_expire_the_same_neither_takes_more(archive: Archive, monkey
 
 
 @pytest.mark.parametrize("path", ["data/run/t.parquet", "log/data/../../data/run/t.parquet", "log/data/t.parquet", "/etc/passwd"])
-def test_a_segment_that_names_a_file_of_somebody_else_takes_nothing_with_it(archive: Archive, path: str) -> None:
+def test_a_segment_that_names_a_foreign_file_deletes_nothing(archive: Archive, path: str) -> None:
     base(archive)
     oldest = oldest_segment(archive.folder, IDENTITY)
     assert oldest is not None
@@ -256,7 +256,7 @@ def test_a_link_is_not_followed(archive: Archive) -> None:
     assert (archive.folder / oldest.path).is_file()
 
 
-def test_an_archiver_goes_on_where_it_ended_whatever_has_expired(archive: Archive) -> None:
+def test_an_archiver_continues_where_it_ended_whatever_has_expired(archive: Archive) -> None:
     _expire(archive, order(5, 2))
     assert firsts(segments(archive.folder, IDENTITY)) == [(5, 2)]
     archive.write(7, 2, closed=True)
@@ -267,8 +267,8 @@ def test_an_archiver_goes_on_where_it_ended_whatever_has_expired(archive: Archiv
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_what_is_needed_stays_whatever_expires_when(archive: Archive, data: st.DataObject) -> None:
-    """Orders in any sequence: everything from the latest LSN on that something was kept from is there, and nothing has a gap."""
+def test_needed_segments_survive_any_sequence_of_expiries(archive: Archive, data: st.DataObject) -> None:
+    """Any sequence of orders leaves everything from the latest kept LSN on, without gaps."""
     remove_below(archive.folder)
     archive.copy(data.draw(st.integers(1, 4)), data.draw(st.integers(1, 200)))
     highest = Lsn(0, 0)
@@ -281,14 +281,14 @@ def test_what_is_needed_stays_whatever_expires_when(archive: Archive, data: st.D
 
 
 def archiver(archive: Archive, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], None]) -> None:
-    """The program, with something that happens between two looks."""
+    """Runs the program, with something between two looks."""
     monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
     where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
     looks = Looks(*between)
     assert cli.main([*where, "--destination", str(archive.folder.parent.parent), "--place", "archives", "--every", "60"], looks) == 0
 
 
-def test_the_program_says_that_the_archive_begins_later_before_anything_goes(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_reports_a_later_beginning_before_it_deletes_anything(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[tuple[int, int], bool, tuple[int, int]]] = []
     metadata = archive.log.metadata
     write = metadata.set
@@ -315,7 +315,7 @@ def test_the_program_says_that_the_archive_begins_later_before_anything_goes(arc
     ],
     ids=["another claim is meant", "it can't be read", "the archive does not hold it", "the base is not there"],
 )
-def test_the_program_goes_on_archiving_when_nothing_can_expire_and_says_why(
+def test_the_program_goes_on_archiving_when_nothing_can_expire_and_reports_why(
     written: bytes, trouble: str, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metadata, told = archive.log.metadata, list[ArchiveProgress]()
@@ -336,9 +336,7 @@ def test_the_program_goes_on_archiving_when_nothing_can_expire_and_says_why(
     assert (last.held.last, last.expiry_trouble, last.held.first) == ((7, 1), "", (3, 0))
 
 
-def test_the_program_takes_nothing_away_while_zookeeper_does_not_take_that_it_will(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_program_deletes_nothing_while_zookeeper_takes_no_report(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = archive.log.metadata
     before, write = files(archive), metadata.set
     metadata.told |= {ORDER_PATH: encode_expiry_order(order(3, 4)), PROGRESS_PATH: b"{}"}
@@ -355,7 +353,7 @@ def test_the_program_takes_nothing_away_while_zookeeper_does_not_take_that_it_wi
     assert (told.held.first, "ZooKeeper did not take" in told.expiry_trouble) == ((3, 4), True), "the next look tells what there is"
 
 
-def test_the_program_says_so_when_the_destination_can_not_be_listed(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_reports_a_destination_that_can_not_be_listed(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     archive.log.metadata.told[ORDER_PATH] = encode_expiry_order(order(3, 4))
     before = files(archive)
 
@@ -371,7 +369,7 @@ def test_the_program_says_so_when_the_destination_can_not_be_listed(archive: Arc
 
 @in_a_folder
 @pytest.mark.parametrize("call", ["rename", "unlink"])
-def test_a_destination_that_fails_while_segments_go_is_told_and_never_more_than_what_is_there(
+def test_a_destination_that_fails_during_expiry_is_reported_and_never_more_than_what_exists(
     call: str, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive.log.metadata.told[ORDER_PATH] = encode_expiry_order(order(3, 4))
@@ -379,7 +377,7 @@ def test_a_destination_that_fails_while_segments_go_is_told_and_never_more_than_
     left = iter(range(2))
 
     def broken(*arguments: Any, **options: Any) -> Any:
-        # the trial of hard links before any work is not counted
+        # the test of hard links before any work does not count
         if ".herdkeeper-links-" not in str(arguments[0]) and next(left, None) is None:
             raise OSError(5, "Input/output error")
         return done(*arguments, **options)
@@ -396,7 +394,7 @@ def test_a_destination_that_fails_while_segments_go_is_told_and_never_more_than_
     assert (firsts(segments(archive.folder, IDENTITY))[0], len(files(archive)), told.expiry_trouble) == ((3, 4), 16, "")
 
 
-def test_what_a_killed_run_left_goes_with_the_next_look_though_nothing_more_may_go(
+def test_a_killed_runs_leftovers_are_deleted_by_the_next_look_even_without_further_expiry(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = due(place_of(archive), order(3, 4))

@@ -1,4 +1,4 @@
-"""The archive of a log in an object store: any request may be the last one, or its answer be lost, and it is whole."""
+"""The archive of a log in an object store: it is whole even if any request is the last one, or its answer is lost."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 
 
 class _Writer:
-    """An upload whose end is a request like others."""
+    """An upload that ends with a request like others."""
 
     def __init__(self, writer: Any, counted: Callable[[Any], Any]) -> None:
         self._writer, self.write, self.close = writer, writer.write, counted(writer.close)
@@ -57,7 +57,7 @@ class _Writer:
 
 @contextmanager
 def failing_at(number: int, failure: BaseException, *, is_sent: bool, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The request of this number fails: it is not sent, or it is done and its answer does not come."""
+    """Makes the request with this number fail: it is not sent, or it is done and its answer is lost."""
     numbers = iter(range(number + 1))
 
     def counted(call: Any) -> Any:
@@ -79,7 +79,7 @@ def failing_at(number: int, failure: BaseException, *, is_sent: bool, monkeypatc
 
 
 def copy_of(archive: Archive) -> Archive:
-    """The same log, with the same archive in another bucket."""
+    """The same log, with a copy of the archive in another bucket."""
     made = replace(archive, folder=object_store_server.new_bucket() / "archives" / "c" / "0ab")
     for name in all_files(archive.folder):
         write(made.folder / name, (archive.folder / name).read_bytes())
@@ -87,7 +87,7 @@ def copy_of(archive: Archive) -> Archive:
 
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["before the request", "before its answer"])
-def test_whoever_is_killed_at_any_request_leaves_a_readable_archive_and_the_next_run_completes_it(
+def test_a_kill_at_any_request_leaves_a_readable_archive_and_the_next_run_completes_it(
     archive: Archive, is_sent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = archive.archived()
@@ -113,7 +113,7 @@ def test_whoever_is_killed_at_any_request_leaves_a_readable_archive_and_the_next
 
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["before the request", "before its answer"])
-def test_a_request_that_fails_is_told_and_the_next_look_goes_on(archive: Archive, is_sent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_request_is_reported_and_the_next_look_continues(archive: Archive, is_sent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     archive.write(7, 3, closed=True)
     failed = 0
     for number in range(200):
@@ -140,7 +140,7 @@ def expire(archive: Archive) -> None:
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["before the request", "before its answer"])
 @pytest.mark.parametrize("withdrawn", [False, True], ids=["goes on", "nothing may go any more"])
-def test_whoever_is_killed_while_segments_expire_leaves_an_archive_without_a_gap(
+def test_a_kill_during_expiry_leaves_an_archive_without_a_gap(
     archive: Archive, is_sent: bool, withdrawn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = archive.archived()
@@ -199,7 +199,9 @@ def test_of_two_archivers_that_commit_the_same_segment_one_goes_on(archive: Arch
     assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
 
 
-def test_two_archivers_that_let_the_same_go_neither_take_more_nor_fail(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_archivers_that_expire_the_same_segments_neither_delete_more_nor_fail(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     going, others = due(place_of(archive), order(3, 2)), [lambda: expire(archive)]
     assert going is not None
 
@@ -221,9 +223,7 @@ def told(archive: Archive) -> ArchiveProgress:
 DESTINATION = "spec.log.archive.destination (--destination) is"
 
 
-def test_a_bucket_that_is_not_there_is_named_with_the_field_until_somebody_makes_it(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_bucket_is_named_with_the_field_until_it_exists(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     said = []
     lost = replace(archive, folder=ObjectPath("missing-bucket") / "archives" / "c" / "0ab")
 
@@ -239,7 +239,9 @@ def test_a_bucket_that_is_not_there_is_named_with_the_field_until_somebody_makes
     assert [lsn for lsn, _ in lost.archived()] == sorted(lost.written)
 
 
-def test_keys_that_the_store_refuses_are_told_with_the_field_and_no_secret(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_that_the_store_refuses_are_reported_with_the_field_and_without_secrets(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in object_store_server.OF_ARCHIVES.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv(ACCESS_KEY_ID, "a-wrong-id")
@@ -258,7 +260,7 @@ def test_keys_that_the_store_refuses_are_told_with_the_field_and_no_secret(archi
     object_path._opened.cache_clear()
 
 
-def test_a_variable_that_is_missing_is_told(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_variable_is_reported(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.delenv(SECRET_ACCESS_KEY)
         object_path._opened.cache_clear()
@@ -267,7 +269,7 @@ def test_a_variable_that_is_missing_is_told(archive: Archive, monkeypatch: pytes
     assert f"{SECRET_ACCESS_KEY} not set: pass the object store's settings from its Secret" in told(archive).trouble
 
 
-def test_a_store_that_would_write_over_an_archive_gets_none(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_would_overwrite_an_archive_is_refused(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     real, before = obstore.put, all_files(archive.folder)
     archive.write(7, 3, closed=True)
     with monkeypatch.context() as patched:
@@ -277,7 +279,7 @@ def test_a_store_that_would_write_over_an_archive_gets_none(archive: Archive, mo
     assert all_files(archive.folder) == before
 
 
-def test_the_program_lets_go_what_it_is_told_to_and_tells_what_is_left(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_expires_what_is_ordered_and_reports_what_is_left(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     archive.log.metadata.told[ORDER_PATH] = encode_expiry_order(order(3, 2))
     archiver(archive, monkeypatch)
     held = told(archive).held
@@ -289,7 +291,7 @@ def test_the_program_lets_go_what_it_is_told_to_and_tells_what_is_left(archive: 
 
 
 def test_an_archive_in_another_store_is_opened_with_keys_of_its_own(archive: Archive) -> None:
-    """One server of the two refuses the keys of the other."""
+    """Each of the two servers refuses the other's keys."""
     elsewhere = stored_path(f"s3://{archive.folder.parts[0]}/archives/c/0ab", ARCHIVE_VARIABLES)
     assert segments(elsewhere, IDENTITY) == segments(archive.folder, IDENTITY)
     assert replace(archive, folder=elsewhere).archived() == archive.archived()
@@ -311,7 +313,7 @@ def test_names_are_listed_in_order_from_one_on_that_needs_not_be_there(archive: 
 
 @pytest.fixture
 def listed(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names that the store is asked for from now on, one to a page."""
+    """The names requested from the store from now on, one per page."""
     names: list[str] = []
     real = obstore.list
 
@@ -324,7 +326,7 @@ def listed(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_whose_archive_it_is_and_where_it_begins_is_told_by_its_first_page(archive: Archive, listed: list[str]) -> None:
+def test_the_first_page_shows_whose_archive_it_is_and_where_it_begins(archive: Archive, listed: list[str]) -> None:
     first, *others = segments(archive.folder, IDENTITY)
     assert others
     for look in (lambda: identity_of_archive(archive.folder) == first.identity, lambda: oldest_segment(archive.folder, IDENTITY) == first):
@@ -333,7 +335,7 @@ def test_whose_archive_it_is_and_where_it_begins_is_told_by_its_first_page(archi
         assert listed == [manifest_path(archive.folder, first.first.lsn).name]
 
 
-def test_a_look_lists_no_segments_but_the_newest_once_one_was_known(
+def test_a_look_lists_only_the_newest_segments_once_one_is_known(
     archive: Archive, listed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write_more() -> None:
@@ -351,7 +353,7 @@ def test_a_look_lists_no_segments_but_the_newest_once_one_was_known(
 
 
 def manifests_are_read(monkeypatch: pytest.MonkeyPatch, read: Callable[[ObjectPath], None]) -> None:
-    """`read` is called before each of them."""
+    """Calls `read` before each read of a manifest."""
     own = ObjectPath.read_bytes
 
     def before(path: ObjectPath) -> bytes:
@@ -370,7 +372,7 @@ def test_the_manifests_of_several_segments_are_asked_for_at_once(archive: Archiv
     assert firsts(parts.archived) == [(lsn.ledger_id, lsn.entry_id) for lsn, _ in expected]
 
 
-def test_a_manifest_behind_the_moment_that_cannot_be_read_holds_nothing_up(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_manifest_behind_the_moment_does_not_matter(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     last = manifest_path(archive.folder, Lsn(5, 1))
 
     def read(path: ObjectPath) -> None:
@@ -384,7 +386,7 @@ def test_a_manifest_behind_the_moment_that_cannot_be_read_holds_nothing_up(archi
         log_parts(whole, Lsn(5, 1))
 
 
-def test_what_is_known_of_another_archive_leads_nobody_astray(archive: Archive) -> None:
+def test_knowledge_of_another_archive_does_no_harm(archive: Archive) -> None:
     newest = segments(archive.folder, IDENTITY)[-1]
     for known in (None, Lsn(0, 0), Lsn(3, 2), newest.first.lsn, Lsn(99, 0)):
         assert newest_segment(archive.folder, IDENTITY, known) == newest

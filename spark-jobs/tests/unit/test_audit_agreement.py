@@ -1,4 +1,4 @@
-"""Copies that are good by themselves: whether they agree with each other, their neighbours and the ledger's end, against played bookies."""
+"""Copies that are good by themselves: whether they agree with each other, with neighbours and with the ledger's end, on played bookies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from herdkeeper_jobs.copies.plan import AuditedLedger, AuditTask
 
 
 def entry(entry_id: int, payload: str = "", lac: int | None = None, length: int | None = None) -> bytes:
-    """An entry of ledger 1 as the tests' writer writes it, but for what is given; its digest is right."""
+    """An entry of ledger 1 as the tests' writer writes it, except for the given fields; its digest is right."""
     bytes_so_far = length_up_to(1, entry_id) if length is None else length
     lac = entry_id - 1 if lac is None else lac
     return CRC32C.pack(Entry(1, entry_id, lac, bytes_so_far, (payload or f"1/{entry_id}").encode()))
@@ -53,11 +53,11 @@ def test_a_copy_that_the_others_contradict_is_named_though_its_digest_is_right()
     [
         (("b0", "b1"), (2, 2), {"b0", "b1"}),
         (NAMES, (2, 2), {"b1", "b2"}),  # striped: entry 40 is on these two
-        (NAMES, (3, 1), {"b0", "b1", "b2"}),  # one acknowledged copy is enough for each of the two payloads
+        (NAMES, (3, 1), {"b0", "b1", "b2"}),  # one acknowledged copy suffices for each of the two payloads
     ],
     ids=["two copies", "striped", "ack quorum 1"],
 )
-def test_copies_of_which_nobody_can_tell_who_is_right_are_all_named_and_critical(
+def test_contradicting_copies_that_the_ack_quorum_can_not_decide_are_all_named_and_critical(
     bookies: tuple[str, ...], quorums: tuple[int, int], named: set[str]
 ) -> None:
     played = three(99)
@@ -70,7 +70,7 @@ def test_copies_of_which_nobody_can_tell_who_is_right_are_all_named_and_critical
     assert result.summary.copies_verified == result.summary.copies_expected - len(named)
 
 
-def test_two_entries_that_changed_places_on_one_bookie_are_seen() -> None:
+def test_two_swapped_entries_on_one_bookie_are_detected() -> None:
     bookies = three(30)
     bookies[2].entries[1, 15], bookies[2].entries[1, 16] = entry(15, "1/16"), entry(16, "1/15")
     with served(*bookies) as addresses:
@@ -80,7 +80,7 @@ def test_two_entries_that_changed_places_on_one_bookie_are_seen() -> None:
     ]
 
 
-def test_a_contradiction_is_seen_though_the_share_also_lacks_an_entry() -> None:
+def test_a_contradiction_is_detected_even_if_the_share_also_lacks_an_entry() -> None:
     bookies = three(99)
     bookies[1].entries[1, 40] = entry(40, "1/??")
     del bookies[1].entries[1, 70]
@@ -108,7 +108,7 @@ def test_a_contradiction_that_is_gone_at_the_next_look_is_no_finding() -> None:
     assert result.summary.copies_verified == 300
 
 
-def test_of_more_contradictions_than_are_looked_at_one_by_one_the_blocks_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_contradictions_are_reported_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(third_pass, "BLOCK", 10)
     monkeypatch.setattr(third_pass, "_MOST_BLOCKS", 1)
     bookies = three(99)
@@ -128,7 +128,7 @@ def test_a_light_audit_compares_what_it_reads_in_full() -> None:
     assert [short(finding) for finding in result.findings] == [(FindingKind.CONTRADICTION, Severity.UNDER_REPLICATED, 1, 3, 3, "b2")]
 
 
-def test_the_lac_that_a_replication_worker_puts_in_is_no_finding_and_has_nothing_read_again() -> None:
+def test_a_replication_workers_lac_is_no_finding_and_causes_no_second_read() -> None:
     bookies = three(99)
     bookies[1].entries = {(1, entry_id): entry(entry_id, lac=99) for entry_id in range(100)}
     bookies[2].entries[1, 40] = entry(40, lac=-1)
@@ -139,7 +139,7 @@ def test_the_lac_that_a_replication_worker_puts_in_is_no_finding_and_has_nothing
     assert len(bookies[0].requests) <= 100 // 7 + 2
 
 
-def test_a_lac_behind_the_end_of_a_closed_ledger_tells_of_entries_that_were_confirmed_and_are_lost() -> None:
+def test_a_lac_behind_the_end_of_a_closed_ledger_reveals_lost_confirmed_entries() -> None:
     bookies = three(20)
     for entry_id in (19, 20):
         bookies[1].entries[1, entry_id] = entry(entry_id, lac=24)
@@ -150,7 +150,7 @@ def test_a_lac_behind_the_end_of_a_closed_ledger_tells_of_entries_that_were_conf
     assert result.summary.copies_verified == result.summary.copies_expected == 63
 
 
-def test_of_an_open_ledger_only_the_last_segment_has_lacs_below_the_ids() -> None:
+def test_only_the_last_segment_of_an_open_ledger_has_lacs_below_the_ids() -> None:
     bookies = three(30)
     metadata = replace(ledger(1, None, NAMES), segments=(Segment(0, NAMES), Segment(20, NAMES)))
     bookies[0].entries[1, 7] = entry(7, lac=29)
@@ -165,7 +165,7 @@ SEGMENTS = (Segment(0, NAMES), Segment(30, ("b2", "b0", "b1")))
 
 @pytest.mark.parametrize("quorums", [(3, 2), (2, 2)], ids=["E=Wq", "striped"])
 @pytest.mark.parametrize("at", [0, 1, 7, 29, 30, 99])
-def test_a_length_that_is_not_that_of_the_entry_before_and_the_payload_is_seen_wherever_it_is(at: int, quorums: tuple[int, int]) -> None:
+def test_a_length_that_does_not_add_up_is_detected_anywhere(at: int, quorums: tuple[int, int]) -> None:
     bookies = three(99)
     for bookie in bookies:
         for entry_id in range(at, 100):
@@ -210,7 +210,7 @@ def test_a_ledger_whose_writer_counted_nothing_is_one_finding_and_not_a_holding_
         st.sampled_from(["intact", "flipped", "of another entry", "of another ledger", "short", "empty"]), min_size=1, max_size=6
     ),
 )
-def test_of_many_entries_those_are_sound_that_are_verified_one_by_one(digest_type: DigestType, first: int, kinds: list[str]) -> None:
+def test_inspection_finds_the_same_sound_entries_as_verification_one_by_one(digest_type: DigestType, first: int, kinds: list[str]) -> None:
     digest = entry_digest(digest_type, b"herddb")
     entries, verified = [], []
     for entry_id, kind in enumerate(kinds, first):
@@ -229,7 +229,7 @@ def test_of_many_entries_those_are_sound_that_are_verified_one_by_one(digest_typ
     assert {(found.length_before[at], found.length_after[at]) for at, good in enumerate(verified) if good} <= {(25, 30)}
 
 
-def test_what_copies_say_is_told_by_payload_length_and_id_and_not_by_the_lac() -> None:
+def test_the_content_of_copies_depends_on_payload_length_and_id_and_not_on_the_lac() -> None:
     def said(one: bytes, entry_id: int = 7) -> int:
         found = inspect(CRC32C, 1, np.array([entry_id]), [one])
         assert found.sound.all()
@@ -246,7 +246,7 @@ LAST = 7
 
 @st.composite
 def versions(draw: st.DrawFn) -> tuple[LedgerMetadata, dict[tuple[int, int], int]]:
-    """A ledger, and which of some payloads each copy (entry, position) has; some copies are not there."""
+    """A ledger, and the payload of each copy (entry, position); some copies are missing."""
     size = draw(st.integers(1, 5))
     quorum = draw(st.integers(1, size))
     metadata = ledger(1, LAST, NAMES_OF_FIVE[:size], (quorum, draw(st.integers(1, quorum))))
@@ -256,7 +256,7 @@ def versions(draw: st.DrawFn) -> tuple[LedgerMetadata, dict[tuple[int, int], int
 
 @settings(deadline=None)
 @given(versions())
-def test_the_ack_quorum_tells_which_copies_can_be_trusted(drawn: tuple[LedgerMetadata, dict[tuple[int, int], int]]) -> None:
+def test_the_ack_quorum_decides_which_copies_can_be_trusted(drawn: tuple[LedgerMetadata, dict[tuple[int, int], int]]) -> None:
     metadata, copies = drawn
     classes = striping(metadata).classes
     holdings = [

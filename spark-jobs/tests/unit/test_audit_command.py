@@ -1,4 +1,4 @@
-"""`herdkeeper-audit`: arguments, Spark's configuration, exit codes, the tables, and one run of its tasks on a real Spark."""
+"""`herdkeeper-audit`: arguments, Spark's configuration, exit codes, the tables, and its tasks on a real Spark."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_ledgers_are_given_as_ids_and_ranges(text: str, ranges: tuple[EntryRange
 
 
 @pytest.mark.parametrize("text", ["9-5", "x", "1;2", "-3"])
-def test_ledgers_that_make_no_sense_are_refused_by_the_part(text: str) -> None:
+def test_invalid_ledgers_are_refused_with_the_wrong_part(text: str) -> None:
     with pytest.raises(arguments.ArgumentError, match=r"--ledgers: .* write ids and ascending ranges"):
         arguments.parse_ledgers(text)
 
@@ -108,7 +108,7 @@ def test_a_refused_argument_ends_with_2_and_a_summary_that_names_it(
     assert message in summary.message
 
 
-def test_a_zookeeper_that_is_away_ends_with_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_zookeeper_ends_with_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object) -> None:
         raise MetadataUnavailableError("ZooKeeper at z:1 did not answer in 30 s")
 
@@ -173,6 +173,6 @@ def test_memory_may_be_written_as_java_or_as_kubernetes_writes_it(given: str, ex
     assert spark_configuration(SparkSettings(driver_memory=given), {})["spark.driver.memory"] == expected
 
 
-def test_memory_that_neither_of_them_reads_is_refused() -> None:
+def test_memory_in_any_other_form_is_refused() -> None:
     with pytest.raises(SparkConfigurationError, match=r"--driver-memory is '0\.5Gi'"):
         spark_configuration(SparkSettings(driver_memory="0.5Gi"), {})

@@ -1,4 +1,4 @@
-"""Filters of an audit: which ledgers meet them, and that a name which names nothing is refused."""
+"""Filters of an audit: which ledgers match, and the refusal of unknown names."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_tablespace_that_nobody_has_written_to_has_no_ledgers() -> None:
     ],
     ids=["another tablespace", "another database", "a bookie"],
 )
-def test_a_name_that_names_nothing_is_refused_with_what_there_is(ledgers: LedgerFilter, words: str) -> None:
+def test_an_unknown_name_is_refused_with_the_known_ones(ledgers: LedgerFilter, words: str) -> None:
     with pytest.raises(FilterRefusedError, match=words):
         scope_of(catalog_of(zookeeper()), ledgers)
 
@@ -96,7 +96,7 @@ def test_a_tablespace_whose_ledgers_cannot_be_known_is_refused(damaged: str) -> 
         scope_of(catalog_of(zookeeper(**{damaged: b"rubbish"})), LedgerFilter(tablespaces=(ORDERS,)))
 
 
-def test_what_goes_while_a_run_is_paused_is_no_mistake() -> None:
+def test_names_that_vanish_while_a_run_is_paused_are_no_mistake() -> None:
     gone = LedgerFilter(tablespaces=(replace(ORDERS, name="order"), ORDERS), bookies=frozenset({"b7"}))
     assert scope_of(catalog_of(zookeeper()), gone, begun=True).of_tablespaces == frozenset({7, 8})
 
@@ -123,7 +123,7 @@ def test_an_audit_of_no_ledger_says_that_nothing_was_audited() -> None:
     assert result.summary.message == "nothing was audited: no ledger matches (only ledgers 5-9)"
 
 
-def test_a_ledger_of_unknown_state_is_told_whatever_the_filter_wants_of_states() -> None:
+def test_a_ledger_of_unknown_state_is_reported_whatever_states_the_filter_wants() -> None:
     catalog = PlayedCatalog({}, {1: UndecodableMetadata(1, "rubbish")})
     found = audited(catalog, request=AuditRequest(LedgerFilter(states=frozenset({LedgerState.CLOSED})))).findings
     assert [finding.ledger_id for finding in found] == [1]
@@ -150,7 +150,7 @@ def test_the_command_line_takes_all_conditions() -> None:
     )
 
 
-def test_a_state_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_state_is_refused_with_the_known_ones() -> None:
     with pytest.raises(arguments.ArgumentError, match=r"--states: 'closed' is not a ledger state; use one of Open, InRecovery, Closed"):
         arguments.parse_states("closed")
 

@@ -1,4 +1,4 @@
-"""From states of copies to findings, against a brute force that judges each entry on its own."""
+"""Findings from states of copies, against a brute force that judges each entry alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def holding(position: int, state: CopyState, first: int, last: int, copies: int 
 
 
 def runs(metadata: LedgerMetadata, states: dict[tuple[int, int], CopyState]) -> list[Holding]:
-    """What the executors would report: runs of equal states over the entries of each position."""
+    """What executors would report: runs of equal states over each position's entries."""
     found: list[Holding] = []
     for position in range(metadata.ensemble_size):
         for entry_id in striping(metadata).entries_at(position, EntryRange(0, LAST)):
@@ -79,7 +79,7 @@ def test_findings_name_exactly_the_bad_copies_with_the_severity_of_each_entry(si
         if spread.contiguous:
             assert (finding.severity, finding.actual_copies) == (exact, good)
         else:
-            # A range of a striped ledger tells the worst of its entries.
+            # A range in a striped ledger has the worst severity of its entries.
             order = [Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.PENDING, Severity.UNKNOWN]
             assert exact is not None
             assert order.index(finding.severity) <= order.index(exact)
@@ -89,7 +89,7 @@ def test_a_verified_ledger_has_no_findings() -> None:
     assert findings_of_ledger(ledger(1, LAST, NAMES[:3]), [holding(0, CopyState.VERIFIED, 0, LAST)]) == ()
 
 
-def test_entries_with_fewer_copies_than_the_ack_quorum_are_told_apart_from_the_rest_of_the_range() -> None:
+def test_entries_with_fewer_copies_than_the_ack_quorum_are_separated_from_the_rest_of_the_range() -> None:
     findings = findings_of_ledger(ledger(1, LAST, NAMES[:3]), [holding(0, CopyState.MISSING, 2, 9), holding(2, CopyState.CORRUPT, 5, 6)])
     assert [
         (f.bookie_id, f.kind.value, f.first_entry_id, f.last_entry_id, f.severity.value, f.actual_copies) for f in by_urgency(findings)

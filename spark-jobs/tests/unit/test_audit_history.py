@@ -1,4 +1,4 @@
-"""The tables of an audit: a run is in them once, whole, whatever happens to its attempts."""
+"""The tables of an audit: a run is in them once and whole, whatever happens to its attempts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_second_attempt_of_a_committed_run_changes_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("step", ["first table", "all tables", "link"])
-def test_an_attempt_that_is_broken_off_leaves_no_run_and_the_next_one_takes_its_files_away(
+def test_an_interrupted_attempt_leaves_no_run_and_the_next_one_removes_its_files(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -100,7 +100,7 @@ def test_a_run_whose_id_begins_like_anothers_is_left_alone(tmp_path: Path) -> No
     assert committed_run(tmp_path, "r1.a") == longer
 
 
-def test_a_history_is_of_one_cluster_and_in_the_order_of_time(tmp_path: Path) -> None:
+def test_a_history_covers_one_cluster_in_the_order_of_time(tmp_path: Path) -> None:
     for run in (run_of("b", days=2), run_of("c", days=1), run_of("a", days=3)):
         commit_run(tmp_path, run)
     other = run_of("other")
@@ -109,7 +109,7 @@ def test_a_history_is_of_one_cluster_and_in_the_order_of_time(tmp_path: Path) ->
     assert [past.run.summary.run_id for past in read_history(tmp_path, "instance-1", 2)] == ["b", "a"]
 
 
-def test_of_a_past_run_with_very_many_findings_little_is_kept_and_the_sums_are_exact(tmp_path: Path) -> None:
+def test_a_past_run_with_very_many_findings_keeps_little_and_exact_sums(tmp_path: Path) -> None:
     repaired = replace(MISSING, repair=RepairOutcome.REPAIRED)
     findings = [repaired, *(replace(MISSING, ledger_id=ledger, first_entry_id=3, last_entry_id=4) for ledger in range(3 * MOST_LEDGERS))]
     commit_run(tmp_path, run_of("r1", *findings))
@@ -119,7 +119,7 @@ def test_of_a_past_run_with_very_many_findings_little_is_kept_and_the_sums_are_e
     assert past.worst == dict.fromkeys(range(MOST_LEDGERS), MISSING.severity)
 
 
-def test_what_cannot_be_read_of_older_runs_is_left_out_and_fails_no_later_one(tmp_path: Path) -> None:
+def test_unreadable_older_runs_are_left_out_and_fail_no_later_one(tmp_path: Path) -> None:
     for days, run_id in enumerate(("deleted", "newer", "good")):
         commit_run(tmp_path, run_of(run_id, MISSING, days=days))
     (tmp_path / "audit_runs" / "empty.parquet").touch()
@@ -131,7 +131,7 @@ def test_what_cannot_be_read_of_older_runs_is_left_out_and_fails_no_later_one(tm
     assert [past.run.summary.run_id for past in read_history(tmp_path, "instance-1", 30)] == ["good"]
 
 
-def test_a_retry_of_a_run_that_is_in_the_tables_tells_its_result_and_audits_nothing(
+def test_a_retry_of_a_run_that_is_in_the_tables_returns_its_result_and_audits_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit_run(tmp_path, run_of("r1", MISSING))

@@ -1,4 +1,4 @@
-"""Ledgers that no log of HerdDB has any more: what makes one, what is not known, and that both looks must agree."""
+"""Orphaned ledgers: what makes one, what is unknown, and that both reads must agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KNOWN = TablespaceLogs({"u1": frozenset({7, 8}), "u2": None}, frozenset({"u1", "
 
 
 def of_log(number: int, uuid: str = "u1", leader: str = "node-0", application: str = "herddb") -> LedgerMetadata:
-    """An empty ledger, as HerdDB's log makes them."""
+    """An empty ledger with the metadata of HerdDB's log."""
     told = {"application": application, "component": "commitlog", "tablespaceuuid": uuid, "tablespacename": "orders", "leader": leader}
     return replace(ledger(number, -1, ("b0", "b1", "b2")), custom_metadata=tuple((key, value.encode()) for key, value in told.items()))
 
@@ -50,12 +50,14 @@ def of_log(number: int, uuid: str = "u1", leader: str = "node-0", application: s
         *("a rehearsal", "no custom metadata"),
     ],
 )
-def test_an_orphan_is_off_the_list_of_a_tablespace_that_is_known(metadata: LedgerMetadata, logs: TablespaceLogs, words: str | None) -> None:
+def test_an_orphan_is_missing_from_the_list_of_a_known_tablespace(
+    metadata: LedgerMetadata, logs: TablespaceLogs, words: str | None
+) -> None:
     assert why_orphan(metadata, logs) == words
 
 
 def audit_with(looks: Iterable[TablespaceLogs], later: Read | None, created: int | None = OLD) -> list[tuple[object, ...]]:
-    """Findings about ledger 6, with what the lists say at each look."""
+    """Findings about ledger 6, given the lists of each look."""
     told = iter(looks)
     request = replace(LIGHT, orphans=OrphanRule(lambda: next(told), NOW))
     catalog = PlayedCatalog({}, {6: VersionedMetadata(of_log(6), 0, created)}, later={6: later})
@@ -66,7 +68,7 @@ STAYS = VersionedMetadata(of_log(6), 0, OLD)
 LISTED = replace(KNOWN, ledgers={"u1": frozenset({6, 7})})
 
 
-def test_an_orphan_is_told_and_nothing_of_it_counts_as_lost() -> None:
+def test_an_orphan_is_reported_and_nothing_of_it_counts_as_lost() -> None:
     assert audit_with([KNOWN, KNOWN], STAYS) == [(FindingKind.ORPHAN, Severity.LOW, 6, None, None, None)]
 
 
@@ -90,7 +92,7 @@ def test_without_a_rule_nothing_is_judged() -> None:
 
 
 def zookeeper(**of_orders: bytes) -> PlayedZooKeeper:
-    """A cluster of the operator's layout, with one database beside it and one that was retained."""
+    """A cluster in the operator's layout, with one database beside it and one retained database."""
     played = cluster(LedgerLayout.HIERARCHICAL, [6])
     played.nodes |= {
         "/shop/db/herd/tableSpaces/orders": encode_tablespace(TablespaceRecord("u1", "orders", "node-0", ("node-0",), 1, 0)),
@@ -117,7 +119,7 @@ def test_what_cannot_be_decoded_is_unknown() -> None:
     assert (found.ledgers["u1"], found.tablespaces) == (None, None)
 
 
-def test_of_a_cluster_of_another_layout_nothing_is_known() -> None:
+def test_nothing_is_known_of_a_cluster_of_another_layout() -> None:
     played = zookeeper()
     moved = {path.replace(ROOT, "/ledgers"): data for path, data in played.nodes.items() if path.startswith(ROOT)}
     played.nodes |= moved
@@ -125,7 +127,7 @@ def test_of_a_cluster_of_another_layout_nothing_is_known() -> None:
     assert read_tablespace_logs(catalog) == TablespaceLogs()
 
 
-def test_lists_that_zookeeper_does_not_give_are_no_empty_lists() -> None:
+def test_unavailable_lists_are_not_empty_lists() -> None:
     played = zookeeper()
     played.broken.add("/shop/db/herd/ledgers/u1")
     with pytest.raises(MetadataUnavailableError):

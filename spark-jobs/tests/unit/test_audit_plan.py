@@ -1,4 +1,4 @@
-"""The audit's plan: every copy in exactly one task, tasks of bounded size, rates that keep a bookie's budget."""
+"""The audit's plan: every copy in exactly one task, bounded tasks, rates within a bookie's budget."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ledgers(draw: st.DrawFn) -> list[AuditedLedger]:
 
 
 def expected_copies(audited: list[AuditedLedger]) -> Counter[tuple[int, int, str]]:
-    """(ledger, entry, bookie) by walking through every entry."""
+    """All (ledger, entry, bookie), by iterating over every entry."""
     copies: Counter[tuple[int, int, str]] = Counter()
     for one in audited:
         metadata = one.metadata

@@ -1,4 +1,4 @@
-"""The report of an audit: one file that needs nothing else, with every finding, and what a person should do."""
+"""The report of an audit: one self-contained file with every finding, and what to do."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rendered(run: AuditRun, history: list[AuditRun]) -> str:
 
 
 class Balanced(HTMLParser):
-    """Counts what is open."""
+    """Tracks open tags."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Balanced(HTMLParser):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Opens nothing."""
+        """Does nothing."""
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -96,7 +96,7 @@ def test_the_verdict_stands_first(findings: tuple[Finding, ...], depth: AuditDep
     html = rendered(run, [run])
     assert html.index(f"<h2>{verdict}</h2>") < html.index("<svg")
     assert ("There is nothing to do." in html) is (not what_to_do(run))
-    assert "Over time" not in html  # there is but one run
+    assert "Over time" not in html  # there is only one run
 
 
 def test_each_kind_of_finding_has_a_step_and_what_a_repair_left_comes_first() -> None:
@@ -112,7 +112,7 @@ def test_each_kind_of_finding_has_a_step_and_what_a_repair_left_comes_first() ->
 def test_a_ledger_and_a_bookie_are_shown_over_the_newest_runs_up_to_this_one() -> None:
     runs = [run_of(*([MISSING] if days == 3 else []), days=days) for days in range(MOST_RUNS + 5)]
     html = rendered(runs[-2], runs)
-    assert "ledger 1377, 2026-05-07: nothing found" not in html  # older than what is shown
+    assert "ledger 1377, 2026-05-07: nothing found" not in html  # older than the shown runs
     html = rendered(runs[5], runs)
     assert "ledger 1377, 2026-05-07: critical: fewer good copies than the ack quorum" in html
     assert "ledger 1377, 2026-05-08: nothing found (Deep)" in html
@@ -121,13 +121,13 @@ def test_a_ledger_and_a_bookie_are_shown_over_the_newest_runs_up_to_this_one() -
 
 
 def drawn(html: str, plot: str) -> list[tuple[str, float, float, str]]:
-    """The bars of a plot by its name: colour, width, height, and what a browser says of each."""
+    """The bars of a plot, by its name: colour, width, height, and title."""
     (svg,) = re.findall(rf'<svg[^>]*aria-label="{plot}">(.*?)</svg>', html)
     box = r'<rect class="(\w+)"[^>]* width="([0-9.]+)" height="([0-9.]+)"[^>]*><title>([^<]*)</title>'
     return [(style, float(width), float(height), title) for style, width, height, title in re.findall(box, svg)]
 
 
-def test_findings_and_throughput_over_time_stand_as_high_as_they_are_many() -> None:
+def test_bars_over_time_are_as_high_as_the_findings_and_the_throughput() -> None:
     read = {-2: 9_000_000, -1: 4_500_000, 0: 18_000_000}  # within 9 s
     runs = [
         run_of(days=-2),
@@ -137,7 +137,7 @@ def test_findings_and_throughput_over_time_stand_as_high_as_they_are_many() -> N
     runs = [replace(run, summary=replace(run.summary, bytes_read=read[days])) for run, days in zip(runs, sorted(read), strict=True)]
     html = rendered(runs[-1], runs)
     found = [(style, round(height), title) for style, _, height, title in drawn(html, "Copies of entries in findings")]
-    whole = 130  # the height of the most, 13 + 7 entries
+    whole = 130  # the height of the highest bar, 13 + 7 entries
     assert found == [
         ("critical", round(whole * 13 / 20), "05-03: 13 Critical"),
         ("critical", round(whole * 13 / 20), "05-04: 13 Critical"),
@@ -150,7 +150,7 @@ def test_findings_and_throughput_over_time_stand_as_high_as_they_are_many() -> N
         ("pending", round(whole / 4), "05-03: 0.5 MB/s Light"),
         ("verified", whole, "05-04: 2 MB/s Deep"),
     ]
-    assert "2.0 MB/s" in html  # of this run, among its figures
+    assert "2.0 MB/s" in html  # this run's rate, among its figures
 
 
 def test_placement_shows_each_racks_share_of_all_copies() -> None:

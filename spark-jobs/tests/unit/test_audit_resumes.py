@@ -1,4 +1,4 @@
-"""A run goes on from what it has made durable: its findings are those of a run that nothing disturbed, wherever that one was killed."""
+"""A resumed run: it continues from durable progress, and finds what an undisturbed run finds, wherever it was killed."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ LAST = 4
 
 
 class KilledError(Exception):
-    """What a test does to a process."""
+    """Stands for a kill of the process."""
 
 
 @dataclass
 class Deadline:
-    """Kills the process at a step, counted from 1, or when it looks at a ledger; 0 never does."""
+    """Kills the process at a step, counted from 1, or when it reads a ledger; 0 never does."""
 
     at: int = 0
     ledger: int = 0
@@ -70,7 +70,7 @@ class Deadline:
 
 @contextmanager
 def damaged_cluster() -> Iterator[Callable[[], PlayedCatalog]]:
-    """Seven ledgers: entries that are missing and damaged, one that can't be decoded, one of which nobody tells the LAC, a bookie away."""
+    """Seven ledgers: missing and damaged entries, undecodable metadata, an unknown LAC, and an absent bookie."""
     bookies = [PlayedBookie(full(*((number, LAST) for number in range(1, 6)))) for _ in NAMES]
     del bookies[1].entries[2, 1]
     del bookies[1].entries[5, 0]
@@ -84,7 +84,7 @@ def damaged_cluster() -> Iterator[Callable[[], PlayedCatalog]]:
 
 
 def attempt(catalog: PlayedCatalog, destination: Path, deadline: Deadline) -> AuditResult:
-    """A process of the run: it goes on from what is durable."""
+    """A process of the run, which continues from durable progress."""
     own = Progress(destination, RUN)
 
     def run(tasks: Sequence[AuditTask]) -> pa.Table:
@@ -133,7 +133,7 @@ def test_a_run_that_is_killed_again_and_again_comes_to_the_same_end(tmp_path_fac
 
 
 @pytest.mark.parametrize("syscall", ["fsync", "link"])
-def test_a_portion_is_durable_as_a_whole_or_not_there(syscall: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_portion_is_durable_as_a_whole_or_not_at_all(syscall: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise KilledError
 
@@ -146,7 +146,7 @@ def test_a_portion_is_durable_as_a_whole_or_not_there(syscall: str, tmp_path: Pa
     assert own.keep(0, Portion(9, 4, False, Counted(ledgers=4)), 1.0).through == 4
 
 
-def test_what_a_run_knows_of_a_portion_reads_back_as_it_was(tmp_path: Path) -> None:
+def test_a_portion_reads_back_as_it_was_kept(tmp_path: Path) -> None:
     with damaged_cluster() as catalog:
         attempt(catalog(), tmp_path, Deadline())
         own = Progress(tmp_path, RUN)
@@ -180,7 +180,7 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
         own.read()
 
 
-def test_findings_on_a_ledger_that_was_deleted_meanwhile_are_none(tmp_path: Path) -> None:
+def test_a_ledger_that_was_deleted_meanwhile_has_no_findings(tmp_path: Path) -> None:
     with damaged_cluster() as catalog:
         with pytest.raises(KilledError):
             attempt(catalog(), tmp_path, Deadline(ledger=3))
@@ -223,7 +223,7 @@ def portion(through: int, unreadable: tuple[int, ...] = (), last_try: bool = Fal
         *("what could not be read", "the rest of that", "that, too", "some thousands at once"),
     ],
 )
-def test_what_is_left_follows_from_what_is_durable(ledger_ids: list[int], done: list[Portion], left: Work | None) -> None:
+def test_remaining_work_follows_from_durable_portions(ledger_ids: list[int], done: list[Portion], left: Work | None) -> None:
     assert remaining_work(ledger_ids, done) == left
 
 
@@ -257,7 +257,7 @@ def test_a_portion_is_a_minute_of_reading_where_that_is_less(rate: float, bookie
 
 @dataclass
 class CatalogInZooKeeper(PlayedCatalog):
-    """As `open_catalog` gives it."""
+    """Like a catalog from `open_catalog`."""
 
     root: str = "/elsewhere/ledgers"
 
@@ -267,12 +267,12 @@ class CatalogInZooKeeper(PlayedCatalog):
 
 @dataclass
 class Program:
-    """`herdkeeper-audit` with a played cluster, and without Spark."""
+    """`herdkeeper-audit` on a played cluster, without Spark."""
 
     monkeypatch: pytest.MonkeyPatch
     folder: Path
     asked: list[set[int]] = field(default_factory=list)
-    """For each run of the program the ledgers that it read."""
+    """The ledgers that each run of the program read."""
 
     def run(self, catalog: PlayedCatalog, run_id: str, *more: str, fails_at: int = 0) -> tuple[int, AuditSummary]:
         asked: set[int] = set()
@@ -370,7 +370,7 @@ def test_a_run_that_broke_off_while_it_repaired_goes_on_with_the_same_findings(
     assert len(table(program, "audit_findings", "r")) == len(repaired[0])
 
 
-def test_a_run_that_could_not_go_on_is_not_asked_to_pause(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_without_stored_progress_or_a_zone_is_refused(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(program.folder / "message"))
     given = ["--zookeeper", "z:1", "--ledgers-root", "/elsewhere/ledgers", "--run-id", "r", "--read-until", "2026-11-23T05:00:00Z"]
     assert cli.main(given) == 2

@@ -1,4 +1,4 @@
-"""Shares of bookies, column by column: what the metadata wants, and what came back of it."""
+"""Shares of bookies, column by column: what the metadata expects against what was read."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_each_share_has_as_many_copies_as_the_checks_of_the_plan_say(wanted: lis
     assert found.suspects.num_rows == 0
 
 
-def test_of_a_ledger_with_a_bad_copy_all_holdings_come_out_and_only_its_bytes_are_counted() -> None:
+def test_a_ledger_with_a_bad_copy_yields_all_holdings_and_counts_only_its_bytes() -> None:
     wanted = [audited(ledger(number, 9, NAMES), 9) for number in (1, 2)]
     holdings = [good(check) for each in wanted for check in holding_checks(each)]
     bad = replace(holdings[4], state=CopyState.CORRUPT)
@@ -81,7 +81,7 @@ def test_of_a_ledger_with_a_bad_copy_all_holdings_come_out_and_only_its_bytes_ar
     ],
     ids=["too few", "too many", "another position", "another bookie", "another segment", "another ledger"],
 )
-def test_what_is_not_exactly_what_was_to_be_looked_at_is_refused(change: dict[str, object], words: str) -> None:
+def test_anything_but_exactly_the_requested_copies_is_refused(change: dict[str, object], words: str) -> None:
     wanted = [audited(ledger(1, 9, NAMES), 9)]
     first, *others = (good(check) for check in holding_checks(wanted[0]))
     with pytest.raises(CopiesLostError, match=words):

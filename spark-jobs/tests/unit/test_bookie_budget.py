@@ -1,6 +1,6 @@
-"""A bookie's budget, counted where it is spent: what one bookie sends while several tasks of Spark, processes of their own, read from it.
+"""A bookie's budget, measured at the bookie: what it sends while several Spark tasks in separate processes read from it.
 
-Only an upper bound is asked for, which no slow machine can break: it makes all of them send later, and so less in any time.
+Only an upper bound is tested, which a slow machine can't break: it makes all of them send later.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from herdkeeper_jobs.datasource.source import knowing, most_tasks_at_once
 ENTRIES = 4096
 ENTRY_BYTES = 2048
 BUDGET = 4 * 1024 * 1024.0
-"""Half of what is read: two seconds' reading, in which tasks that don't share it would send twice as much."""
+"""Half of what is read: two seconds of reading, in which tasks with unshared budgets would send twice as much."""
 BATCH_ENTRIES = 128
 READS_IN_FLIGHT = 256
-"""By which a task reads what a bookie has of a striped ledger."""
+"""With which a task reads a bookie's part of a striped ledger."""
 
 
 def holding_all(*entry_ids: int) -> PlayedBookie:
-    """One that lets nobody have an answer before two have asked, so that two tasks do read from it at once."""
+    """A bookie that answers nobody before two have asked, so that two tasks read from it at once."""
     entries = {
         (1, entry_id): CRC32C.pack(Entry(1, entry_id, entry_id - 1, payload_up_to(entry_id), b"x" * ENTRY_BYTES)) for entry_id in entry_ids
     }
     meeting, known, numbers = threading.Barrier(2), threading.local(), itertools.count()
 
     def meet() -> None:
-        if not hasattr(known, "number"):  # a connection is a thread
+        if not hasattr(known, "number"):  # each connection has a thread
             known.number = next(numbers)
             if known.number < meeting.parties:
                 meeting.wait(PATIENCE_SECONDS)
@@ -53,7 +53,7 @@ def payload_up_to(entry_id: int) -> int:
 
 
 def most_above(sent: list[tuple[float, int]], rate: float) -> float:
-    """By how many bytes a bookie has sent more than the rate allows, in whichever window of time that is the most."""
+    """The maximum number of bytes beyond the rate, over any window of time."""
     above = most = 0.0
     for (before, _), (now, count) in itertools.pairwise([(0.0, 0), *sorted(sent)]):
         above = max(0.0, above - (now - before) * rate) + count
@@ -62,7 +62,7 @@ def most_above(sent: list[tuple[float, int]], rate: float) -> float:
 
 
 def audited(spark: SparkSession, addresses: dict[str, BookieAddress], bookies: tuple[str, ...]) -> int:
-    """Audits what the first of these bookies has of a ledger with one copy of each entry; how many copies were good."""
+    """Audits the first bookie's part of a ledger with one copy per entry; returns the number of good copies."""
     last = ENTRIES * len(bookies) - 1
     metadata = replace(ledger(1, last, bookies, (1, 1)), length=payload_up_to(last))
     checks = [check for check in holding_checks(AuditedLedger(metadata, 0, last)) if check.bookie_id == bookies[0]]
@@ -102,7 +102,7 @@ def test_a_bookie_sends_the_tasks_that_read_its_ledgers_no_more_than_its_budget_
 
 
 def assert_within_budget(bookie: PlayedBookie, asked_at_once: int, spark: SparkSession) -> None:
-    """But for what each of the tasks that run at once has asked for before it waits."""
+    """Allows what each parallel task has requested before it waits."""
     sent = sum(count for _, count in bookie.sent)
     burst = spark.sparkContext.defaultParallelism * asked_at_once * (max(map(len, bookie.entries.values())) + 64)
     assert sent > ENTRIES * ENTRY_BYTES > 3 * burst, "more than a burst"

@@ -1,4 +1,4 @@
-"""The connection to a bookie that asks for a certificate: played bookies behind real TLS, which begins as BookKeeper begins it."""
+"""Connections to a bookie that requires certificates: played bookies behind real TLS, started like BookKeeper's."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def hold(folder: Path, issued: Issued) -> None:
 
 
 class Front:
-    """Takes connections in a bookie's place, and hands what is in them on to it once they are encrypted."""
+    """A TLS front: takes a bookie's connections and passes on their decrypted content."""
 
     def __init__(self, issued: Issued, folder: Path, behind: BookieAddress) -> None:
         pem = folder / "served.pem"
@@ -63,9 +63,9 @@ class Front:
         self.context.load_verify_locations(cadata=issued.authority)
         self.behind = behind
         self.plain: list[bytes] = []
-        """What was sent before the encryption."""
+        """What was sent before TLS."""
         self.answer, self.says = BEGINS, b""
-        """The answer to the request for TLS, and what is said of itself behind the handshake."""
+        """The answer to the request for TLS, and what is sent unasked after the handshake."""
 
     def take(self, stream: socket.socket) -> None:
         with suppress(OSError), stream:
@@ -115,7 +115,7 @@ def holding(entries: int) -> PlayedBookie:
 
 
 def entries_of(connection: BookieConnection, last: int) -> list[EntryAnswer]:
-    """Ledger 4 up to an entry, one by one."""
+    """The entries of ledger 4 up to one, one by one."""
     parts = connection.read_runs(4, 0, last)
     return [answer for part in parts for answer in (part.answers() if isinstance(part, EntryRun) else (part,))]
 
@@ -152,7 +152,7 @@ def test_a_bookie_that_knows_no_batches_is_connected_to_again_with_tls(authority
         (bytes.fromhex("00000002 1000"), "answer to START_TLS: field 1 is missing"),
     ],
 )
-def test_a_bookie_that_offers_no_tls_is_told_nothing(authority: Authority, tmp_path: Path, answer: bytes, told: str) -> None:
+def test_a_bookie_that_offers_no_tls_gets_no_request(authority: Authority, tmp_path: Path, answer: bytes, told: str) -> None:
     with front_of(holding(1), authority.issue([HOST]), tmp_path) as (front, address):
         front.answer = answer
         with pytest.raises(BookieUnreachableError, match=told):
@@ -171,7 +171,7 @@ def test_a_bookie_under_another_name_or_authority_is_asked_nothing(authority: Au
         assert bookie.requests == []
 
 
-def test_a_bookie_that_does_not_let_this_certificate_in_is_told_of_as_such(authority: Authority, tmp_path: Path) -> None:
+def test_a_bookie_that_refuses_this_certificate_is_reported_as_such(authority: Authority, tmp_path: Path) -> None:
     with front_of(holding(1), authority.issue([HOST]), tmp_path) as (front, address):
         front.says = NOT_LET_IN
         with (
@@ -194,7 +194,7 @@ def test_a_renewed_certificate_is_used_for_the_next_connection(authority: Author
 
 
 def recording(front: Front, shown: list[bytes]) -> Callable[[socket.socket], None]:
-    """What the front does, and keeps the certificates of clients."""
+    """Works as the front does, and keeps the clients' certificates."""
     wrap = front.context.wrap_socket
 
     def take(stream: socket.socket) -> None:
@@ -209,7 +209,7 @@ def recording(front: Front, shown: list[bytes]) -> Callable[[socket.socket], Non
     return take
 
 
-def test_who_waits_for_an_answer_is_interrupted(authority: Authority, tmp_path: Path) -> None:
+def test_a_waiting_reader_is_interrupted(authority: Authority, tmp_path: Path) -> None:
     bookie = holding(1)
     bookie.silent = True
     with (

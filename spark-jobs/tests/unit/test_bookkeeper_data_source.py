@@ -36,7 +36,7 @@ from herdkeeper_jobs.wal.lsn import Lsn
 ROOT = Path(__file__).parents[3]
 NOOP = entry(LogEntryType.NOOP, -1)
 OPENED = [NOOP, insert("t", b"a", b"1"), entry(LogEntryType.BEGIN, 7), insert("t", b"b", b"2", 7), insert("t", b"c", b"3"), NOOP]
-"""With a transaction that is open at the end."""
+"""With a transaction that stays open."""
 FOLLOWED = [NOOP, entry(LogEntryType.COMMIT, 7), insert("t", b"d", b"4"), NOOP]
 WIDER = Column("w", ColumnType.STRING, 2)
 URI = "zk+hierarchical://z0:2181;z1:2181/bk/ledgers"
@@ -137,9 +137,9 @@ def test_a_log_is_read_as_committed_changes_in_the_order_of_their_commits(played
 
 
 def run_query(spark: SparkSession, log: PlayedLog, folder: Path) -> list[tuple[str, int]]:
-    """What a query that ends with what is confirmed now has put into its sink since it was first started: (key, commit's entry).
+    """Runs a query until what is confirmed now; returns all that is in its sink: (key, commit's entry).
 
-    A query that Spark gave up before it had begun is started again.
+    Restarts a query that Spark gave up before it began.
     """
     frame = spark.readStream.format("played").options(**log.options, tablespace="demo", herdRoot="/db/herd", maxEntriesPerBatch="2").load()
     for attempt in range(STARTS):
@@ -170,7 +170,7 @@ def reader(log: PlayedLog, **options: str) -> ChangeStreamReader:
 
 
 def drained(stream: ChangeStreamReader, offset: dict[str, str]) -> tuple[list[str], list[dict[str, str]]]:
-    """Keys of all changes until there are no more, and the offsets of the batches."""
+    """The keys of all changes, and the offsets of the batches."""
     keys: list[str] = []
     offsets = [offset]
     while True:
@@ -192,7 +192,7 @@ def test_batches_of_any_size_give_the_same_changes_to_one_process_and_to_one_aft
     stream = reader(log, maxEntriesPerBatch=str(size))
     keys, offsets = drained(stream, stream.initialOffset())
     assert keys == ["a", "c", "b", "d"]
-    # each batch read by a process that knows its offsets only, as after a restart
+    # each batch, read by a process that only knows its offsets, as after a restart
     again = [key for start, end in itertools.pairwise(offsets) for key in keys_of(reader(log).readBetweenOffsets(start, end))]
     restarted = [drained(reader(log, maxEntriesPerBatch=str(size)), start)[0] for start in offsets]
     assert again == keys
@@ -218,12 +218,12 @@ def test_a_batch_ends_with_the_row_that_gives_it_the_bytes_that_an_option_says(l
         offsets.append(read[1])
     assert max(sizes) == rows
     assert sum(sizes) == 10
-    # what one process has read in such batches another one reads again by their offsets
+    # another process reads the same batches again by their offsets
     again = [key for start, end in itertools.pairwise(offsets) for key in keys_of(reader(log).readBetweenOffsets(start, end))]
     assert again == [str(number) for number in range(10)]
 
 
-def test_what_is_read_again_for_a_transaction_that_is_open_counts_for_no_batch(log: PlayedLog) -> None:
+def test_entries_read_again_for_an_open_transaction_count_for_no_batch(log: PlayedLog) -> None:
     large = [insert("t", b"%d" % number, bytes(LARGE), 7) for number in range(10)]
     log.write(3, [entry(LogEntryType.BEGIN, 7), *large, insert("t", b"x", b""), entry(LogEntryType.COMMIT, 7), NOOP], closed=True)
     stream = reader(log, maxBytesPerBatch=str(3 * LARGE), afterLsn="3,10", restartLsn="3,0")
@@ -232,7 +232,7 @@ def test_what_is_read_again_for_a_transaction_that_is_open_counts_for_no_batch(l
     assert end == {"position": "3,13"}
 
 
-def test_a_batch_has_32_mib_where_nothing_is_said() -> None:
+def test_a_batch_has_32_mib_by_default() -> None:
     parsed = [parse_options({"metadataServiceUri": URI, "ledgers": "1", **given}) for given in ({}, {"maxBytesPerBatch": "1000"})]
     assert [options.max_bytes_per_batch for options in parsed] == [32 * 1024 * 1024, 1000]
 
@@ -250,7 +250,7 @@ def test_a_stream_keeps_its_session_while_it_waits_and_makes_a_new_one_once_it_i
     assert sessions(log) == 2
 
 
-def test_a_stream_that_could_not_look_makes_a_new_session(log: PlayedLog) -> None:
+def test_a_stream_whose_read_failed_makes_a_new_session(log: PlayedLog) -> None:
     log.write(3, OPENED, closed=True)
     stream = reader(log)
     _, offset = stream.read(stream.initialOffset())
@@ -262,7 +262,7 @@ def test_a_stream_that_could_not_look_makes_a_new_session(log: PlayedLog) -> Non
     assert sessions(log) == 2, "the first look that failed ended the session, and the second one made its own"
 
 
-def test_who_repeats_a_batch_leaves_no_session_behind(log: PlayedLog) -> None:
+def test_a_repeated_batch_leaves_no_session_behind(log: PlayedLog) -> None:
     log.write(3, OPENED, closed=False)
     again = reader(log)
     list(again.readBetweenOffsets({}, {"position": "3,4"}))
@@ -317,7 +317,7 @@ def test_a_stream_that_comes_too_late_says_so(log: PlayedLog) -> None:
 
 
 def drop_when_it_is_read(log: PlayedLog, ledger_id: int) -> None:
-    """The log drops the ledger, and bookies its entries, between the look for where they are and the first read."""
+    """The log drops the ledger, and bookies its entries, between the planning and the first read."""
 
     def drop() -> None:
         if ledger_id in log.metadata.active:
@@ -358,7 +358,7 @@ def test_ledgers_can_not_be_streamed(log: PlayedLog) -> None:
 
 
 def run_example(spark: SparkSession, log: PlayedLog, progress: Path) -> None:
-    """As a process of its own would: nothing but the folder is left of the one before."""
+    """Runs the example as a new process would: only the folder is left of the previous one."""
     frame = spark.readStream.format("played").options(**log.options, tablespace="demo", herdRoot="/db/herd").load()
     for attempt in range(STARTS):
         follow = runpy.run_path(str(ROOT / "examples/change_data_capture.py"))["follow"]
@@ -402,7 +402,7 @@ class Change:
 
 
 def batches(log: Log, sizes: Sequence[int] = ()) -> list[pa.RecordBatch]:
-    """A log as a reader of bookies gives it and a task decodes it, in batches of these sizes; the last one has the rest."""
+    """A log as read from bookies and decoded by tasks, in batches of these sizes; the last one has the rest."""
     cuts = [0, *itertools.accumulate(sizes), len(log)]
     parts = [log[first:last] for first, last in itertools.pairwise(cuts) if log[first:last]]
     return list(decode_batches(_as_read(part) for part in parts))
@@ -451,7 +451,7 @@ def test_a_log_that_is_read_in_two_parts_gives_the_same_changes_as_in_one(log: L
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(logs(), st.lists(st.integers(1, 5), max_size=20))
-def test_how_entries_come_in_batches_changes_nothing(log: Log, sizes: list[int]) -> None:
+def test_the_division_of_entries_into_batches_changes_nothing(log: Log, sizes: list[int]) -> None:
     assert committed(log, sizes=sizes) == committed(log)
 
 
@@ -496,7 +496,7 @@ def test_a_truncate_beside_an_index_of_the_tables_name_takes_effect_once_its_tra
 
 
 def applied(changes: Iterable[Change]) -> Tables:
-    """What a reader of the stream has, who goes by the names in it."""
+    """The tables of a reader that applies the stream's changes by table name."""
     names: dict[str, str] = {}
     tables: Tables = {}
     for change in changes:
@@ -522,7 +522,7 @@ def applied(changes: Iterable[Change]) -> Tables:
 
 @st.composite
 def index_entries(draw: st.DrawFn, name: str, on: str, transaction: int, indexes: list[str]) -> LogEntry:
-    """Makes an index of that name, or of one that was ever made, or drops one of these. `indexes`: their names, to which it adds."""
+    """Creates an index with that name or an earlier one, or drops an existing one. Adds its name to `indexes`."""
     name = draw(st.sampled_from([name, *indexes]))
     if indexes and draw(st.booleans()):
         return entry(LogEntryType.DROP_INDEX, transaction, value=draw(st.sampled_from(indexes)).encode())
@@ -535,8 +535,8 @@ def index_entries(draw: st.DrawFn, name: str, on: str, transaction: int, indexes
 def logs_with_indexes(draw: st.DrawFn) -> Log:
     """Logs in which TRUNCATEs meet open transactions and indexes in each of their states.
 
-    A table is renamed or dropped only while no transaction is open: a stream gives the name at the change, and doesn't follow a rename
-    before its COMMIT. No id begins while it is open, as no leader writes that.
+    A table is only renamed or dropped without open transactions. A stream names the table of a change, and doesn't follow a rename before
+    its COMMIT. No id begins while it is open, since no leader writes that.
     """
     names = {"a": "u0", "b": "u1"}
     items = [create(name, uuid) for name, uuid in names.items()]
@@ -555,7 +555,7 @@ def logs_with_indexes(draw: st.DrawFn) -> Log:
             case "truncate":
                 items.append(entry(LogEntryType.TRUNCATE, 0, draw(st.sampled_from(sorted(names)))))
             case "index":
-                # HerdDB doesn't tell an index from a table of its name everywhere
+                # HerdDB doesn't always distinguish an index from a table of its name
                 items.append(draw(index_entries(draw(st.sampled_from([f"i{step}", *sorted(names)])), name, transaction, indexes)))
             case "end" if transaction:
                 ended = draw(st.sampled_from([LogEntryType.COMMIT, LogEntryType.ROLLBACK]))
@@ -578,7 +578,7 @@ def logs_with_indexes(draw: st.DrawFn) -> Log:
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(logs_with_indexes(), st.lists(st.integers(1, 5), max_size=10))
-def test_whoever_applies_the_changes_of_a_stream_has_what_a_checkpoint_has(log: Log, sizes: list[int]) -> None:
+def test_applying_a_streams_changes_gives_a_checkpoints_tables(log: Log, sizes: list[int]) -> None:
     assert applied(committed(log, sizes=sizes)) == folded(log)
 
 

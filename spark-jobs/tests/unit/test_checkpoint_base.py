@@ -1,4 +1,4 @@
-"""A checkpoint that is made from another one, from bookies to the manifest; and why a checkpoint is no base."""
+"""Checkpoints from a base, from bookies to the manifest; and why a checkpoint is no base."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_log_whose_first_ledger_was_dropped_is_folded_from_the_newest_checkpoi
         log.write(5, SECOND, closed=True)
         job = Job(spark, log, destination)
 
-        first = job.run("run-1", Mode.INCREMENTAL)  # nothing is there yet to go on from
+        first = job.run("run-1", Mode.INCREMENTAL)  # there is no base yet
         assert (first.base_ledger_id, first.entries_read, first.open_transactions) == (None, 10, 1)
         assert "made from the whole log" in first.message
         assert (first.restart_ledger_id, first.restart_entry_id) == (5, 1), "the BEGIN that is open there"
@@ -187,7 +187,7 @@ def test_a_checkpoint_and_the_archive_of_the_log_behind_it_give_any_moment_after
 
 
 def made_of(folder: Path, entry_id: int, **changes: object) -> None:
-    """A manifest at 3,`entry_id` that is a base but for what the test says."""
+    """Commits a manifest at 3,`entry_id` that would be a base without `changes`."""
     whole = manifest(entry_id=entry_id).model_copy(update={"continuation": Continuation.of(LogState())})
     commit_manifest(whole.model_copy(update=changes), folder)
 
@@ -197,7 +197,7 @@ def reasons(folder: Path, at: Lsn | Time) -> list[str | Lsn]:
     return [item.start.at if isinstance(item, CheckpointBase) else str(item) for item in found]
 
 
-def test_bases_are_looked_at_from_the_newest_on_and_those_behind_the_target_are_none(tmp_path: Path) -> None:
+def test_bases_are_tried_from_the_newest_on_and_those_behind_the_target_are_left_out(tmp_path: Path) -> None:
     folder = tablespace_folder(tmp_path, IDENTITY)
     for entry_id in (7, 10, 9):
         made_of(folder, entry_id)
@@ -227,7 +227,7 @@ def test_a_time_has_only_bases_all_of_whose_entries_were_stamped_by_then(tmp_pat
         ),
     ],
 )
-def test_a_manifest_that_would_have_to_be_believed_is_no_base_and_says_why(changes: dict[str, object], words: str, tmp_path: Path) -> None:
+def test_a_manifest_that_can_not_be_proven_is_no_base_and_says_why(changes: dict[str, object], words: str, tmp_path: Path) -> None:
     folder = tablespace_folder(tmp_path, IDENTITY)
     made_of(folder, 7, **changes)
     (reason,) = reasons(folder, Lsn(4, 0))
@@ -243,6 +243,6 @@ def test_a_file_that_is_no_manifest_is_no_base_and_older_ones_are_looked_at(tmp_
     assert "is not a manifest" in str(reasons(folder, Lsn(3, 9))[0])
 
 
-def test_what_was_looked_at_is_told_in_few_words() -> None:
+def test_the_reasons_against_bases_are_short() -> None:
     assert described([]) == "there is none of this tablespace up to the target"
     assert described([BaseUnusable(f"b{number}") for number in range(5)]) == "b0; b1; b2; and 2 older ones"

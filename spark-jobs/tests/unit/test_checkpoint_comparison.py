@@ -1,4 +1,4 @@
-"""The fold of the log beside a follower's tables: equal, or which tables are not."""
+"""The fold of the log compared with a follower's tables: equal, or which tables differ."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_follower_that_differs_is_named_with_its_tables(theirs: dict[str, RowD
     assert sentence in str(raised.value)
 
 
-def test_a_leader_with_as_many_rows_is_as_the_fold_and_what_nobody_has_committed_counts_as_empty() -> None:
+def test_a_leader_with_as_many_rows_is_equal_and_uncommitted_tables_count_as_empty() -> None:
     require_rows_of_leader(OURS, LeaderCounts(NODE, Lsn(4, 99), {"airports": 3, "flights": 7, "not_committed": 0}))
 
 

@@ -1,4 +1,4 @@
-"""Parquet files of a checkpoint: written by tasks, proven by a re-read, refused when a byte changed."""
+"""A checkpoint's Parquet files: written by tasks, proven by a re-read, refused after any change."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_written_tables_are_what_was_stored_and_a_changed_byte_is_found(spark: S
         verify_files(spark, zip(tables, written, strict=True), folder)
 
 
-def test_a_column_whose_values_repeat_has_a_dictionary_and_one_of_which_all_differ_has_none(tmp_path: Path) -> None:
+def test_a_column_gets_a_dictionary_only_if_its_values_repeat(tmp_path: Path) -> None:
     folder, schema = ParquetFolder(tmp_path), arrow_schema(NUMBERS)
     rows = [tuple(row.values()) for row in ROWS]
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
@@ -96,7 +96,7 @@ WIDE_ROWS, GROUPS, ROW_BYTES = 500, 40, 2_048
 
 @pytest.mark.parametrize("layout", ["many row groups", "one row group"])
 def test_a_file_is_verified_in_pieces_and_never_held_as_a_whole(tmp_path: Path, layout: str) -> None:
-    """40 MB of rows; those of one large group repeat, since the bytes of a group's column are read at once before they are decoded."""
+    """40 MB of rows. In the one large group they repeat, since a group's column is read as a whole before decoding."""
     folder, schema = ParquetFolder(tmp_path), arrow_schema(WIDE)
     is_one = layout == "one row group"
     repeated = _random_rows()
@@ -128,7 +128,7 @@ def _random_rows() -> list[bytes]:
 
 
 def test_large_rows_are_written_in_row_groups_of_some_megabytes_and_no_more_of_them_is_held(tmp_path: Path) -> None:
-    """Rows of 100 KB of some tables, 120 MB in all, of which a few thousand rows would not fit into a pod."""
+    """Rows of 100 KB in some tables, 120 MB in all: a few thousand such rows would not fit into a pod."""
     tables = [replace(WIDE, name=f"t{number}", uuid=f"u{number}") for number in range(4)]
     value = os.urandom(100_000)
     begun, most = pa.total_allocated_bytes(), 0
@@ -154,8 +154,8 @@ def test_large_rows_are_written_in_row_groups_of_some_megabytes_and_no_more_of_t
     assert most < 60e6
 
 
-def test_a_null_in_a_column_that_is_declared_not_null_is_told_by_name(tmp_path: Path) -> None:
-    """As HerdDB stores it for a column with a default: the row has no value of it."""
+def test_a_null_in_a_column_that_is_declared_not_null_is_reported_by_name(tmp_path: Path) -> None:
+    """HerdDB stores it so for a column with a default: the row has no value for it."""
     key, required = WIDE.columns[0], Column("a", ColumnType.STRING, 1, nullable=False, default=b"x")
     strict = replace(WIDE, columns=(key, required, Column("b", ColumnType.STRING, 2)))
     rows = [encode_row(replace(strict, columns=(key, replace(required, nullable=True), strict.columns[2])), {"k": 1, "a": None, "b": None})]

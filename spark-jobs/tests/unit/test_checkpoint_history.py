@@ -1,4 +1,4 @@
-"""The report of a destination's checkpoints: everything in it comes from the manifests that are there, and it never costs a checkpoint."""
+"""The report of a destination's checkpoints: made from existing manifests only, and never at the cost of a checkpoint."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ BROKEN = Unreadable(named(Lsn(4, 7)), "is not a manifest: Expecting value")
         ((), [], []),
     ],
 )
-def test_each_checkpoint_is_told_with_what_became_of_its_base_and_the_time_since_the_one_before(
+def test_each_checkpoint_is_shown_with_the_fate_of_its_base_and_the_time_since_the_one_before(
     read: tuple[Recorded | Unreadable, ...], starts: list[Start], gaps: list[Gap | None]
 ) -> None:
     history = history_of(*read)
@@ -132,7 +132,7 @@ def test_a_base_that_is_older_than_what_is_read_is_there_by_its_name() -> None:
     ("read", "odd"),
     [
         ((A, B, C), []),
-        ((B, C), []),  # what the oldest one was made from has expired
+        ((B, C), []),  # the oldest one's base has expired
         ((A, C), [(WarningLevel.NOTE, "goes on from the one at 5,7, which is gone, though older ones are there")]),
         ((A, BROKEN), [(WarningLevel.LOST, f"The manifest {BROKEN.name} can't be read: is not a manifest: Expecting value")]),
         (
@@ -165,7 +165,7 @@ def test_the_longest_gap_is_what_could_have_been_lost() -> None:
 
 
 class Balanced(HTMLParser):
-    """Counts what is open, and keeps the plots by their names."""
+    """Tracks open tags, and keeps the plots by name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ def parsed(html: str) -> Balanced:
 
 
 def long_history(count: int) -> History:
-    """One from the whole log, and others after it each day, one of them late; all but the first go on from the one before."""
+    """A checkpoint from the whole log, then one per day from its predecessor, one of them late."""
     read = [
         replace(
             checkpoint(number, 24 * number + (9 if number == 40 else 0), based_on(Lsn(number - 1, 7)) if number > 1 else None),
@@ -226,9 +226,9 @@ def test_the_report_loads_nothing_and_has_every_checkpoint_in_it() -> None:
     drawn = re.findall(r'<svg[^>]*aria-label="Bytes written by checkpoint">(.*?)</svg>', html)[0]
     heights = [float(height) for height in re.findall(r'<rect class="pending"[^>]*height="([0-9.]+)"', drawn)]
     assert len(heights) == 59
-    assert heights == sorted(heights)  # each wrote more than the one before
+    assert heights == sorted(heights)  # each wrote more than its predecessor
     assert drawn.count('<rect class="verified"') == 1
-    assert html.count('class="under"') == 2  # the longest gap, and its key
+    assert html.count('class="under"') == 2  # the longest gap, and its legend
     assert "moments from 2026-05-14T03:00:00.000Z (LSN 10,0)" in html
 
 
@@ -242,7 +242,7 @@ def test_lines_lie_within_their_plot_and_end_where_a_table_was_dropped() -> None
     assert [len(line) for line in lines] == [3, 2]
     assert all(250 <= x <= 700 and y >= 0 for line in lines for x, y in line)
     flights, _ = lines
-    assert flights[1][1] < flights[0][1] < flights[2][1]  # 5,000 rows stand above 3,000, and 1 below both
+    assert flights[1][1] < flights[0][1] < flights[2][1]  # 5,000 rows are above 3,000, and 1 is below both
     assert (flights[1][0] - flights[0][0]) == pytest.approx(4 * (flights[2][0] - flights[1][0]), rel=0.01)  # a day, and six hours
     assert ">dropped</text>" in html
 
@@ -289,12 +289,12 @@ def test_the_verdict_stands_first_with_what_to_do(history: History, style: str, 
     parsed(html)
 
 
-def test_without_an_archive_it_is_said_that_only_the_moments_of_checkpoints_can_be_had() -> None:
+def test_without_an_archive_only_the_moments_of_checkpoints_are_offered() -> None:
     assert "only the moments of these checkpoints can be had" in render_history(history_of(A, B), at(31))
 
 
 def write(folder: Path, ledger: int, hours: float) -> Manifest:
-    """A checkpoint of one table with one file, as a run commits it."""
+    """Writes a checkpoint of one table with one file, as a run commits it."""
     path = f"data/run-{ledger}/t/0-a.parquet"
     (folder / path).parent.mkdir(parents=True)
     (folder / path).write_bytes(b"rows")
@@ -336,7 +336,7 @@ def test_what_lies_in_the_folder_is_read_and_only_the_newest_of_many(tmp_path: P
     assert "These are the newest 4 of 6; older ones are not shown." in render_history(history, at(31))
 
 
-def test_of_an_object_store_several_manifests_are_asked_for_at_a_time_and_told_in_log_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_manifests_are_read_from_an_object_store_at_once_and_shown_in_log_order(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tablespace_folder(object_store_server.new_bucket() / "checkpoints", IDENTITY)
     for ledger in (3, 5, 7):
         made = manifest(f"run-{ledger}").model_copy(update={"lsn": Position(ledger_id=ledger, entry_id=7)})
@@ -344,14 +344,14 @@ def test_of_an_object_store_several_manifests_are_asked_for_at_a_time_and_told_i
     real, together = history_files.read_outline, Barrier(3)
 
     def read(path: StoredPath) -> Outline:
-        together.wait(30)  # broken, which fails the test, where one is read after the other
+        together.wait(30)  # breaks, and fails the test, if manifests are read one by one
         return real(path)
 
     monkeypatch.setattr(history_files, "read_outline", read)
     assert [each.name for each in read_listing(folder, IDENTITY, 10).read] == [named(Lsn(ledger, 7)) for ledger in (3, 5, 7)]
 
 
-def test_a_manifest_of_an_earlier_version_tells_no_duration_and_is_read(tmp_path: Path) -> None:
+def test_a_manifest_of_an_earlier_version_is_read_without_a_duration(tmp_path: Path) -> None:
     path = commit_manifest(manifest(), tmp_path).path
     text = path.read_text()
     assert '"made": null' in text
@@ -369,13 +369,13 @@ def test_the_report_is_replaced_as_a_whole_and_nothing_is_left_beside_it(tmp_pat
     with report.open() as reader:
         write(folder, 5, 24)
         assert publish_history(whole_log(folder), folder, at(25)).failure == ""
-        assert reader.read() == first  # whoever has the old one open has it to its end
+        assert reader.read() == first  # a reader with the old file open sees it to its end
     assert "2 checkpoints, each" in report.read_text()
     assert sorted(path.name for path in folder.iterdir()) == ["data", "manifests", "report.html"]
     parsed(report.read_text())
 
 
-def test_a_report_that_can_not_be_written_is_told_and_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_that_can_not_be_written_is_reported_and_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tablespace_folder(tmp_path, IDENTITY)
     write(folder, 3, 0)
     publish_history(whole_log(folder), folder, at(1))
@@ -399,7 +399,7 @@ def test_a_file_that_could_not_be_finished_takes_no_room(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_archive_that_can_not_be_read_is_odd_and_no_fault_of_the_report(tmp_path: Path) -> None:
+def test_an_unreadable_archive_is_a_warning_and_does_not_fail_the_report(tmp_path: Path) -> None:
     folder = tablespace_folder(tmp_path, IDENTITY)
     write(folder, 3, 0)
     segments = folder / "log" / "segments"

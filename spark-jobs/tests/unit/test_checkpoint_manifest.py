@@ -1,4 +1,4 @@
-"""A manifest is the commit: it exists once per LSN, and never with another content."""
+"""A manifest is the commit: it exists once per LSN, with one content."""
 
 from __future__ import annotations
 
@@ -152,6 +152,6 @@ def test_lsns_of_two_tablespaces_are_not_compared(place: StoredPath) -> None:
     assert open_latest(place, "ts-2").manifest.identity.tablespace_uuid == "ts-2"
 
 
-def test_no_checkpoint_is_told_with_the_place_that_was_searched(place: StoredPath) -> None:
+def test_a_missing_checkpoint_is_reported_with_the_searched_place(place: StoredPath) -> None:
     with pytest.raises(CheckpointNotFoundError, match=str(place)):
         open_latest(place)

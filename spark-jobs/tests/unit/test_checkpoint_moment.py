@@ -1,4 +1,4 @@
-"""What a user may write for a moment of a log."""
+"""How a user may write a moment of a log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_moment_is_now_an_lsn_or_a_time_to_the_millisecond(text: str, moment: 
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-11-21", "2026-11-21T14:30:00", "2026-02-30T00:00:00Z", "12,", "12,x", "12:340"])
-def test_what_is_no_moment_is_refused_with_the_text_and_the_form(text: str) -> None:
+def test_an_invalid_moment_is_refused_with_the_text_and_the_form(text: str) -> None:
     with pytest.raises(ValueError, match=f"'{text}' is not .*expected .*LEDGER,ENTRY"):
         parse_moment(text)
 

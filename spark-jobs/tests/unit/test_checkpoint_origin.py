@@ -1,4 +1,4 @@
-"""What a checkpoint is made from: the log while that has it, else a base and the archive, else the whole archive. Nothing is read."""
+"""The choice of a checkpoint's origin: the log if complete, else a base and the archive, else the whole archive. Nothing is read."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def source(log: PlayedLog) -> LogSource:
 
 
 DUE = 1_000
-"""A chain of checkpoints for which the whole log was read before this is due."""
+"""A chain is due if its last whole read is older."""
 
 
 def chosen(log: PlayedLog, folder: Path, mode: Mode, target: Lsn | Time, read_to: Lsn | None = None) -> tuple[Lsn | None, int, int]:
-    """The base, how many archived segments are read, and how many entries of the log."""
+    """The base, the number of archived segments to read, and of the log's entries."""
     end = read_to or (target if isinstance(target, Lsn) else Lsn(0, 0))
     found = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), Search(folder, IDENTITY, mode, target, DUE), end)
     archived = sum(len(part.segments) for part in found.archived)
@@ -100,7 +100,7 @@ def test_what_the_log_has_is_read_of_it_and_the_rest_of_the_archive_from_a_base_
 
 
 def made_at(folder: Path, entry_id: int, made: Making | None, **more: object) -> None:
-    """A checkpoint at 3,`entry_id`."""
+    """Commits a checkpoint at 3,`entry_id`."""
     whole = manifest(entry_id=entry_id).model_copy(update={"continuation": Continuation.of(LogState()), "made": made, **more})
     commit_manifest(whole, folder)
 
@@ -146,7 +146,7 @@ def test_a_chain_goes_on_however_old_it_is_once_the_log_is_not_whole(log: Played
     assert chosen(log, folder, Mode.AUTO, Lsn(5, 1))[0] == Lsn(3, 2)
 
 
-def test_what_is_no_base_is_passed_over_and_told(log: PlayedLog, tmp_path: Path) -> None:
+def test_an_unusable_base_is_passed_over_and_reported(log: PlayedLog, tmp_path: Path) -> None:
     folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
     for entry_id in (1, 2):
         made_at(folder, entry_id, Making(at_millis=DUE, seconds=1), **({"continuation": None} if entry_id == 2 else {}))

@@ -1,4 +1,4 @@
-"""A checkpoint goes as a whole: never a part that still looks like one, never a file of another."""
+"""A checkpoint is removed as a whole: never a part that still looks like one, never another's file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def file_of(run_id: str, name: str) -> ManifestFile:
 
 
 def checkpoint(destination: StoredPath, run_id: str, entry_id: int, *files: ManifestFile) -> str:
-    """A committed checkpoint with real files; the manifest's path below the destination."""
+    """Commits a checkpoint with real files; returns its manifest's path below the destination."""
     folder = tablespace_folder(destination, IDENTITY)
     for file in files:
         write(folder / file.path, b"rows")
@@ -36,14 +36,15 @@ def checkpoint(destination: StoredPath, run_id: str, entry_id: int, *files: Mani
 
 
 def require_whole(destination: StoredPath) -> None:
-    """Each manifest that a reader finds has all of its files."""
+    """Checks that each visible manifest has all of its files."""
     for path in manifests(destination):
         for file in read_manifest(path).tables[0].files:
             assert (path.parent.parent / file.path).read_bytes() == b"rows", f"{path.name} lacks {file.path}"
 
 
 def situation(destination: StoredPath) -> tuple[str, set[str]]:
-    """A checkpoint to remove, one that shares a file with it, and one of its own; the first one's manifest, and the files that stay."""
+    """A checkpoint to remove, one that shares a file with it, and a separate one. Returns the first one's manifest, and the files that must
+    stay."""
     shared = file_of("run-1", "shared")
     folder = tablespace_folder(destination, IDENTITY)
     checkpoint(destination, "run-0", 5, file_of("run-0", "a"))
@@ -54,7 +55,7 @@ def situation(destination: StoredPath) -> tuple[str, set[str]]:
     return leaving, staying
 
 
-def test_a_checkpoint_goes_with_its_files_and_leaves_those_that_another_manifest_names(place: StoredPath) -> None:
+def test_a_checkpoint_is_removed_with_its_files_except_those_that_another_manifest_names(place: StoredPath) -> None:
     leaving, staying = situation(place)
     removed = remove_checkpoint(place, "run-1", leaving)
     assert all_files(place) == staying
@@ -76,11 +77,11 @@ def test_the_report_goes_with_the_last_checkpoint_and_not_before(tmp_path: Path)
 
 
 class Killed(BaseException):
-    """The process is no more."""
+    """Stands for a kill of the process."""
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """Every change of a folder, of a store or of a file system counts; the process ends before the one with this number."""
+    """Ends the process before the change with this number, of a folder, a store or a file system."""
     done = 0
 
     def counting(module: ModuleType | type, name: str) -> None:
@@ -103,7 +104,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         counting(WebHDFS, name)
 
 
-def test_killed_at_each_step_there_is_a_whole_checkpoint_or_none_and_the_retry_completes(
+def test_a_kill_at_any_step_leaves_a_whole_checkpoint_or_none_and_the_retry_completes(
     place: StoredPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for step in range(40):
@@ -132,7 +133,7 @@ def test_a_checkpoint_that_was_made_again_while_a_removal_had_stopped_is_left_al
 ) -> None:
     leaving, _ = situation(place)
     with monkeypatch.context() as patch:
-        kill_at(patch, 1 if isinstance(place, Path) else 2)  # what has the new name is deleted before, or a rename is a copy and a deletion
+        kill_at(patch, 1 if isinstance(place, Path) else 2)  # the new name is deleted before; or a rename is a copy and a deletion
         with pytest.raises(Killed):
             remove_checkpoint(place, "run-1", leaving)
     assert checkpoint(place, "run-3", 7, file_of("run-3", "new")) == leaving
@@ -149,7 +150,7 @@ def test_files_that_are_missing_already_are_no_fault(place: StoredPath) -> None:
     assert all_files(place) == staying
 
 
-def test_without_a_manifest_only_what_no_manifest_names_goes(place: StoredPath) -> None:
+def test_without_a_manifest_only_files_that_no_manifest_names_are_removed(place: StoredPath) -> None:
     leaving, _ = situation(place)
     before = all_files(place)
     removed = remove_checkpoint(place, "run-1", None)
@@ -184,7 +185,7 @@ def test_a_link_is_not_followed(tmp_path: Path, linked: str) -> None:
     assert all_files(tmp_path) == before
 
 
-def test_another_manifest_that_cannot_be_read_may_name_any_file_so_nothing_goes(place: StoredPath) -> None:
+def test_another_unreadable_manifest_may_name_any_file_so_nothing_is_removed(place: StoredPath) -> None:
     leaving, _ = situation(place)
     write((place / leaving).with_name(f"{3:020d}-{8:020d}.json"), b"{")
     before = all_files(place)
@@ -193,9 +194,7 @@ def test_another_manifest_that_cannot_be_read_may_name_any_file_so_nothing_goes(
     assert all_files(place) == before
 
 
-def test_while_the_manifests_cannot_be_listed_they_may_name_any_file_so_nothing_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unlisted_manifests_may_name_any_file_so_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     leaving, _ = situation(tmp_path)
     before = all_files(tmp_path)
 

@@ -1,4 +1,4 @@
-"""A checkpoint at a moment of the past, from bookies to the manifest: exactly the commits up to there, and proven by what came later."""
+"""A checkpoint at a past moment, from bookies to the manifest: exactly the commits up to it, proven by later ones."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Job:
     folder: StoredPath
     key: Key | None = None
     archived: StoredPath | None = None
-    """Where the log is archived; None: in the folder of the checkpoints."""
+    """Where the log is archived; None: in the checkpoints' folder."""
     run_id: str = "run-1"
 
     def run(self, moment: str, verify_against: str = "") -> CheckpointSummary:
@@ -94,12 +94,12 @@ class Job:
 
 
 class Killed(BaseException):
-    """The process is no more."""
+    """Stands for a kill of the process."""
 
 
 @pytest.fixture
 def anywhere(job: Job, place: StoredPath) -> Job:
-    """The same with a destination in a folder and in an object store."""
+    """The job with its destination in each kind of place."""
     return replace(job, folder=place)
 
 
@@ -116,7 +116,7 @@ def job(spark: SparkSession, tmp_path: Path) -> Iterator[Job]:
 
 
 def follower_has(monkeypatch: pytest.MonkeyPatch, rows: dict[int, str]) -> None:
-    """A follower that can be held where it is asked for, and has these rows of `t`."""
+    """A follower that can be held at any LSN, with these rows of `t`."""
     digest = digest_of_rows([stored(key, value) for key, value in rows.items()])
     held: dict[str, RowDigest] = {"t": digest}
     monkeypatch.setattr(target, "follower_digest", lambda address, tablespace, lsn, token, timeout: FollowerDigest(lsn, held, address))
@@ -140,7 +140,7 @@ def test_a_past_lsn_holds_what_was_committed_there_and_the_same_log_is_compared_
 
 
 class TasksHere:
-    """Rows whose tasks, one for each row, run in this process, where a test can end them."""
+    """Rows whose tasks, one per row, run in this process, where a test can kill them."""
 
     def __init__(self, rows: RowsInTasks) -> None:
         self._rows = rows.mapInArrow(_unchanged, "table_index int, row_key binary, row_value binary").toArrow()
@@ -160,11 +160,11 @@ def _unchanged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 FOLDS: dict[str, tuple[run._Folded, TasksHere]] = {}
-"""What Spark makes of the log up to an LSN, and the rows that it folds: the same for all tests."""
+"""Spark's result for the log up to an LSN, and its folded rows: shared by all tests."""
 
 
 def fold_once(job: Job, moment: str) -> None:
-    """Makes a checkpoint of a moment at a place that nobody looks at."""
+    """Makes a checkpoint of a moment at an unused place."""
     if moment in FOLDS:
         return
     own_fold, seen = run._fold, list[TasksHere]()
@@ -185,7 +185,7 @@ def fold_once(job: Job, moment: str) -> None:
 
 @pytest.fixture
 def here(anywhere: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    """The same, with the files written and read again in this process, one task after the other."""
+    """The job with files written and read back in this process, one task after the other."""
     (tmp_path / "elsewhere").mkdir()
     for moment in ("3,1", "5,2"):
         fold_once(replace(anywhere, folder=tmp_path / "elsewhere"), moment)
@@ -212,12 +212,11 @@ CHANGES: list[tuple[Any, tuple[str, ...]]] = [
     (WebHDFS, ("pipe_file", "mv", "rm", "makedirs")),
     (file_system_path._Writer, ("write", "close")),
 ]
-"""All by which a run changes what is at the place."""
+"""All calls by which a run changes the place."""
 
 
 def kill_at(patch: pytest.MonkeyPatch, where: Any, name: str, count: int) -> None:
-    """Ends the process before the call of that number; after it, if the number is negative. What the process would still do to clean up
-    does not reach the place."""
+    """Ends the process before the call with this number; after it, if negative. The process's later clean-up does not reach the place."""
     calls = 0
     is_dead = False
 
@@ -319,7 +318,7 @@ def test_two_runs_at_one_moment_have_one_manifest_and_the_second_one_leaves_no_f
 
 
 def test_a_retry_that_finds_another_runs_checkpoint_keeps_what_its_own_earlier_attempt_committed(here: Job) -> None:
-    committed = here.run("3,1")  # and its pod is lost
+    committed = here.run("3,1")  # then its pod is lost
     replace(here, run_id="run-2").run("5,2")
     before = all_files(here.folder)
     assert here.run("5,2").outcome is JobOutcome.ALREADY_DONE
@@ -335,9 +334,7 @@ def test_a_retry_that_finds_another_runs_checkpoint_keeps_what_its_own_earlier_a
         ("another bit", "run-2", "has other bytes"),
     ],
 )
-def test_a_checkpoint_that_exists_already_is_not_taken_for_verified_when_a_file_of_it_is_damaged(
-    anywhere: Job, damage: str, run_id: str, words: str
-) -> None:
+def test_an_existing_checkpoint_with_a_damaged_file_does_not_count_as_verified(anywhere: Job, damage: str, run_id: str, words: str) -> None:
     first = anywhere.run("5,4")
     path = first_file(anywhere, first)
     content = path.read_bytes()
@@ -354,7 +351,7 @@ def test_a_checkpoint_that_exists_already_is_not_taken_for_verified_when_a_file_
     assert all_files(anywhere.folder) >= before
 
 
-def test_a_damaged_checkpoint_is_mended_by_a_copy_of_its_file_or_made_anew_without_its_manifest(job: Job) -> None:
+def test_a_damaged_checkpoint_is_repaired_by_a_copy_of_its_file_or_made_anew_without_its_manifest(job: Job) -> None:
     first = job.run("5,4")
     path = first_file(job, first)
     content = path.read_bytes()
@@ -370,7 +367,7 @@ def test_a_damaged_checkpoint_is_mended_by_a_copy_of_its_file_or_made_anew_witho
 
 
 def first_file(job: Job, summary: CheckpointSummary) -> StoredPath:
-    """A file that a checkpoint consists of."""
+    """A file of a checkpoint."""
     manifest = job.folder / summary.manifest
     return manifest.parent.parent / open_manifest(manifest).manifest.file_paths[0]
 
@@ -410,12 +407,12 @@ def test_a_checkpoint_is_made_from_the_newest_one_though_the_whole_log_is_there(
     assert {manifest.whole_log_at for manifest in made} == {made[0].made.at_millis}, "when the chain began"
 
 
-def test_a_chain_is_as_old_by_default_as_a_checkpoints_spec_says() -> None:
+def test_the_default_age_of_a_chain_is_that_of_a_checkpoints_spec() -> None:
     assert duration_of(FULL_EVERY).total_seconds() == run.FULL_EVERY_SECONDS
 
 
 def with_a_wrong_base(job: Job) -> CheckpointSummary:
-    """A checkpoint whose files and digests fit, and which lacks a row of the log."""
+    """A checkpoint with consistent files and digests that lacks a row of the log."""
     for bookie in job.log.bookies:
         bookie.entries.clear()
     job.log.write(5, [*SECOND, mark(9_900, LogEntryType.NOOP)], closed=False)
@@ -436,7 +433,7 @@ def leader_has(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
 
 
 @pytest.mark.parametrize("who", ["a follower", "the leader"])
-def test_rows_that_somebody_contradicts_are_made_again_from_the_whole_log_before_anybody_is_blamed(
+def test_contradicted_rows_are_made_again_from_the_whole_log_before_anybody_is_blamed(
     job: Job, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = with_a_wrong_base(job)
@@ -473,7 +470,7 @@ def test_a_follower_that_contradicts_a_base_of_a_log_that_is_not_whole_is_named(
     assert [path.name for path in manifests(job.folder)][-1] == Path(later.manifest).name
 
 
-def test_a_damaged_checkpoint_is_told_when_another_one_is_made(job: Job) -> None:
+def test_a_damaged_checkpoint_is_reported_when_another_one_is_made(job: Job) -> None:
     job.run("3,1")
     damaged = job.run("5,2")
     path = first_file(job, damaged)
@@ -515,7 +512,7 @@ def test_a_log_that_a_follower_contradicts_makes_no_checkpoint_of_its_past(job: 
 
 
 class Unstopped:
-    """The Spark of all tests, which no program of a job may stop."""
+    """The tests' shared Spark, which no program of a job may stop."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -524,7 +521,7 @@ class Unstopped:
         return getattr(self._spark, name)
 
     def stop(self) -> None:
-        """Others go on with it."""
+        """Does nothing: other tests use it."""
 
 
 def test_a_follower_that_differs_ends_the_run_with_42_and_a_summary_that_names_node_and_tables(
@@ -564,7 +561,7 @@ def test_a_checkpoint_that_has_other_rows_than_the_leader_is_not_committed(
 
 
 def test_a_time_is_the_state_before_the_first_entry_that_is_stamped_later(job: Job) -> None:
-    """Before the mistake at 8.6 s, by a clock that was five seconds ahead until the leader changed."""
+    """The moment is before the mistake at 8.6 s. The clock was five seconds ahead until the leader changed."""
     summary = job.run("1970-01-01T00:00:08.599Z")
     assert (summary.ledger_id, summary.entry_id, job.rows(summary)) == (3, 3, {1: "a"})
     assert "3 entries behind it are stamped at or before the time, and left out" in summary.message
@@ -605,7 +602,7 @@ def test_a_moment_whose_log_was_dropped_is_made_from_its_archive_and_the_rest_of
 def test_a_checkpoint_reads_the_archive_in_a_store_of_its_own_with_the_keys_of_that_store(
     job: Job, destination: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That store knows one key only, which is not that of the destination; Spark's workers get both by the names of their variables."""
+    """The archive's store has another key than the destination's; Spark's workers get both by their variables' names."""
     before = job.run("3,4")
     archived = stored_path(f"{object_store_server.new_bucket()}/archives", ARCHIVE_VARIABLES)
     replace(job, folder=archived).archive_of(open_manifest(manifests(job.folder)[0]).manifest.identity)
@@ -644,7 +641,7 @@ def test_every_moment_of_the_window_is_as_it_was_after_the_rest_has_expired_and_
         again = later.run(moment)
         assert (again.tables, again.ledger_id, again.entry_id) == (expected.tables, expected.ledger_id, expected.entry_id)
         if again.manifest != base.manifest:
-            (left / again.manifest).unlink()  # each is made from the base alone
+            (left / again.manifest).unlink()  # so that each is made from the base alone
     window = r"With the archive, moments from 1970-01-01T00:00:02.000Z \(LSN 3,1\) to .* \(LSN 5,4\) can be had: take one of these"
     for before in ("1970-01-01T00:00:01.500Z", "3,0"):
         with pytest.raises(CheckpointRefused, match=window):
@@ -658,7 +655,7 @@ def test_a_moment_whose_log_was_dropped_is_refused(job: Job) -> None:
 
 
 def plain_texts(place: StoredPath) -> list[str]:
-    """The files in which something can be read that only the rows and the definition of the table have."""
+    """The files with readable text that only the table's rows and definition have."""
     wanted = (b"after the mistake", b"serialPosition", b'"digest"', b"primaryKey", encode_table(TABLE).hex().encode())
     return [name for name in sorted(all_files(place)) if any(word in (place / name).read_bytes() for word in wanted)]
 
@@ -680,7 +677,7 @@ def test_an_encrypted_checkpoint_holds_the_same_rows_and_nothing_of_them_can_be_
     ]
     assert job.rows(encrypted) == {9: "after the mistake"}
     assert plain_texts(job.folder) == []
-    assert b"<td>5,4</td>" in (job.folder / encrypted.report).read_bytes()  # counts and names only
+    assert b"<td>5,4</td>" in (job.folder / encrypted.report).read_bytes()  # only counts and names
     again = job.run("5,4")
     assert (again.outcome, again.encrypted_with) == ("AlreadyDone", "2026-11")
     keys.remove("2026-11")

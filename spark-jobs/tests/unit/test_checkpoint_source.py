@@ -1,4 +1,4 @@
-"""Where a log is read from, what is refused before anything is read, and what nodes answer over HTTP."""
+"""Where a log is read from, early refusals, and what nodes answer over HTTP."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def ledger(ledger_id: int, last_entry_id: int | None) -> LedgerMetadata:
 
 @dataclass
 class PlayedCatalog:
-    """ZooKeeper with two ledgers, the second one open; `client` is itself, since only `get` is used of it."""
+    """ZooKeeper with two ledgers, the second one open; `client` is itself, since only `get` is used."""
 
     ledgers: dict[int, LedgerMetadata] = field(default_factory=lambda: {3: ledger(3, 9), 5: ledger(5, None)})
     first: int = 3
     version: int = 2
-    """Of the list of ledgers."""
+    """The znode version of the ledger list."""
     listed: list[list[int]] = field(default_factory=lambda: [[3, 5]])
-    """What the list names, one look after the other; the last one goes for all that follow."""
+    """The ledger list at successive reads; the last one repeats."""
     failure: Exception | None = None
 
     @property
@@ -219,12 +219,12 @@ def test_a_followers_digest_is_asked_for_at_the_lsn() -> None:
     assert Node.shown == ["Bearer a-token"]
 
 
-def test_a_node_that_does_not_take_the_token_is_named_with_what_it_asks_for() -> None:
+def test_a_node_that_rejects_the_token_is_named_with_what_it_demands() -> None:
     with node(401, {"error": "this is not the token"}) as address, pytest.raises(CheckpointRefused, match="HERDDB_TOKEN has to be the key"):
         follower_digest(address, "demo", Lsn(5, 7), "another", 9)
 
 
-def test_no_token_is_carried_to_where_a_node_s_answer_points() -> None:
+def test_a_redirect_gets_no_token() -> None:
     with node(200, {}) as thief:
         Node.location = f"http://{thief}/"
         Node.answer = (302, {})
@@ -294,7 +294,7 @@ def test_the_token_for_a_follower_comes_from_the_environment_and_is_not_shown(tm
     assert "of-the-secret" not in repr((followers, targets))
 
 
-def test_the_most_that_is_read_from_a_bookie_is_for_all_tasks_that_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_parallel_tasks_share_the_limit_for_a_bookie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     budgets: list[ReadBudget] = []
 
     def made(parsed: object, request: CheckpointRequest, settings: object) -> CheckpointSummary:

@@ -1,4 +1,4 @@
-"""Choosing an LSN: what "now" is, and how a follower that runs ahead is caught."""
+"""Choosing an LSN: the meaning of "now", and how a follower that runs ahead is caught."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from herdkeeper_jobs.wal.moment import Time
 
 @dataclass
 class PlayedLog:
-    """A log whose confirmed end moves on by one entry with every look."""
+    """A log whose confirmed end advances by one entry with every look."""
 
     end: Lsn = field(default_factory=lambda: Lsn(5, 10))
     name: str = "demo"
@@ -33,7 +33,7 @@ class PlayedLog:
 
 @dataclass
 class PlayedFollower:
-    """Answers as the test lists; records where it was asked to stand."""
+    """Answers from the test's list; records the LSNs at which it was asked to be held."""
 
     answers: list[FollowerDigest | NotHeld]
     asked: list[Lsn] = field(default_factory=list)
@@ -100,7 +100,7 @@ def test_an_lsn_is_read_up_to_when_nothing_is_compared() -> None:
 def test_for_an_lsn_of_the_past_the_log_is_read_on_to_where_the_follower_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     follower = follow(monkeypatch, NotHeld("passed", Lsn(5, 12)), HELD)
     chosen = choose_target(PlayedLog(), TargetRequest(Lsn(5, 3), verify_against="n1:9845"))  # type: ignore[arg-type]
-    assert follower.asked == [Lsn(5, 11), Lsn(5, 12)]  # the look whether the log has the LSN was the first
+    assert follower.asked == [Lsn(5, 11), Lsn(5, 12)]  # the check that the log has the LSN was the first look
     assert (chosen.at, chosen.read_to) == (Lsn(5, 3), Lsn(5, 12))
 
 
@@ -109,7 +109,7 @@ def test_the_log_is_read_up_to_a_confirmed_lsn_also_when_the_bookies_that_are_as
 ) -> None:
     class Forgetful(PlayedLog):
         def parts_up_to(self, lsn: Lsn, begin: Lsn | None = None) -> None:
-            """It is confirmed."""
+            """Does nothing: the LSN is confirmed."""
 
     follower = follow(monkeypatch, HELD)
     chosen = choose_target(Forgetful(), TargetRequest(Lsn(5, 12), verify_against="n1:9845"))  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def test_a_time_that_has_not_come_is_refused_by_name() -> None:
         choose_target(PlayedLog(), TargetRequest(Time(253370764800000, "9999-01-01T00:00:00Z")))  # type: ignore[arg-type]
 
 
-def test_a_follower_that_does_not_come_is_worth_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_follower_that_does_not_arrive_in_time_is_worth_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     follow(monkeypatch, NotHeld("still at (5,1)", Lsn(5, 1)))
     with pytest.raises(CheckpointRetryable, match="still at"):
         choose_target(PlayedLog(), TargetRequest(verify_against="n1:9845"))  # type: ignore[arg-type]

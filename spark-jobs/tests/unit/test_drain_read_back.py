@@ -1,4 +1,4 @@
-"""Reading back what a drained bookie held: every entry from whoever has its place now, with its digest."""
+"""The read-back of a drain: every entry of the bookie from its new place, with its digest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUDGET = AuditBudget(cores=2, timeout_seconds=2.0)
 
 
 def moved(*ledgers: LedgerMetadata, now: tuple[LedgerMetadata, ...], bookies: list[PlayedBookie]) -> ReadBack:
-    """Reads back the places that `gone` has in `ledgers`, where the metadata is `now`."""
+    """Reads back the places of `gone` in `ledgers`, with the metadata `now`."""
     record = read_record(record_of(share for before in ledgers if (share := share_of(before, "gone")) is not None))
     with served(*bookies) as addresses:
         return read_back(cast("LedgerCatalog", PlayedCatalog(addresses, versioned(*now))), "gone", record, BUDGET)
@@ -61,7 +61,7 @@ def test_an_open_ledger_that_still_names_it_is_left_to_a_later_round() -> None:
     assert moved(before, now=(before,), bookies=[PlayedBookie(full((1, 20)))]) == ReadBack(1, 0, 0, ())
 
 
-def test_of_an_open_ledger_the_segments_before_the_last_one_are_read() -> None:
+def test_all_but_the_last_segment_of_an_open_ledger_are_read() -> None:
     before = replace(ledger(1, None, OLD), segments=(Segment(0, OLD), Segment(5, NEW)))
     after = replace(before, segments=(Segment(0, NEW), Segment(5, NEW)))
     result = moved(before, now=(after,), bookies=[PlayedBookie(full((1, 20))) for _ in NEW])
@@ -69,13 +69,13 @@ def test_of_an_open_ledger_the_segments_before_the_last_one_are_read() -> None:
 
 
 def turned(last: int | None, quorums: tuple[int, int] = (2, 2)) -> LedgerMetadata:
-    """A ledger whose writer turned away with entry 4. Striped, position 1 has the entries whose number is 0 or 1 modulo 3."""
+    """A ledger whose writer replaced bookies at entry 4. If striped, position 1 has the entries 0 and 1 modulo 3."""
     return replace(ledger(1, last, OLD, quorums), segments=(Segment(0, OLD), Segment(4, NEW)))
 
 
 @pytest.mark.parametrize("closed", [True, False], ids=["closed", "open"])
-def test_of_a_striped_ledger_what_its_writer_had_acknowledged_while_it_turned_away_is_read_too(closed: bool) -> None:
-    before = turned(11 if closed else None)  # entry 11 tells that 10 is confirmed
+def test_entries_acknowledged_during_an_ensemble_change_of_a_striped_ledger_are_read_too(closed: bool) -> None:
+    before = turned(11 if closed else None)  # entry 11 shows that 10 is confirmed
     after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
     bookies = [PlayedBookie(full((1, 11))) for _ in NEW]
     whole = moved(before, now=(after,), bookies=bookies)
@@ -86,14 +86,14 @@ def test_of_a_striped_ledger_what_its_writer_had_acknowledged_while_it_turned_aw
     assert trouble.endswith("though acknowledged: a ReplicationAudit with repair: Repair copies them once the ledger is closed")
 
 
-def test_of_a_ledger_whose_entries_are_on_all_of_its_bookies_what_follows_is_not_read() -> None:
+def test_the_next_segment_of_an_unstriped_ledger_is_not_read() -> None:
     before = turned(11, (3, 2))
     after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
     result = moved(before, now=(after,), bookies=[PlayedBookie(full((1, 3))) for _ in NEW])
     assert (result.trouble, result.copies) == ((), 4)
 
 
-def test_an_open_striped_ledger_of_which_nobody_tells_what_is_confirmed_is_no_proof() -> None:
+def test_an_open_striped_ledger_with_an_unknown_lac_is_no_proof() -> None:
     before = turned(None)
     after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
     result = moved(before, now=(after,), bookies=[])
@@ -110,7 +110,7 @@ def test_metadata_that_cant_be_read_is_no_proof() -> None:
     assert result.trouble == ("the metadata of ledger 1 can't be read: nonsense",)
 
 
-def test_a_record_that_is_none_is_refused(tmp_path, monkeypatch) -> None:
+def test_an_invalid_record_is_refused(tmp_path, monkeypatch) -> None:
     said = tmp_path / "said"
     monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(said))
     record = tmp_path / "record"

@@ -1,4 +1,4 @@
-"""What is encrypted is restored with its key, and refused before anything is made when the key is missing or a manifest was changed."""
+"""Encrypted data is restored with its key. It is refused early if the key is missing or a manifest was changed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TABLES = {PARENT: PARENT_ROWS, CHILD: CHILD_ROWS}
 
 
 def changed(path: StoredPath, **changes: object) -> None:
-    """Writes other values into what a manifest says in the clear."""
+    """Changes values in a manifest's plain part."""
     write(path, json.dumps(json.loads(path.read_bytes()) | changes).encode())
 
 
@@ -65,7 +65,7 @@ def test_the_rows_of_an_encrypted_base_are_given_as_they_were_stored(place: Stor
 
 
 class PlayedTasks:
-    """Rows in two tasks, which get what Spark would hand to them: a function as bytes."""
+    """Rows in two tasks, which get what Spark would pass them: a function as bytes."""
 
     def __init__(self, rows: pa.Table) -> None:
         self.rows = rows
@@ -111,7 +111,7 @@ def test_without_its_key_a_restore_ends_before_it_begins_and_names_secret_key_an
     keys.add("2027-05")
     for name, value in (("HERDDB_USERNAME", "admin"), ("HERDDB_PASSWORD", "secret"), (VARIABLE, str(tmp_path / "said"))):
         monkeypatch.setenv(name, value)
-    # Nobody answers at this address: that is not what it says.
+    # Nothing listens at this address, and the message is not about that.
     arguments = {"--server": "127.0.0.1:1", "--tablespace": "t", "--run-id": "r", "--manifest": str(path)}
     assert cli.main([part for pair in arguments.items() for part in pair]) == 2
     message = json.loads((tmp_path / "said").read_text())["message"]
@@ -142,7 +142,7 @@ def test_a_checkpoint_that_can_not_be_encrypted_is_refused_before_anything_is_re
 
 
 def test_a_key_that_only_a_task_lacks_ends_the_job_for_good_as_it_does_in_the_driver() -> None:
-    """Executors whose pods lack what the driver's has."""
+    """Executors whose pods lack the driver's keys."""
     raised = "Job aborted: Traceback\n  herdkeeper_jobs.errors.KeyUnusable: f is encrypted with the key 'a'\n"
     assert outcome_of_tasks(raised, ("InvariantViolated",)) is JobOutcome.CONFIGURATION_REFUSED
     assert outcome_of_tasks(raised.replace("KeyUnusable", "InvariantViolated"), ("InvariantViolated",)) is JobOutcome.INVARIANT_VIOLATED

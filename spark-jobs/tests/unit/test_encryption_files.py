@@ -1,4 +1,4 @@
-"""Encrypted files: read as they were written, and a change of any part of one is found and names the file."""
+"""Encrypted files: read back as written; a change of any part is found, and names the file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rows(count: int, size: int = 20) -> pa.Table:
 
 
 def written(folder: ParquetFolder, content: pa.Table, rows_per_group: int = 1000) -> bytes:
-    """The bytes of the file that the program writes for it, which is put into its place."""
+    """Writes the file into its place; returns its bytes."""
     sink = io.BytesIO()
     with folder.writer(NAME, sink, SCHEMA) as writer:
         for batch in content.to_batches(rows_per_group):
@@ -81,8 +81,8 @@ def test_any_number_of_rows_of_any_size_comes_back(count: int, per_group: int, s
 
 
 def test_a_change_of_any_byte_never_gives_other_rows_and_is_found_unless_nobody_reads_it(tmp_path: Path, keys: MountedSecret) -> None:
-    """Each byte of a small file, one after the other. Readers leave out the first four (what kind of file it is), and copies of the
-    columns' metadata; the hash in the manifest is of these, too."""
+    """Changes each byte of a small file. Readers skip the first four (the file's magic) and copies of column metadata; the hash in the
+    manifest covers these, too."""
     folder = ParquetFolder(tmp_path, FileKey.new(keys.add("k")))
     content = written(folder, rows(3), 2)
     unread = []
@@ -109,7 +109,7 @@ def test_a_file_that_was_cut_off_is_found(folder: ParquetFolder, left: int) -> N
 
 
 def test_row_groups_that_changed_places_are_found(folder: ParquetFolder) -> None:
-    """Of equal size, so that each lies where the other one did."""
+    """Of equal size, so that each is exactly in the other's place."""
     same = pa.table({"k": [1, 1], "v": ["a", "a"], "x": [b"x", b"x"]}, schema=SCHEMA)
     content = written(folder, same, 1)
     with folder.parquet_file(NAME) as file:
@@ -128,7 +128,7 @@ def _columns(group: pq.RowGroupMetaData) -> list[pq.ColumnChunkMetaData]:
 
 
 def test_a_file_in_the_place_of_another_one_does_not_decrypt(folder: ParquetFolder, keys: MountedSecret) -> None:
-    """Of the same manifest, and so of the same key; then of another manifest."""
+    """First one of the same manifest, and so of the same key; then one of another manifest."""
     content = written(folder, rows(10))
     other = "data/run/t/p-1.parquet"
     write(folder / other, content)
@@ -152,7 +152,7 @@ def test_without_its_key_a_file_is_neither_read_nor_written(folder: ParquetFolde
             attempt()
 
 
-def test_a_file_that_is_gone_is_no_change_of_it(folder: ParquetFolder) -> None:
+def test_a_missing_file_does_not_count_as_changed(folder: ParquetFolder) -> None:
     with pytest.raises(FileNotFoundError):
         folder.read_parquet(NAME)
 

@@ -1,4 +1,4 @@
-"""Keys of a Secret: which one is taken, and what is said when one is missing, wrong or no key."""
+"""Keys of a Secret: which one is used, and the messages for missing, wrong and invalid ones."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_only_key_of_a_secret_needs_not_be_named_and_one_of_several_has_to_b
         key_at(keys.folder / "c")
 
 
-def test_what_the_kubelet_needs_beside_the_keys_is_none(keys: MountedSecret, tmp_path: Path) -> None:
+def test_the_kubelets_own_files_are_no_keys(keys: MountedSecret, tmp_path: Path) -> None:
     """A mounted Secret: links to files in a folder that is swapped as a whole."""
     key = keys.add("a")
     mount = tmp_path / "mounted"

@@ -1,4 +1,4 @@
-"""A checkpoint that begins with the tables of a follower, since the log no longer begins, and there is neither a base nor an archive."""
+"""A checkpoint from a follower's tables, for a log without its beginning, a base or an archive."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ from herdkeeper_jobs.wal.timeline import Timeline
 
 INDEX = IndexDefinition("demo", "by_w", "i1", "an older name", "hash", (("w", 2, 2),))
 HELD = PlayedTable(AFTER, [OLD_ROW, encode_row(AFTER, {"k": 2, "w": 20})], 10, ((INDEX, True),))
-"""What FIRST has left."""
+"""What FIRST leaves."""
 ROWS = [OLD_ROW, encode_row(AFTER, {"k": 3, "w": 30}), encode_row(AFTER, {"k": 4, "w": 40})]
 """What SECOND and THIRD leave of it."""
 
 
 @dataclass
 class Job:
-    """A log without its first ledger, and two followers that are there all the time."""
+    """A log without its first ledger, and two followers that are always available."""
 
     spark: SparkSession
     log: PlayedLog
@@ -94,7 +94,7 @@ def job(spark: SparkSession, tmp_path: Path) -> Iterator[Job]:
 
 
 def has_clock(monkeypatch: pytest.MonkeyPatch, millis: int) -> None:
-    """The job takes it that it is then when a follower is held."""
+    """Sets the job's clock to this time for the holding of a follower."""
     monkeypatch.setattr(follower_base, "time", SimpleNamespace(time_ns=lambda: millis * 1_000_000))
 
 
@@ -140,7 +140,7 @@ def test_where_the_jobs_clock_is_behind_the_stamp_of_the_entry_counts_at_which_t
     assert job.run().latest_timestamp == "1970-01-01T00:10:01.000Z"
 
 
-def test_a_moment_behind_that_is_made_of_it_and_one_before_is_refused(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_moment_is_made_from_it_and_an_earlier_one_is_refused(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     has_clock(monkeypatch, 5_000)
     first = job.run()
     assert first.latest_timestamp == "1970-01-01T00:10:05.000Z"
@@ -227,7 +227,7 @@ def test_without_a_follower_that_could_be_begun_with_the_refusal_says_why(job: J
     assert job.source.asked == []
 
 
-def test_whoever_asks_for_the_whole_log_gets_no_followers_tables(job: Job) -> None:
+def test_mode_full_takes_no_followers_tables(job: Job) -> None:
     with pytest.raises(CheckpointRefused, match="Full: set Auto"):
         job.run(mode=Mode.FULL)
     assert job.source.asked == []
@@ -243,9 +243,7 @@ def test_whoever_asks_for_the_whole_log_gets_no_followers_tables(job: Job) -> No
     ],
     ids=["it leads", "it is never at rest", "it breaks off", "of another tablespace"],
 )
-def test_tables_that_are_not_given_whole_leave_nothing(
-    job: Job, answer: bytes | tuple[int, str], error: type[Exception], words: str
-) -> None:
+def test_an_incomplete_stream_leaves_no_files(job: Job, answer: bytes | tuple[int, str], error: type[Exception], words: str) -> None:
     job.source.tables = answer
     with pytest.raises(error, match=words):
         job.run()
@@ -264,7 +262,7 @@ def test_a_log_that_has_lost_what_lies_behind_the_follower_is_refused(job: Job) 
     assert not list(job.folder.glob("data/*/follower-*"))
 
 
-def test_what_came_of_a_follower_lies_encrypted_where_the_checkpoint_does(
+def test_a_followers_tables_are_stored_encrypted_like_the_checkpoint(
     job: Job, keys: MountedSecret, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job.key = keys.add("2026-11")
@@ -312,7 +310,7 @@ def test_rows_are_shared_out_among_files_and_come_back_as_they_were(
 def test_a_fold_that_begins_with_a_followers_tables_gives_what_the_whole_log_gives(
     tmp_path_factory: pytest.TempPathFactory, log: Log, data: st.DataObject
 ) -> None:
-    """The follower is what the log gives up to wherever no transaction is open."""
+    """The follower has what the log gives up to an LSN without open transactions."""
     rests = [cut for cut in range(1, len(log) + 1) if _is_at_rest(timeline_of(log[:cut]), log[cut:])]
     if not rests:
         return
@@ -340,8 +338,7 @@ def test_a_fold_that_begins_with_a_followers_tables_gives_what_the_whole_log_giv
 
 
 def _is_at_rest(timeline: Timeline, later: Log) -> bool:
-    """A table that its id's former life has made is nobody's, and an index that one has left would be the next life's; no leader begins an
-    id again."""
+    """Excludes states that no leader continues: a table of an id's former life, or an index that the next life would own."""
     begun = {item.transaction_id for _, item in later if item.type is LogEntryType.BEGIN}
     state = timeline.state
     makers = {index.maker for index in state.indexes}
@@ -349,6 +346,6 @@ def _is_at_rest(timeline: Timeline, later: Log) -> bool:
 
 
 def _as_a_follower_tells(state: LogState) -> LogState:
-    """It does not tell whether columns were changed, nor who has made an index that can't be used."""
+    """The state as a follower reports it: without whether columns changed, nor who made an unusable index."""
     indexes = tuple(replace(index, maker=None if index.maker is None else NOBODY) for index in state.indexes)
     return replace(state, tables=tuple(replace(table, altered=False) for table in state.tables), indexes=indexes)

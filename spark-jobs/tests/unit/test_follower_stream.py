@@ -1,4 +1,4 @@
-"""The tables of a follower on their way: what came is what was sent, or it is noticed."""
+"""A follower's tables in transit: any change is detected."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ rows = st.lists(st.tuples(st.binary(max_size=20), st.binary(max_size=50)), max_s
 
 
 class Dripping(io.BytesIO):
-    """Gives a few bytes at a time, as a network does."""
+    """Returns a few bytes at a time, as a network does."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         return super().read(min(7, size) if size is not None and size >= 0 else size)
@@ -96,7 +96,7 @@ def test_a_frame_that_is_missing_or_stands_twice_is_noticed() -> None:
         for other in ([], [sent[position]] * 2):
             changed = b"".join([*sent[:position], *other, *sent[position + 1 :]])
             if position == len(sent) - 1 and other:
-                continue  # what follows on the end is not read
+                continue  # data after the end is not read
             with pytest.raises(StreamBroken):
                 list(read_stream(io.BytesIO(changed)))
 

@@ -1,4 +1,4 @@
-"""The metadata reader against a played ZooKeeper: every ledger is found, nothing else is, and trouble has a name."""
+"""The metadata reader on a played ZooKeeper: it finds every ledger and nothing else, and names its errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FACTORY = "org.apache.bookkeeper.meta.{}LedgerManagerFactory"
 
 @dataclass
 class Answer:
-    """What kazoo's asynchronous calls return."""
+    """The result of kazoo's asynchronous calls."""
 
     zookeeper: PlayedZooKeeper
     value: Any
@@ -44,7 +44,7 @@ class Answer:
 
 @dataclass
 class PlayedZooKeeper:
-    """A tree of znodes; `broken` answers with a lost connection."""
+    """A tree of znodes; reads of `broken` lose the connection."""
 
     nodes: dict[str, bytes] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)

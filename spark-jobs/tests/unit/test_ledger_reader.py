@@ -1,4 +1,4 @@
-"""The ledger reader against played bookies: order, failover, limits, and that it never fences."""
+"""The ledger reader on played bookies: order, failover, limits, and no fencing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from herdkeeper_jobs.bookkeeper.replicas import Asking, BookieAccess, Replicas
 NAMES = ("b0", "b1", "b2")
 QUICK = ReadSettings(timeout_seconds=30.0, speculative_read_seconds=math.inf, batch_entries=16)
 NEVER = 100_000.0
-"""Seconds: a test that gets there has failed."""
+"""Seconds: a test that waits so long has failed."""
 HASTY = ReadSettings(timeout_seconds=NEVER, speculative_read_seconds=0.05, batch_entries=16)
 
 
@@ -101,10 +101,8 @@ def test_a_striped_entry_is_read_from_bookies_of_its_write_set_only() -> None:
 
 
 @pytest.mark.parametrize(("payload", "last", "asked"), [(1 << 20, 39, [4, 8]), (1 << 20, None, [16, 20]), (10, 999, [256, 512])])
-def test_of_a_striped_ledger_so_many_entries_are_asked_for_at_once_as_have_some_megabytes(
-    payload: int, last: int | None, asked: list[int]
-) -> None:
-    """After the first entry, and after the first one of the second window."""
+def test_a_window_of_a_striped_ledger_has_some_megabytes(payload: int, last: int | None, asked: list[int]) -> None:
+    """The sizes are known after the first entry, and after the first one of the second window."""
     entries = {(4, number): CRC32C.pack(Entry(4, number, number - 1, 0, bytes(payload))) for number in range(40 if payload > 10 else 1000)}
     bookies = [PlayedBookie(entries) for _ in NAMES]
     metadata = replace(ledger(4, last, NAMES, (2, 2)), length=None if last is None else (last + 1) * payload)
@@ -191,7 +189,7 @@ def test_bookies_that_lack_a_ledger_are_not_asked_for_each_entry_of_it(lacking: 
     assert all(len(bookies[NAMES.index(name)].requests) < 20 for name in lacking)
 
 
-def test_of_a_striped_ledger_a_bookie_that_lacks_everything_is_asked_in_one_window_only() -> None:
+def test_a_bookie_that_lacks_a_whole_striped_ledger_is_asked_in_one_window_only() -> None:
     bookies = trio(4, 700)
     bookies[0].entries.clear()
     with served(*bookies) as addresses:
@@ -206,7 +204,7 @@ def test_a_silent_bookie_is_given_up_after_the_timeout() -> None:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that a connection makes, in seconds, which take no time."""
+    """The pauses of a connection, in seconds, which take no time."""
     made: list[float] = []
     monkeypatch.setattr(connection, "time", SimpleNamespace(sleep=made.append))
     return made
@@ -223,7 +221,7 @@ def test_a_busy_bookie_is_asked_again_after_growing_pauses_for_what_it_did_not_a
 
 def test_a_bookie_that_stays_busy_is_left_for_the_next_replica(pauses: list[float]) -> None:
     bookies = trio(1, 5)
-    bookies[1].busy_for = 10**9  # which is asked first
+    bookies[1].busy_for = 10**9  # it is asked first
     with served(*bookies) as addresses:
         rows = read_all(ledger(1, 5, NAMES), addresses)
     assert [row["entry_id"] for row in rows] == list(range(6))
@@ -293,7 +291,7 @@ def test_a_bookie_that_was_overtaken_gives_right_entries_when_it_is_the_only_one
     bookies = trio(4, 600)
     bookies[1].holds_until = released = threading.Event()
     requests = iter(range(1000))
-    # At the third one the answer to the first has been taken, so that the first bookie can't be first any more.
+    # The third request shows that the first answer was taken, so the first bookie can no longer win.
     bookies[2].on_request = lambda: next(requests) == 2 and released.set()
     bookies[2].closes_after = 30
     with served(*bookies) as addresses:
@@ -308,7 +306,7 @@ def test_a_bookie_that_was_overtaken_is_asked_last_for_a_while() -> None:
     bookies[1].silent = True
     asked = []
     bookies[1].on_request = lambda: asked.append("b1")
-    ledgers = [(ledger(number, 20, NAMES), 20) for number in (4, 7)]  # of both b1 would be the first to be asked
+    ledgers = [(ledger(number, 20, NAMES), 20) for number in (4, 7)]  # b1 would be asked first for both
     with served(*bookies) as addresses:
         (spec,) = partitions_of(ledgers, addresses, 1, replace(HASTY, speculative_read_seconds=1.0))
         assert sum(batch.num_rows for batch in read_partition(spec)) == 42
@@ -358,7 +356,7 @@ def test_a_bookie_whose_budget_is_slept_off_is_not_late() -> None:
         asking.leave()
 
 
-def test_when_it_is_the_late_one_that_answers_first_others_are_asked_later_from_then_on() -> None:
+def test_patience_grows_when_the_late_bookie_still_answers_first() -> None:
     bookies = trio(4, 5)
     bookies[0].holds_until = threading.Event()
     bookies[1].silent = True
@@ -428,7 +426,7 @@ def test_a_fresh_open_ledger_has_nothing_confirmed() -> None:
         assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == -1
 
 
-def test_a_lac_that_nobody_tells_is_not_guessed() -> None:
+def test_an_unknown_lac_is_not_guessed() -> None:
     with pytest.raises(LastConfirmedUnknownError, match="open ledger 4: no bookie reported its LAC"):
         last_confirmed(ledger(4, None, NAMES), {"b0": nowhere()}, QUICK)
 
@@ -449,7 +447,7 @@ def sized(ledger_id: int, entries: int, payload: int, *, closed: bool = True) ->
 
 
 def entry_bytes(payloads: Sequence[int], specs: Sequence[PartitionSpec]) -> list[int]:
-    """Of each partition, with the 64 bytes that each entry counts besides."""
+    """Bytes per partition, with the 64 that each entry counts besides."""
     return [sum(len(piece.entries) * (64 + payloads[piece.ledger_id]) for piece in spec.pieces) for spec in specs]
 
 

@@ -1,4 +1,4 @@
-"""The archive of a log: whole whenever somebody is killed, and with the rest of the log the same as the log that never was dropped."""
+"""The archive of a log: whole after any kill, and with the rest of the log equal to the undropped log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Entries = list[tuple[Lsn, bytes]]
 
 @dataclass
 class Archive:
-    """A log, the folder of its archive, and what was ever written to the log."""
+    """A log, its archive's folder, and all that was ever written to the log."""
 
     log: PlayedLog
     folder: StoredPath
@@ -66,7 +66,7 @@ class Archive:
         return [entry for segment in segments(self.folder, IDENTITY) for entry in _entries(read_segment(segment, self.folder).to_batches())]
 
     def up_to(self, target: Lsn, begin: Lsn | None = None) -> tuple[LogParts, Entries]:
-        """The parts of the log that reach to an LSN, and the entries in them up to there."""
+        """The parts of the log up to an LSN, and their entries up to there."""
         parts = log_parts(WholeLog(self.source, self.folder, IDENTITY), target, begin)
         found = [entry for part in archive_partitions(parts, self.folder, 2) for entry in _entries(read_archived(part))]
         found += [entry for spec in live_partitions(parts, self.source, 2) for entry in _entries(read_partition(spec))]
@@ -93,7 +93,7 @@ def archive(place: StoredPath, tmp_path: Path) -> Iterator[Archive]:
 
 
 in_a_folder = pytest.mark.parametrize("place", ["folder"], indirect=True)
-"""For what looks into the folder itself; test_archive_in_an_object_store.py does so in a store."""
+"""For tests that read the folder itself; test_archive_in_an_object_store.py does so in a store."""
 
 
 def test_a_log_is_archived_up_to_what_is_confirmed_and_the_next_run_goes_on_from_there(archive: Archive) -> None:
@@ -155,7 +155,7 @@ def test_what_retention_drops_is_read_from_the_archive_and_the_rest_from_bookies
 
 def test_an_archive_that_ends_with_a_ledger_knows_the_one_that_goes_on(archive: Archive) -> None:
     archive.write(3, 5, closed=True)
-    archive.write(5, 1, closed=False)  # nothing of it is confirmed
+    archive.write(5, 1, closed=False)  # none of it is confirmed
     archive.copy()
     archive.log.drop(3)
     archive.write(5, 4, closed=True)
@@ -166,7 +166,7 @@ def test_an_archive_that_ends_with_a_ledger_knows_the_one_that_goes_on(archive: 
 def test_a_log_that_may_lack_ledgers_behind_the_archive_is_not_taken_for_its_continuation(archive: Archive) -> None:
     archive.write(3, 5, closed=True)
     archive.copy()
-    archive.write(9, 4, closed=True)  # perhaps there was a ledger between
+    archive.write(9, 4, closed=True)  # a ledger may be missing in between
     archive.log.drop(3)
     with pytest.raises(LogDropped, match="but it begins with ledger 9 now, and its archive ends with 3,4: take a moment that it has"):
         archive.up_to(Lsn(9, 0))
@@ -237,14 +237,14 @@ def manifests(archive: Archive) -> list[StoredPath]:
 
 
 class Killed(BaseException):
-    """A process that ends, whatever it was at."""
+    """Stands for a kill of the process."""
 
 
 STEPS = ("open", "fsync", "link", "unlink")
 
 
 @in_a_folder
-def test_whoever_is_killed_at_any_step_leaves_a_readable_archive_and_the_next_run_completes_it(
+def test_a_kill_at_any_step_leaves_a_readable_archive_and_the_next_run_completes_it(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive.write(3, 5, closed=True)
@@ -320,7 +320,7 @@ def test_a_changed_byte_a_missing_segment_and_another_log_are_found(archive: Arc
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_archive_and_the_rest_of_the_log_are_the_log(archive: Archive, data: st.DataObject) -> None:
-    """Ledgers of any length, archived at any time, also while one is open, and dropped then: nothing is missing, twice, or changed."""
+    """Ledgers of any length, archived at any time, even while open, and then dropped: no entry is missing, doubled, or changed."""
     remove_below(archive.folder)
     archive.written.clear()
     for bookie in archive.log.bookies:
@@ -363,7 +363,7 @@ def test_the_program_archives_and_says_up_to_which_moment(
 
 
 class Looks(threading.Event):
-    """What happens between two looks at the log; after the last of them the program shall end."""
+    """Actions between two looks at the log; the program ends after the last one."""
 
     def __init__(self, *between: Callable[[], None]) -> None:
         super().__init__()
@@ -378,7 +378,7 @@ class Looks(threading.Event):
         return False
 
 
-def test_the_program_goes_on_and_tells_what_is_archived_and_what_is_in_the_way(
+def test_the_program_goes_on_and_reports_what_is_archived_and_what_prevents_more(
     archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[ArchiveProgress] = []
@@ -417,7 +417,7 @@ def test_the_program_goes_on_and_tells_what_is_archived_and_what_is_in_the_way(
     assert again.lag_seconds >= (again.current_at_millis - first.current_at_millis) / 1000
 
 
-def test_a_long_way_is_told_in_parts(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_backlog_is_reported_in_parts(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "MOST_SEGMENTS", 2)
     archive.write(3, 5, closed=True)
     done = [archive.copy(batch_entries=1, segment_bytes=1) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Pieces of byte strings that lie in one piece, taken all at once, against Python's own slices."""
+"""Slices of packed byte strings, taken at once, against Python's own slices."""
 
 from __future__ import annotations
 

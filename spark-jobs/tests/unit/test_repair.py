@@ -1,4 +1,4 @@
-"""Repair of missing entries against played bookies and a played ZooKeeper: what is written, under which lock, and what is refused."""
+"""Repair of missing entries on played bookies and ZooKeeper: what is written, under which lock, and what is refused."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_each_fault_is_repaired_in_place_and_the_next_audit_finds_nothing(
     bookies = bookies_with(10)
     fault(bookies[2])
     bookies[2].reads_until_flush = storage_shows_after
-    # entry 5 is held by b2 in both layouts; entry 0 is not, when striped
+    # b2 holds entry 5 in both layouts, but not entry 0 if striped
     lost_something = not (fault is lose_the_first_entry and quorums[0] == 2)
     with served(*bookies) as addresses:
         catalog = catalog_of(addresses, of_herddb(10, NAMES, quorums))
@@ -148,7 +148,7 @@ def test_what_may_not_be_repaired_is_refused_before_anything_is_written(metadata
     bookies = bookies_with(10)
     del bookies[1].entries[1, 5]
     with served(*bookies) as addresses:
-        # it is so at the first look, or only once the lock is held
+        # from the first look on, or only once the lock is held
         for versions in ([metadata], [of_herddb(10), metadata]):
             result = repaired(catalog_of(addresses, *versions), [missing(5, 5)])
             assert result.findings[0].repair is RepairOutcome.REFUSED
@@ -280,7 +280,7 @@ def test_the_summary_of_a_repair_says_first_what_is_not_repaired() -> None:
     assert sorted(str(finding.repair) for finding in result.findings) == ["Refused", "Refused", "Refused", "Repaired"]
 
 
-def test_a_dry_run_tells_first_what_a_repair_could_not_mend_and_then_how_much_it_would_write() -> None:
+def test_a_dry_run_reports_first_what_a_repair_could_not_fix_and_then_how_much_it_would_write() -> None:
     bookies = bookies_with(10)
     del bookies[1].entries[1, 5]
     for bookie in bookies:

@@ -1,4 +1,4 @@
-"""Repair of damaged entries, against played bookies and a played client of BookKeeper: none is mended in place, all are left behind."""
+"""Repair of damaged entries on played bookies, with a played BookKeeper client: none is rewritten in place, all copies move away."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SPARE = "b3"
 
 
 def with_a_spare(last: int = 10) -> list[PlayedBookie]:
-    """Three bookies that hold the ledger, and one that holds nothing."""
+    """Three bookies that hold the ledger, and an empty one."""
     return [*bookies_with(last), PlayedBookie()]
 
 
@@ -242,7 +242,7 @@ def test_all_segments_that_name_the_bookie_move_and_each_needs_a_bookie_of_its_o
     metadata = of_segments(NAMES, ("b0", "b2", "b3"), ("b3", "b1", "b2"))
     planned = relocation(metadata, {"b1"}, {*NAMES, "b3"})
     assert isinstance(planned, Relocation)
-    # entry 20 is all that there is of the third segment
+    # entry 20 is the third segment's only entry
     assert (planned.places, planned.copies) == ((Place(0, 1), Place(20, 1)), 11)
     assert planned.targets == ("b0", "b3")
     assert "entries from 10 on" in str(relocation(of_segments(("b1", "b2", "b3"), NAMES), {"b1"}, NAMES))
@@ -333,7 +333,7 @@ def test_an_audit_whose_image_lacks_the_client_refuses_what_is_damaged_and_names
 
 @pytest.fixture
 def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program in java's place; it writes down how it was called and does what `does` adds."""
+    """A stand-in for java, which records its arguments and then runs `does`."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")

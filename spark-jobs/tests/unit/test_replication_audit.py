@@ -1,4 +1,4 @@
-"""The whole audit against played bookies and played metadata: what it counts, what it settles on the second pass, and what it refuses."""
+"""The whole audit on played bookies and metadata: its counts, what the second pass settles, and what it refuses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EVERYTHING = AuditRequest()
 
 @dataclass
 class PlayedCatalog:
-    """ZooKeeper's side: `later` is what a second read of a ledger gives; None there: it is gone."""
+    """ZooKeeper's side. `later`: the result of a ledger's second read; None: it is gone."""
 
     addresses: dict[str, BookieAddress]
     ledgers: dict[int, Read]
@@ -88,14 +88,14 @@ def test_a_healthy_cluster_gives_no_findings_and_exact_counts() -> None:
     summary = result.summary
     assert result.findings == ()
     assert (summary.ledgers, summary.open_ledgers) == (4, 1)
-    # The open ledger is audited up to its LAC, which its last entry says is 18.
+    # The open ledger is audited up to its LAC, 18 by its last entry.
     assert summary.entries == 100 + 30 + 19
     assert summary.copies_expected == summary.copies_verified == 300 + 60 + 57
     assert summary.copies_unknown == 0
     assert summary.bytes_read > 0
 
 
-def test_exactly_the_entries_that_were_taken_away_are_named() -> None:
+def test_exactly_the_deleted_entries_are_named() -> None:
     bookies = [PlayedBookie(full((1, 99), (2, 29))) for _ in NAMES]
     for entry_id in range(17, 24):
         del bookies[1].entries[1, entry_id]
@@ -157,9 +157,9 @@ def test_a_ledger_whose_ensemble_changed_meanwhile_is_judged_by_its_new_metadata
     with served(*bookies) as addresses:
         result = audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES)), later={1: now}))
     assert result.findings == ()
-    # The first pass has verified two replicas, which are where they were, so that the second one reads the third alone.
+    # The first pass verified two replicas that did not move, so the second one reads only the third.
     assert result.summary.copies_verified == result.summary.copies_expected == 30
-    # one entry is asked for before the others, so that a bookie without the ledger is asked no more
+    # one entry is requested first, so that a bookie without the ledger gets no further requests
     assert [len(bookie.requests) for bookie in bookies[:2]] == [3, 3]
     assert [(bookie.bookie_id, bookie.copies_verified) for bookie in result.bookies] == [("b0", 10), ("b1", 10), ("b3", 10)]
 
@@ -202,7 +202,7 @@ def test_metadata_that_cannot_be_decoded_and_a_lac_that_nobody_tells_are_reporte
 
 @dataclass
 class LateCatalog(PlayedCatalog):
-    """One whose bookies are registered only when it is asked for the second time."""
+    """A catalog whose bookies are registered from the second request on."""
 
     asked: int = 0
 
@@ -234,7 +234,7 @@ def test_a_ledger_that_can_be_read_a_moment_later_is_audited_like_the_others(fir
     assert result.summary.copies_verified == max(3 * entries - 1, 0)
 
 
-def test_of_a_ledger_that_stays_unreadable_what_is_before_its_last_segment_is_audited() -> None:
+def test_a_ledger_that_stays_unreadable_is_audited_up_to_its_last_segment() -> None:
     bookies = [PlayedBookie(full((1, 20))) for _ in range(5)]
     del bookies[1].entries[1, 3]
     metadata = replace(ledger(1, None, NAMES), segments=(Segment(0, NAMES), Segment(10, ("b0", "b3", "b4"))))
@@ -296,13 +296,13 @@ def test_a_light_audit_reads_the_ends_of_each_share_and_some_entries_between_oth
     for position, entries in enumerate(read):
         own = list(spread.entries_at(position, EntryRange(0, 999)))
         assert {own[0], own[-1]} < entries <= set(own)
-        # one of each sixth, so that no large gap goes unseen
+        # one of each sixth, so that no large gap stays hidden
         assert all(any(low <= entry_id < low + 180 for entry_id in entries) for low in range(0, 990, 165))
     assert [{entry_id for _, _, entry_id in bookie.requests} for bookie in bookies] != read
     assert f"light: 24 of {copies} copies verified, {copies - 24} not read: nothing found" in summary.message
 
 
-def test_where_one_of_the_sample_is_missing_a_light_audit_names_exactly_what_is_and_counts_the_other_copies() -> None:
+def test_a_light_audit_with_a_missing_sample_names_exactly_what_is_missing_and_counts_the_other_copies() -> None:
     bookies = [PlayedBookie(full((1, 999), (2, 999))) for _ in NAMES]
     for entry_id in range(300, 700):
         del bookies[1].entries[1, entry_id]
@@ -330,7 +330,7 @@ def test_a_bookie_that_does_not_know_a_ledger_is_asked_a_few_times_and_not_for_e
     assert len(bookies[1].requests) <= 20
 
 
-def test_a_missing_entry_outside_of_the_sample_is_what_only_a_deep_audit_sees() -> None:
+def test_only_a_deep_audit_sees_a_missing_entry_outside_of_the_sample() -> None:
     bookies = [PlayedBookie(full((1, 999))) for _ in NAMES]
     with served(*bookies) as addresses:
         catalog = PlayedCatalog(addresses, versioned(ledger(1, 999, NAMES)))

@@ -1,4 +1,4 @@
-"""In which tablespace a restore may begin, or go on."""
+"""In which tablespaces a restore may begin or continue."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_tables_of_the_same_names_with_another_content_are_somebody_else_s() -> 
 
 @dataclass
 class PlayedLeader:
-    """Transactions by id, and how the leader answers to their ROLLBACK: None ends them."""
+    """Transactions by id, with the leader's answer to their ROLLBACK: None ends them."""
 
     open: dict[int, ServerError | None]
     ended: list[int] = field(default_factory=list)
@@ -82,6 +82,6 @@ def test_what_a_killed_run_left_open_is_rolled_back_and_what_has_ended_meanwhile
     assert leader.ended == [7, 9]
 
 
-def test_who_does_not_lead_any_more_is_not_asked_to_roll_back() -> None:
+def test_a_former_leader_is_not_asked_to_roll_back() -> None:
     with pytest.raises(NotLeader):
         end_left_open(cast(Connection, PlayedLeader({7: NotLeader("not me")})))

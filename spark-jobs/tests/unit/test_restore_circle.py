@@ -1,4 +1,4 @@
-"""Which row of a circle of tables refers to which, as the checkpoint's files have it."""
+"""References between the rows of a circle of tables, read from the checkpoint's files."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_key_of_two_columns_is_compared_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_a_chunk_has_fewer_rows_of_a_table_whose_rows_are_large(tmp_path: Path) -> None:
-    """A thousand small rows do not go in one by one since another table of the circle has large ones."""
+    """A thousand small rows share chunks although another table of the circle has large rows."""
     chance = Random(7)
     owned = ForeignKey("owned", "uuid-employee", ("owner",), ("id",))
     columns = (Column("id", ColumnType.LONG, 0), Column("owner", ColumnType.LONG, 1), Column("content", ColumnType.BYTES, 2))
@@ -124,8 +124,8 @@ def test_rows_that_no_order_of_statements_makes_are_refused_and_one_is_named(tmp
         _circle(tmp_path, {table: [_employee(7, 8, 9), _employee(8, 7), _employee(9), _employee(10)]})
 
 
-def test_who_refers_to_herself_is_not_changed_while_another_looks_like_her_child_by_a_key_of_another_table(tmp_path: Path) -> None:
-    """HerdDB 0.29 looks for children of employee 7 by each foreign key of the table, the one to clubs included."""
+def test_a_row_that_refers_to_itself_is_not_changed_while_another_looks_like_its_child(tmp_path: Path) -> None:
+    """HerdDB 0.29 looks for children of employee 7 by each of the table's foreign keys, also by the one to clubs."""
     club = TableDefinition("demo", "club", "uuid-club", (Column("id", ColumnType.LONG, 0),), ("id",))
     mentored = ForeignKey("mentored", "uuid-employee", ("mentor",), ("id",))
     table = _with_keys(_MANAGED, mentored, ForeignKey("of_club", "uuid-club", ("club",), ("id",)))
@@ -145,8 +145,8 @@ def test_who_refers_to_herself_is_not_changed_while_another_looks_like_her_child
         circle("impossible", 7)
 
 
-def test_who_refers_to_herself_is_not_changed_while_the_table_has_a_key_to_columns_that_it_has_not(tmp_path: Path) -> None:
-    """HerdDB 0.29 looks them up in the changed row, and fails."""
+def test_a_row_that_refers_to_itself_is_not_changed_while_a_key_refers_to_columns_that_the_table_lacks(tmp_path: Path) -> None:
+    """HerdDB 0.29 looks for these columns in the changed row, and fails."""
     club = TableDefinition("demo", "club", "uuid-club", (Column("number", ColumnType.LONG, 0),), ("number",))
     mentored = ForeignKey("mentored", "uuid-employee", ("mentor",), ("id",))
     table = _with_keys(_MANAGED, mentored, ForeignKey("of_club", "uuid-club", ("club",), ("number",)))

@@ -1,4 +1,4 @@
-"""`herdkeeper-restore`: what it refuses before it starts Spark or connects anywhere, and how it says so."""
+"""`herdkeeper-restore`: its refusals before it starts Spark or connects, and their messages."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_tablespace_is_a_clusters_or_that_of_a_server_which_is_alone(
 
 
 def archived(place: Path, instance: str = "i-1", uuid: str = "ts-1") -> Path:
-    """A tablespace's folder with a log of one entry."""
+    """Archives a log of one entry; returns the tablespace's folder."""
     identity = IDENTITY.model_copy(update={"instance_id": instance, "tablespace_uuid": uuid})
     rows = pa.table({"ledger_id": [3], "entry_id": [0], "timestamp": [1_000], "payload": [b"x"]}, schema=SEGMENT_SCHEMA)
     commit_segment(rows, Place(place / instance / uuid, identity, "archiver"), Link(None, True, None))
@@ -164,9 +164,7 @@ def test_a_moment_is_asked_for_by_a_checkpoint_or_a_folder_and_its_archive_may_b
     ]
 
 
-def test_what_is_made_of_a_moment_is_encrypted_with_the_key_that_is_named(
-    keys: MountedSecret, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_moments_checkpoint_is_encrypted_with_the_named_key(keys: MountedSecret, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = []
 
     def restore(request: RestoreRequest, settings: object) -> None:
@@ -227,7 +225,7 @@ def test_the_checkpoint_of_a_moment_is_restored_as_any_other_in_one_session(
     assert (source.path, asked) == (path, MomentSource(path.parent.parent, tmp_path, Lsn(3, 9), "r"))
 
 
-def test_of_an_error_in_a_task_the_line_that_names_it_is_told() -> None:
+def test_the_line_that_names_a_tasks_error_is_reported() -> None:
     text = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
   File "load.py", line 92, in load

@@ -1,4 +1,4 @@
-"""The SQL that makes a checkpoint's tables again. Each of these statements was accepted by HerdDB 0.29.0, and its tables were the same."""
+"""The SQL that recreates a checkpoint's tables. HerdDB 0.29.0 accepted each of these statements, and its tables were the same."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_a_text_that_would_end_its_own_quotes_is_no_default(default: bytes) -> N
 
 
 @pytest.mark.parametrize("write", [create_table, insert])
-def test_no_statement_is_made_of_a_name_that_would_end_its_own_back_ticks(write: Callable[[TableDefinition], str]) -> None:
+def test_a_name_with_a_back_tick_is_refused_by_every_statement(write: Callable[[TableDefinition], str]) -> None:
     with pytest.raises(ValueError, match="DROP TABLE `u' has a back-tick"):
         write(TableDefinition("demo", "t` (id int); DROP TABLE `u", "uuid", (Column("id", ColumnType.INTEGER, 0),), ("id",)))
 
 
 @pytest.mark.parametrize(("kind", "default"), [(ColumnType.BYTES, b"\1"), (ColumnType.TIMESTAMP, struct.pack(">q", 5))])
-def test_a_default_that_no_statement_gives_is_named(kind: ColumnType, default: bytes) -> None:
+def test_a_default_that_sql_can_not_express_is_named(kind: ColumnType, default: bytes) -> None:
     with pytest.raises(ValueError, match=f"'c' of type {kind.name} has the default"):
         default_literal(column(kind, default))
 

@@ -1,4 +1,4 @@
-"""In which order tables are filled."""
+"""The order in which tables are filled."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from herdkeeper_jobs.restore.source import open_source
 
 
 def _named(path: Path, *references: tuple[str, tuple[str, ...]]) -> list[tuple[list[str], list[list[str]]]]:
-    """The levels of tables with these names, each with those that it refers to: tables alone, and circles."""
+    """The levels of the named tables with their references: tables alone, and circles."""
     tables = [_table(name, parents) for name, parents in references]
     source = open_source(write_checkpoint(path, {table: [] for table in tables}))
     return [
-        ([table.name for table in level.alone], [[table.name for table in circle] for circle in level.circles])
+        ([table.name for table in level.independent], [[table.name for table in circle] for circle in level.circles])
         for level in levels(source.tables)
     ]
 

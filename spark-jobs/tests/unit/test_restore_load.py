@@ -1,4 +1,4 @@
-"""Each chunk of a checkpoint is in the tablespace exactly once, whatever is lost on the way there."""
+"""Each chunk of a checkpoint is loaded exactly once, whatever is lost on the way."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Fault(Enum):
 
 
 class PlayedTablespace:
-    """Tables with transactions as HerdDB has them: they outlive connections, and their rows are locked until they end."""
+    """Tables with HerdDB's transactions: they outlive connections, and lock their rows until they end."""
 
     def __init__(self, faults: Sequence[Fault] = ()) -> None:
         self.rows: list[object] = []
@@ -149,7 +149,7 @@ def test_rows_that_somebody_else_wrote_are_not_taken_for_loaded_ones() -> None:
     assert tablespace.marks == {}
 
 
-def test_rows_that_a_unique_index_holds_to_be_alike_are_told_with_what_to_do() -> None:
+def test_rows_that_violate_a_unique_index_are_reported_with_what_to_do() -> None:
     class Refusing(PlayedTransaction):
         def execute_batch(self, sql: str, rows: Sequence[Sequence[Any]]) -> list[int]:
             raise DuplicateKey("herddb.model.UniqueIndexContraintViolationException: key 08, already exists in table t on UNIQUE index i")

@@ -1,6 +1,5 @@
-"""A moment that is made of files alone: exactly what a Checkpoint of it held while the cluster lived, or a refusal that says what there is.
-
-Nobody is asked but the files: neither ZooKeeper nor a bookie is there."""
+"""A moment restored from files alone: exactly what a Checkpoint of it held in the cluster, or a refusal that names what exists. Neither
+ZooKeeper nor a bookie is available."""
 
 from __future__ import annotations
 
@@ -79,7 +78,7 @@ STATES: dict[str, dict[int, str]] = {
 
 @dataclass(frozen=True)
 class Files:
-    """What is left: the place with the checkpoints, and the one with the archive. `in_cluster` makes a checkpoint while the log lives."""
+    """What is left: the places of the checkpoints and of the archive. `in_cluster` makes a checkpoint while the log exists."""
 
     spark: SparkSession
     log: PlayedLog
@@ -114,7 +113,7 @@ def rows_of(path: StoredPath) -> dict[int, str]:
 
 
 def test_what_a_clock_that_was_ahead_leaves_out_of_a_restore_to_a_time_is_counted(archived: Files) -> None:
-    """The entry of 9 s cuts the log at 8.599 s; three that are stamped before that lie behind it."""
+    """The entry of 9 s cuts the log at 8.599 s; three earlier-stamped entries are behind it."""
     text = "1970-01-01T00:00:08.599Z"
     assert rows_of(archived.made(text)) == {1: "a"}
     assert left_out_of(archived.source(text)) == 3
@@ -122,7 +121,7 @@ def test_what_a_clock_that_was_ahead_leaves_out_of_a_restore_to_a_time_is_counte
     assert left_out_of(archived.source("1970-01-01T00:00:09.600Z", "restore-2")) == 0
 
 
-def test_a_time_before_a_hole_can_be_had_and_what_was_left_out_behind_it_is_not_known(files: Files) -> None:
+def test_a_time_before_a_hole_can_be_restored_and_the_number_of_left_out_entries_is_unknown(files: Files) -> None:
     files.archive(batch_entries=1)
     (files.archived_at / "cluster-1" / "0ab" / "log" / "segments" / f"{5:020d}-{2:020d}.json").unlink()
     text = "1970-01-01T00:00:08.599Z"
@@ -131,12 +130,12 @@ def test_a_time_before_a_hole_can_be_had_and_what_was_left_out_behind_it_is_not_
 
 
 class Killed(BaseException):
-    """The process is no more."""
+    """Stands for a kill of the process."""
 
 
 @pytest.fixture
 def files(spark: SparkSession, place: StoredPath, tmp_path: Path) -> Iterator[Files]:
-    """The log is archived whole, and closed; nothing of it may be asked for any more."""
+    """The log is archived whole, and closed; nothing may be read from it."""
     bookies = [PlayedBookie() for _ in range(3)]
     (tmp_path / "archives").mkdir()
     with served(*bookies) as addresses:
@@ -148,7 +147,7 @@ def files(spark: SparkSession, place: StoredPath, tmp_path: Path) -> Iterator[Fi
 
 @pytest.fixture
 def archived(files: Files) -> Files:
-    """With the archive, and without the cluster."""
+    """With the archive, without the cluster."""
     files.archive()
     files.log.metadata.ledgers.clear()
     files.log.metadata.active.clear()
@@ -208,7 +207,7 @@ def test_files_give_what_the_living_cluster_gave_also_from_a_checkpoint_in_an_ar
 
 
 def replaced_files(table: Any, other: Any) -> Any:
-    """A table of a manifest but for the names of its files."""
+    """A manifest's table, with the file names of another one."""
     return table.model_copy(update={"files": other.files})
 
 
@@ -277,13 +276,13 @@ def test_what_the_archive_does_not_have_is_refused_with_field_value_and_window(a
 
 
 @pytest.mark.parametrize("batch_entries", [2, 100], ids=["a segment for each ledger's pieces", "segments over the ends of ledgers"])
-def test_an_lsn_behind_the_end_of_a_ledger_is_none_wherever_segments_end(files: Files, batch_entries: int) -> None:
+def test_an_lsn_behind_the_end_of_a_ledger_is_refused_wherever_segments_end(files: Files, batch_entries: int) -> None:
     files.archive(segment_bytes=1_000_000, batch_entries=batch_entries)
     with pytest.raises(RestoreRefused, match="is 3,5: the archive has no such entry"):
         files.made("3,5")
 
 
-def test_before_a_hole_all_can_be_had_and_behind_it_from_the_next_checkpoint_on(files: Files) -> None:
+def test_every_moment_before_a_hole_can_be_restored_and_behind_it_from_the_next_checkpoint_on(files: Files) -> None:
     files.in_cluster("8,0")
     files.archive(batch_entries=1)
     folder = files.archived_at / "cluster-1" / "0ab"
@@ -308,7 +307,7 @@ def read_identity(folder: Path) -> Any:
 
 
 def test_a_time_for_which_an_entry_that_is_not_archived_may_be_later_is_refused(files: Files) -> None:
-    """Nobody knows what was before the archive's beginning, but that the checkpoint holds nothing later than 9 s."""
+    """What was before the archive's beginning is unknown, except that the checkpoint holds nothing later than 9 s."""
     files.in_cluster("3,4")
     files.archive()
     folder = files.archived_at / "cluster-1" / "0ab"
@@ -323,7 +322,7 @@ def test_a_time_for_which_an_entry_that_is_not_archived_may_be_later_is_refused(
 
 
 def test_why_a_checkpoint_is_not_gone_on_from_to_a_time_is_said(files: Files, keys: MountedSecret) -> None:
-    """The older one ends where the archive does not begin yet, and the key of the newer one is not here."""
+    """The older one ends before the archive begins; the newer one's key is missing."""
     files.in_cluster("3,1")
     encrypted = replace(files, key=keys.add("2026-11"))
     encrypted.in_cluster("3,4")
@@ -370,7 +369,7 @@ def test_a_log_in_the_folder_of_another_tablespace_or_cluster_is_not_taken_for_t
 
 @pytest.mark.parametrize("owner", ["cluster-1", "cluster-2"])
 def test_a_moment_is_made_from_a_checkpoint_of_its_own_cluster_only(files: Files, owner: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log's first entry is not archived, so there is nothing else to begin with."""
+    """The log's first entry is not archived, so there is no other origin."""
 
     def commit(made: Manifest, folder: StoredPath, key: Key | None) -> CommittedManifest:
         return commit_manifest(made.model_copy(update={"identity": made.identity.model_copy(update={"instance_id": owner})}), folder, key)
@@ -445,7 +444,7 @@ def test_what_is_no_moment_of_an_archive_is_named(text: str) -> None:
         parse_restored_moment(text)
 
 
-# -- of random logs, every cut and every time
+# random logs, with every cut and every time
 
 
 SPARK: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
@@ -453,7 +452,7 @@ SPARK: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
 
 @st.composite
 def stamped_logs(draw: st.DrawFn) -> Log:
-    """Logs of the fold's own test whose clocks go back at times, with rows that can be told apart."""
+    """Logs of the fold's own test with clocks that go back, and with distinguishable rows."""
     found: Log = []
     for lsn, item in draw(logs()):
         millis = draw(st.integers(1, 40))
@@ -469,7 +468,7 @@ def encoded(item: LogEntry) -> tuple[bytes, bytes]:
 
 
 def archive_of(log: Log, folder: Path, sizes: Sequence[int]) -> tuple[SegmentManifest, ...]:
-    """Archives a log in segments of these sizes, over and over."""
+    """Archives a log in segments of these sizes, cyclically."""
     place = Place(folder, IDENTITY, "archiver")
     before, position, number = None, 0, 0
     while position < len(log):
@@ -489,7 +488,7 @@ def archive_of(log: Log, folder: Path, sizes: Sequence[int]) -> tuple[SegmentMan
 
 
 def base_at(log: Log, folder: Path) -> Manifest:
-    """The checkpoint at the end of a log, as far as going on from it needs one."""
+    """The checkpoint at the end of a log, as far as a continuation needs it."""
     start = starting_point(log)
     made = manifest().model_copy(
         update={
@@ -504,7 +503,7 @@ def base_at(log: Log, folder: Path) -> Manifest:
 
 @dataclass
 class Folding:
-    """In place of Spark's fold: the same choice of what is read, read from the same files, folded in plain Python."""
+    """Replaces Spark's fold: the same choice of what to read, from the same files, folded in plain Python."""
 
     log: Log
     tables: Tables | None = None
@@ -538,7 +537,7 @@ class Situation:
     bases: tuple[Manifest, ...]
 
     def reachable(self, lsn: Lsn) -> bool:
-        """Whether files have all that a moment takes."""
+        """Whether the files suffice for a moment."""
         if any(base.lsn.lsn == lsn for base in self.bases):
             return True
         begin = self.kept[0]
@@ -546,7 +545,7 @@ class Situation:
         return begin.first.lsn <= lsn and (begin.begins_log or from_base)
 
     def cut_at(self, millis: int) -> Lsn | None:
-        """The last entry before the first one that is stamped later; None where that is not known, or there is none."""
+        """The last entry before the first later one; None if unknown, or if there is none."""
         later = next((position for position, (_, item) in enumerate(self.log) if item.timestamp_millis > millis), None)
         return self.log[later - 1][0] if later else None
 
@@ -572,7 +571,7 @@ def anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st.DataOb
 
 
 def made_of(folder: Path, at: Moment) -> StoredPath | None:
-    """None where it is refused."""
+    """Returns None if it is refused."""
     shutil.rmtree(folder / "restores", ignore_errors=True)
     try:
         return checkpoint_of_moment(lambda: SPARK, MomentSource(folder, folder.parent.parent, at, "r"))

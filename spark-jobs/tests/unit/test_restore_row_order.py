@@ -1,4 +1,4 @@
-"""Rows of tables that refer to each other in a circle get an order that HerdDB accepts, wherever there is one."""
+"""Rows of tables in a circle get an order that HerdDB accepts, if one exists."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from herdkeeper_jobs.restore.row_order import NONE, AddKey, Links, Lookalikes, R
 
 @dataclass
 class PlayedTables:
-    """Tables as HerdDB keeps them, with what it refuses. A row is its number; `refers` has what it refers to, by the key's place."""
+    """Tables with HerdDB's refusals. A row is its number; `refers` maps a key's index to the row it refers to."""
 
     sizes: tuple[int, ...]
     keys: tuple[tuple[int, int], ...]
-    """The child's place and the parent's, of each."""
+    """The indexes of child and parent, per key."""
     nullable: tuple[bool, ...]
     there: set[int] = field(default_factory=set)
     rows: dict[int, dict[int, int]] = field(default_factory=dict)
     lookalikes: dict[int, tuple[int, int | None]] = field(default_factory=dict)
-    """Of rows that look like another one's child, which row that is, and by which key; None for one to a table outside."""
+    """For rows that look like another row's child: that row, and the key; None for a key to a table outside."""
 
     @property
     def firsts(self) -> list[int]:
@@ -36,7 +36,7 @@ class PlayedTables:
         return [number for number, (child, _) in enumerate(self.keys) if child == self.table_of(row)]
 
     def insert(self, row: int, refers: dict[int, int]) -> bool:
-        """`refers` may name rows by keys that are not there yet: their columns are."""
+        """`refers` may use keys that don't exist yet: their columns do."""
         if row in self.rows or not self._takes(row, refers):
             return False
         self.rows[row] = refers
@@ -83,7 +83,7 @@ class PlayedTables:
         return np.array([self.rows[row].get(key, NONE) for row in range(first, first + self.sizes[child])], np.int64)
 
     def made_again(self, order: RowOrder) -> PlayedTables:
-        """Fails where HerdDB would refuse."""
+        """Replays an order; fails where HerdDB would refuse."""
         again = PlayedTables(self.sizes, self.keys, self.nullable, lookalikes=self.lookalikes)
         for key in order.before:
             assert again.add_key(key)
@@ -123,7 +123,7 @@ def _numbers(order: RowOrder) -> list[list[int] | str]:
 
 
 EMPLOYEES = (0, 0)
-"""The key of one table that refers to itself."""
+"""The key of a table that refers to itself."""
 
 
 def test_rows_come_after_those_that_they_refer_to() -> None:
@@ -168,8 +168,8 @@ def test_a_row_that_waits_with_a_null_is_not_changed_while_another_looks_like_it
         row_order(tables.links())
 
 
-def test_rows_that_no_statements_make_are_told() -> None:
-    """Two of three refer to each other by a key in which the third has a null, and they refer to the third by another."""
+def test_rows_without_an_order_are_reported() -> None:
+    """Two of three rows refer to each other by a key in which the third has a null, and to the third by another key."""
     tables = _tables((3,), (EMPLOYEES, EMPLOYEES), {0: {0: 1, 1: 2}, 1: {0: 0}, 2: {}})
     with pytest.raises(RowsWithoutOrderError) as told:
         row_order(tables.links())
@@ -178,7 +178,7 @@ def test_rows_that_no_statements_make_are_told() -> None:
 
 def test_a_chain_of_rows_that_each_refer_to_themselves_too_takes_no_time_for_each_pair_of_them() -> None:
     itself = np.arange(20_000, dtype=np.int64)
-    nobody = np.append(itself, NONE)  # the last row has nulls, and all hang on it
+    nobody = np.append(itself, NONE)  # the last row has nulls, and all depend on it
     before = np.append(itself - 1, NONE)
     before[0] = len(itself)
     (rows,) = row_order(RowLinks(len(nobody), [Links(0, nobody), Links(0, before)])).steps
@@ -188,7 +188,7 @@ def test_a_chain_of_rows_that_each_refer_to_themselves_too_takes_no_time_for_eac
 
 
 def test_a_chain_of_a_hundred_thousand_rows_has_an_order() -> None:
-    to = np.arange(100_000, dtype=np.int64) - 1  # row 0 refers to none
+    to = np.arange(100_000, dtype=np.int64) - 1  # row 0 refers to nothing
     (rows,) = row_order(RowLinks(len(to), [Links(0, to)])).steps
     assert isinstance(rows, Rows)
     assert np.array_equal(rows.numbers, np.arange(100_000))
@@ -196,7 +196,7 @@ def test_a_chain_of_a_hundred_thousand_rows_has_an_order() -> None:
 
 @st.composite
 def lived(draw: st.DrawFn) -> PlayedTables:
-    """Tables after statements at random that HerdDB accepted, to which all of their foreign keys were added at some time."""
+    """Tables after random statements that HerdDB accepted, to which all foreign keys were added at some time."""
     sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
     place = st.integers(0, len(sizes) - 1)
     keys = tuple(draw(st.lists(st.tuples(place, place), min_size=1, max_size=4)))
@@ -224,7 +224,7 @@ def lived(draw: st.DrawFn) -> PlayedTables:
 
 
 def _only_those_there(tables: PlayedTables) -> PlayedTables:
-    """Without rows that never came, and without keys that were never added."""
+    """Without rows and keys that were never added."""
     new = {row: number for number, row in enumerate(sorted(tables.rows))}
     kept = {key: number for number, key in enumerate(sorted(tables.there))}
     sizes = [0] * len(tables.sizes)
@@ -248,5 +248,5 @@ def _only_those_there(tables: PlayedTables) -> PlayedTables:
 
 @given(lived())
 @settings(max_examples=1000)
-def test_whatever_statements_made_has_an_order_that_makes_it_again(tables: PlayedTables) -> None:
+def test_any_state_that_statements_made_has_an_order_that_recreates_it(tables: PlayedTables) -> None:
     _order(tables)

@@ -50,7 +50,7 @@ def test_a_file_with_other_bytes_and_a_missing_one_are_named(spark: SparkSession
 
 
 class PlayedNode:
-    """A session whose leader has these rows; the first `losses` scans break in their middle."""
+    """A session whose leader has these rows; the first `losses` scans break off."""
 
     def __init__(self, rows: list[dict[str, object]], losses: int) -> None:
         self._rows = rows
@@ -72,7 +72,7 @@ class PlayedNode:
 
 
 def in_sql(row: dict[str, Stored]) -> dict[str, object]:
-    """As HerdDB answers: a timestamp is a moment, an array a list."""
+    """HerdDB's form: a timestamp is a datetime, an array a list."""
     at = row["at"]
     moment = None if at is None else EPOCH + timedelta(milliseconds=cast(int, at) + 62_200_000_000_000)
     return row | {"at": moment, "f": list(cast(tuple[float, ...], row["f"]))}
@@ -125,7 +125,7 @@ SYSTEM: dict[str, list[dict[str, object]]] = {
         }
     ],
 }
-"""What HerdDB 0.29.0 answers for these tables."""
+"""HerdDB 0.29.0's answers for these tables."""
 
 
 def test_the_schema_in_the_system_tables_is_the_checkpoint_s(source: Source) -> None:

@@ -1,4 +1,4 @@
-"""Jobs whose JVM, or whose Python workers, end under them: exit code, summary and reason as for any other failure."""
+"""Jobs whose JVM or Python workers end early: exit code, summary and reason, as for other failures."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _TABLESPACE = ["--herd-root", "/h", "--tablespace", "t", "--run-id", "r"]
 
 
 def kill_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """As the kernel does with a process that has no memory left."""
+    """Acts like the kernel's OOM killer."""
     os.kill(os.getpid(), signal.SIGKILL)
     yield from batches
 
 
 def overflow(spark: SparkSession) -> None:
-    """A plan that is nested too deep for the JVM's stack."""
+    """A plan nested too deep for the JVM's stack."""
     column = functions.lit(0)
     for _ in range(2_000):
         column = -column

@@ -1,4 +1,4 @@
-"""Where a job's tasks run, as Spark is told it."""
+"""Spark's configuration for the place of a job's tasks."""
 
 from __future__ import annotations
 

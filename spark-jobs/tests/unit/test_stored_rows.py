@@ -1,4 +1,4 @@
-"""Stored rows decoded and digested all at once, against one by one."""
+"""Decodes and digests stored rows at once, against one by one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from herdkeeper_jobs.checkpoint.arrow_table import decode_rows
 from herdkeeper_jobs.checkpoint.stored_rows import by_table, decode_columns, digest_of_columns
 
 Stock = tuple[TableDefinition, list[tuple[bytes, bytes]]]
-"""A table and its rows as they are stored."""
+"""A table and its stored rows."""
 _I64, _I32 = st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1)
 VALUES: dict[ColumnType, st.SearchStrategy[Any]] = {
     ColumnType.STRING: st.text(max_size=200),
@@ -51,7 +51,7 @@ def tables(draw: st.DrawFn) -> TableDefinition:
 
 @st.composite
 def stored(draw: st.DrawFn) -> Stock:
-    """Rows of a table, some of them stored before columns were dropped or got another type."""
+    """Rows of a table, some of them stored before columns were dropped or changed their type."""
     table = draw(tables())
     earlier = [table]
     if draw(st.booleans()):
@@ -74,14 +74,14 @@ def stored(draw: st.DrawFn) -> Stock:
 
 
 def columns_of(rows: list[tuple[bytes, bytes]]) -> tuple[pa.Array, pa.Array]:
-    """As slices of longer arrays, as tasks may get them."""
+    """Slices of longer arrays, as tasks may get them."""
     keys = pa.array([b"before", *(key for key, _ in rows), b"behind"], pa.binary())
     values = pa.array([b"", *(value for _, value in rows), b"behind"], pa.binary())
     return keys.slice(1, len(rows)), values.slice(1, len(rows))
 
 
 def outcome(decode: Callable[[], pa.RecordBatch]) -> pa.RecordBatch | str:
-    """The rows, or what is wrong with them."""
+    """The rows, or the error."""
     try:
         return decode()
     except (MalformedDataError, pa.ArrowInvalid) as error:
@@ -99,7 +99,7 @@ def test_decoding_all_rows_at_once_gives_what_decoding_them_one_by_one_gives(fou
 
 @settings(max_examples=200, deadline=None)
 @given(stored(), st.data())
-def test_damaged_rows_are_told_alike(found: Stock, data: st.DataObject) -> None:
+def test_damaged_rows_give_equal_errors(found: Stock, data: st.DataObject) -> None:
     table, rows = found
     damaged = [
         (key, value[: data.draw(st.integers(0, len(value)))] + data.draw(st.sampled_from([b"", b"\xff", b"\x01\x13", b"\x07\x00\xff\xff"])))

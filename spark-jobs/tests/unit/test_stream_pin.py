@@ -1,4 +1,4 @@
-"""A stream keeps the log that it has not read yet: there before it reads, moved on when Spark has committed, for as long as it says."""
+"""A stream's pin keeps unread log: set before the first read, moved with Spark's commits, for its maximum age."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from herdkeeper_jobs.wal.lsn import Lsn
 PATH = "/db/herd/logPins/0ab/stream-audit"
 NOOP = entry(LogEntryType.NOOP, -1)
 OPENED = [NOOP, insert("t", b"a", b"1"), entry(LogEntryType.BEGIN, 7), insert("t", b"b", b"2", 7), NOOP]
-"""With a transaction that is open at the end: it began at entry 2, and entry 3 is the last one that is confirmed."""
+"""With an open transaction: it began at entry 2, and entry 3 is the last confirmed one."""
 PINNED = {"tablespace": "demo", "herdRoot": "/db/herd", "pin": "audit"}
 URI = "zk+hierarchical://z0:2181/bk/ledgers"
 
@@ -54,7 +54,7 @@ def stream(log: PlayedLog, **options: str) -> ChangeStreamReader:
 
 
 def kept(log: PlayedLog) -> tuple[int, int] | None:
-    """From where on the log is kept."""
+    """Where the kept log begins."""
     with found(log.file) as metadata:
         pin = metadata.told.get(PATH)
     return None if pin is None else decode_stream_pin(pin).lsn
@@ -108,7 +108,7 @@ def test_a_stream_without_a_pin_writes_nothing(log: PlayedLog) -> None:
         assert metadata.told == {}
 
 
-def test_whoever_repeats_a_batch_elsewhere_moves_no_pin(log: PlayedLog) -> None:
+def test_a_batch_repeated_elsewhere_moves_no_pin(log: PlayedLog) -> None:
     log.write(3, OPENED, closed=True)
     reader = pickle.loads(pickle.dumps(stream(log)))
     list(reader.readBetweenOffsets({}, {"position": "3,2"}))
@@ -121,14 +121,14 @@ def source(client: Any) -> LogSource:
 
 
 class Znodes:
-    """ZooKeeper, which counts what is written, and may fail."""
+    """ZooKeeper with a count of writes, which may fail."""
 
     def __init__(self) -> None:
         self.data: dict[str, bytes] = {}
         self.writes = 0
         self.failure: Exception | None = None
         self.meanwhile: Callable[[], object] = lambda: None
-        """What others do between an answer and the next request."""
+        """Runs between an answer and the next request, as other clients would."""
 
     def get(self, path: str) -> tuple[bytes, SimpleNamespace]:
         if path not in self._asked().data:
@@ -226,11 +226,11 @@ def test_renewals_go_on_after_one_that_failed_until_they_are_ended() -> None:
     assert renewal.end(), "what has ended does not begin again"
 
 
-def test_what_has_not_begun_can_be_ended() -> None:
+def test_a_renewal_that_never_started_can_be_ended() -> None:
     assert Renewal(lambda: None, 0.01).end()
 
 
-def test_who_ends_does_not_wait_for_a_zookeeper_that_is_silent() -> None:
+def test_an_end_does_not_wait_for_a_silent_zookeeper() -> None:
     asked, answers = threading.Event(), threading.Event()
 
     def renew() -> None:
@@ -293,7 +293,7 @@ def test_a_zookeeper_that_is_silent_stops_no_query_and_one_that_refuses_does(log
 
 
 class _Either:
-    """Pins are in one ZooKeeper, all else in another."""
+    """Pins are in one ZooKeeper, everything else in another."""
 
     def __init__(self, metadata: Any, pins: Znodes) -> None:
         self._metadata, self._pins = metadata, pins
@@ -376,12 +376,12 @@ def test_spark_itself_keeps_the_log_for_a_batch_that_it_repeats(spark: SparkSess
         ({"tablespace": "demo", "herdRoot": "/h", "pinMaxAgeHours": "3"}, "pinMaxAgeHours is '3', but there is no pin"),
     ],
 )
-def test_a_pin_that_can_not_be_is_named_with_the_fix(options: dict[str, str], message: str) -> None:
+def test_an_invalid_pin_is_named_with_the_fix(options: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         parse_options({"metadataServiceUri": URI, **options})
 
 
-def test_a_pin_counts_for_three_days_where_nobody_says_for_how_long() -> None:
+def test_a_pin_counts_for_three_days_by_default() -> None:
     ages = [parse_options({"metadataServiceUri": URI, **PINNED, **more}).pin for more in ({}, {"pinMaxAgeHours": "0.5"})]
     assert ages == [PinOptions("audit", 72 * 3600), PinOptions("audit", 1800)]
 
@@ -412,6 +412,6 @@ def test_a_stream_s_pin_is_read_as_it_was_written() -> None:
         b'{"ledgerId":1,"entryId":"2","maxAgeSeconds":3}',
     ],
 )
-def test_a_stream_s_pin_that_is_none_is_refused(data: bytes) -> None:
+def test_an_invalid_stream_pin_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedDataError, match="log pin"):
         decode_stream_pin(data)

@@ -1,4 +1,4 @@
-"""What the processes of tasks are forked from."""
+"""The daemon from which task processes are forked."""
 
 from __future__ import annotations
 

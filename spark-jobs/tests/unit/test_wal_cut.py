@@ -1,4 +1,4 @@
-"""Where a log is cut for a time: against the definition, read off entry by entry."""
+"""The cut of a log for a time, against the definition, entry by entry."""
 
 from __future__ import annotations
 

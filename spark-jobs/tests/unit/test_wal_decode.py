@@ -1,4 +1,4 @@
-"""Decoding a batch at once gives what decoding entry by entry gives, whatever the entries are."""
+"""Decodes a batch at once, against entry by entry, for any entries."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_damaged_bytes_are_refused_or_decoded_exactly_as_one_by_one(item: LogEnt
 
 
 def one_by_one(payload: bytes) -> tuple[LogEntry | None, str]:
-    """The entry, else why it is refused."""
+    """The entry, or why it is refused."""
     try:
         return decode_log_entry(payload), ""
     except MalformedDataError as error:
@@ -84,7 +84,7 @@ def _has_lone_surrogate(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def test_what_is_common_is_decoded_at_once_and_what_is_not_is_left_out() -> None:
+def test_only_common_entries_are_decoded_at_once() -> None:
     common = [
         LogEntry(1, LogEntryType.BEGIN, 5),
         LogEntry(2, LogEntryType.UPDATE, 5, "t", b"k", b"v"),

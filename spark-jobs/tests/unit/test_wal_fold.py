@@ -1,4 +1,4 @@
-"""The fold against a plain replay: HerdDB's own rules, one entry after the other, in ordinary dictionaries."""
+"""The fold against a plain replay: HerdDB's own rules, one entry after the other, in dictionaries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from herdkeeper_jobs.wal.timeline import OpenTransaction, Timeline, Touch, walk
 
 Log = list[tuple[Lsn, LogEntry]]
 Tables = dict[str, dict[bytes, bytes]]
-"""Per uuid, key to value."""
+"""Key to value, by table uuid."""
 
 
 COLUMNS = (Column("k", ColumnType.LONG, 0, nullable=False), Column("v", ColumnType.STRING, 1))
@@ -59,7 +59,7 @@ def in_one_ledger(*entries: LogEntry) -> Log:
 class _Buffered:
     changes: list[LogEntry] = field(default_factory=list)
     created: set[str] = field(default_factory=set)
-    """Names of tables, as in `dropped`: HerdDB goes by names here."""
+    """Table names, as in `dropped`: HerdDB uses names here."""
     dropped: set[str] = field(default_factory=set)
     new_indexes: set[str] = field(default_factory=set)
     dropped_indexes: set[str] = field(default_factory=set)
@@ -79,13 +79,13 @@ class _Index:
 
 
 class Replay:
-    """Applies a log as HerdDB does: names are looked up when a change is applied, a COMMIT applies what was buffered."""
+    """Applies a log as HerdDB does: a change resolves names when applied, a COMMIT applies the buffered changes."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
         self.tables: Tables = {}
         self.created_in: dict[str, int] = {}
-        """`createdInTransaction` of the tables that are not committed, by uuid."""
+        """`createdInTransaction` of uncommitted tables, by uuid."""
         self.indexes: dict[str, _Index] = {}
         self.open: dict[int, _Buffered] = {}
 
@@ -151,7 +151,7 @@ class Replay:
     def _commit(self, transaction: int) -> None:
         buffered = self.open.pop(transaction)
         for change in buffered.changes:
-            # a table of that name that another transaction has not committed yet is passed over
+            # skips a table of that name that another transaction has not committed
             if change.table in self.visible(transaction):
                 self._change(change)
         self.created_in = {uuid: maker for uuid, maker in self.created_in.items() if maker != transaction}
@@ -183,7 +183,7 @@ class Replay:
         return {uuid: rows for uuid, rows in self.tables.items() if uuid not in self.created_in}
 
     def usable_indexes(self) -> dict[str, str]:
-        """Name to uuid, of those that queries can use."""
+        """Uuids of usable indexes, by name."""
         return {name: index.definition.uuid for name, index in self.indexes.items() if not index.created_in}
 
     def visible(self, transaction: int = 0) -> list[str]:
@@ -221,7 +221,7 @@ def timeline_of(log: Log, start: StartingPoint | None = None) -> Timeline:
 
 
 def folded(log: Log) -> Tables:
-    """What Spark computes, in plain Python: each change finds its place alone, the greatest place wins."""
+    """What Spark computes, in plain Python: each change is placed alone, the highest place wins."""
     timeline = timeline_of(log)
     last: dict[tuple[int, bytes], tuple[tuple[Lsn, Lsn], LogEntry]] = {}
     for lsn, item in log:
@@ -237,7 +237,7 @@ def folded(log: Log) -> Tables:
 
 @st.composite
 def logs(draw: st.DrawFn) -> Log:
-    """Logs as leaders may write them, and a little more: an id may be begun while it is open, which none of them does."""
+    """Logs as leaders may write them, and also some that none writes: a BEGIN of an open id."""
     replay = Replay()
     log: Log = []
     ledger, number = 1, 0
@@ -257,7 +257,7 @@ def logs(draw: st.DrawFn) -> Log:
 
 @st.composite
 def next_entries(draw: st.DrawFn, choice: str, step: int, replay: Replay) -> LogEntry | None:
-    """One more entry of that sort, None where there can be none now."""
+    """One more entry of that kind, None if none is possible."""
     open_ids = sorted(replay.open)
     transaction = draw(st.sampled_from([0, *open_ids]))
     visible = replay.visible(transaction)
@@ -281,7 +281,7 @@ def next_entries(draw: st.DrawFn, choice: str, step: int, replay: Replay) -> Log
 
 @st.composite
 def definitions(draw: st.DrawFn, step: int, replay: Replay, transaction: int) -> LogEntry | None:
-    """Statements about a table that exists. HerdDB drops a table that somebody else has not committed, too."""
+    """Statements about an existing table. HerdDB also drops another transaction's uncommitted table."""
     dropped = entry(LogEntryType.DROP_TABLE, transaction, draw(st.sampled_from(sorted(replay.names))))
     visible = replay.visible()
     if not visible:
@@ -383,7 +383,7 @@ def test_a_drop_inside_a_transaction_drops_what_has_the_name_at_the_commit() -> 
     assert folded(in_one_ledger(*begun, renamed, create("t", "v"), commit)) == {"u": {}}
 
 
-def test_what_is_committed_before_a_table_is_passes_it_over() -> None:
+def test_changes_that_commit_before_their_table_skip_it() -> None:
     log = in_one_ledger(
         create("t", "u"),
         entry(LogEntryType.BEGIN, 1),
@@ -430,7 +430,7 @@ def test_an_index_that_is_made_again_in_the_transaction_that_dropped_it_is_there
 
 @pytest.mark.parametrize("dropped_for_good", [False, True])
 def test_a_rollback_brings_back_an_index_only_while_nobody_else_has_dropped_it(dropped_for_good: bool) -> None:
-    """The name is free for the transaction's own index only then."""
+    """Only then is the name free for the transaction's own index."""
     before = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
     after = replace(before, uuid="ju", unique=True)
     again = [entry(LogEntryType.DROP_INDEX, value=b"i"), entry(LogEntryType.CREATE_INDEX, 1, "t", value=encode_index(after))]
@@ -468,7 +468,7 @@ def test_an_index_is_committed_by_its_own_transaction_not_by_one_that_once_made_
     assert folded(log) == {"u": {} if committed else {b"k": b"v"}}
 
 
-def test_an_index_that_is_gone_before_its_maker_commits_holds_up_no_truncate() -> None:
+def test_an_index_that_is_dropped_before_its_maker_commits_blocks_no_truncate() -> None:
     index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
     log = in_one_ledger(
         create("t", "u"),
@@ -484,7 +484,7 @@ def test_an_index_that_is_gone_before_its_maker_commits_holds_up_no_truncate() -
     assert folded(log) == {"u": {}}
 
 
-def test_a_table_whose_name_another_one_is_given_is_gone() -> None:
+def test_a_rename_to_a_tables_name_drops_that_table() -> None:
     index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
     log = in_one_ledger(
         create("t", "old"),
@@ -501,7 +501,7 @@ def test_a_table_whose_name_another_one_is_given_is_gone() -> None:
 
 
 @pytest.mark.parametrize("dropped", [False, True])
-def test_a_rollback_leaves_its_index_where_no_truncate_gets_past_it_until_it_is_dropped(dropped: bool) -> None:
+def test_a_rollbacks_leftover_index_blocks_truncates_until_it_is_dropped(dropped: bool) -> None:
     index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
     log = in_one_ledger(
         create("t", "u"),
@@ -614,7 +614,7 @@ def test_an_lsn_is_parsed_and_printed_alike() -> None:
 
 
 def test_a_transaction_that_defines_nothing_costs_the_driver_some_columns_and_no_object() -> None:
-    """100,000 of them, and one that makes a table."""
+    """100,000 transactions, and one that creates a table."""
     count = 100_000
     ids = np.arange(1, count + 1)
     begins = [np.full(count, 7), 3 * ids, np.full(count, int(LogEntryType.BEGIN)), ids]

@@ -1,4 +1,4 @@
-"""A fold that goes on from a checkpoint against the fold of the whole log."""
+"""A fold from a checkpoint, against the fold of the whole log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BEFORE_EVERYTHING = Lsn(0, -1)
 
 @st.composite
 def logs_with_indexes(draw: st.DrawFn) -> Log:
-    """Logs of the fold's own test, with indexes that are made and dropped between its entries."""
+    """Logs of the fold's own test, with indexes created and dropped in between."""
     replay = Replay()
     found: list[tuple[int, LogEntry]] = []
     for lsn, item in draw(logs()):
@@ -50,12 +50,12 @@ def logs_with_indexes(draw: st.DrawFn) -> Log:
 
 
 def starting_point(log: Log) -> StartingPoint:
-    """What a checkpoint at the end of a log knows besides its rows. A log's beginning is one, too."""
+    """A checkpoint's state at the end of a log. A log's beginning has one, too."""
     return StartingPoint(log[-1][0], timeline_of(log).state) if log else StartingPoint(_BEFORE_EVERYTHING)
 
 
 def folded_on(base: Tables, start: StartingPoint, log: Log) -> tuple[Tables, Timeline]:
-    """The fold of a base and of the part of the log that is read again with it."""
+    """The fold of a base and of the part of the log that is read with it."""
     part = [(lsn, item) for lsn, item in log if lsn >= start.restart]
     timeline = timeline_of(part, start)
     tables: Tables = {live.uuid: {} for live in timeline.tables}
@@ -158,7 +158,7 @@ def test_a_change_of_columns_is_remembered_and_a_new_name_is_none() -> None:
     assert {table.definition.name: table.altered for table in on.state.tables} == {"s": True, "other": False}
 
 
-def test_a_manifest_keeps_who_has_made_an_index_and_of_earlier_versions_tells_as_much_as_is_left() -> None:
+def test_a_manifest_keeps_the_maker_of_an_index_and_infers_it_for_earlier_versions() -> None:
     def made(name: str, transaction: int) -> LogEntry:
         index = IndexDefinition("demo", name, f"{name}u", "t", "brin", (("v", 0, 1),))
         return entry(LogEntryType.CREATE_INDEX, transaction, "t", value=encode_index(index))

@@ -1,4 +1,4 @@
-"""The fold of whole batches against the replay of one entry after the other, and what it does when memory is short."""
+"""The fold of whole batches, against a replay of single entries, and its behaviour without memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def row_changes(log: Log) -> pa.Table:
 
 
 def placed_one_by_one(changes: pa.Table, timeline: Timeline) -> list[dict[str, object]]:
-    """The oracle: each change is placed by itself."""
+    """The oracle: each change is placed alone."""
     found = []
     for row in changes.to_pylist():
         placement = place(timeline, _lsn(row), row["transaction_id"], row["table_name"])
@@ -119,7 +119,7 @@ def test_folding_in_tasks_and_again_in_buckets_gives_what_a_replay_in_order_give
         ),
     ],
 )
-def test_what_is_inconsistent_is_named_as_one_by_one(log: Log) -> None:
+def test_inconsistencies_are_named_as_one_by_one(log: Log) -> None:
     timeline, changes = timeline_of(log), row_changes(log)
     with pytest.raises(LogInconsistentError) as one_by_one:
         placed_one_by_one(changes, timeline)
@@ -228,7 +228,7 @@ def test_a_key_whose_last_change_is_a_delete_is_not_left() -> None:
 
 
 @pytest.mark.parametrize("ids", [[5], [1, 2, 4, 5], [-3, 0, 2], [1, 2**40, 2**63 - 1]])
-def test_an_id_has_the_line_of_its_place_among_those_that_are_known(ids: list[int]) -> None:
+def test_an_id_has_the_line_of_its_rank_among_the_known_ids(ids: list[int]) -> None:
     asked = [*ids, 0, -1, 3, 6, 2**63 - 1, -(2**63)]
     lines = batch_place._Ids(reversed(ids)).lines(np.array(asked, np.int64))
     assert lines.tolist() == [ids.index(identity) if identity in ids else -1 for identity in asked]

@@ -1,1 +1,1 @@
-"""The archive of a tablespace's log: its entries as they are in the ledgers, in immutable segments outside of the bookies."""
+"""The archive of a tablespace's log: the ledgers' entries, in immutable segments outside of the bookies."""

@@ -1,4 +1,4 @@
-"""A log of which nothing is left but its archive: no ZooKeeper knows of it, and no bookie has its ledgers."""
+"""A log of which only the archive is left: neither ZooKeeper nor any bookie has its ledgers."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from herdkeeper_jobs.wal.lsn import Lsn
 
 @dataclass(frozen=True, slots=True)
 class ArchiveOnlyLog:
-    """In place of the log itself, which has nothing: all there is of it is in `folder`, the tablespace's folder where it is archived."""
+    """Stands for the lost log. `folder` is the tablespace's folder in the archive."""
 
     folder: StoredPath
     identity: Identity
 
     @property
     def name(self) -> str:
-        """Of the tablespace."""
+        """The tablespace's name."""
         return self.identity.tablespace
 
     def confirmed_end(self) -> Lsn:
-        """Where the archive ends: only what was confirmed is archived. Raises LogDropped when nothing is."""
+        """The archive's end: only confirmed entries are archived. Raises LogDropped if it is empty."""
         newest = newest_segment(self.folder, self.identity)
         return self._nothing("with entries") if newest is None else newest.last.lsn
 
     def ledgers_up_to(self, target: Lsn, begin: Lsn | None = None) -> list[tuple[LedgerMetadata, int]]:
-        """Always raises LogDropped, after which the archive is looked at."""
+        """Always raises LogDropped, so that callers turn to the archive."""
         return self._nothing(f"from {begin or 'its beginning'} to {target}")
 
     def readable_from(self, first: Lsn | None) -> list[tuple[LedgerMetadata, int]]:
-        """Always raises LogTruncatedError: nothing goes on behind the archive."""
+        """Always raises LogTruncatedError: nothing follows the archive."""
         raise LogTruncatedError(self._missing(f"from {first or 'its beginning'} on"))
 
     def bookie_addresses(self) -> Mapping[str, BookieAddress]:
-        """Of none."""
+        """Always empty."""
         return {}
 
     def _nothing(self, what: str) -> Never:
@@ -58,9 +58,9 @@ def archive_only_log(folder: StoredPath, identity: Identity) -> WholeLog:
 
 
 def identity_of_archive(folder: StoredPath) -> Identity | None:
-    """Whose log is archived in a tablespace's folder; None when none is.
+    """Returns the identity of the log that is archived in a tablespace's folder; None without one.
 
-    Raises InvariantViolated for one that lies in the folder of another tablespace.
+    Raises InvariantViolated if it is in another tablespace's folder.
     """
     first = oldest_manifest(folder)
     if first is None:

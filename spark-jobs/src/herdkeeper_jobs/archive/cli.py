@@ -1,10 +1,10 @@
-"""`python -m herdkeeper_jobs.archive.cli`: copies a tablespace's log into its archive, from the archive's end to what is confirmed now,
-and with `--place` takes away what the operator says may go.
+"""`python -m herdkeeper_jobs.archive.cli`: copies a tablespace's log into its archive, from the archive's end to the last confirmed entry.
+With `--place` it also deletes the segments that the operator has released.
 
-Once, or with `--every` again and again until SIGTERM, and then whatever fails is told (in ZooKeeper, where the operator reads it) and tried
-again. Exit codes: 0 archived, or there was nothing new, or ended by SIGTERM; 2 refused (arguments, a destination that can't be used, or a
-log that was dropped beyond the archive's end); 3 worth a retry; 42 the archive or the log contradicts itself. One sentence goes to the
-container's termination message and to standard output. It may be repeated, killed, and run twice at once. Needs no Spark.
+It runs once, or with `--every` repeatedly until SIGTERM. Then failures are reported in ZooKeeper, where the operator reads them, and
+retried. Exit codes: 0 archived, nothing new, or ended by SIGTERM; 2 refused (arguments, an unusable destination, or a log that was dropped
+beyond the archive's end); 3 worth a retry; 42 the archive or the log contradicts itself. One sentence goes to the container's termination
+message and to standard output. It may be repeated, killed, and run twice at once. Needs no Spark.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from herdkeeper_jobs.wal.moment import stamp
 
 _log = structlog.get_logger()
 _MOST_TROUBLE = 500
-"""Characters of what is told of a failure."""
+"""Characters of a reported failure."""
 
 
 def main(arguments: Sequence[str] | None = None, stop: threading.Event | None = None) -> int:
-    """Archives and returns the exit code. `stop` ends what `--every` began."""
+    """Archives and returns the exit code. `stop` ends the loop of `--every`."""
     parsed = _parser().parse_args(arguments)
     try:
         _require_valid(parsed)
@@ -81,19 +81,18 @@ def _ended_by_sigterm() -> threading.Event:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What became of one look at the log. `complete`: the next one has time."""
+    """The result of one run over the log. `complete`: the next run may wait."""
 
     outcome: JobOutcome
     sentence: str
     complete: bool = True
     newest: Lsn | None = None
-    """Where the newest segment begins, if it came to know that."""
+    """Where the newest segment begins, if known."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What earlier looks of this process have shown: whether something could be committed at the destination, and where a segment begins
-    that was the newest one."""
+    """What earlier runs of this process found: whether the destination is usable, and where a recent segment begins."""
 
     usable: bool = False
     newest: Lsn | None = None
@@ -128,7 +127,7 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
     try:
         if (unusable := why_unusable(destination, writes=not known.usable)) is not None:
             raise CheckpointRefused(f"spec.log.archive.destination (--destination) is {parsed.destination!r}: {unusable}")
-        # Looked up each time: a mounted Secret may get another key.
+        # Read each time: a mounted Secret may change.
         place = replace(place, key=writing_key(parsed.encrypt_with))
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
         if parsed.place:
@@ -143,7 +142,7 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
 
 
 def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> ArchiveProgress:
-    """Takes away what may go; what is to be told then. What is in the way of that is not in the way of archiving."""
+    """Deletes released segments and returns the progress to report. Failures must not stop archiving."""
     try:
         order = expiry_order(catalog.client, place, progress.destination)
         expiring = None if order is None else due(place, order)
@@ -151,7 +150,7 @@ def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> 
             sweep(place.folder)
             return replace(progress, expiry_trouble="")
         newest = newest_segment(place.folder, place.identity, place.known) or expiring.oldest_left
-        # From here on also what is told of a failure: some of it may be gone then.
+        # From here on failures report this range, too: some segments may be gone then.
         progress = replace(progress, held=held_from(expiring.oldest_left, newest))
         publish_progress(catalog.client, place, progress)
         _log.info("expiring", segments=len(expiring.going), up_to=str(expiring.going[-1].last.lsn))
@@ -164,7 +163,7 @@ def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> 
 
 
 def _progress(before: ArchiveProgress, copied: Copied, held: ArchivedRange | None, began: float) -> ArchiveProgress:
-    """What is told of a run that began at a time, in seconds: what it found confirmed is archived now."""
+    """The progress of a run that began at a time, in seconds: all that was confirmed then is archived now."""
     if not copied.complete:
         return replace(before, held=held, trouble="")
     since = began if before.current_at_millis is None else before.current_at_millis / 1000

@@ -1,6 +1,6 @@
-"""Copies a log into its archive, from where the newest segment ends to what is confirmed now. Fences nothing.
+"""Copies a log into its archive, from the end of the newest segment to the last confirmed entry. Never fences.
 
-One process: what it reads is confirmed already, and of the same order as what one leader writes.
+One process is enough: it only reads what one leader writes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
 SEGMENT_BYTES = 32 * 1024 * 1024
-"""Payload after which a segment ends: what is in memory at once, and written again by a run that was killed."""
+"""Payload bytes after which a segment ends. So much is in memory at once, and written again after a kill."""
 MOST_SEGMENTS = 16
-"""After which a run ends, so that it is told how far a long way has been gone."""
+"""A run ends after so many segments, so that progress is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a run did: segments and entries that it committed, where the archive ends now (None: it is empty), and whether it came to what
-    was the log's confirmed end when it began."""
+    """The result of a run: committed segments and entries, and the archive's last segment (None: empty). `complete`: it reached the end
+    that was confirmed at its start."""
 
     segments: int
     entries: int
@@ -36,16 +36,16 @@ class Copied:
 
 
 def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETTINGS, segment_bytes: int = SEGMENT_BYTES) -> Copied:
-    """Archives what the archive lacks and the log has: from the archive's end, or the beginning of what is left of the log.
+    """Archives all that the archive lacks and the log has, from the archive's end, or from the first ledger left.
 
     Raises:
-        CheckpointRefused: the log was dropped beyond the end of the archive.
-        CheckpointRetryable: another run archives the same log, or bookies do not tell what is confirmed.
+        CheckpointRefused: the log was dropped beyond the archive's end.
+        CheckpointRetryable: another run archives the same log, or bookies don't report what is confirmed.
         InvariantViolated: the archive, or the log, contradicts itself.
     """
     end = newest_segment(place.folder, place.identity, place.known)
     if end is not None:
-        proven(end, place.folder)  # it says from where on the log is read
+        proven(end, place.folder)  # it determines where to read from
     begin = log.first_left() if end is None else end.resume
     copied = entries = 0
     for rows, next_ledger in _pieces(log, (end, begin), settings, segment_bytes):
@@ -61,7 +61,7 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
 def _pieces(
     log: LogSource, behind: tuple[SegmentManifest | None, Lsn | None], settings: ReadSettings, segment_bytes: int
 ) -> Iterator[tuple[pa.Table, int | None]]:
-    """The entries behind the archive's end, from an LSN on, each piece with the ledger that goes on behind it."""
+    """Yields the entries behind the archive's end, in pieces, each with the ledger that follows it."""
     end, begin = behind
     try:
         readable = log.readable_from(begin)
@@ -90,7 +90,7 @@ def _pieces(
 
 
 def _entries(log: LogSource, what: tuple[LedgerMetadata, int, int], settings: ReadSettings) -> Iterator[pa.RecordBatch]:
-    """Entries `first` to `last` of a ledger, as SEGMENT_SCHEMA. Raises InvariantViolated unless each comes after the one before."""
+    """Yields entries `first` to `last` of a ledger, as SEGMENT_SCHEMA. Raises InvariantViolated unless they are consecutive."""
     metadata, first, last = what
     spec = PartitionSpec(ledger_pieces(metadata, last, first), log.catalog.bookie_addresses(), settings)
     expected = first

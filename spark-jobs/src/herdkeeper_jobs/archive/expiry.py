@@ -1,12 +1,12 @@
-"""Takes the oldest segments of an archive away, as far as the operator says that nobody needs them.
+"""Deletes the oldest segments of an archive, as far as the operator has released them.
 
-A segment's manifest is what makes it exist, so it goes first, by a rename: under its new name (`.<manifest>.expired`) no reader finds it,
-and whoever comes next still finds in it which file was the segment's. They go one after the other, the oldest first, each on the disk
-before the next: whoever is killed leaves an archive without a gap that begins later. Then go the files, and the renamed manifests last.
-An object store has no rename: there a manifest is copied, then deleted, and while both names are there the segment exists.
+A segment exists by its manifest. So its manifest is renamed first (`.<manifest>.expired`): no reader finds it, but a later run reads from
+it which file to delete. Segments go one by one, oldest first, each durably before the next. A kill leaves an archive without a gap that
+begins later. Then the files are deleted, and the renamed manifests last. An object store has no rename: there a manifest is copied, then
+deleted; while both names exist, so does the segment.
 
-Nothing is taken that is not proven to be of no use: the whole archive is looked through for gaps, it must hold the LSN that it is kept
-from, and of a base that lies at the same destination the manifest and all files must be there.
+Only useless segments are deleted. The whole archive is checked for gaps, and must hold the LSN that it is kept from. If the base is at the
+same destination, its manifest and all files must exist.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from herdkeeper_jobs.storage.stored_path import (
 from herdkeeper_jobs.wal.lsn import Lsn
 
 MOST_AT_ONCE = 1000
-"""Segments that one run takes away, so that archiving does not wait for long."""
+"""Segments that one run deletes, so that archiving does not wait for long."""
 _EXPIRED = ".expired"
 
 
 @dataclass(frozen=True, slots=True)
 class Expiring:
-    """The oldest segments, which may go, and the one that the archive begins with then."""
+    """The oldest segments, which may go, and the segment that the archive then begins with."""
 
     going: tuple[SegmentManifest, ...]
     oldest_left: SegmentManifest
 
 
 def due(place: Place, order: ExpiryOrder, most: int = MOST_AT_ONCE) -> Expiring | None:
-    """What may go now, `most` segments at most; None while nothing may, which takes little to find out.
+    """Returns what may go now, at most `most` segments; None if nothing may, which is cheap to find out.
 
     Raises:
-        CheckpointRefused: the archive does not hold the LSN that it is kept from, or the base is not whole: nothing may go.
+        CheckpointRefused: the archive lacks the LSN that it is kept from, or the base is not whole: nothing may go.
         InvariantViolated: as `segment.segments`, or the base's manifest can't be read.
     """
     keep_from = Lsn(*order.keep_from)
@@ -63,9 +63,10 @@ def due(place: Place, order: ExpiryOrder, most: int = MOST_AT_ONCE) -> Expiring 
 
 
 def expired(chain: Sequence[SegmentManifest], keep_from: Lsn) -> tuple[SegmentManifest, ...]:
-    """The segments of a whole archive that end before an LSN. Never all of them: the newest one says where the archive goes on.
+    """Returns the segments of a whole archive that end before an LSN. Never all of them: the newest one determines where the archive
+    continues.
 
-    Raises CheckpointRefused when the archive ends before that LSN: it is not this archive that is spoken of, or nothing is left to go on.
+    Raises CheckpointRefused if the archive ends before that LSN: it is another archive, or nothing would be left.
     """
     if not chain or chain[-1].last.lsn < keep_from:
         end = "is empty" if not chain else f"ends with {chain[-1].last.lsn}"
@@ -74,25 +75,25 @@ def expired(chain: Sequence[SegmentManifest], keep_from: Lsn) -> tuple[SegmentMa
 
 
 def delete_segments(folder: StoredPath, going: Sequence[SegmentManifest]) -> None:
-    """Takes segments away, which must be the oldest ones, in log order. What somebody else has taken meanwhile is no fault."""
+    """Deletes segments, which must be the oldest ones, in log order. Segments deleted by others meanwhile are no error."""
     for segment in going:
         path = manifest_path(folder, segment.first.lsn)
         try:
             take_name(path, path.with_name(f".{path.name}{_EXPIRED}"))
         except FileNotFoundError:
-            sync_folder(path.parent)  # somebody else has taken it just now
+            sync_folder(path.parent)  # another run has just renamed it
     sweep(folder)
 
 
 def sweep(folder: StoredPath) -> None:
-    """Deletes the files of segments that are taken away already, also by a run that was killed. One whose manifest has both names stays: a
-    run that was killed, or that goes on beside this one, had not taken it yet.
+    """Deletes the files of expired segments, also those left by a killed run. A segment whose manifest has both names stays: its removal
+    had not finished.
 
-    Nothing is deleted when one of their manifests can't be read (raises InvariantViolated, OSError), or names a file that is not below
-    `log/data` or is reached through a link (CheckpointRefused).
+    Deletes nothing if one of the manifests can't be read (raises InvariantViolated, OSError). The same holds if it names a file outside of
+    `log/data` or behind a link (CheckpointRefused).
     """
     place = folder / "log" / "segments"
-    # They come first of all names, so that those of the segments need not be asked for.
+    # Hidden names come first, so the segments' names need not be listed.
     hidden = takewhile(lambda name: name.startswith("."), names_from(place))
     copies = [place / name for name in hidden if name.endswith(_EXPIRED)]
     there = {path for path in copies if path.with_name(path.name[1:].removesuffix(_EXPIRED)).is_file()}
@@ -115,7 +116,7 @@ def _file_of(folder: StoredPath, segment: SegmentManifest) -> StoredPath:
 
 
 def _require_base(place: Place, order: ExpiryOrder) -> None:
-    """That the checkpoint is there for which the archive is kept. One at another destination can't be looked at from here."""
+    """Checks that the checkpoint exists for which the archive is kept. One at another destination can't be checked here."""
     if not order.manifest:
         return
     path = place.folder.parent.parent / order.manifest

@@ -1,4 +1,4 @@
-"""What of a log is read from its archive and what from bookies: the archive up to its end, and the log itself from there on."""
+"""Divides a read: from the archive up to its end, from bookies behind it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from herdkeeper_jobs.wal.lsn import Lsn
 
 
 class Log(Protocol):
-    """What there is of a log besides its archive: `LogSource` in a living cluster, `ArchiveOnlyLog` where there is nothing else."""
+    """A log besides its archive: `LogSource` in a living cluster, else `ArchiveOnlyLog`."""
 
     @property
     def name(self) -> str:
-        """Of the tablespace."""
+        """The tablespace's name."""
 
     def confirmed_end(self) -> Lsn:
         """As `LogSource.confirmed_end`."""
@@ -40,7 +40,7 @@ class Log(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogParts:
-    """A range of a log: archived segments, then pieces of ledgers. The first and the last segment may hold more than was asked for."""
+    """A range of a log: archived segments, then pieces of ledgers. The first and last segment may exceed the range."""
 
     archived: tuple[SegmentManifest, ...]
     live: tuple[LedgerPiece, ...]
@@ -61,13 +61,13 @@ class ArchivePartition:
 
 @dataclass(frozen=True, slots=True)
 class ReadBudget:
-    """The most that a job reads from one bookie, in bytes per second; at most `cores` of its tasks run at once."""
+    """The limit of a job's reads from one bookie, in bytes per second; at most `cores` of its tasks run at once."""
 
     cores: int
     bytes_per_second_per_bookie: float = float("inf")
 
     def share_of(self, tasks: int) -> ReadSettings:
-        """What each of so many tasks may read: any of them may ask the same bookie."""
+        """The limits of each of `tasks` tasks: any of them may ask the same bookie."""
         return ReadSettings(bytes_per_second_per_bookie=self.bytes_per_second_per_bookie / max(1, min(tasks, self.cores)))
 
 
@@ -76,7 +76,7 @@ UNLIMITED = ReadBudget(cores=1)
 
 @dataclass(frozen=True, slots=True)
 class WholeLog:
-    """A log, and its archive as far as there is one in `folder`, the tablespace's folder where it is archived."""
+    """A log with its archive, if there is one in `folder`, the tablespace's folder there."""
 
     log: Log
     folder: StoredPath
@@ -84,7 +84,7 @@ class WholeLog:
 
     @property
     def name(self) -> str:
-        """Of the tablespace."""
+        """The tablespace's name."""
         return self.log.name
 
     def confirmed_end(self) -> Lsn:
@@ -92,7 +92,7 @@ class WholeLog:
         return self.log.confirmed_end()
 
     def live_up_to(self, target: Lsn, begin: Lsn | None = None) -> LogParts:
-        """What holds everything up to an LSN, from `begin` on (None: the log's beginning), in the log alone. Raises as
+        """Returns the parts up to an LSN, from `begin` on (None: the log's beginning), from the log alone. Raises as
         `LogSource.ledgers_up_to`."""
         first = {} if begin is None else {begin.ledger_id: begin.entry_id}
         ledgers = self.log.ledgers_up_to(target, begin)
@@ -101,7 +101,7 @@ class WholeLog:
         )
 
     def parts_up_to(self, target: Lsn, begin: Lsn | None = None) -> LogParts:
-        """The same in the log, or where it lacks something in the archive and the log. Raises as `LogSource.ledgers_up_to` and
+        """As `live_up_to`; if the log lacks something, from the archive and the log. Raises as `LogSource.ledgers_up_to` and
         `log_parts`."""
         try:
             return self.live_up_to(target, begin)
@@ -112,14 +112,14 @@ class WholeLog:
 
 
 def log_parts(whole: WholeLog, target: Lsn, begin: Lsn | None = None) -> LogParts:
-    """The archive, and the log behind it, from `begin` on (None: the log's beginning) up to an LSN.
+    """Returns the parts from the archive and the log behind it, from `begin` on (None: the log's beginning) up to an LSN.
 
     Raises:
         LogDropped: the archive begins later, or does not meet the log.
         CheckpointRefused: the LSN is in neither.
         NotConfirmedYet, CheckpointRetryable: as `LogSource.readable_from`.
-        InvariantViolated: the archive contradicts itself up to there, or was changed; what lies behind is not looked at.
-        KeyUnusable: a segment is encrypted, and its key is not here.
+        InvariantViolated: the archive contradicts itself up to there, or was changed; later segments are not checked.
+        KeyUnusable: a segment is encrypted, and its key is missing.
     """
     needed: list[SegmentManifest] = []
     for segment in segments_one_by_one(whole.folder, whole.identity, begin):
@@ -158,7 +158,7 @@ def _not_archived(needed: Sequence[SegmentManifest], behind: SegmentManifest, ta
 
 
 def _behind(log: Log, end: SegmentManifest | None, target: Lsn) -> list[LedgerPiece]:
-    """What the log has behind the archive's end, up to an LSN at most."""
+    """The log behind the archive's end, up to an LSN."""
     begin = None if end is None else end.resume
     try:
         readable = log.readable_from(begin)
@@ -175,19 +175,20 @@ def _behind(log: Log, end: SegmentManifest | None, target: Lsn) -> list[LedgerPi
 
 
 def archive_partitions(parts: LogParts, folder: StoredPath, count: int) -> tuple[ArchivePartition, ...]:
-    """What each of about `count` tasks reads of the archived part, in log order."""
+    """Divides the archived part, in log order, among about `count` tasks."""
     share = max(1, -(-len(parts.archived) // count))
     return tuple(ArchivePartition(folder, parts.archived[first : first + share]) for first in range(0, len(parts.archived), share))
 
 
 def live_partitions(parts: LogParts, log: Log, count: int, budget: ReadBudget = UNLIMITED) -> tuple[PartitionSpec, ...]:
-    """The same for what is read from bookies; those that run at once share the budget."""
+    """Divides the live part; tasks that run at once share the budget."""
     partitions = cut_pieces(parts.live, log.bookie_addresses(), count)
     settings = budget.share_of(len(partitions))
     return tuple(replace(partition, settings=settings) for partition in partitions)
 
 
 def read_archived(partition: ArchivePartition) -> Iterator[pa.RecordBatch]:
-    """The entries of a partition (ledger_id, entry_id, payload and more), each file's bytes verified before any of it is given."""
+    """Yields the entries of a partition (ledger_id, entry_id, payload and more). A file's bytes are verified before any of it is
+    yielded."""
     for segment in partition.segments:
         yield from read_segment(segment, partition.folder).to_batches()

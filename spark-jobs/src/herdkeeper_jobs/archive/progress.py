@@ -1,6 +1,6 @@
-"""Tells ZooKeeper how far a log is archived, which the operator releases the log by, and reads there what of the archive may go.
+"""Reports in ZooKeeper how far a log is archived, and reads there what may be deleted. The operator releases the log by it.
 
-Nothing is told before it is committed, and that something is not archived any more before it goes.
+Progress is reported after its commit, and a deletion before it happens.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from herdkeeper_jobs.wal.lsn import Lsn
 
 
 def held_at(place: Place, newest: SegmentManifest | None) -> ArchivedRange | None:
-    """What an archive holds that ends with this segment, None for an empty one. Raises as `segment.segments`."""
+    """The range of an archive that ends with this segment, None for an empty one. Raises as `segment.segments`."""
     oldest = oldest_segment(place.folder, place.identity)
     return None if oldest is None or newest is None else held_from(oldest, newest)
 
 
 def held_from(oldest: SegmentManifest, newest: SegmentManifest) -> ArchivedRange:
-    """What an archive holds that goes from one segment to another."""
+    """The range from one segment to another."""
     return ArchivedRange(
         first=_pair(oldest.first.lsn),
         first_millis=oldest.lowest_timestamp_millis,
@@ -49,7 +49,7 @@ def _pair(lsn: Lsn) -> tuple[int, int]:
 
 
 def published_progress(client: KazooClient, place: Place, destination: str) -> ArchiveProgress:
-    """What was told last of the archive at a destination; nothing of another one, or of what can't be read."""
+    """The last report on the archive at a destination; empty for another destination, or an unreadable report."""
     nothing = ArchiveProgress(destination, None, None, None)
     try:
         found = decode_archive_progress(client.get(_path(place))[0])
@@ -61,11 +61,11 @@ def published_progress(client: KazooClient, place: Place, destination: str) -> A
 
 
 def expiry_order(client: KazooClient, place: Place, destination: str) -> ExpiryOrder | None:
-    """What may go of the archive at a destination; None while nothing may.
+    """What may be deleted of the archive at a destination; None while nothing may.
 
     Raises:
         CheckpointRetryable: ZooKeeper does not answer.
-        MalformedDataError: what is there can't be read: then nothing may go.
+        MalformedDataError: the order can't be read, so nothing may be deleted.
     """
     path = expiry_order_path(place.identity.herd_root, place.identity.tablespace_uuid)
     try:
@@ -78,12 +78,12 @@ def expiry_order(client: KazooClient, place: Place, destination: str) -> ExpiryO
 
 
 def publish_progress(client: KazooClient, place: Place, progress: ArchiveProgress) -> None:
-    """Raises CheckpointRetryable when ZooKeeper does not answer."""
+    """Writes the report. Raises CheckpointRetryable if ZooKeeper does not answer."""
     path, data = _path(place), encode_archive_progress(progress)
     try:
         put_znode(client, path, data)
     except NodeExistsError:
-        return  # another archiver has told just now
+        return  # another archiver has just reported
     except (KazooException, KazooTimeoutError) as error:
         raise CheckpointRetryable(f"ZooKeeper did not take what was archived ({path}): {type(error).__name__} {error}") from error
 

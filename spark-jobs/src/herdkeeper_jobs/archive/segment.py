@@ -1,12 +1,11 @@
-"""A segment: a range of a log's entries, one after the other, in one file, and the manifest that makes it part of the archive.
+"""A segment of an archive: consecutive entries of a log in one file, and the manifest that commits it.
 
-`<destination>/<INSTANCEID>/<tablespace uuid>/log/segments/<ledger>-<entry>.json` (the first LSN, 20 digits each) is created only if absent;
-the file that it names lies below `log/data/<run>/` and is fsynced and read again before. Each segment says which LSN it follows, so that
-two archivers can't both go on, and a segment that is missing is noticed; only the oldest may be taken away, one after the other. A file is
-Parquet with `SEGMENT_SCHEMA`.
+The manifest `<destination>/<INSTANCEID>/<tablespace uuid>/log/segments/<ledger>-<entry>.json` (the first LSN, 20 digits each) is only
+created if absent. Its file is below `log/data/<run>/`, and fsynced and read back before. Each segment names the LSN that it follows. So two
+archivers can't both continue, and gaps are noticed; only the oldest segment may be deleted. Files are Parquet with `SEGMENT_SCHEMA`.
 
-The manifest of an encrypted segment has `schemaVersion` 2, says the same in the clear, for it holds positions and times only, and has that
-sealed beside: see `proven`.
+An encrypted segment's manifest has `schemaVersion` 2. It has the same plain part, which is only positions and times, with a sealed copy:
+see `proven`.
 """
 
 from __future__ import annotations
@@ -55,15 +54,15 @@ SEGMENT_SCHEMA = pa.schema(
         pa.field("payload", pa.binary(), nullable=False),
     ]
 )
-"""One row per entry, in log order: `timestamp` in milliseconds, as its leader stamped it; `payload` the entry's bytes as in the ledger."""
+"""One row per entry, in log order. `timestamp`: milliseconds, by its leader's clock; `payload`: the entry's bytes as in the ledger."""
 
 
 class ArchiveBroken(InvariantViolated):
-    """A segment does not follow the one before: what lies between is missing."""
+    """A segment does not follow its predecessor: entries are missing in between."""
 
 
 class SegmentManifest(BaseModel):
-    """A segment of an archive. Keys are camelCase in the file."""
+    """The manifest of a segment. Keys are camelCase in the file."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
 
@@ -72,46 +71,45 @@ class SegmentManifest(BaseModel):
     first: Position
     last: Position
     follows: Position | None
-    """The last entry of the segment before; None for the first one."""
+    """The last entry of the previous segment; None for the first one."""
     begins_log: bool
-    """Whether no entry of the log was ever before it."""
+    """Whether it begins with the log's very first entry."""
     next_ledger: int | None
-    """The ledger that goes on, when the segment ends with the last entry of a closed one; None while the same one goes on, or none is
-    known."""
+    """The next ledger, if the segment ends with the last entry of a closed one; None if that ledger continues, or no next one is known."""
     entries: int
     lowest_timestamp_millis: int
     highest_timestamp_millis: int
     path: str
-    """Of the file, below the tablespace's folder."""
+    """The file, below the tablespace's folder."""
     size: int
     hash: str
     """XXH3-128 of the file's bytes."""
     run_id: str
     encryption: Encryption | None = None
-    """None for a segment in the clear."""
+    """None for a plain segment."""
 
     @property
     def resume(self) -> Lsn:
-        """Where the log goes on behind it."""
+        """Where the log continues after it."""
         return Lsn(self.last.ledger_id, self.last.entry_id + 1) if self.next_ledger is None else Lsn(self.next_ledger, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a segment belongs: the tablespace's folder, whose log it is, the run that writes it."""
+    """Where a segment belongs: the tablespace's folder, the log's identity, and the run that writes it."""
 
     folder: StoredPath
     identity: Identity
     run_id: str
     key: Key | None = None
-    """Segments are encrypted, and this key opens them; None: they are written in the clear."""
+    """Encrypts segments; None: no encryption."""
     known: Lsn | None = None
-    """Where a segment begins that was the newest one at some time: the search for the newest one goes on from there."""
+    """Where a recent segment begins: the search for the newest one starts there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a segment goes on from, and what goes on behind it: see the fields of its manifest."""
+    """How a segment is linked: see the fields of its manifest."""
 
     before: SegmentManifest | None
     begins_log: bool
@@ -119,10 +117,10 @@ class Link:
 
 
 def segments(folder: StoredPath, identity: Identity, since: Lsn | None = None, until: Lsn | None = None) -> tuple[SegmentManifest, ...]:
-    """The archive of a tablespace's folder in log order, or those segments of it that may hold entries from one LSN to another.
+    """Returns a tablespace's archive in log order, or those segments that may hold entries between two LSNs.
 
     Raises:
-        InvariantViolated: a manifest can't be read, belongs to another log, or does not follow the one before.
+        InvariantViolated: a manifest can't be read, belongs to another log, or does not follow its predecessor.
     """
     paths = _paths(folder)
     starts = [_start(path) for path in paths]
@@ -131,8 +129,8 @@ def segments(folder: StoredPath, identity: Identity, since: Lsn | None = None, u
 
 
 def segments_one_by_one(folder: StoredPath, identity: Identity, since: Lsn | None = None) -> Iterator[SegmentManifest]:
-    """The same from an LSN on, each looked at when it is asked for: what is wrong behind the last one holds nothing up. Some manifests are
-    read ahead, since a store answers several at a time. Raises as `segments`."""
+    """Yields the segments from an LSN on. Each is only checked when consumed, so later damage does not matter. Some manifests are read
+    ahead, since stores answer in parallel. Raises as `segments`."""
     paths = _paths(folder)
     begin = _position([_start(path) for path in paths], since)
     yield from _linked(_read_ahead(paths[begin:]), folder, identity)
@@ -155,16 +153,16 @@ def _content_or_error(path: StoredPath) -> bytes | OSError:
 
 
 def readable_segments(folder: StoredPath, identity: Identity) -> Iterator[SegmentManifest]:
-    """The segments of a tablespace's archive that can be read, in log order, whether one follows the other or not. Raises OSError."""
+    """Yields the readable segments of an archive in log order, with or without gaps. Raises OSError."""
     for path in _paths(folder):
         with contextlib.suppress(InvariantViolated):
             yield from _chain((path,), folder, identity)
 
 
 def holds(segment: SegmentManifest, folder: StoredPath, lsn: Lsn) -> bool:
-    """Whether an LSN within a segment is one of its entries: behind the end of a ledger there are none before the next one begins.
+    """Whether an LSN within a segment is one of its entries: there is a gap between a ledger's end and the next ledger.
 
-    Raises as `read_segment`, which is asked only where the manifest does not tell.
+    Raises as `read_segment`, which is only read if the manifest can't decide.
     """
     if not segment.first.lsn <= lsn <= segment.last.lsn:
         return False
@@ -176,12 +174,12 @@ def holds(segment: SegmentManifest, folder: StoredPath, lsn: Lsn) -> bool:
 
 
 def _position(starts: Sequence[Lsn], since: Lsn | None) -> int:
-    """Which segment holds an LSN, or comes first behind it, by where segments begin."""
+    """The index of the segment that holds an LSN or follows it, by where segments begin."""
     return 0 if since is None else max(bisect_right(starts, since) - 1, 0)
 
 
 def newest_segment(folder: StoredPath, identity: Identity, known: Lsn | None = None) -> SegmentManifest | None:
-    """The one that the archive ends with; None while there is none. `known` spares the names of those before it, wherever it is. Raises as
+    """Returns the archive's last segment, None if empty. `known` saves listing the names before it, and may be outdated. Raises as
     `segments`."""
     paths = _paths(folder, known) or (_paths(folder) if known is not None else [])
     found = _chain(paths[-1:], folder, identity)
@@ -189,18 +187,18 @@ def newest_segment(folder: StoredPath, identity: Identity, known: Lsn | None = N
 
 
 def oldest_segment(folder: StoredPath, identity: Identity) -> SegmentManifest | None:
-    """The one that the archive begins with; None while there is none. Raises as `segments`."""
+    """Returns the archive's first segment, None if empty. Raises as `segments`."""
     first = oldest_manifest(folder)
     return None if first is None else _chain((first,), folder, identity)[0]
 
 
 def oldest_manifest(folder: StoredPath) -> StoredPath | None:
-    """The manifest of the segment that an archive begins with, by its name alone; None while there is none. Raises OSError."""
+    """Returns the manifest of the archive's first segment, by name only, None if empty. Raises OSError."""
     return next(_all_paths(folder), None)
 
 
 def ends(folder: StoredPath, identity: Identity) -> tuple[SegmentManifest, SegmentManifest] | None:
-    """The first and the last one, which may be the same; None while there is none. Raises as `segments`."""
+    """Returns the first and the last segment, which may be the same; None if empty. Raises as `segments`."""
     if not (paths := _paths(folder)):
         return None
     return _chain(paths[:1], folder, identity)[0], _chain(paths[-1:], folder, identity)[0]
@@ -229,14 +227,14 @@ def _paths(folder: StoredPath, since: Lsn | None = None) -> list[StoredPath]:
 
 
 def _all_paths(folder: StoredPath, since: Lsn | None = None) -> Iterator[StoredPath]:
-    """The manifests, the first ones first; or those of segments that don't begin before an LSN."""
+    """Yields the manifests in ascending order, optionally only of segments that begin at an LSN or later."""
     place = folder / "log" / "segments"
     first = "" if since is None else manifest_path(folder, since).name
     return (place / name for name in names_from(place, first) if fnmatchcase(name, "[0-9]*.json"))
 
 
 def _start(path: StoredPath) -> Lsn:
-    """Where the segment of a manifest begins, as the file's name says. Raises InvariantViolated for another name."""
+    """Where a segment begins, by its file name. Raises InvariantViolated for another name."""
     try:
         return lsn_of_name(path)
     except ValueError as error:
@@ -244,9 +242,9 @@ def _start(path: StoredPath) -> Lsn:
 
 
 def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest | None:
-    """Writes rows of SEGMENT_SCHEMA, and makes them part of the archive. None when somebody else's segment is there.
+    """Writes rows of SEGMENT_SCHEMA and commits them to the archive. Returns None if another segment is already there.
 
-    Raises InvariantViolated when what was written can't be read again.
+    Raises InvariantViolated if the written file can't be read back.
     """
     sink = pa.BufferOutputStream()
     path = f"log/data/{place.run_id}/{uuid.uuid4().hex}.parquet"
@@ -287,11 +285,11 @@ def _with_sealed(segment: SegmentManifest, encryption: Encryption, key: Key) -> 
 
 
 def proven(segment: SegmentManifest, folder: StoredPath) -> SegmentManifest:
-    """The segment, once it is known that its manifest is what was sealed; one in the clear as it is.
+    """Returns the segment if its manifest equals the sealed one; a plain one unchecked.
 
     Raises:
         InvariantViolated: it was changed.
-        KeyUnusable: its key is not here.
+        KeyUnusable: its key is missing.
     """
     if (encryption := segment.encryption) is None:
         return segment
@@ -303,11 +301,11 @@ def proven(segment: SegmentManifest, folder: StoredPath) -> SegmentManifest:
 
 
 def read_segment(segment: SegmentManifest, folder: StoredPath) -> pa.Table:
-    """Its entries, as SEGMENT_SCHEMA.
+    """Returns its entries, as SEGMENT_SCHEMA.
 
     Raises:
-        InvariantViolated: the file has not the bytes that were committed, or does not decrypt.
-        KeyUnusable: its key is not here.
+        InvariantViolated: the file has other bytes than were committed, or does not decrypt.
+        KeyUnusable: its key is missing.
     """
     path = folder / segment.path
     content = path.read_bytes()
@@ -324,7 +322,7 @@ def _write(folder: StoredPath, name: str, content: bytes) -> None:
 
 
 def read_segment_manifest(path: StoredPath) -> SegmentManifest:
-    """Raises InvariantViolated for a file that is not a manifest of a version that this program knows."""
+    """Raises InvariantViolated if the file is no manifest of a known version."""
     return _decoded(path, path.read_bytes())
 
 

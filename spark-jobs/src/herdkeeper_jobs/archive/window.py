@@ -1,4 +1,4 @@
-"""Which moments can be had from an archive and the checkpoints at a destination."""
+"""The moments that an archive and the checkpoints at a destination can restore."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from herdkeeper_jobs.wal.moment import stamp
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The moments that can be had, each as the LSN and its time in milliseconds; that of the first one is None where an earlier version
-    made the checkpoint that it is."""
+    """A recovery window: both ends as LSN and time in milliseconds. `begin_millis` is None if an earlier version made the checkpoint
+    there."""
 
     begin: Lsn
     begin_millis: int | None
@@ -30,7 +30,7 @@ class Window:
 
 
 def recovery_window(whole: WholeLog, folder: StoredPath) -> Window | None:
-    """The window, for checkpoints in a tablespace's folder; None while there is none. Raises as `segment.segments`."""
+    """Returns the window for the checkpoints in a tablespace's folder; None without one. Raises as `segment.segments`."""
     found = ends(whole.folder, whole.identity)
     if found is None:
         return None
@@ -44,9 +44,9 @@ def recovery_window(whole: WholeLog, folder: StoredPath) -> Window | None:
 
 
 def windows_of_files(whole: WholeLog, folder: StoredPath) -> tuple[Window, ...]:
-    """The windows of an archive that may lack segments, in log order: one for each of its parts that has something to begin with.
+    """Returns the windows of an archive that may lack segments, in log order: one per gapless part with a base or the log's beginning.
 
-    Reads the manifests of all segments. Raises OSError.
+    Reads all segments' manifests. Raises OSError.
     """
     bases = tuple(_readable(folder))
     windows = (_window_of(part, bases) for part in _whole_parts(whole))
@@ -54,7 +54,7 @@ def windows_of_files(whole: WholeLog, folder: StoredPath) -> tuple[Window, ...]:
 
 
 def _whole_parts(whole: WholeLog) -> Iterator[list[SegmentManifest]]:
-    """Segments that follow one another without a gap. One that can't be read, or is another log's, is as good as missing."""
+    """Yields gapless parts. An unreadable segment, or one of another log, counts as missing."""
     part: list[SegmentManifest] = []
     for segment in readable_segments(whole.folder, whole.identity):
         if part and segment.follows != part[-1].last:
@@ -75,7 +75,7 @@ def _window_of(part: Sequence[SegmentManifest], bases: Sequence[Outline]) -> Win
 
 
 def _readable(folder: StoredPath) -> Iterator[Outline]:
-    """In log order."""
+    """Yields readable outlines in log order."""
     for path in manifests(folder.parent.parent, folder.parent.name, folder.name):
         try:
             yield read_outline(path)

@@ -1,1 +1,1 @@
-"""The replication audit: every entry on every bookie that should hold it."""
+"""The replication audit: checks every entry on every bookie that should hold it."""

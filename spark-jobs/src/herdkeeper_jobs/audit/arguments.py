@@ -1,4 +1,4 @@
-"""The command line of `herdkeeper-audit`, and what it means."""
+"""The command line of `herdkeeper-audit`: parser and validation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REPORT, DRY_RUN, REPAIR = "report", "dry-run", "repair"
 
 
 class ArgumentError(ValueError):
-    """An argument is refused; the message names it, its value and the fix."""
+    """A refused argument; the message names it, its value and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class AuditArguments:
     output: Path | None
     spark: SparkSettings
     bookkeeper_library: Path = _BOOKKEEPER_LIBRARY
-    """The jars of BookKeeper's client, where they are."""
+    """The folder with the jars of BookKeeper's client."""
     read_until: datetime | None = None
-    """No portion begins at or after this time; None: the run goes on to its end."""
+    """No portion begins at or after this time; None: no limit."""
 
 
 def parse_ledgers(text: str) -> tuple[EntryRange, ...]:
-    """`1,2,5-9` as ranges; an empty text gives none. Raises ArgumentError naming the part that is wrong."""
+    """Parses `1,2,5-9` into ranges, an empty text into none. Raises ArgumentError, naming the wrong part."""
     ranges = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
@@ -57,7 +57,7 @@ def parse_ledgers(text: str) -> tuple[EntryRange, ...]:
 
 
 def parse_states(text: str) -> frozenset[LedgerState]:
-    """`Closed,Open`; an empty text gives none. Raises ArgumentError naming the part that is wrong."""
+    """Parses `Closed,Open`, an empty text into no states. Raises ArgumentError, naming the wrong part."""
     named = [part.strip() for part in text.split(",") if part.strip()]
     if unknown := [part for part in named if part not in STATES]:
         raise ArgumentError(f"--states: {unknown[0]!r} is not a ledger state; use one of {', '.join(STATES)}")
@@ -65,7 +65,7 @@ def parse_states(text: str) -> frozenset[LedgerState]:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """A time with its zone (RFC 3339). Raises ArgumentError."""
+    """Parses a time with its zone (RFC 3339). Raises ArgumentError."""
     if text is None:
         return None
     try:
@@ -78,7 +78,7 @@ def parse_time(text: str | None) -> datetime | None:
 
 
 def parse_racks(text: str, wanted: int) -> RackMap | None:
-    """`id=rack,id=rack`; None for an empty text. Raises ArgumentError naming the part that is wrong."""
+    """Parses `id=rack,id=rack`, an empty text into None. Raises ArgumentError, naming the wrong part."""
     if wanted < 1:
         raise ArgumentError(f"--min-racks: {wanted} is below 1")
     rack_of: dict[str, str] = {}
@@ -91,7 +91,7 @@ def parse_racks(text: str, wanted: int) -> RackMap | None:
 
 
 def audit_parser() -> argparse.ArgumentParser:
-    """Of the command line as it is written."""
+    """The parser of the unvalidated command line."""
     parser = argparse.ArgumentParser(
         "herdkeeper-audit", description="Verifies every copy of every confirmed entry of a BookKeeper cluster."
     )
@@ -157,7 +157,7 @@ def audit_parser() -> argparse.ArgumentParser:
 
 
 def validated(parsed: argparse.Namespace) -> AuditArguments:
-    """Raises ArgumentError, SparkConfigurationError."""
+    """Validates the command line. Raises ArgumentError, SparkConfigurationError."""
     if not _RUN_ID.fullmatch(parsed.run_id):
         raise ArgumentError(
             f"--run-id: {parsed.run_id!r} is not a file name; use letters, digits, dots, dashes and underscores, at most 128"

@@ -1,4 +1,4 @@
-"""What an audit learned of each bookie, by counting its copies. Pure."""
+"""An audit's counts of each bookie's copies. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _STATES = tuple(CopyState)
 
 @dataclass(frozen=True, slots=True)
 class BookieTally:
-    """Counts of a bookie; sums over disjoint sets of ledgers."""
+    """Counts of a bookie; can be added over disjoint sets of ledgers."""
 
     ledgers: int = 0
     bytes_read: int = 0
     copies: tuple[int, ...] = (0,) * len(_STATES)
-    """By state, in the order of CopyState: each copy that it should hold counts once."""
+    """By state, in the order of CopyState. Each copy that it should hold counts once."""
     ledgers_away: int = 0
-    """Ledgers with copies that could not be looked at, since it did not answer."""
+    """Ledgers with unread copies, since the bookie did not answer."""
     why_away: str = ""
 
     def __add__(self, other: BookieTally) -> BookieTally:
@@ -32,28 +32,28 @@ class BookieTally:
         )
 
     def in_state(self, *states: CopyState) -> int:
-        """Its copies in any of these states."""
+        """The number of its copies in any of these states."""
         return sum(self.copies[_STATES.index(state)] for state in states)
 
 
 def added(one: Mapping[str, BookieTally], other: Mapping[str, BookieTally]) -> dict[str, BookieTally]:
-    """The tallies of two disjoint sets of ledgers together, by bookie."""
+    """Adds the tallies of two disjoint sets of ledgers, by bookie."""
     nothing = BookieTally()
     return dict(one) | {bookie: one.get(bookie, nothing) + tally for bookie, tally in other.items()}
 
 
 def copies_by_state(counts: Mapping[CopyState, int]) -> tuple[int, ...]:
-    """Counts as a tally has them."""
+    """Counts in the order of `BookieTally.copies`."""
     return tuple(counts.get(state, 0) for state in _STATES)
 
 
 @dataclass(frozen=True, slots=True)
 class BookieHealth:
-    """Copies that a bookie should hold, by what became of them; each is counted in exactly one of the five last numbers."""
+    """The copies that a bookie should hold, by result. The last five numbers count each copy exactly once."""
 
     bookie_id: str
     rack: str | None
-    """None where it is not known."""
+    """None if unknown."""
     ledgers: int
     bytes_read: int
     copies_verified: int
@@ -64,12 +64,12 @@ class BookieHealth:
 
     @property
     def copies(self) -> int:
-        """Copies that it should hold."""
+        """The number of copies that it should hold."""
         return self.copies_verified + self.copies_unread + self.copies_missing + self.copies_damaged + self.copies_unknown
 
 
 def health_of_bookies(tallies: Mapping[str, BookieTally], rack_of: Mapping[str, str]) -> tuple[BookieHealth, ...]:
-    """One for each bookie that should hold anything, by id."""
+    """Returns one for each bookie that should hold anything, sorted by id."""
     return tuple(_health(bookie_id, own, rack_of.get(bookie_id)) for bookie_id, own in sorted(tallies.items()) if own.ledgers)
 
 

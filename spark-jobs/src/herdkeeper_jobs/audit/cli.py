@@ -1,9 +1,10 @@
-"""`herdkeeper-audit`: arguments, Spark, output and exit code of the replication audit, and of the repair of what it found.
+"""`herdkeeper-audit`: arguments, Spark, output and exit code of the audit and of the repair of its findings.
 
-Exit codes: 0 done, whether anything was found or not, or paused (`--read-until`: the summary's outcome says which); 2 the configuration is
-refused; 3 something was away, try again; 42 an invariant is violated, never retry. The summary goes to the standard output as its last
-line, and to the container's termination message.
-With an output directory a run goes on from what earlier processes with its id have done (audit/progress.py); without one it begins anew.
+Exit codes: 0 done, with or without findings, or paused by `--read-until` (see the summary's outcome); 2 refused configuration; 3 something
+was unavailable, try again; 42 an invariant is violated, never retry. The summary is the last line of standard output, and goes to the
+container's termination message.
+
+With an output directory a run continues what earlier processes with its id did (audit/progress.py); without one it starts anew.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         summary = _failure(parsed.run_id, JobOutcome.INVARIANT_VIOLATED, error)
     except (MetadataUnavailableError, OSError) as error:
         summary = _failure(parsed.run_id, JobOutcome.RETRYABLE, error)
-    except Exception as error:  # of Spark, or unforeseen: whoever started the job is told in any case
+    except Exception as error:  # of Spark, or unforeseen: the summary must be written anyway
         traceback.print_exception(error)
         summary = _failure(parsed.run_id, JobOutcome.RETRYABLE, error)
     write_termination_message(summary.to_json(), os.environ)
@@ -67,7 +68,7 @@ def _run(arguments: AuditArguments, started: float) -> AuditSummary:
     if arguments.output is not None and (before := committed_run(arguments.output, arguments.run_id)) is not None:
         return replace(_published(arguments.output, before), outcome=JobOutcome.ALREADY_DONE)
     budget = AuditBudget(arguments.spark.cores, arguments.bytes_per_second_per_bookie, arguments.timeout_seconds)
-    # ZooKeeper first: it is the quicker one to say that something is wrong.
+    # ZooKeeper first: it reports errors sooner than Spark.
     with open_catalog(arguments.zookeeper, arguments.ledgers_root) as catalog:
         rule = OrphanRule(lambda: read_tablespace_logs(catalog), int(time.time() * 1000) - LEAST_AGE_MILLIS)
         progress = _progress(arguments, catalog)
@@ -76,7 +77,7 @@ def _run(arguments: AuditArguments, started: float) -> AuditSummary:
             result = audit(catalog, replace(arguments.request, orphans=rule), budget, run_tasks, run_progress)
         paused = result.summary.outcome is JobOutcome.PAUSED
         if not paused:
-            # Of a run that was broken off here the next process repairs the same findings: what is whole by then is not written again.
+            # After a crash here the next process repairs the same findings, without writing restored copies again.
             result = repaired(catalog, result, arguments)
     for row in fields_of(result.findings):
         _log.warning("finding", **{key: value for key, value in row.items() if value is not None})
@@ -88,14 +89,14 @@ def _run(arguments: AuditArguments, started: float) -> AuditSummary:
 
 
 def _published(output: Path, run: AuditRun) -> AuditSummary:
-    """The run is in the tables, and what it had done so far is needed no more."""
+    """Commits the run to the tables, then deletes its progress."""
     summary = publish(output, run)
     forget_progress(output, run.summary.run_id)
     return summary
 
 
 def _progress(arguments: AuditArguments, catalog: LedgerCatalog) -> Progress | None:
-    """None where there is no place to keep it."""
+    """None without an output directory."""
     if arguments.output is None:
         return None
     request = arguments.request
@@ -103,7 +104,7 @@ def _progress(arguments: AuditArguments, catalog: LedgerCatalog) -> Progress | N
 
 
 def _run_progress(arguments: AuditArguments, progress: Progress | None) -> tuple[RunProgress, float]:
-    """From where the run goes on, and how long earlier processes have worked for that."""
+    """Returns the progress to continue from, and the seconds that earlier processes spent on it."""
 
     def may_read() -> bool:
         return arguments.read_until is None or datetime.now(UTC) < arguments.read_until
@@ -119,7 +120,7 @@ def _run_progress(arguments: AuditArguments, progress: Progress | None) -> tuple
 
 @dataclass(slots=True)
 class _Clock:
-    """Seconds since it was asked the last time."""
+    """A stopwatch: seconds since the previous lap."""
 
     since: float = field(default_factory=time.monotonic)
 
@@ -130,13 +131,13 @@ class _Clock:
 
 @contextmanager
 def _tasks_on_spark(settings: SparkSettings) -> Iterator[TaskRunner]:
-    """Spark is started by the first tasks: a run that has nothing left to read, or may not read now, does without."""
+    """Starts Spark with the first tasks. A run that has nothing to read, or must not read now, needs none."""
     with session_on_demand("herdkeeper-audit", settings) as spark:
         yield lambda tasks: run_on_spark(spark(), tasks)
 
 
 def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArguments) -> AuditResult:
-    """The result with what became of its findings, when they are to be repaired. Not in tasks: who holds the lock must write."""
+    """Repairs the findings if asked and returns the result with their outcomes. Not in tasks: the holder of the lock must write."""
     if arguments.repair == REPORT:
         return result
     settings = RepairSettings(
@@ -171,7 +172,7 @@ def _bookkeeper_client(arguments: AuditArguments) -> BookKeeperClient:
 
 
 def _repair_sentence(done: RepairResult, dry_run: bool) -> str:
-    """What a person must know first stands first: what is not repaired, and why."""
+    """Puts first what matters most: what was not repaired, and why."""
     failed = done.not_repaired
     sentence = f"; a repair would write {done.copies_repairable} copies" if dry_run else ""
     sentence = f"; {done.copies_repaired} copies repaired" if done.copies_repaired else sentence

@@ -1,10 +1,10 @@
-"""Whether the copies of an entry agree, and whether neighbours do, from what looks at them gave. Pure.
+"""Compares the copies of entries with each other, and the lengths of neighbouring entries. Pure.
 
-Copies that say something else, each with a right digest: who is right is told by the ack quorum alone. What so many copies agree on may
-have been acknowledged, and if nothing else is on as many, nothing else was: then the other copies are the wrong ones. Otherwise none of
-them can be trusted. Compared is what the copies say of payload and length (Holding.content), for a segment as a whole, for blocks of
-entries, or for single ones.
-Lengths that don't add up, where all copies agree, are the writer's: each of two neighbours tells how much there is up to the same place.
+Copies may differ although each has a right digest. Then only the ack quorum decides. Content on at least that many copies may have been
+acknowledged. If no other content is on as many, it is right and the other copies are wrong. Otherwise no copy can be trusted. Payload and
+length are compared (Holding.content), for a whole segment, for blocks of entries, or for single ones.
+
+Inconsistent lengths on which all copies agree are the writer's fault: two neighbours both give the length up to the same place.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _WRAP = 2**64
 
 
 def segments_in_doubt(ledger: AuditedLedger, holdings: Sequence[Holding], partly_read: bool) -> frozenset[int]:
-    """Segments in which shares that were read in full say something else, or lengths don't add up.
+    """Returns segments in which fully read shares differ, or lengths don't add up.
 
-    With `partly_read` also those of which a share was read, and is intact, only in part: sums can't tell whether that part agrees.
+    With `partly_read` also segments with a share of which only a part is read and intact: sums can't show whether that part agrees.
     """
     own = list(_of_places(ledger, holdings))
     doubted = {unit.segment.segment for unit in _units(ledger, own, None) if _differ(unit) or (partly_read and unit.is_partial)}
@@ -36,12 +36,13 @@ def segments_in_doubt(ledger: AuditedLedger, holdings: Sequence[Holding], partly
 
 
 def blocks_in_doubt(ledger: AuditedLedger, holdings: Sequence[Holding], block: int) -> list[tuple[int, EntryRange]]:
-    """Segment and entries of the blocks in which copies don't agree, or are not all there, in order. `holdings` end at blocks."""
+    """Returns segment and entries of blocks whose copies differ or are incomplete, in order. `holdings` end at blocks."""
     return [(unit.segment.segment, unit.entries) for unit in _units(ledger, holdings, block) if _differ(unit) or unit.is_partial]
 
 
 def contradicted(ledger: AuditedLedger, holdings: Sequence[Holding], block: int) -> list[Holding]:
-    """What can't be trusted, as holdings of that state: whole blocks of a position in which an entry can't. `holdings` end at blocks."""
+    """Returns the untrusted copies as CONTRADICTED holdings: a position's whole block if one of its entries is untrusted. `holdings` end at
+    blocks."""
     found: dict[tuple[int, int, EntryRange], Holding] = {}
     for unit in _units(ledger, holdings, block):
         for position, detail in _untrusted(unit, ledger.metadata.ack_quorum):
@@ -62,17 +63,17 @@ def contradicted(ledger: AuditedLedger, holdings: Sequence[Holding], block: int)
 
 
 def broken_lengths(holdings: Iterable[Holding]) -> dict[int, tuple[int, ...]]:
-    """By entry (-1: before the first) the different numbers of bytes that its copies, and the entry behind it, tell of up to there."""
-    told: dict[int, set[int]] = {-1: {0}}
+    """Returns the conflicting lengths up to an entry (-1: before the first), as its copies and the next entry give them."""
+    lengths_up_to: dict[int, set[int]] = {-1: {0}}
     for holding in holdings:
         if holding.state.is_intact and holding.length_before is not None and holding.length_after is not None:
-            told.setdefault(holding.first - 1, set()).add(holding.length_before)
-            told.setdefault(holding.last, set()).add(holding.length_after)
-    return {entry_id: tuple(sorted(lengths)) for entry_id, lengths in sorted(told.items()) if len(lengths) > 1}
+            lengths_up_to.setdefault(holding.first - 1, set()).add(holding.length_before)
+            lengths_up_to.setdefault(holding.last, set()).add(holding.length_after)
+    return {entry_id: tuple(sorted(lengths)) for entry_id, lengths in sorted(lengths_up_to.items()) if len(lengths) > 1}
 
 
 def findings_of_lengths(ledger: AuditedLedger, holdings: Iterable[Holding], untrusted: Sequence[Holding]) -> tuple[Finding, ...]:
-    """Entries whose length is not that of the entry before and their own payload, but for those of which a copy is `untrusted`."""
+    """Finds entries whose length is not the previous entry's plus their own payload. Entries with an `untrusted` copy are left out."""
     broken = {
         boundary: lengths
         for boundary, lengths in broken_lengths(holdings).items()
@@ -98,7 +99,7 @@ def _numbers(broken: dict[int, tuple[int, ...]], first: int) -> str:
 
 @dataclass(slots=True)
 class _Unit:
-    """What the copies of some entries of a segment say, by position: how many there are, and their content."""
+    """The copies of some entries of a segment, by position: their number and content."""
 
     segment: SegmentRange
     entries: EntryRange
@@ -107,18 +108,18 @@ class _Unit:
     content: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def add(self, holding: Holding) -> None:
-        """One more part of a position's copies."""
+        """Adds a part of a position's copies."""
         before = self.content.get(holding.position, (0,) * len(holding.content))
         self.copies[holding.position] = self.copies.get(holding.position, 0) + holding.copies
         self.content[holding.position] = tuple((mine + its) % _WRAP for mine, its in zip(before, holding.content, strict=True))
 
     @property
     def is_partial(self) -> bool:
-        """Whether a position has some of its copies here, and another one has any."""
+        """Whether a position has only some of its copies here, and another one has any."""
         return len(self.copies) > 1 and any(count < self.spread.count_at(at, self.entries) for at, count in self.copies.items())
 
     def versions(self) -> Iterator[list[tuple[int, ...]]]:
-        """For each class of entries the positions that say the same, of those that have all of their copies here; most of them first."""
+        """Yields, for each class of entries, groups of complete positions with equal content, the largest group first."""
         whole = [at for at, count in self.copies.items() if count == self.spread.count_at(at, self.entries)]
         for each in range(self.spread.classes):
             by_content: dict[int, list[int]] = {}
@@ -128,13 +129,13 @@ class _Unit:
             yield sorted((tuple(positions) for positions in by_content.values()), key=len, reverse=True)
 
     def own_entries(self, position: int) -> EntryRange:
-        """From the first to the last entry that the position has here."""
+        """The range from the position's first to its last entry here."""
         own = list(self.spread.entries_at(position, self.entries)) if len(self.entries) < 2 * self.spread.ensemble_size else []
         return EntryRange(own[0], own[-1]) if own else self.entries
 
 
 def _units(ledger: AuditedLedger, holdings: Iterable[Holding], block: int | None) -> list[_Unit]:
-    """Of each segment, or of each block of one, of which something was read in full and is intact."""
+    """Returns the units, segments or blocks, of which something is fully read and intact."""
     segments = {segment.segment: segment for segment in segment_ranges(ledger.metadata, ledger.last_entry_id)}
     units: dict[tuple[int, int], _Unit] = {}
     for holding in holdings:
@@ -154,7 +155,7 @@ def _within(entries: EntryRange, number: int, block: int | None) -> EntryRange:
 
 
 def _of_places(ledger: AuditedLedger, holdings: Iterable[Holding]) -> Iterator[Holding]:
-    """Those that lie where the copies should be now; of a position nothing where they overlap, since a sum can't be taken apart."""
+    """Yields intact holdings in their current place. Skips positions with overlapping holdings, since a sum can't be split."""
     segments = {segment.segment: segment for segment in segment_ranges(ledger.metadata, ledger.last_entry_id)}
     by_place: dict[tuple[int, int], list[Holding]] = {}
     for holding in holdings:
@@ -174,7 +175,7 @@ def _differ(unit: _Unit) -> bool:
 
 
 def _untrusted(unit: _Unit, ack_quorum: int) -> Iterator[tuple[int, str]]:
-    """Positions, each with why."""
+    """Yields untrusted positions, each with the reason."""
     for versions in unit.versions():
         if len(versions) < 2:
             continue

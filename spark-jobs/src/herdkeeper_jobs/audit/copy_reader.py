@@ -1,4 +1,4 @@
-"""Looking at copies: the tasks of a plan, run wherever."""
+"""Reads copies: runs the tasks of a plan."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW
 from herdkeeper_jobs.copies.plan import AuditBudget, AuditTask, HoldingCheck, plan_tasks
 
 TaskRunner = Callable[[Sequence[AuditTask]], pa.Table]
-"""Runs check_copies over tasks, wherever, and gives their holdings (schema.HOLDINGS_ARROW); audit/cli.py gives Spark."""
+"""Runs `check_copies` over tasks and returns their holdings (schema.HOLDINGS_ARROW); audit/cli.py passes Spark's."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyReader:
-    """How copies are looked at."""
+    """A budget, and the means to run tasks."""
 
     budget: AuditBudget
     run_tasks: TaskRunner
 
     def at(self, checks: Sequence[HoldingCheck], addresses: Mapping[str, BookieAddress]) -> pa.Table:
-        """The holdings of all checks."""
+        """Runs all checks and returns their holdings."""
         tasks = plan_tasks(checks, addresses, self.budget)
         return self.run_tasks(tasks) if tasks else HOLDINGS_ARROW.empty_table()

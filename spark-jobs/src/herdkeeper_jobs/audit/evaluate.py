@@ -1,8 +1,8 @@
-"""From the states of copies to findings. Pure.
+"""Derives findings from the states of copies. Pure.
 
-Within one segment of a ledger the bad copies are ranges per position. Between two neighbouring bounds of such ranges the set of bad
-positions is constant, and within such a stretch all that still varies, in a striped ledger, is the entry's remainder by the ensemble
-size. So the work grows with the number of ranges and not with the number of entries: a bookie that is down costs one range per segment.
+Bad copies of a segment are ranges per position. Between two neighbouring bounds of these ranges the set of bad positions is constant.
+Within such a stretch of a striped ledger only the entry's remainder by the ensemble size matters. So the work grows with the number of
+ranges, not of entries: a bookie that is down costs one range per segment.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _KINDS = {
     CopyState.FAILED: FindingKind.READ_FAILED,
     CopyState.CONTRADICTED: FindingKind.CONTRADICTION,
 }
-_LEAVES_IT_OPEN = (CopyState.FAILED, CopyState.UNREACHABLE)
+_INCONCLUSIVE = (CopyState.FAILED, CopyState.UNREACHABLE)
 _URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN, Severity.LOW)
 
 
 def severity_of(good_copies: int, unknown_copies: int, metadata: LedgerMetadata) -> Severity | None:
-    """How urgent it is that an entry has this many good copies; None when nothing is wrong.
+    """Returns how urgent this number of good copies is; None if nothing is wrong.
 
-    Copies that could not be looked at count neither as good nor as lost: when they could turn the verdict, it is Unknown.
+    Unread copies count neither as good nor as lost: if they could change the verdict, it is Unknown.
     """
     if good_copies >= metadata.write_quorum:
         return None
@@ -42,10 +42,10 @@ def severity_of(good_copies: int, unknown_copies: int, metadata: LedgerMetadata)
 
 
 def findings_of_ledger(metadata: LedgerMetadata, holdings: Sequence[Holding]) -> tuple[Finding, ...]:
-    """What is wrong with one ledger, by segment and entry. Copies that no holding calls bad count as good.
+    """Returns what is wrong with one ledger, by segment and entry. Copies that no holding calls bad count as good.
 
-    Copies on unreachable bookies make no finding of their own here (`findings_of_bookies` reports those once per bookie), but they count as
-    unknown in the severity of the others.
+    Copies on unreachable bookies make no finding here (`findings_of_bookies` reports each bookie once). They count as unknown in the
+    severity of others.
     """
     by_segment: dict[int, list[Holding]] = {}
     for holding in holdings:
@@ -56,7 +56,7 @@ def findings_of_ledger(metadata: LedgerMetadata, holdings: Sequence[Holding]) ->
 
 
 def findings_of_bookies(tallies: Mapping[str, BookieTally]) -> tuple[Finding, ...]:
-    """One finding for each bookie that did not answer, with how much could not be looked at."""
+    """Returns one finding per bookie that did not answer, with the extent that could not be read."""
     return tuple(
         Finding(
             kind=FindingKind.BOOKIE_UNREACHABLE,
@@ -70,7 +70,7 @@ def findings_of_bookies(tallies: Mapping[str, BookieTally]) -> tuple[Finding, ..
 
 
 def by_urgency(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The most urgent first; then by ledger, entry and bookie."""
+    """Sorts the most urgent first, then by ledger, entry and bookie."""
     return tuple(
         sorted(
             findings,
@@ -86,7 +86,7 @@ def by_urgency(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What the stretch is for one of its bad holdings."""
+    """The severity of a stretch for one of its bad holdings."""
 
     holding: Holding
     entries: EntryRange
@@ -105,7 +105,7 @@ def _findings_of_segment(metadata: LedgerMetadata, bad: list[Holding]) -> Iterat
 
 
 def _stretches(bad: list[Holding]) -> Iterator[tuple[EntryRange, list[Holding]]]:
-    """Ranges of entries with the bad holdings that span them, ascending."""
+    """Yields ranges of entries with the bad holdings that span them, ascending."""
     bounds = sorted({holding.first for holding in bad} | {holding.last + 1 for holding in bad})
     ordered = sorted(bad, key=lambda holding: holding.first)
     active: list[Holding] = []
@@ -120,9 +120,9 @@ def _stretches(bad: list[Holding]) -> Iterator[tuple[EntryRange, list[Holding]]]
 
 
 def _verdicts(metadata: LedgerMetadata, stretch: EntryRange, active: list[Holding]) -> Iterator[_Verdict]:
-    """For each bad holding the worst that its own entries within the stretch are."""
+    """Yields, for each bad holding, the worst severity among its own entries in the stretch."""
     spread = striping(metadata)
-    # One turn of E entries shows every pattern of write sets that the stretch can have.
+    # E consecutive entries show every write set that the stretch can have.
     turn = range(stretch.first, min(stretch.last, stretch.first + metadata.ensemble_size - 1) + 1)
     for holding in active:
         if holding.state is CopyState.UNREACHABLE:
@@ -132,20 +132,20 @@ def _verdicts(metadata: LedgerMetadata, stretch: EntryRange, active: list[Holdin
             if spread.holds(holding.position, entry_id):
                 good, unknown = _count(spread, entry_id, active)
                 severity = severity_of(good, unknown, metadata)
-                assert severity is not None  # this holding alone makes a copy less than the write quorum
+                assert severity is not None  # this holding alone leaves less than the write quorum
                 worst = min(worst or (99, severity, good), (_URGENCY.index(severity), severity, good))
         if worst is not None:
             yield _Verdict(holding, _own_range(spread, holding, stretch), worst[1], worst[2])
 
 
 def _count(spread: Striping, entry_id: int, active: list[Holding]) -> tuple[int, int]:
-    """Good and unknown copies of an entry."""
+    """Counts good and unknown copies of an entry."""
     bad = [holding for holding in active if spread.holds(holding.position, entry_id)]
-    return spread.write_quorum - len(bad), sum(1 for holding in bad if holding.state in _LEAVES_IT_OPEN)
+    return spread.write_quorum - len(bad), sum(1 for holding in bad if holding.state in _INCONCLUSIVE)
 
 
 def _own_range(spread: Striping, holding: Holding, stretch: EntryRange) -> EntryRange:
-    """The stretch without entries at its ends that are not the position's."""
+    """The stretch, trimmed to the position's first and last entry."""
     first, last = stretch.first, stretch.last
     while not spread.holds(holding.position, first):
         first += 1
@@ -155,7 +155,7 @@ def _own_range(spread: Striping, holding: Holding, stretch: EntryRange) -> Entry
 
 
 def _merge(spread: Striping, verdicts: list[_Verdict]) -> Iterator[_Verdict]:
-    """Joins the stretches of one position with the same verdict between which it holds nothing; they come in ascending order."""
+    """Joins equal verdicts of one position if it holds nothing in between. Input and output ascend."""
     merged: _Verdict | None = None
     for verdict in verdicts:
         if merged is not None and _continues(spread, merged, verdict):
@@ -175,7 +175,7 @@ def _continues(spread: Striping, before: _Verdict, after: _Verdict) -> bool:
 
 
 def _wrong_last_confirmed(metadata: LedgerMetadata, holding: Holding) -> Finding:
-    """No copy is lost for it. But of a closed ledger it tells of entries that were confirmed and are not there any more."""
+    """No copy is lost. But on a closed ledger it proves that confirmed entries are missing."""
     return Finding(
         kind=FindingKind.WRONG_LAST_CONFIRMED,
         severity=Severity.CRITICAL if metadata.closed else Severity.LOW,

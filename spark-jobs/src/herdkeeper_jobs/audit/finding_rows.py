@@ -1,4 +1,4 @@
-"""Rows of the audit's tables as what they mean."""
+"""Converts rows of the audit's tables to values."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcom
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """The finding of a row of audit_findings. Raises KeyError or ValueError for one of another program."""
+    """Converts a row of audit_findings. Raises KeyError or ValueError for another program's row."""
     typed = {"kind": FindingKind(row["kind"]), "severity": Severity(row["severity"])}
     repair = None if row["repair"] is None else RepairOutcome(row["repair"])
     return Finding(**known_fields(Finding, row) | typed | {"repair": repair})
 
 
 def known_fields(kind: type[Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns that the dataclass has."""
+    """Keeps the columns that the dataclass has."""
     names = {field.name for field in fields(kind)}
     return {name: value for name, value in row.items() if name in names}

@@ -1,8 +1,8 @@
-"""The history of audits at a destination: the tables audit_runs, audit_findings and audit_bookies, of Parquet files that are never changed.
+"""The history of audits at a destination: the tables audit_runs, audit_findings and audit_bookies, of immutable Parquet files.
 
-A run exists once its file is in audit_runs (written under another name, fsynced, linked, so that the second of two attempts leaves the
-first one's as it is). What it found lies in the other two tables by then, under the name of the attempt: an attempt that was broken off
-before it committed leaves files there that no run names, until the attempt that commits takes them away.
+A run exists once its file is in audit_runs. That file is written under another name, fsynced and linked, so the first of two attempts wins.
+Its findings and bookies are in the other tables before, under the attempt's name. Files of attempts that did not commit are named by no
+run. The committing attempt removes them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Found = TypeVar("Found")
 _log = structlog.get_logger()
 
 MOST_LEDGERS = 1_000
-"""So many ledgers of a past run are known."""
+"""At most so many ledgers are kept of a past run."""
 _FINDINGS_AT_ONCE = 5_000
 RUNS, FINDINGS, BOOKIES = "audit_runs", "audit_findings", "audit_bookies"
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRun:
-    """One audit that is over."""
+    """A finished audit."""
 
     summary: AuditSummary
     """With all findings."""
@@ -51,18 +51,18 @@ class AuditRun:
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """What a later report shows of a run: little, however many findings it had."""
+    """What a later report shows of a run; small even for a run with many findings."""
 
     run: AuditRun
     """Without its findings."""
     entries_found: Mapping[Severity, int]
     """Entries in findings about copies, by severity."""
     worst: Mapping[int, Severity]
-    """By ledger with a finding that no repair has ended: at most MOST_LEDGERS of them, the most urgent ones."""
+    """The worst severity by ledger with unrepaired findings: at most MOST_LEDGERS, the most urgent ones."""
 
     @classmethod
     def of(cls, run: AuditRun, findings: Iterable[Finding]) -> PastRun:
-        """From the run's findings, most urgent first, which are read once and not kept."""
+        """Condenses a run. `findings` come most urgent first, and are read once and not kept."""
         entries = dict.fromkeys(Severity, 0)
         worst: dict[int, Severity] = {}
         for each in findings:
@@ -73,13 +73,13 @@ class PastRun:
 
 
 def committed_run(destination: Path, run_id: str) -> AuditRun | None:
-    """The run, when it is in the tables."""
+    """Returns the run if it is in the tables."""
     path = _run_file(destination, run_id)
     return _read_run(destination, path) if path.exists() else None
 
 
 def commit_run(destination: Path, run: AuditRun) -> AuditRun:
-    """Adds the run to the tables; when another attempt has added it, that one's stays and is returned."""
+    """Adds the run to the tables. Returns the stored run: another attempt's if that one was first."""
     run_id, attempt = run.summary.run_id, uuid.uuid4().hex
     named = {"run_id": run_id, "attempt": attempt}
     findings = pa.Table.from_pylist([named | row for row in fields_of(run.summary.findings)], schema=FINDINGS_ARROW)
@@ -100,9 +100,9 @@ def commit_run(destination: Path, run: AuditRun) -> AuditRun:
 
 
 def read_history(destination: Path, instance_id: str, most: int) -> tuple[PastRun, ...]:
-    """The newest runs, `most` of them, on the cluster of this instance id, oldest first.
+    """Returns the newest `most` runs on the cluster with this instance id, oldest first.
 
-    A run that can't be read (its findings were deleted, or its file is another program's) is left out: no later audit may fail for it.
+    Unreadable runs (deleted findings, another program's file) are left out: no later audit may fail for one.
     """
     rows = [row for path in (destination / RUNS).glob("*.parquet") for row in _readable(path, _rows)]
     own = sorted((row for row in rows if row.get("instance_id") == instance_id), key=lambda row: (row["finished_at"], row["run_id"]))
@@ -115,7 +115,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _readable(what: Source, read: Callable[[Source], list[Found]]) -> list[Found]:
-    """What is read; nothing where that fails."""
+    """Reads something; returns nothing if that fails."""
     try:
         return read(what)
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -132,7 +132,7 @@ def _written(path: Path, table: pa.Table) -> Path:
 
 
 def _sweep(destination: Path, run_file: Path) -> None:
-    """Takes away what attempts left that did not commit. They have ended: a Job starts the next one after the last one."""
+    """Removes files of attempts that did not commit. They have ended: a Job runs its attempts one after the other."""
     (row,) = parquet.read_table(run_file).to_pylist()
     for name in (FINDINGS, BOOKIES):
         for path in (destination / name).glob(f"{row['run_id']}@*.parquet"):
@@ -150,14 +150,14 @@ def _past_run(destination: Path, row: dict[str, Any]) -> PastRun:
 
 
 def _findings(destination: Path, row: dict[str, Any]) -> Iterator[Finding]:
-    """As they were committed, the most urgent first; some thousands at a time are in memory."""
+    """Yields the findings as committed, most urgent first; some thousands at a time are in memory."""
     with parquet.ParquetFile(destination / FINDINGS / _name(row)) as file:
         for batch in file.iter_batches(_FINDINGS_AT_ONCE):
             yield from (finding_of(each) for each in batch.to_pylist())
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    """Of the files of a run's findings and bookies."""
+    """The file name of a run's findings and bookies."""
     return f"{row['run_id']}@{row['attempt']}.parquet"
 
 

@@ -1,13 +1,12 @@
 """The replication audit from beginning to end.
 
-Portion by portion (audit/portion.py), so that what is held in memory does not grow with the cluster, and a run that was broken off need
-not begin anew:
-metadata of the ledgers that the filter admits -> confirmed ends -> plan -> look at all copies (Spark) -> compare with what the metadata
-wants (audit/shares.py) -> look again at the suspects, against fresh metadata (audit/second_pass.py) -> findings and counts, made durable.
-Ledgers that can't be read as they are (undecodable, or nobody tells what is confirmed) are left for the end and read once more then. Then
-the summary.
-Reading never fences, so an audit may run beside writers; what a writer changes meanwhile (a new ensemble, a closed or a deleted ledger)
-is settled by the second pass; a ledger that goes later than that, and before the end, has its findings taken away there.
+It works in portions (audit/portion.py). So memory does not grow with the cluster, and an interrupted run can continue. Per portion:
+metadata of the ledgers that the filter admits -> confirmed ends -> plan -> read all copies (Spark) -> compare with the metadata
+(audit/shares.py) -> read suspects again with fresh metadata (audit/second_pass.py) -> durable findings and counts. Unreadable ledgers
+(undecodable, or no bookie reports the LAC) are read once more at the end. Then comes the summary.
+
+Reading never fences, so an audit may run beside writers. A writer may change a ledger meanwhile (new ensemble, closed, deleted); the second
+pass settles that. Findings of a ledger that is deleted later are dropped at the end.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ _log = structlog.get_logger()
 
 
 class AuditInvariantError(RuntimeError):
-    """The audit contradicts itself: its result must not be believed."""
+    """The audit contradicts itself: do not trust its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What an audit found; `summary` holds the counts, `findings` all of them, most urgent first."""
+    """The result of an audit: counts in `summary`, all `findings`, most urgent first."""
 
     summary: AuditSummary
     findings: tuple[Finding, ...]
@@ -61,13 +60,13 @@ class AuditResult:
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """The ledgers as they were read, and findings about those that could not be read, or only up to their last segment."""
+    """The ledgers as read, and findings about those that could not be read, or only up to their last segment."""
 
     ledgers: tuple[AuditedLedger, ...]
     unreadable: tuple[Finding, ...]
 
     def without_unreadable(self) -> _Snapshot:
-        """The others."""
+        """The snapshot without unreadable ledgers."""
         unreadable = {finding.ledger_id for finding in self.unreadable}
         return _Snapshot(tuple(ledger for ledger in self.ledgers if ledger.metadata.ledger_id not in unreadable), ())
 
@@ -75,14 +74,14 @@ class _Snapshot:
 def audit(
     catalog: LedgerCatalog, request: AuditRequest, budget: AuditBudget, run_tasks: TaskRunner, run_progress: RunProgress = UNKEPT
 ) -> AuditResult:
-    """Audits the ledgers that the request's filter admits, from where the course stands. The summary's run id and duration are left to the
-    caller. A run that may not go on has the outcome PAUSED, and the counts up to there.
+    """Audits the ledgers that the request's filter admits, continuing from `run_progress`. The caller sets the summary's run id and
+    duration. A run that must stop has the outcome PAUSED, and the counts so far.
 
-    Raises MetadataUnavailableError when ZooKeeper is gone, FilterRefusedError, AuditInvariantError when copies were lost on the way.
+    Raises MetadataUnavailableError without ZooKeeper, FilterRefusedError, and AuditInvariantError if copies were lost on the way.
     """
     scope = scope_of(catalog, request.ledgers, begun=bool(run_progress.kept))
     admitted = [ledger_id for ledger_id in catalog.ledger_ids() if scope.admits_id(ledger_id)]
-    look = CopyReader(budget, run_tasks)
+    reader = CopyReader(budget, run_tasks)
     portions = list(run_progress.kept)
     outcome = JobOutcome.SUCCEEDED
     try:
@@ -90,36 +89,36 @@ def audit(
             if not run_progress.may_read():
                 outcome = JobOutcome.PAUSED
                 break
-            portions.append(run_progress.keep(len(portions), _audit_portion(catalog, work, scope, request, look)))
+            portions.append(run_progress.keep(len(portions), _audit_portion(catalog, work, scope, request, reader)))
     except CopiesLostError as error:
         raise AuditInvariantError(str(error)) from error
     total = sum((portion.counted for portion in portions), Counted())
-    findings = by_urgency([*_of_ledgers_there(catalog, total.findings), *findings_of_bookies(total.tallies)])
+    findings = by_urgency([*_without_deleted(catalog, total.findings), *findings_of_bookies(total.tallies)])
     known = _summarize(total, findings)
     summary = replace(known, outcome=outcome, depth=request.depth, instance_id=catalog.instance_id, ledger_filter=request.ledgers.described)
     bookies = health_of_bookies(total.tallies, request.racks.rack_of if request.racks else {})
     return AuditResult(replace(summary, message=_sentence(summary)), findings, bookies)
 
 
-def _of_ledgers_there(catalog: LedgerCatalog, findings: Sequence[Finding]) -> list[Finding]:
-    """Without those on ledgers that were deleted since they were audited: of a long run that may have been days ago."""
+def _without_deleted(catalog: LedgerCatalog, findings: Sequence[Finding]) -> list[Finding]:
+    """Drops findings on ledgers deleted since their audit, which may be days ago in a long run."""
     named = sorted({finding.ledger_id for finding in findings if finding.ledger_id is not None})
     there = {read.ledger_id if isinstance(read, UndecodableMetadata) else read.metadata.ledger_id for read in catalog.read_many(named)}
     return [finding for finding in findings if finding.ledger_id is None or finding.ledger_id in there]
 
 
-def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: AuditRequest, look: CopyReader) -> Portion:
-    """On the last try a ledger that can't be read is reported, and audited as far as it can be; else it is left out, and named."""
+def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: AuditRequest, reader: CopyReader) -> Portion:
+    """Audits one portion. An unreadable ledger is left out and named; on the last try it is reported, and audited as far as possible."""
     addresses = catalog.bookie_addresses()
-    taken = next_portion(work, catalog.read_many(work.ledger_ids), (scope, request.depth, bytes_of_portion(look.budget, len(addresses))))
-    snapshot = _snapshot(taken.reads, addresses, look.budget)
+    taken = next_portion(work, catalog.read_many(work.ledger_ids), (scope, request.depth, bytes_of_portion(reader.budget, len(addresses))))
+    snapshot = _snapshot(taken.reads, addresses, reader.budget)
     left_out = () if work.last_try else tuple(finding.ledger_id for finding in snapshot.unreadable if finding.ledger_id is not None)
     snapshot = snapshot if work.last_try else snapshot.without_unreadable()
-    checks = [_of_depth(check, request) for ledger in snapshot.ledgers for check in holding_checks(ledger)]
+    checks = [_at_depth(check, request) for ledger in snapshot.ledgers for check in holding_checks(ledger)]
     _log.info("planned", ledgers=len(snapshot.ledgers), copies=sum(check.copies for check in checks), bookies=sorted(addresses))
-    suspects = _orphans_at_first_sight(snapshot.ledgers, request.orphans)
-    first = match(segments_of(snapshot.ledgers), look.at(checks, addresses))
-    second = second_pass(catalog, {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}, first.suspects, (request, look))
+    suspects = _orphan_candidates(snapshot.ledgers, request.orphans)
+    first = match(segments_of(snapshot.ledgers), reader.at(checks, addresses))
+    second = second_pass(catalog, {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}, first.suspects, (request, reader))
     ledgers = [second.ledgers.get(ledger.metadata.ledger_id, ledger) for ledger in snapshot.ledgers]
     still_there = [ledger for ledger in ledgers if ledger is not None]
     orphaned = orphans(catalog, suspects, request.orphans) if request.orphans is not None else ()
@@ -134,15 +133,15 @@ def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: Au
     return Portion(work.last_of_run, taken.through, work.last_try, counted)
 
 
-def _orphans_at_first_sight(ledgers: Iterable[AuditedLedger], rule: OrphanRule | None) -> list[int]:
-    """Ids. The lists are read after the ledgers' metadata, so that a ledger that was listed meanwhile is none."""
+def _orphan_candidates(ledgers: Iterable[AuditedLedger], rule: OrphanRule | None) -> list[int]:
+    """Returns ids. Lists are read after the ledgers' metadata, so that a ledger listed meanwhile is not a suspect."""
     if rule is None:
         return []
     logs = rule.read()
     return [ledger.metadata.ledger_id for ledger in ledgers if why_orphan(ledger.metadata, logs) is not None]
 
 
-def _of_depth(check: HoldingCheck, request: AuditRequest) -> HoldingCheck:
+def _at_depth(check: HoldingCheck, request: AuditRequest) -> HoldingCheck:
     match request.depth:
         case AuditDepth.LIGHT:
             return sampled(check, request.seed)
@@ -153,7 +152,7 @@ def _of_depth(check: HoldingCheck, request: AuditRequest) -> HoldingCheck:
 
 
 def _misplaced(catalog: LedgerCatalog, ledgers: Iterable[AuditedLedger], racks: RackMap | None) -> list[Finding]:
-    """Judged again by fresh metadata: a ledger may have moved, or be gone."""
+    """Judges suspects again by fresh metadata: a ledger may have moved, or be gone."""
     if racks is None:
         return []
     suspects = {ledger.metadata.ledger_id: ledger for ledger in ledgers if any(findings_of_placement(ledger, racks))}
@@ -181,7 +180,7 @@ def _snapshot(
 def _with_confirmed_end(
     read: VersionedMetadata, addresses: dict[str, BookieAddress], settings: ReadSettings
 ) -> tuple[AuditedLedger, Finding | None]:
-    """An open ledger of which nobody tells the LAC is audited up to its last segment, and reported."""
+    """Determines the confirmed end. An open ledger with an unknown LAC is audited up to its last segment, and reported."""
     try:
         return AuditedLedger(read.metadata, read.znode_version, last_confirmed(read.metadata, addresses, settings)), None
     except LastConfirmedUnknownError as error:
@@ -232,5 +231,5 @@ def _sentence(summary: AuditSummary) -> str:
 
 
 def _only(summary: AuditSummary) -> str:
-    """A filter may have a thousand ids, and what was found must not be lost behind them."""
+    """Shortens a filter, which may have a thousand ids, to keep the findings visible."""
     return f" (only {shorten(summary.ledger_filter, _MOST_OF_FILTER, placeholder=' …')})" if summary.ledger_filter else ""

@@ -1,4 +1,4 @@
-"""An audit's tasks as Spark's tasks. Their Python processes import this module, and so nothing that only the command needs."""
+"""Runs an audit's tasks on Spark. Python processes of tasks import this module, so it imports nothing that only the command needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROWS_PER_BATCH = 10_000
 
 
 def run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> pa.Table:
-    """One partition per task. The tasks travel as one broadcast, since a row of the range carries nothing but its number."""
+    """Runs one partition per task. The tasks travel as one broadcast, since a row of the range is only a number."""
     shared = spark.sparkContext.broadcast([pickle.dumps(task) for task in tasks])
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

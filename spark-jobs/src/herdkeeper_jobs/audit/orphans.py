@@ -1,8 +1,8 @@
-"""Ledgers of HerdDB's log that no log has any more: their list was written without them, and their deletion failed, or was never tried.
+"""Finds orphans: ledgers of HerdDB that no log lists, because their deletion failed or was never tried.
 
-HerdDB's metadata is known where the operator's layout is: of a cluster whose ledgers are below `/<namespace>/<name>/ledgers` the databases
-have `/<namespace>/<name>/herd`, also those whose resources are gone. Elsewhere, and where something can't be decoded, nothing is known, and
-what is not known is no finding. A leader creates a ledger before it lists it: hence the least age, and a second pass at list and ledger.
+The databases are known only in the operator's layout. For ledgers below `/<namespace>/<name>/ledgers` they are at
+`/<namespace>/<name>/herd`, also those of deleted resources. In another layout, or if something is undecodable, nothing is known, and the
+unknown is no finding. A leader creates a ledger before it lists it. Hence the minimum age, and the second read of list and ledger.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from herdkeeper.shared.names import ObjectKey, herd_root, ledgers_root
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 
 LEAST_AGE_MILLIS = 60 * 60 * 1000
-"""A leader lists its ledger in the second in which it created it; one that hangs meanwhile does so before its session ends."""
+"""A leader lists a ledger within a second of its creation; one that hangs in between does so before its session ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class TablespaceLogs:
-    """What the metadata of all databases that are known tells."""
+    """The metadata of all known databases."""
 
     ledgers: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
-    """By a tablespace's uuid the ledgers of its log; None for a list that can't be decoded."""
+    """The ledgers of a log by tablespace uuid; None for an undecodable list."""
     tablespaces: frozenset[str] | None = frozenset()
-    """Uuids of the tablespaces that there are; None when a record can't be decoded."""
+    """Uuids of the existing tablespaces; None if a record is undecodable."""
     nodes: frozenset[str] = frozenset()
     """Ids of the SQL nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanRule:
-    """How orphans are looked for. `read` reads anew each time."""
+    """How to look for orphans. `read` reads anew on each call."""
 
     read: Callable[[], TablespaceLogs]
     created_before_millis: int
-    """Younger ledgers are left alone (milliseconds since 1970)."""
+    """Younger ledgers are ignored (milliseconds since 1970)."""
 
 
 def why_orphan(metadata: LedgerMetadata, logs: TablespaceLogs) -> str | None:
-    """Why no log has the ledger; None when one does, when it is not of HerdDB's log, or when that is not known."""
+    """Returns why no log lists the ledger. None if a log does, if it is not of HerdDB's log, or if that is unknown."""
     uuid, leader = (_text(metadata.custom(key)) for key in ("tablespaceuuid", "leader"))
     if _text(metadata.custom("application")) != "herddb" or uuid is None:
         return None
@@ -58,7 +58,7 @@ def why_orphan(metadata: LedgerMetadata, logs: TablespaceLogs) -> str | None:
 
 
 def orphans(catalog: LedgerCatalog, suspects: Sequence[int], rule: OrphanRule) -> tuple[Finding, ...]:
-    """Those of the suspects that are orphans by lists and metadata that are read now."""
+    """Returns the suspects that are orphans by lists and metadata read now."""
     if not suspects:
         return ()
     logs = rule.read()
@@ -73,7 +73,7 @@ def _judged(read: VersionedMetadata | UndecodableMetadata, logs: TablespaceLogs,
 
 
 def read_tablespace_logs(catalog: LedgerCatalog) -> TablespaceLogs:
-    """What is known; nothing for a cluster of another layout. Raises MetadataUnavailableError."""
+    """Reads what is known; empty for a cluster of another layout. Raises MetadataUnavailableError."""
     namespace = catalog.root.removeprefix("/").split("/")[0]
     if not any(catalog.root == ledgers_root(ObjectKey(namespace, name)) for name in catalog.names_below(f"/{namespace}")):
         return TablespaceLogs()
@@ -100,7 +100,7 @@ def _active(data: bytes) -> frozenset[int] | None:
 
 
 def _tablespaces(catalog: LedgerCatalog, root: str) -> list[str] | None:
-    """Uuids; None when a record can't be decoded."""
+    """Returns uuids; None if a record is undecodable."""
     names = catalog.names_below(tablespaces_path(root))
     try:
         return [

@@ -1,7 +1,7 @@
-"""Ledgers whose copies stand in fewer racks than the cluster wants. Pure.
+"""Finds ledgers whose copies are in fewer racks than wanted. Pure.
 
-BookKeeper chooses ensembles by rack when it can and takes others when it can't (unless it is told to enforce), so a ledger that was
-written while a rack was away stays where it is: nothing moves it, and BookKeeper's own check only counts it, once a day.
+BookKeeper places ensembles by rack if it can, and otherwise anywhere, unless placement is enforced. So a ledger written while a rack was
+away stays in too few racks. Nothing moves it, and BookKeeper's own check only counts it, once a day.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from herdkeeper_jobs.copies.plan import AuditedLedger
 
 @dataclass(frozen=True, slots=True)
 class RackMap:
-    """Where the bookies stand, and over how many racks the copies of each entry shall be spread."""
+    """The racks of bookies, and the number of racks wanted for the copies of each entry."""
 
     rack_of: Mapping[str, str]
-    """By bookie id. An ensemble with a bookie that is not in it is not judged."""
+    """By bookie id. An ensemble with an unlisted bookie is not judged."""
     wanted: int
 
     def required(self, write_quorum: int) -> int:
-        """No more than there are racks, or copies."""
+        """The wanted number, limited by the number of racks and of copies."""
         return min(self.wanted, write_quorum, len(set(self.rack_of.values())))
 
 
 def findings_of_placement(ledger: AuditedLedger, racks: RackMap) -> Iterator[Finding]:
-    """One finding for each segment with an entry whose copies are in too few racks."""
+    """Yields one finding per segment that has an entry with copies in too few racks."""
     metadata = ledger.metadata
     required = racks.required(metadata.write_quorum)
     for segment in segment_ranges(metadata, ledger.last_entry_id):

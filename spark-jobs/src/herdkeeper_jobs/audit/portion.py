@@ -1,7 +1,7 @@
-"""The portions in which an audit goes over the ledgers, in the order of their ids: what is next, and what is known of one. Pure.
+"""The portions of an audit, in the order of ledger ids: what is next, and what is known of each. Pure.
 
-A portion is what a run that was broken off need not do again. It has some thousands of ledgers at most, and about as many bytes to read as
-a bound says: a ledger belongs to one portion, so that the last one may go beyond it.
+An interrupted run need not repeat a finished portion. A portion has at most some thousands of ledgers, and about a given number of bytes.
+Its last ledger may exceed that number, since ledgers are not split.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from herdkeeper_jobs.bookkeeper.metadata import UndecodableMetadata, VersionedMe
 from herdkeeper_jobs.copies.plan import AuditBudget, estimated_ledger_bytes
 
 LEDGERS_AT_ONCE = 20_000
-"""How many ledgers are audited together: what is held in memory does not grow with the cluster."""
+"""Ledgers that are audited together at most, so that memory does not grow with the cluster."""
 _SECONDS_OF_READING = 60
-"""So long a portion reads where the bytes per second have a limit: a pause comes soon, and little is lost by a process that is killed."""
+"""Reading time of a portion under a rate limit. A pause comes soon, and a killed process loses little."""
 _LEAST_BYTES = 16 * 1024 * 1024
-"""A portion costs a Spark job and some fsyncs, whatever it reads."""
+"""Lower limit: each portion costs a Spark job and some fsyncs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What is known of some of the ledgers; sums over disjoint sets of them."""
+    """Counts and findings of some ledgers; can be added over disjoint sets."""
 
     ledgers: int = 0
     open_ledgers: int = 0
@@ -35,7 +35,7 @@ class Counted:
     findings: tuple[Finding, ...] = ()
     tallies: Mapping[str, BookieTally] = field(default_factory=dict)
     unreadable: tuple[int, ...] = ()
-    """Ledgers of which nothing of the above tells, since they could not be read."""
+    """Ledgers that the other fields exclude, since they could not be read."""
 
     def __add__(self, other: Counted) -> Counted:
         return Counted(
@@ -53,17 +53,17 @@ class Portion:
     """Ledgers that were audited together."""
 
     last_of_run: int
-    """The highest id when the run began: what is created later belongs to the next run."""
+    """The highest id at the start of the run; later ledgers belong to the next run."""
     through: int
     """Ledgers up to this id are done."""
     last_try: bool
-    """They are those that could not be read the first time."""
+    """The ledgers were unreadable the first time."""
     counted: Counted
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Ledgers that are still to be audited: a portion is taken from their beginning. Never empty."""
+    """Ledgers still to be audited, never empty. A portion is taken from their beginning."""
 
     ledger_ids: Sequence[int]
     last_of_run: int
@@ -72,18 +72,18 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How a run goes on from what was kept of it, and what becomes of each portion. By default nothing is kept, and nothing stops it."""
+    """How a run continues and keeps its portions. By default nothing is kept, and nothing stops it."""
 
     kept: tuple[Portion, ...] = ()
-    """What earlier processes of the run have done, in order."""
+    """The portions of the run's earlier processes, in order."""
     keep: Callable[[int, Portion], Portion] = lambda _, portion: portion
-    """Given a portion and how many come before it, makes it durable; returns another process's portion when that one was first."""
+    """Makes a portion durable, given its number; returns another process's portion if that one was first."""
     may_read: Callable[[], bool] = lambda: True
     """Whether another portion may begin now."""
 
 
 def remaining_work(ledger_ids: Sequence[int], done: Sequence[Portion]) -> Work | None:
-    """Of a run over these ledgers (ascending), given its portions in order; None when nothing is. What could not be read comes last."""
+    """Returns what is left of `ledger_ids` (ascending) after the portions in order; None if nothing is. Unreadable ledgers come last."""
     last_of_run = done[0].last_of_run if done else (ledger_ids[-1] if ledger_ids else -1)
     begin = bisect.bisect_right(ledger_ids, max((each.through for each in done if not each.last_try), default=-1))
     end = min(bisect.bisect_right(ledger_ids, last_of_run), begin + LEDGERS_AT_ONCE)
@@ -95,22 +95,22 @@ def remaining_work(ledger_ids: Sequence[int], done: Sequence[Portion]) -> Work |
 
 
 def bytes_of_portion(budget: AuditBudget, bookies: int) -> float:
-    """After how many bytes a portion takes no further ledger."""
+    """The number of bytes after which a portion takes no further ledger."""
     return min(budget.portion_bytes, max(_LEAST_BYTES, budget.bytes_per_second_per_bookie * max(1, bookies) * _SECONDS_OF_READING))
 
 
 @dataclass(frozen=True, slots=True)
 class NextPortion:
-    """The ledgers of a portion that are to be audited, as they were read."""
+    """The ledgers of a portion, as read."""
 
     reads: tuple[VersionedMetadata | UndecodableMetadata, ...]
     through: int
 
 
 def next_portion(work: Work, reads: Iterable[VersionedMetadata | UndecodableMetadata], how: tuple[Scope, AuditDepth, float]) -> NextPortion:
-    """The ledgers that the scope admits, until they have as many bytes as `how` says; no more than these are read.
+    """Takes the ledgers that the scope admits, up to the bytes in `how`, and reads no more than these.
 
-    One that can't be decoded is taken whatever the scope wants of metadata: whether it is meant is not known.
+    An undecodable ledger is always taken, since it may be meant.
     """
     scope, depth, most_bytes = how
     taken: list[VersionedMetadata | UndecodableMetadata] = []

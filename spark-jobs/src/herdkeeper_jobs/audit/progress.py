@@ -1,9 +1,9 @@
-"""What a run has done so far, at its destination: `audit_progress/<run>/<number of the portion>.parquet`, until the run is in the tables.
+"""Keeps a run's progress at its destination, as `audit_progress/<run>/<number of the portion>.parquet`, until the run is in the tables.
 
-A portion's file has a row for each of its findings, as the table audit_findings does, and everything else as JSON in the schema's metadata:
-one file, so that a portion is there as a whole or not at all (written beside, fsynced, linked). Numbers go up by one from 0; who comes
-second with a number takes over what the first one wrote, so that two processes of a run never both count a ledger. A repair that
-is begun again goes by the same findings: what is whole by then is not written again (repair/run.py).
+A portion's file has a row per finding, as audit_findings has. The rest is JSON in the schema's metadata. So a portion is one file, and
+exists whole or not at all (written beside, fsynced, linked). Numbers count from 0. The second process with a number takes the first one's
+portion, so that no ledger counts twice. A restarted repair starts from the same findings; restored copies are not written again
+(repair/run.py).
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ _STATES = [state.value for state in CopyState]
 
 
 class ProgressRefusedError(ValueError):
-    """What lies at the destination can't be gone on from; the message says why, and what to do."""
+    """The stored progress can't be continued; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """What must be equal for a run to go on from what another process has done."""
+    """What must be equal for a run to continue another process's progress."""
 
     run_id: str
     instance_id: str
-    """Of the cluster."""
+    """The cluster's id."""
     depth: AuditDepth
     ledger_filter: str
-    """As `LedgerFilter.described` says it."""
+    """From `LedgerFilter.described`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The portions of a run, in order, and how long the processes worked on them."""
+    """The portions of a run in order, and the seconds spent on them."""
 
     portions: tuple[Portion, ...]
     seconds: float
@@ -67,16 +67,16 @@ class Progress:
 
     @property
     def folder(self) -> Path:
-        """Where its portions are."""
+        """The folder of its portions."""
         return self.destination / PROGRESS / self.run.run_id
 
     def read(self) -> Kept:
-        """Up to the first number that is not there. Raises ProgressRefusedError for another run's, or a damaged file."""
+        """Reads portions up to the first missing number. Raises ProgressRefusedError for another run's file, or a damaged one."""
         kept = list(self._read_in_order())
         return Kept(tuple(portion for portion, _ in kept), sum(seconds for _, seconds in kept))
 
     def keep(self, number: int, portion: Portion, seconds: float) -> Portion:
-        """Makes a portion durable, which took so many seconds; the other process's, when it has one with this number."""
+        """Makes a portion durable. Returns the portion of another process if that one stored this number first."""
         path = self._path(number)
         if not link_once(written_beside(path, lambda stream: parquet.write_table(self._table(portion, seconds), stream)), path):
             return self._read(path)[0]
@@ -96,9 +96,9 @@ class Progress:
     def _read(self, path: Path) -> tuple[Portion, float]:
         try:
             table = parquet.read_table(path)
-            said = json.loads((table.schema.metadata or {})[_KEY])
-            portion, seconds = _portion(said, table), float(said["seconds"])
-            identity = {name: said[name] for name in _identity(self.run)}
+            document = json.loads((table.schema.metadata or {})[_KEY])
+            portion, seconds = _portion(document, table), float(document["seconds"])
+            identity = {name: document[name] for name in _identity(self.run)}
         except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
             raise ProgressRefusedError(f"{path} can't be read ({error}): delete {self.folder} to restart the run") from error
         self._require_same_run(identity)
@@ -112,7 +112,7 @@ class Progress:
 
     def _table(self, portion: Portion, seconds: float) -> pa.Table:
         counted = portion.counted
-        said = {
+        document = {
             **_identity(self.run),
             "seconds": seconds,
             "last_of_run": portion.last_of_run,
@@ -123,11 +123,12 @@ class Progress:
         }
         named = {"run_id": self.run.run_id, "attempt": ""}
         rows = pa.Table.from_pylist([named | row for row in fields_of(counted.findings)], schema=FINDINGS_ARROW)
-        return rows.replace_schema_metadata({_KEY: json.dumps(said).encode()})
+        return rows.replace_schema_metadata({_KEY: json.dumps(document).encode()})
 
 
 def forget_progress(destination: Path, run_id: str) -> None:
-    """Takes all of it away, at once: a folder of which a part is left would be gone on from. What can't be removed then does no harm."""
+    """Removes the progress, by a rename first: a later process would continue from a partly deleted folder. Failed deletions are harmless
+    after that."""
     folder = destination / PROGRESS / run_id
     gone = folder.with_name(f".{run_id}.{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError):
@@ -140,20 +141,20 @@ def _identity(run: RunIdentity) -> dict[str, str]:
     return {"instance_id": run.instance_id, "depth": run.depth.value, "ledger_filter": run.ledger_filter}
 
 
-def _portion(said: Mapping[str, Any], table: pa.Table) -> Portion:
+def _portion(document: Mapping[str, Any], table: pa.Table) -> Portion:
     counted = Counted(
-        ledgers=said["ledgers"],
-        open_ledgers=said["open_ledgers"],
-        entries=said["entries"],
+        ledgers=document["ledgers"],
+        open_ledgers=document["open_ledgers"],
+        entries=document["entries"],
         findings=tuple(finding_of(row) for row in table.to_pylist()),
-        tallies={bookie_id: _tally(row) for bookie_id, row in said["bookies"].items()},
-        unreadable=tuple(said["unreadable"]),
+        tallies={bookie_id: _tally(row) for bookie_id, row in document["bookies"].items()},
+        unreadable=tuple(document["unreadable"]),
     )
-    return Portion(said["last_of_run"], said["through"], said["last_try"], counted)
+    return Portion(document["last_of_run"], document["through"], document["last_try"], counted)
 
 
 def _tally_row(tally: BookieTally) -> dict[str, Any]:
-    """Copies by the names of their states: a later version may have more of them."""
+    """Names each state, since a later version may have more of them."""
     (row,) = fields_of([tally])
     return row | {"copies": dict(zip(_STATES, tally.copies, strict=True))}
 

@@ -1,4 +1,4 @@
-"""What an audit leaves at its destination: its run in the tables, then its report beside them."""
+"""Publishes an audit at its destination: the run in the tables, then its report beside them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPORTS = "audit_reports"
 
 
 def publish(destination: Path, run: AuditRun) -> AuditSummary:
-    """The summary of the run as it is in the tables, with the path of its report below the destination. Repeating it changes nothing."""
+    """Returns the run's stored summary, with the path of its report below the destination. Idempotent."""
     committed = commit_run(destination, run)
     name = f"{REPORTS}/{committed.summary.run_id}.html"
     path = destination / name

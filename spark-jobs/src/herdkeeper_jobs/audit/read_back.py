@@ -1,14 +1,13 @@
-"""Proves that what a draining bookie held can be read from where it was moved to: every entry, every digest.
+"""Proves that all that a draining bookie held can be read at its new place: every entry, every digest.
 
-The record says which places of which ledgers the bookie had; the metadata says who has them now. What is read is exactly these copies, each
-once. A place that is gone with its ledger, or with an empty segment that recovery removed, holds nothing any more; one of an open ledger
-that still names the bookie is moved, and read back, after its writer has turned away. It reads with the audit's own tasks, but in threads:
-a drain shall not need Spark.
+The record lists the bookie's places by ledger; the metadata lists who holds them now. Exactly these copies are read, each once. A place
+that vanished with its ledger, or with an empty segment that recovery removed, holds nothing. A place in an open ledger that still names the
+bookie is moved and read once its writer left the bookie. It uses the audit's tasks, but in threads: a drain must not need Spark.
 
-Of striped ledgers (E > Wq) what follows is read, too: the same position of the next segment, whose bookie took the place when the writer
-turned away. BookKeeper's client (4.18.0, PendingAddOp.unsetSuccessAndSendWriteRequest) may acknowledge the first entries there with the
-copy of the bookie that leaves, and never send them to the other one: an entry that is not on the replaced bookie has those behind it
-acknowledged before they are sent anew. The copy that counted goes with the bookie, and no metadata tells.
+In striped ledgers (E > Wq) the next segment's same position is read, too: its bookie replaced this one. BookKeeper's client (4.18.0,
+PendingAddOp.unsetSuccessAndSendWriteRequest) may acknowledge the first entries there with the leaving bookie's copy, and never send them to
+the new one. An entry with a write set without the replaced bookie may complete meanwhile. Its completion acknowledges those behind it
+before they are sent again. The counted copy leaves with the bookie, and no metadata shows it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _WAS_ACKNOWLEDGED = "though acknowledged: a ReplicationAudit with repair: Repair
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """What was read. `trouble` is a sentence for each ledger or copy that is not proven; the bookie is needed while there is one."""
+    """What was read. `trouble` has a sentence per unproven ledger or copy; while there is one, the bookie is needed."""
 
     ledgers: int
     copies: int
@@ -41,14 +40,14 @@ class ReadBack:
 
     @property
     def sentence(self) -> str:
-        """The result for people, the first three troubles included."""
+        """The result for people, with the first three troubles."""
         read = f"{self.copies} entries of {self.ledgers} ledgers read back, {self.bytes_read} bytes"
         more = f" and {len(self.trouble) - 3} more" if len(self.trouble) > 3 else ""
         return f"{read}: {'; '.join(self.trouble[:3])}{more}" if self.trouble else read
 
 
 def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple[Place, ...]], budget: AuditBudget) -> ReadBack:
-    """Read every copy that the record names from the bookie that has its place now. Raises MetadataUnavailableError."""
+    """Reads every copy that the record names from the bookie that holds its place now. Raises MetadataUnavailableError."""
     trouble: list[str] = []
     checks: list[HoldingCheck] = []
     followed: set[tuple[int, int, int]] = set()
@@ -61,7 +60,7 @@ def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple
         places = _places(found.metadata, record[found.metadata.ledger_id])
         following = _following(found.metadata, places)
         try:
-            ledger = _up_to_what_is_certain(found, bool(following), addresses, settings)
+            ledger = _certain_part(found, bool(following), addresses, settings)
         except LastConfirmedUnknownError as error:
             trouble.append(str(error))
             continue
@@ -84,22 +83,22 @@ def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple
 
 
 def _places(metadata: LedgerMetadata, places: tuple[Place, ...]) -> set[tuple[int, int]]:
-    """The recorded places that are there, as number of the segment and position."""
+    """The recorded places that still exist, as (segment number, position)."""
     firsts = [segment.first_entry_id for segment in metadata.segments]
     return {(firsts.index(place.first_entry_id), place.position) for place in places if place.first_entry_id in firsts}
 
 
 def _following(metadata: LedgerMetadata, places: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Of a striped ledger the places behind these."""
+    """The same positions in the next segments; empty unless striped."""
     if metadata.ensemble_size == metadata.write_quorum:
         return set()
     return {(segment + 1, position) for segment, position in places if segment + 1 < len(metadata.segments)}
 
 
-def _up_to_what_is_certain(
+def _certain_part(
     found: VersionedMetadata, last_segment: bool, addresses: Mapping[str, BookieAddress], settings: ReadSettings
 ) -> AuditedLedger:
-    """A closed ledger to its end. An open one up to its last segment, to which a writer adds, or with `last_segment` to its LAC. Raises
+    """Returns a closed ledger to its end, an open one up to its last segment, or with `last_segment` to its LAC. Raises
     LastConfirmedUnknownError."""
     metadata = found.metadata
     if metadata.closed or last_segment:

@@ -1,7 +1,7 @@
 """`python -m herdkeeper_jobs.audit.read_back_cli`: arguments, output and exit code of a drain's read-back.
 
-Exit codes: 0 everything was read and verified; 2 the arguments are refused; 3 something is not proven yet, or was away: try again. The
-result goes to the standard output as its last line, and to the container's termination message.
+Exit codes: 0 everything was read and verified; 2 refused arguments; 3 something is unproven or was unavailable, try again. The result is
+the last line of standard output, and goes to the container's termination message.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One audit, and those before it, as one HTML file for people: what was audited, the verdict, what to do, plots, and every finding. Pure.
+"""Renders an audit and its predecessors as one self-contained HTML file (`report.page`). Pure.
 
-The file needs nothing else (`report.page`).
+It shows what was audited, the verdict, what to do, plots, and every finding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from herdkeeper_jobs.report.page import Verdict, header, in_bytes, legend, many,
 from herdkeeper_jobs.report.plots import Axis, Bar, Cell, Part, bars, columns, grid, number
 
 MOST_RUNS = 30
-"""As many of the newest runs are shown."""
+"""At most so many of the newest runs are shown."""
 _MOST_ROWS = 5000
 _MOST_LEDGERS = 25
 _URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN, Severity.LOW)
@@ -47,11 +47,11 @@ _COPIES = (
 
 
 def render_report(run: AuditRun, history: Sequence[PastRun]) -> str:
-    """The report of `run`. `history` holds the runs on the same cluster, oldest first, this one included; later ones are left out."""
+    """Returns the report of `run`. `history`: the runs on the same cluster, oldest first, with this one; later ones are left out."""
     shown = tuple(each for each in history if each.run.finished_at <= run.finished_at)[-MOST_RUNS:]
     title = f"Replication audit of {run.ledgers_root}"
-    style, judged = _judge(run)
-    body = header(title, _about(run)) + verdict(Verdict(style, judged, _audited(run), what_to_do(run)))
+    style, sentence = _judge(run)
+    body = header(title, _about(run)) + verdict(Verdict(style, sentence, _audited(run), what_to_do(run)))
     body += _numbers(run) + _by_bookie(run, shown) + _by_ledger(run, shown) + _over_time(shown)
     body += _placement(run) + _findings(run.summary.findings) + _explanations()
     return page(title, _day(run), body)
@@ -63,13 +63,13 @@ def _about(run: AuditRun) -> str:
 
 
 def _judge(run: AuditRun) -> tuple[str, str]:
-    """A colour, and the result in a sentence."""
+    """Returns a colour, and the result in a sentence."""
     summary = run.summary
-    left = _left(summary.findings)
-    counts = [(severity, sum(1 for each in left if each.severity is severity)) for severity in _URGENCY]
+    unrepaired = _unrepaired(summary.findings)
+    counts = [(severity, sum(1 for each in unrepaired if each.severity is severity)) for severity in _URGENCY]
     found = [f"{count:,} {_SEVERITIES[severity][2].partition(':')[0]}" for severity, count in counts if count]
-    mended = len(summary.findings) - len(left)
-    repaired = f"{many(mended, 'finding')} repaired" if mended else ""
+    repair_count = len(summary.findings) - len(unrepaired)
+    repaired = f"{many(repair_count, 'finding')} repaired" if repair_count else ""
     if not found and summary.ledger_filter and not summary.ledgers:
         return "doubtful", "Nothing was audited: no ledger matches the request"
     if not found:
@@ -93,7 +93,7 @@ def _audited(run: AuditRun) -> str:
 
 def what_to_do(run: AuditRun) -> tuple[str, ...]:
     """Steps for a person, most urgent first."""
-    open_findings = _left(run.summary.findings)
+    open_findings = _unrepaired(run.summary.findings)
     steps: list[str] = []
     refused = [each for each in open_findings if each.repair in (RepairOutcome.REFUSED, RepairOutcome.FAILED)]
     if refused:
@@ -142,8 +142,8 @@ def _step_for_ledgers(kind: _OfLedgers, ledgers: str) -> str:
             assert_never(kind)
 
 
-def _left(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Those that were not repaired."""
+def _unrepaired(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings that were not repaired."""
     return tuple(each for each in findings if each.repair is not RepairOutcome.REPAIRED)
 
 
@@ -164,7 +164,7 @@ def _numbers(run: AuditRun) -> str:
 
 
 def _by_bookie(run: AuditRun, shown: Sequence[PastRun]) -> str:
-    rows = [Bar(_labelled(each), _parts(each), _counted(each)) for each in run.bookies]
+    rows = [Bar(_labelled(each), _parts(each), _copies_note(each)) for each in run.bookies]
     plots = legend([(style, name) for style, name in _COPIES if any(_count(each, style) for each in run.bookies)])
     plots += bars(rows, "Copies by bookie and state")
     if len(shown) > 1:
@@ -295,8 +295,8 @@ def _labelled(bookie: BookieHealth) -> str:
     return f"{bookie.bookie_id} ({bookie.rack})" if bookie.rack else bookie.bookie_id
 
 
-def _counted(bookie: BookieHealth) -> str:
-    """The copies that a bookie should hold, and how many of them are not good."""
+def _copies_note(bookie: BookieHealth) -> str:
+    """The copies that a bookie should hold, and how many are bad."""
     bad = bookie.copies_missing + bookie.copies_damaged
     return f"{number(bookie.copies)} copies" + (f", {number(bad)} bad" if bad else "")
 

@@ -11,12 +11,12 @@ from herdkeeper_jobs.audit.orphans import OrphanRule
 from herdkeeper_jobs.audit.placement import RackMap
 
 STATES = {"Open": LedgerState.OPEN, "InRecovery": LedgerState.IN_RECOVERY, "Closed": LedgerState.CLOSED}
-"""A ledger's states as people write them."""
+"""Ledger states as people write them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TablespaceName:
-    """A tablespace of a HerdDB database, which is known by its root in ZooKeeper, e.g. `/namespace/name/herd`."""
+    """A tablespace of the HerdDB database with this root in ZooKeeper, e.g. `/namespace/name/herd`."""
 
     herd_root: str
     name: str
@@ -24,20 +24,20 @@ class TablespaceName:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFilter:
-    """Which ledgers to audit: those that meet each of the conditions; one of which nothing is given is met by all."""
+    """Selects ledgers that meet every condition; an empty condition admits all."""
 
     ranges: tuple[EntryRange, ...] = ()
-    """Ids in one of these."""
+    """Ranges of ids."""
     tablespaces: tuple[TablespaceName, ...] = ()
-    """In the log of one of these."""
+    """The ledger is in the log of one of these."""
     states: frozenset[LedgerState] = frozenset()
-    """In one of these states when their metadata is read."""
+    """The state when the metadata is read."""
     bookies: frozenset[str] = frozenset()
     """One of these is in an ensemble."""
 
     @property
     def described(self) -> str:
-        """For people, and equal for equal filters; empty when all ledgers are admitted."""
+        """Text for people, equal for equal filters; empty if all ledgers are admitted."""
         tablespaces = ", ".join(f"{each.name} of {each.herd_root}" for each in sorted(self.tablespaces))
         conditions = {
             "ledgers": ", ".join(_written(part) for part in sorted(self.ranges)),
@@ -54,13 +54,13 @@ def _written(ids: EntryRange) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AuditRequest:
-    """What is to be audited, and how closely."""
+    """What to audit, and how closely."""
 
     ledgers: LedgerFilter = LedgerFilter()
     depth: AuditDepth = AuditDepth.DEEP
     seed: str = ""
-    """Of the samples of a light audit; the run's id, so that each run reads others and a retry the same."""
+    """Of a light audit's samples. It is the run's id, so each run reads others, and a retry the same."""
     racks: RackMap | None = None
-    """None: where copies stand is not judged."""
+    """None: placement is not judged."""
     orphans: OrphanRule | None = None
-    """None: whether a log still has a ledger is not judged."""
+    """None: orphans are not searched."""

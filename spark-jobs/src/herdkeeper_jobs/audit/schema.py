@@ -1,4 +1,4 @@
-"""The columns of the audit's tables, as Spark and as Arrow see them."""
+"""The columns of the audit's tables, for Spark and for Arrow."""
 
 from __future__ import annotations
 
@@ -89,20 +89,20 @@ HOLDINGS_ARROW = to_arrow_schema(HOLDINGS)
 
 
 def holdings_to_batch(holdings: Iterable[Holding]) -> pa.RecordBatch:
-    """Rows of HOLDINGS."""
+    """Converts holdings to rows of HOLDINGS."""
     rows = list(holdings)
     columns = [pa.array([getattr(row, column.name) for row in rows], column.type) for column in HOLDINGS_ARROW]
     return pa.RecordBatch.from_arrays(columns, schema=HOLDINGS_ARROW)
 
 
 def holdings_from_table(table: pa.Table) -> Iterator[Holding]:
-    """The rows of HOLDINGS again as what they mean."""
+    """Converts rows of HOLDINGS to holdings."""
     for row in table.to_pylist():
         yield Holding(**{**row, "state": CopyState(row["state"]), "content": tuple(row["content"])})
 
 
 def holdings_by_ledger(table: pa.Table) -> dict[int, list[Holding]]:
-    """The same, by the ids of their ledgers."""
+    """Converts rows of HOLDINGS to holdings by ledger id."""
     by_ledger: dict[int, list[Holding]] = {}
     for holding in holdings_from_table(table):
         by_ledger.setdefault(holding.ledger_id, []).append(holding)
@@ -110,7 +110,7 @@ def holdings_by_ledger(table: pa.Table) -> dict[int, list[Holding]]:
 
 
 def fields_of(items: Iterable[Any]) -> list[dict[str, Any]]:
-    """The fields of dataclasses, enums as their text."""
+    """The fields of dataclasses, with enums as text."""
     return [{field.name: _plain(getattr(item, field.name)) for field in fields(item)} for item in items]
 
 

@@ -1,7 +1,6 @@
-"""Which ledgers a filter admits in a cluster: the names in it are looked up, and refused when they name nothing.
+"""Resolves a filter in a cluster, and refuses names that do not exist.
 
-A tablespace that is not there, or a bookie that BookKeeper does not know, is a mistake that would look like a clean audit. That no ledger
-meets the conditions is an answer, which the audit's message gives.
+A misspelled tablespace or bookie would otherwise look like a clean audit. If no ledger meets the conditions, the audit's message says so.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _MAX_NAMES_LISTED = 10
 
 
 class FilterRefusedError(ValueError):
-    """The filter names something that is not there, or can't be read; the message names it, and what there is."""
+    """The filter names something that does not exist or can't be read; the message names it, and what exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +31,14 @@ class Scope:
     """None: any."""
 
     def admits_id(self, ledger_id: int) -> bool:
-        """Whether a ledger may be audited, as far as its id tells."""
+        """Whether the id alone admits the ledger."""
         ranges = self.ledgers.ranges
         if ranges and not any(part.first <= ledger_id <= part.last for part in ranges):
             return False
         return self.of_tablespaces is None or ledger_id in self.of_tablespaces
 
     def admits(self, metadata: LedgerMetadata) -> bool:
-        """Whether a ledger is to be audited whose id was admitted."""
+        """Whether the metadata admits a ledger whose id was admitted."""
         states, bookies = self.ledgers.states, self.ledgers.bookies
         if states and metadata.state not in states:
             return False
@@ -47,7 +46,8 @@ class Scope:
 
 
 def scope_of(catalog: LedgerCatalog, ledgers: LedgerFilter, *, begun: bool = False) -> Scope:
-    """Raises FilterRefusedError, MetadataUnavailableError. Of a run that has `begun`, what went away meanwhile is no mistake."""
+    """Resolves a filter. Things that vanished since a run has `begun` are no mistake. Raises FilterRefusedError,
+    MetadataUnavailableError."""
     if not begun:
         _require_bookies(catalog, ledgers.bookies)
     if not ledgers.tablespaces:
@@ -56,7 +56,7 @@ def scope_of(catalog: LedgerCatalog, ledgers: LedgerFilter, *, begun: bool = Fal
 
 
 def _require_bookies(catalog: LedgerCatalog, wanted: frozenset[str]) -> None:
-    """A bookie that is down has its cookie; one that never had one (BookKeeper can be told so) is registered."""
+    """Requires a cookie or a registration. A bookie that is down has its cookie; BookKeeper may be configured without cookies."""
     if not wanted:
         return
     known = {*catalog.names_below(f"{catalog.root}/cookies"), *catalog.bookie_addresses()}
@@ -76,7 +76,7 @@ def _ledgers_of(catalog: LedgerCatalog, tablespace: TablespaceName, begun: bool)
         raise FilterRefusedError(f"the tablespace {name!r} does not exist in the database at {root}; existing ones: {_listed(there)}")
     try:
         (ledgers,) = catalog.contents([ledgers_path(root, decode_tablespace(record).uuid)])
-        if ledgers is not None:  # one whose leader has not begun to write has no list
+        if ledgers is not None:  # a leader that has not written yet has no list
             yield from decode_ledgers(ledgers).active
     except MalformedDataError as error:
         raise FilterRefusedError(f"the ledgers of tablespace {name!r} of the database at {root} can't be known: {error}") from error

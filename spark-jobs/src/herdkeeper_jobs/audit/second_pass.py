@@ -1,8 +1,7 @@
-"""Reads what was not good once more, against fresh metadata, and says what counts in the end.
+"""Reads bad copies once more, with fresh metadata, and decides.
 
-A ledger that is gone is no finding; one that changed is judged by its new metadata. What the first pass saw good on the bookie that still
-holds it stays good, and each copy counts once, whoever of the two looks read it. Copies that are good by themselves and don't agree are
-compared by a third pass (audit/third_pass.py).
+A deleted ledger is no finding; a changed one is judged by its new metadata. Copies that were good stay good if the bookie still holds the
+place. Each copy counts once, whichever pass read it. Good copies that disagree go to a third pass (audit/third_pass.py).
 """
 
 from __future__ import annotations
@@ -29,26 +28,26 @@ from herdkeeper_jobs.copies.holding import CopyState, Holding
 from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted, sampled
 
 _Place = tuple[int, int, str]
-"""Segment, position and bookie of a share of one ledger."""
+"""Segment, position and bookie of a ledger's share."""
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class SecondPass:
-    """What became of the ledgers with suspects."""
+    """The result for ledgers with suspects."""
 
     ledgers: Mapping[int, AuditedLedger | None] = field(default_factory=dict)
-    """As they are now, by id; None for those that are gone."""
+    """By id, with current metadata; None for deleted ones."""
     findings: tuple[Finding, ...] = ()
     tallies: Mapping[str, BookieTally] = field(default_factory=dict)
-    """By bookie: their copies, and the bytes that were read again."""
+    """By bookie: their copies, and the bytes read again."""
 
 
 def second_pass(
     catalog: LedgerCatalog, before: Mapping[int, AuditedLedger], suspects: pa.Table, how: tuple[AuditRequest, CopyReader]
 ) -> SecondPass:
-    """`suspects`: all holdings of the ledgers in which the first pass saw a copy that is not good. Raises CopiesLostError."""
-    request, look = how
+    """Runs the second pass. `suspects`: all holdings of ledgers with a bad copy in the first pass. Raises CopiesLostError."""
+    request, reader = how
     first = holdings_by_ledger(suspects)
     if not first:
         return SecondPass()
@@ -58,10 +57,10 @@ def second_pass(
     there = {ledger_id: ledger for ledger_id, ledger in now.items() if ledger is not None}
     checks = [check for ledger_id, ledger in there.items() for check in _checks_again(ledger, first[ledger_id], request)]
     addresses = catalog.bookie_addresses()
-    again = holdings_by_ledger(look.at(checks, addresses))
-    _refuse_losses(checks, again)
+    again = holdings_by_ledger(reader.at(checks, addresses))
+    _require_no_losses(checks, again)
     seen = {ledger_id: (ledger, [*_good(first[ledger_id]), *again.get(ledger_id, [])]) for ledger_id, ledger in there.items()}
-    third = third_pass(seen, request.depth, look, addresses)
+    third = third_pass(seen, request.depth, reader, addresses)
     findings = list(third.findings)
     tallies = dict(third.tallies)
     for ledger_id, ledger in there.items():
@@ -73,12 +72,12 @@ def second_pass(
 
 
 def read_again(catalog: LedgerCatalog, before: Mapping[int, AuditedLedger]) -> dict[int, AuditedLedger | None]:
-    """These ledgers by fresh metadata, audited up to the same entry: what was confirmed stays confirmed. None for those that are gone."""
+    """Returns the ledgers with fresh metadata, up to the same entry: what was confirmed stays confirmed. None for deleted ones."""
     now: dict[int, AuditedLedger | None] = dict.fromkeys(before)
     for read in catalog.read_many(sorted(before)):
         match read:
             case UndecodableMetadata():
-                # It could be decoded a moment ago; what is known of it then is the best there is.
+                # It was decodable a moment ago, so keep that metadata.
                 now[read.ledger_id] = before[read.ledger_id]
             case VersionedMetadata():
                 ledger_id = read.metadata.ledger_id
@@ -88,7 +87,7 @@ def read_again(catalog: LedgerCatalog, before: Mapping[int, AuditedLedger]) -> d
     return now
 
 
-def _refuse_losses(checks: Iterable[HoldingCheck], again: Mapping[int, Sequence[Holding]]) -> None:
+def _require_no_losses(checks: Iterable[HoldingCheck], again: Mapping[int, Sequence[Holding]]) -> None:
     expected = sum(check.copies for check in checks)
     seen = sum(holding.copies for own in again.values() for holding in own)
     if seen != expected:
@@ -96,9 +95,8 @@ def _refuse_losses(checks: Iterable[HoldingCheck], again: Mapping[int, Sequence[
 
 
 def _checks_again(ledger: AuditedLedger, first: Sequence[Holding], request: AuditRequest) -> list[HoldingCheck]:
-    """What nobody saw good where it should be now. A light audit reads what is bad on all bookies, since nobody has read yet how many other
-    copies are, and takes a sample of the rest: of a bookie that did not answer, or that was not asked because the metadata is new.
-    """
+    """Checks whatever was not seen good where it should be now. A light audit reads bad entries on all bookies, since it does not know yet
+    how many other copies are bad. It samples the rest: bookies that did not answer, or that only the new metadata names."""
     good = _by_place(_good(first))
     unseen = [
         (check, rest)
@@ -122,7 +120,7 @@ def _good(holdings: Iterable[Holding]) -> list[Holding]:
 
 
 def _not_bad_already(untrusted: Sequence[Holding], again: Iterable[Holding]) -> list[Holding]:
-    """Without copies that the second pass has seen as bad, so that each counts once."""
+    """Drops copies that the second pass already found bad, so that each counts once."""
     bad = _by_place(holding for holding in again if holding.state.is_suspect and not holding.state.is_intact)
     places = (bad.get((each.segment, each.position, each.bookie_id), ()) for each in untrusted)
     return [
@@ -137,11 +135,11 @@ def _suspects(parts: Iterable[HoldingCheck | None]) -> list[HoldingCheck]:
 
 
 def _tallies(
-    ledger: AuditedLedger, looks: tuple[Sequence[Holding], Sequence[Holding], Sequence[Holding]], request: AuditRequest
+    ledger: AuditedLedger, passes: tuple[Sequence[Holding], Sequence[Holding], Sequence[Holding]], request: AuditRequest
 ) -> dict[str, BookieTally]:
-    """One ledger's copies by bookie. A copy that both looks read counts as the second one saw it; one that is among the third holdings,
-    those that others contradict, counts as such."""
-    first, again, untrusted = looks
+    """Counts one ledger's copies by bookie. The second pass overrides the first. Of the third holdings, which others contradict, each
+    counts as contradicted."""
+    first, again, untrusted = passes
     verified = _by_place(holding for holding in first if holding.state is CopyState.VERIFIED)
     seen_again, not_trusted = _by_place(again), _by_place(untrusted)
     tallies: dict[str, BookieTally] = {}
@@ -150,8 +148,8 @@ def _tallies(
         counts = dict.fromkeys(CopyState, 0)
         for holding in own:
             counts[holding.state] += holding.copies
-        looked = _union(_range(holding) for holding in own)
-        counts[CopyState.VERIFIED] += sum(_outside(check, holding, looked, request) for holding in verified.get(_place(check), []))
+        reread = _union(_range(holding) for holding in own)
+        counts[CopyState.VERIFIED] += sum(_outside(check, holding, reread, request) for holding in verified.get(_place(check), []))
         refuted = sum(holding.copies for holding in not_trusted.get(_place(check), []))
         counts[CopyState.CONTRADICTED] = min(refuted, counts[CopyState.VERIFIED])
         counts[CopyState.VERIFIED] -= counts[CopyState.CONTRADICTED]
@@ -164,14 +162,14 @@ def _tallies(
     return added(tallies, once)
 
 
-def _outside(check: HoldingCheck, holding: Holding, looked: Sequence[EntryRange], request: AuditRequest) -> int:
-    """How many copies of a verified holding lie outside of what was looked at again."""
+def _outside(check: HoldingCheck, holding: Holding, reread: Sequence[EntryRange], request: AuditRequest) -> int:
+    """Counts the copies of a verified holding outside of what was read again."""
     whole = restricted(check, _range(holding))
     if whole is not None and holding.copies < whole.copies:
-        # A sample stands for its share, and the same seed gives it again.
+        # A sample stands for its share, and the same seed reproduces it.
         entries = sampled(check, request.seed).sample
-        return sum(1 for entry_id in entries if not any(part.first <= entry_id <= part.last for part in looked))
-    parts = (restricted(check, rest) for rest in _without(_range(holding), looked))
+        return sum(1 for entry_id in entries if not any(part.first <= entry_id <= part.last for part in reread))
+    parts = (restricted(check, rest) for rest in _without(_range(holding), reread))
     return sum(part.copies for part in parts if part is not None)
 
 
@@ -191,7 +189,7 @@ def _range(holding: Holding) -> EntryRange:
 
 
 def _without(entries: EntryRange, taken: Iterable[EntryRange]) -> Iterator[EntryRange]:
-    """What is left of a range without some disjoint, ascending ones."""
+    """Yields what is left of a range without disjoint, ascending ranges."""
     first = entries.first
     for each in taken:
         if first < each.first and first <= entries.last:
@@ -202,7 +200,7 @@ def _without(entries: EntryRange, taken: Iterable[EntryRange]) -> Iterator[Entry
 
 
 def _union(ranges: Iterable[EntryRange]) -> list[EntryRange]:
-    """Disjoint, ascending ranges that cover the same entries, so that no copy is looked at twice."""
+    """Returns disjoint, ascending ranges over the same entries, so that no copy is read twice."""
     joined: list[EntryRange] = []
     for entries in sorted(ranges):
         if joined and entries.first <= joined[-1].last + 1:

@@ -1,8 +1,8 @@
-"""What the metadata wants each bookie to hold, and what came back of it, compared column by column. Pure.
+"""Compares what each bookie should hold by the metadata with what was read, column by column. Pure.
 
-A share is what one position of one segment should hold: a ledger of five replicas has five, so that a cluster has tens of millions. Nothing
-here makes an object for a share: it is arithmetic over whole columns (docs/measurements.md). Only of ledgers with a copy that is not good
-the holdings come out one by one, for the second pass.
+A share is what one position of one segment should hold. A ledger of five replicas has five, so a cluster has tens of millions. So there are
+no objects per share, only arithmetic over whole columns (docs/measurements.md). Only ledgers with a bad copy yield single holdings, for the
+second pass.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ SEGMENTS = pa.schema(
         pa.field("bookies", pa.list_(pa.string()), nullable=False),
     ]
 )
-"""One row per segment with entries: `first` to `last`, and the ensemble in its order."""
+"""One row per segment with entries: `first` to `last`, and the ensemble in order."""
 
 
 class CopiesLostError(RuntimeError):
-    """Not every copy that was to be looked at came back exactly once; the message names the first share."""
+    """Some copy was not read exactly once; the message names the first share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """What a first pass gave."""
+    """The result of a first pass."""
 
     tallies: dict[str, BookieTally]
-    """By bookie: all copies of ledgers without a suspect, and the bytes that were read of any."""
+    """By bookie: all copies of ledgers without a suspect, and the bytes read of all ledgers."""
     suspects: pa.Table
-    """All holdings, good ones too, of the other ledgers: those with a copy that is not good, or with good ones that don't agree."""
+    """All holdings, good ones too, of ledgers with bad or disagreeing copies."""
 
 
 def segments_of(ledgers: Iterable[AuditedLedger]) -> pa.Table:
-    """What the metadata says, up to the entry that each ledger is audited to."""
+    """The metadata's segments, up to the entry that each ledger is audited to."""
     rows = [
         (ledger.metadata.ledger_id, part.segment, part.entries.first, part.entries.last, ledger.metadata.write_quorum, part.bookies)
         for ledger in ledgers
@@ -66,11 +66,11 @@ def segments_of(ledgers: Iterable[AuditedLedger]) -> pa.Table:
 def match(segments: pa.Table, holdings: pa.Table) -> Matched:
     """Compares holdings (schema.HOLDINGS, in any order) with the segments (SEGMENTS) that they should cover.
 
-    Raises CopiesLostError unless the holdings of each share have exactly its copies.
+    Raises CopiesLostError unless each share's holdings have exactly its copies.
     """
     shares = _Shares.of(segments)
     found = _Found.of(holdings, shares)
-    _refuse_losses(shares, found)
+    _require_no_losses(shares, found)
     suspect = np.zeros(len(shares.ledgers), bool)
     suspect[found.ledger[_IS_SUSPECT[found.state]]] = True
     suspect[_ledgers_that_disagree(shares, found, holdings)] = True
@@ -80,21 +80,21 @@ def match(segments: pa.Table, holdings: pa.Table) -> Matched:
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """One element per share in each array but the first three."""
+    """One element per share, except in the first three arrays."""
 
     ledgers: Numbers
     """Ids, ascending."""
     names: pa.Array
-    """Of bookies."""
+    """Bookie ids."""
     segment_keys: Numbers
-    """Per row of SEGMENTS a number of its ledger and segment."""
+    """Per row of SEGMENTS, a number for its ledger and segment."""
     first_share: Numbers
     """Per row of SEGMENTS."""
     most_segments: int
     ledger: Numbers
-    """Position in `ledgers`."""
+    """Index in `ledgers`."""
     bookie: Numbers
-    """Position in `names`."""
+    """Index in `names`."""
     copies: Numbers
     row: Numbers
     """Row of SEGMENTS."""
@@ -138,7 +138,7 @@ class _Found:
     share: Numbers
     ledger: Numbers
     state: Numbers
-    """Position in CopyState."""
+    """Index in CopyState."""
     copies: Numbers
     bytes_read: Numbers
 
@@ -157,10 +157,10 @@ class _Found:
 
 
 def _copies(position: Numbers, entries: tuple[Numbers, Numbers], spread: tuple[Numbers, Numbers]) -> Numbers:
-    """`Striping.count_at` for many: whole turns of E entries hold Wq copies each, and the rest is less than a turn.
+    """Vectorized `Striping.count_at`: each whole turn of E entries holds Wq copies; the rest is less than a turn.
 
-    Of the rest the first entry stands `ahead` positions before this one, the next one less, and so on around the ensemble: those with less
-    than Wq are held here.
+    The rest's first entry is `ahead` positions before this one, the next one a position less, and so on around the ensemble. Entries less
+    than Wq positions before are held here.
     """
     (first, last), (ensemble, quorum) = entries, spread
     turns, rest = np.divmod(last - first + 1, ensemble)
@@ -173,7 +173,7 @@ def _copies(position: Numbers, entries: tuple[Numbers, Numbers], spread: tuple[N
 
 
 def _place_in(known: Numbers, wanted: Numbers) -> Numbers:
-    """Where each wanted number stands, by hashing (a fifth of a binary search's time). Raises CopiesLostError for one that does not."""
+    """The index of each wanted number, by hashing (a fifth of a binary search's time). Raises CopiesLostError for an unknown number."""
     place = pc.index_in(pa.array(wanted), value_set=pa.array(known))
     if place.null_count:
         raise CopiesLostError("copies came back from a segment that was not asked for")
@@ -181,7 +181,7 @@ def _place_in(known: Numbers, wanted: Numbers) -> Numbers:
     return found
 
 
-def _refuse_losses(shares: _Shares, found: _Found) -> None:
+def _require_no_losses(shares: _Shares, found: _Found) -> None:
     back = np.bincount(found.share, found.copies, len(shares.copies)).astype(np.int64)
     wrong = np.flatnonzero(back != shares.copies)
     if len(wrong):
@@ -194,14 +194,14 @@ def _refuse_losses(shares: _Shares, found: _Found) -> None:
 
 
 def _ledgers_that_disagree(shares: _Shares, found: _Found, holdings: pa.Table) -> Numbers:
-    """Positions in `ledgers`; some more than once."""
+    """Indexes in `ledgers`, with duplicates."""
     return np.concatenate([_different_copies(shares, found, holdings), _broken_lengths(found, holdings)])
 
 
 def _different_copies(shares: _Shares, found: _Found, holdings: pa.Table) -> Numbers:
-    """Of ledgers in which two shares that were read in full, and are intact, say something else about the entries that they have in common.
+    """Finds ledgers with two fully read, intact shares that differ in common entries.
 
-    Compared are sums over all of a share's entries of one class: those whose copies are all in the same positions.
+    It compares sums over a share's entries of one class: entries with copies in the same positions.
     """
     content = holdings.column("content").combine_chunks()
     counts = np.diff(content.offsets.to_numpy()).astype(np.int64)
@@ -229,14 +229,14 @@ def _different_copies(shares: _Shares, found: _Found, holdings: pa.Table) -> Num
 
 
 def _broken_lengths(found: _Found, holdings: pa.Table) -> Numbers:
-    """Of ledgers in which two holdings tell different numbers of bytes up to the same entry, or some before the first."""
+    """Finds ledgers with two lengths up to the same entry, or a length other than 0 before the first."""
     known = np.asarray(holdings.column("length_after").is_valid())
     if not known.any():
         return np.empty(0, np.int64)
-    told = holdings.filter(pa.array(known))
+    with_lengths = holdings.filter(pa.array(known))
     ledger = np.tile(found.ledger[known], 2)
-    entry = np.concatenate([_column(told, "first") - 1, _column(told, "last")])
-    length = np.concatenate([_column(told, "length_before"), _column(told, "length_after")])
+    entry = np.concatenate([_column(with_lengths, "first") - 1, _column(with_lengths, "last")])
+    length = np.concatenate([_column(with_lengths, "length_before"), _column(with_lengths, "length_after")])
     order = np.lexsort((length, entry, ledger))
     ledger, entry, length = ledger[order], entry[order], length[order]
     same = (ledger[1:] == ledger[:-1]) & (entry[1:] == entry[:-1])

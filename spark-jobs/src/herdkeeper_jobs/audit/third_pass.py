@@ -1,7 +1,7 @@
-"""Where copies that are good, each by itself, don't agree: reads these segments once more, and the entries of blocks in doubt one by one.
+"""Locates disagreements between good copies: reads these segments again, and the entries of doubtful blocks one by one.
 
-It is hardly ever needed. So the first pass keeps little, a sum for each share, and the price is paid here: all copies of a segment in doubt
-are read again, and those of single blocks once more.
+It is hardly ever needed. So the first pass keeps only a sum per share. The price is paid here: all copies of a doubtful segment are read
+again, and those of single blocks once more.
 """
 
 from __future__ import annotations
@@ -26,27 +26,30 @@ from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, Reading, ho
 BLOCK = 1_024
 """Entries."""
 _MOST_BLOCKS = 64
-"""So many blocks of some thousands of ledgers are compared entry by entry; of more it is told for the whole block."""
+"""So many blocks, over some thousands of ledgers, are compared by entry; further ones are reported as a whole."""
 _Blocks = Sequence[tuple[int, EntryRange]]
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class ThirdPass:
-    """What became of the ledgers whose copies did not agree, or could not be compared."""
+    """The result for ledgers with copies that disagreed, or could not be compared."""
 
     untrusted: Mapping[int, Sequence[Holding]] = field(default_factory=dict)
     """By ledger: copies that others contradict."""
     findings: tuple[Finding, ...] = ()
     """About lengths."""
     tallies: Mapping[str, BookieTally] = field(default_factory=dict)
-    """By bookie: the bytes that were read again, and nothing else."""
+    """By bookie: only the bytes read again."""
 
 
 def third_pass(
-    seen: Mapping[int, tuple[AuditedLedger, Sequence[Holding]]], depth: AuditDepth, look: CopyReader, addresses: Mapping[str, BookieAddress]
+    seen: Mapping[int, tuple[AuditedLedger, Sequence[Holding]]],
+    depth: AuditDepth,
+    reader: CopyReader,
+    addresses: Mapping[str, BookieAddress],
 ) -> ThirdPass:
-    """`seen`: ledgers as they are now, with all holdings of both looks before. Raises CopiesLostError."""
+    """Runs the third pass. `seen`: current ledgers with all holdings of both earlier passes. Raises CopiesLostError."""
     partly_read = depth is AuditDepth.DEEP
     doubted = {ledger_id: segments_in_doubt(ledger, holdings, partly_read) for ledger_id, (ledger, holdings) in seen.items()}
     checks = [
@@ -59,10 +62,10 @@ def third_pass(
     if not checks:
         return ThirdPass()
     _log.info("third pass", ledgers=sum(1 for segments in doubted.values() if segments), copies=sum(check.copies for check in checks))
-    in_blocks = _read_copies(checks, look, addresses)
+    in_blocks = _read_copies(checks, reader, addresses)
     blocks = {ledger_id: blocks_in_doubt(seen[ledger_id][0], own, BLOCK) for ledger_id, own in in_blocks.items()}
     narrowed = _first_of(blocks, _MOST_BLOCKS)
-    single = _read_copies([part for check in checks for part in _parts(check, narrowed.get(check.ledger_id, ()))], look, addresses)
+    single = _read_copies([part for check in checks for part in _parts(check, narrowed.get(check.ledger_id, ()))], reader, addresses)
     untrusted: dict[int, list[Holding]] = {}
     findings: list[Finding] = []
     for ledger_id, own in in_blocks.items():
@@ -74,13 +77,13 @@ def third_pass(
 
 
 def _with_content(ledger: AuditedLedger, holdings: Sequence[Holding]) -> list[HoldingCheck]:
-    """The checks of places that gave something intact before: of the others there is nothing to compare."""
-    gave = {(holding.segment, holding.position, holding.bookie_id) for holding in holdings if holding.state.is_intact}
-    return [check for check in holding_checks(ledger) if (check.segment, check.position, check.bookie_id) in gave]
+    """The checks of places with an intact holding: the others offer nothing to compare."""
+    intact = {(holding.segment, holding.position, holding.bookie_id) for holding in holdings if holding.state.is_intact}
+    return [check for check in holding_checks(ledger) if (check.segment, check.position, check.bookie_id) in intact]
 
 
-def _read_copies(checks: Sequence[HoldingCheck], look: CopyReader, addresses: Mapping[str, BookieAddress]) -> dict[int, list[Holding]]:
-    found = holdings_by_ledger(look.at(checks, addresses))
+def _read_copies(checks: Sequence[HoldingCheck], reader: CopyReader, addresses: Mapping[str, BookieAddress]) -> dict[int, list[Holding]]:
+    found = holdings_by_ledger(reader.at(checks, addresses))
     expected, seen = sum(check.copies for check in checks), sum(holding.copies for own in found.values() for holding in own)
     if seen != expected:
         raise CopiesLostError(f"{expected} copies were to be compared, {seen} came back")
@@ -96,7 +99,7 @@ def _first_of(blocks: Mapping[int, _Blocks], most: int) -> dict[int, _Blocks]:
 
 
 def _parts(check: HoldingCheck, blocks: _Blocks) -> Iterable[HoldingCheck]:
-    """Of a check those of the blocks that are in its segment, entry by entry."""
+    """Splits a check into the blocks of its segment, to be read entry by entry."""
     parts = (restricted(check, entries) for segment, entries in blocks if segment == check.segment)
     return (replace(part, block=1, reading=Reading.EVERY_COPY) for part in parts if part is not None)
 
@@ -105,9 +108,9 @@ def _lies_in(holding: Holding, blocks: _Blocks) -> bool:
     return any(segment == holding.segment and entries.first <= holding.first <= entries.last for segment, entries in blocks)
 
 
-def _bytes_read(looks: Iterable[Sequence[Holding]]) -> dict[str, BookieTally]:
+def _bytes_read(passes: Iterable[Sequence[Holding]]) -> dict[str, BookieTally]:
     tallies: dict[str, BookieTally] = {}
-    for own in looks:
+    for own in passes:
         for holding in own:
             tallies = added(tallies, {holding.bookie_id: BookieTally(bytes_read=holding.bytes_read)})
     return tallies

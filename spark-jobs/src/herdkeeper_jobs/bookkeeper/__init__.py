@@ -1,1 +1,1 @@
-"""Reads ledgers and their metadata without ever fencing or recovering them."""
+"""Reads ledgers and their metadata, without fencing or recovery."""

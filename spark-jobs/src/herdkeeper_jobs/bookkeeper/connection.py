@@ -1,11 +1,10 @@
-"""A connection to one bookie: reads of entries over protocol version 2, never fencing, with a timeout on everything.
+"""A connection to one bookie: reads entries by protocol version 2, with a timeout on everything, and never fences.
 
-Where this process has a certificate (`own_identity`), nothing is said in plain text but the request for TLS.
+If this process has a certificate (`own_identity`), only the request for TLS is in plain text. The single write is `recovery_add`, for the
+repair of closed ledgers (herdkeeper_jobs.repair); it relies on that room's precautions.
 
-The one write is `recovery_add`, for the repair of closed ledgers (herdkeeper_jobs.repair), whose precautions it relies on.
-
-A bookie that holds every entry of a ledger is read by BATCH_READ; of a striped ledger it holds only some, so these are asked one by one
-with many requests in flight. Answers to single reads may come in any order.
+A bookie with every entry of a ledger is read by BATCH_READ. Of a striped ledger it has only some, so they are requested one by one, with
+many requests in flight. Responses to single reads may come in any order.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _BUSY_PAUSES_SECONDS = (0.05, 0.2, 0.8, 2.0)
 
 
 class BookieUnreachableError(RuntimeError):
-    """The bookie refused the connection, closed it, did not answer in time, or answered with bytes that are no answer."""
+    """The bookie refused or closed the connection, did not answer in time, or answered with invalid bytes."""
 
     def __init__(self, bookie_id: str, reason: str) -> None:
         super().__init__(f"bookie {bookie_id}: {reason}")
@@ -57,13 +56,13 @@ class BookieUnreachableError(RuntimeError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[BookieUnreachableError], tuple[str, str]]:
-        """Executors send their exceptions to the driver pickled, and the default rebuilds from the message alone."""
+        """Executors pickle their exceptions for the driver; the default would rebuild from the message alone."""
         return BookieUnreachableError, (self.bookie_id, self.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class EntryAnswer:
-    """What a bookie said about one entry: its bytes, unverified, when the code is OK."""
+    """A bookie's response about one entry; `data` is unverified, and only there if the code is OK."""
 
     entry_id: int
     code: ReadCode
@@ -72,18 +71,18 @@ class EntryAnswer:
 
 @dataclass(frozen=True, slots=True)
 class EntryRun:
-    """Consecutive entries that a bookie has, unverified, from `first` on; at least one."""
+    """Consecutive entries of a bookie, unverified, from `first` on; at least one."""
 
     first: int
     entries: tuple[bytes, ...]
 
     def answers(self) -> Iterator[EntryAnswer]:
-        """The same one by one."""
+        """The entries as single answers."""
         return (EntryAnswer(entry_id, ReadCode.OK, data) for entry_id, data in enumerate(self.entries, self.first))
 
 
 class BookieConnection:
-    """One socket to one bookie. Not for several threads at once, but for `interrupt`. After BookieUnreachableError it is closed."""
+    """One socket to one bookie. Not thread-safe, apart from `interrupt`. BookieUnreachableError closes it."""
 
     def __init__(self, bookie_id: str, address: BookieAddress, timeout_seconds: float, rate_limit: RateLimit | None = None) -> None:
         self.bookie_id = bookie_id
@@ -93,7 +92,7 @@ class BookieConnection:
         self._rate_limit = rate_limit or unlimited()
         self._request_ids = itertools.count()
         self._batches: bool | None = None
-        """Whether it knows BATCH_READ; None until it was asked."""
+        """Whether the bookie knows BATCH_READ; None until asked."""
         self._interrupted = False
         self._connect()
 
@@ -108,7 +107,7 @@ class BookieConnection:
         self._stream = io.BufferedReader(self._socket.makefile("rb", buffering=0), 1 << 18)
 
     def _opened(self) -> socket.socket:
-        """Raises OSError, and ValueError for what is no certificate, or no answer."""
+        """Raises OSError, and ValueError for an invalid certificate or answer."""
         opened = socket.create_connection((self._address.host, self._address.port), timeout=self._timeout_seconds)
         try:
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -125,27 +124,26 @@ class BookieConnection:
         self.close()
 
     def close(self) -> None:
-        """Closes the socket; twice is fine."""
+        """Closes the socket; may be called twice."""
         self._stream.close()
         self._socket.close()
 
     def interrupt(self) -> None:
-        """From another thread: whoever waits for this bookie gets BookieUnreachableError at once, and with it the connection is closed."""
+        """Closes the connection from another thread; a waiting reader gets BookieUnreachableError at once."""
         self._interrupted = True
         with contextlib.suppress(OSError):
-            # Not SSLSocket's own: that drops its state under the thread that reads.
+            # Not SSLSocket's own method: it drops state that the reading thread uses.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def read_last_entry(self, ledger_id: int) -> EntryAnswer:
-        """The last entry that this bookie holds of the ledger, whatever its id; the id in the answer is -1."""
+        """Reads the last entry of the ledger on this bookie, whatever its id; the answer's id is -1."""
         return next(self.read_entries(ledger_id, [LAST_ENTRY]))
 
     def read_runs(self, ledger_id: int, first: int, last: int) -> Iterator[EntryRun | EntryAnswer]:
-        """What the bookie says about the entries `first`..`last`, in order, by BATCH_READ: what it has as runs.
+        """Yields what the bookie has of the entries `first`..`last`, in order, by BATCH_READ: existing entries as runs.
 
-        The next batch is asked for before the current one is handed out, so that the bookie works while the caller verifies.
-        After an entry that it lacks, single reads look for the next one that it has. Consume it to its end before using the connection
-        for anything else, since an answer is under way.
+        The next batch is requested before the current one is yielded, so the bookie works while the caller verifies. After a missing entry,
+        single reads find the next existing one. Consume the iterator before other calls, since a response is under way.
         """
         next_id = first
         while next_id <= last:
@@ -168,7 +166,7 @@ class BookieConnection:
                     next_id = answer.entry_id + 1
 
     def _knows_batches(self, ledger_id: int, first: int, last: int) -> bool:
-        """Asks for a batch. A bookie older than 4.17 closes the connection then: it gets a new one, and is not asked for batches again."""
+        """Requests a batch. A bookie older than 4.17 then closes the connection: it gets a new one, and no more batch requests."""
         if self._batches is None:
             try:
                 self._send_batch(ledger_id, first, last)
@@ -184,14 +182,14 @@ class BookieConnection:
         return self._batches and self._send_batch(ledger_id, first, last)
 
     def read_entries(self, ledger_id: int, entry_ids: Iterable[int]) -> Iterator[EntryAnswer]:
-        """What the bookie says about each of these entries, in the order given, by pipelined READs."""
+        """Yields the answers for these entries, in the given order, by pipelined READs."""
         ids = iter(entry_ids)
         while window := list(itertools.islice(ids, _READS_IN_FLIGHT)):
             answers = self._read_window(ledger_id, window)
             yield from (answers[entry_id] for entry_id in window)
 
     def recovery_add(self, entry: tuple[int, int], master_key: bytes, data: bytes) -> ReadCode:
-        """Stores an entry (ledger, entry) as recovery does, with the bytes that another replica gave; what the bookie answers."""
+        """Stores an entry (ledger, entry) as recovery does, with another replica's bytes; returns the bookie's code."""
         for pause in (*_BUSY_PAUSES_SECONDS, None):
             self._rate_limit.spend(len(data))
             self._send(recovery_add_request(master_key, data))
@@ -204,7 +202,7 @@ class BookieConnection:
         return response.code
 
     def _single_reads_until_one_is_ok(self, ledger_id: int, first: int, last: int) -> Iterator[EntryAnswer]:
-        """Small windows first: most gaps are short, and a batch is faster behind them."""
+        """Starts with small windows: most gaps are short, and batches are faster behind them."""
         size, next_id = 1, first
         while next_id <= last:
             window = range(next_id, min(next_id + size, last + 1))
@@ -218,7 +216,7 @@ class BookieConnection:
             size = min(size * 4, _READS_IN_FLIGHT)
 
     def _read_window(self, ledger_id: int, window: list[int]) -> dict[int, EntryAnswer]:
-        """All answers to a window of reads. A bookie that is busy gets these requests again, after growing pauses."""
+        """Reads a window of entries. A busy bookie gets the requests again, after growing pauses."""
         answers: dict[int, EntryAnswer] = {}
         pending = set(window)
         for pause in (*_BUSY_PAUSES_SECONDS, None):
@@ -280,6 +278,6 @@ class BookieConnection:
         return data
 
     def _broken(self, reason: str) -> BookieUnreachableError:
-        """After any of these the stream's position is lost, so the connection can't be used again."""
+        """Closes the connection: the stream's position is lost after such an error."""
         self.close()
         return BookieUnreachableError(self.bookie_id, reason)

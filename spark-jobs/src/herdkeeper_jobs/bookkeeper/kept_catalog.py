@@ -1,4 +1,4 @@
-"""One session with ZooKeeper for whoever looks again and again: a session costs the ensemble more than a look."""
+"""A ZooKeeper session that stays open between reads: a new session costs the ensemble more than a read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 
 
 class KeptCatalog:
-    """Opens the catalog when it is first used, and again after it was lost. Not for several threads. `close` it."""
+    """Opens the catalog on first use, and again after a loss. Not thread-safe. Call `close` when done."""
 
     def __init__(self, connect: Callable[[], AbstractContextManager[LedgerCatalog]]) -> None:
         self._connect = connect
@@ -18,9 +18,9 @@ class KeptCatalog:
 
     @contextmanager
     def use(self) -> Iterator[LedgerCatalog]:
-        """The catalog. Whatever goes wrong with it, the next one gets a new session. Raises as `metadata.open_catalog`."""
+        """Gives the catalog. After any error the next use gets a new session. Raises as `metadata.open_catalog`."""
         try:
-            # One that has lost its connection would wait for it without an end; a new one waits for some seconds, and says so.
+            # A session without a connection would wait for it forever; a new one fails after some seconds.
             if self._catalog is not None and not self._catalog.client.connected:
                 self.close()
             if self._catalog is None:
@@ -33,5 +33,5 @@ class KeptCatalog:
     def close(self) -> None:
         """Ends the session, if there is one."""
         opened, self._open, self._catalog = self._open, ExitStack(), None
-        with suppress(Exception):  # one that can't be ended now, since ZooKeeper is away, ends by itself
+        with suppress(Exception):  # without ZooKeeper it expires by itself
             opened.close()

@@ -1,4 +1,4 @@
-"""Reads the metadata of a BookKeeper cluster from ZooKeeper: ledgers, bookies and the instance id. It writes nothing.
+"""Reads a BookKeeper cluster's metadata from ZooKeeper: ledgers, bookies and the instance id. Read-only.
 
 The number of requests in flight is bounded: a flood of reads expires the session (apache/bookkeeper#2802).
 """
@@ -29,26 +29,26 @@ _ANSWER_SECONDS = 30.0
 
 
 class MetadataUnavailableError(RuntimeError):
-    """ZooKeeper did not answer; trying again later can help."""
+    """ZooKeeper did not answer; a later retry can help."""
 
 
 class ClusterNotFoundError(ValueError):
-    """There is no BookKeeper cluster, or none that this program can read, under the root that was given."""
+    """The given root has no BookKeeper cluster, or one that this program can't read."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionedMetadata:
-    """A ledger's metadata and the version of the znode that it was read from: another version means that it has changed since."""
+    """A ledger's metadata with its znode version, which grows with each change."""
 
     metadata: LedgerMetadata
     znode_version: int
     created_millis: int | None = None
-    """When the ledger was created, by ZooKeeper's clock; None where nobody asked."""
+    """Creation time by ZooKeeper's clock; None if not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndecodableMetadata:
-    """A ledger whose znode holds something else than metadata."""
+    """A ledger whose znode does not hold metadata."""
 
     ledger_id: int
     reason: str
@@ -56,7 +56,7 @@ class UndecodableMetadata:
 
 @dataclass(frozen=True, slots=True)
 class LedgerCatalog:
-    """The ledgers and bookies below one root. Made by `open_catalog`; every method reads fresh and raises MetadataUnavailableError."""
+    """The ledgers and bookies below one root. Made by `open_catalog`. All methods read afresh and raise MetadataUnavailableError."""
 
     client: KazooClient
     root: str
@@ -64,7 +64,7 @@ class LedgerCatalog:
     instance_id: str
 
     def ledger_ids(self) -> list[int]:
-        """The ids of all ledgers, ascending. Ledgers made or deleted meanwhile may or may not be among them."""
+        """Returns all ledger ids, ascending. Ledgers created or deleted meanwhile may be missing."""
         found: list[int] = []
         level = [f"/{name}" for name in self._children([""])[0] if inner_levels(self.layout, name) is not None]
         while level:
@@ -74,11 +74,11 @@ class LedgerCatalog:
         return sorted(set(found))
 
     def read_ledger_metadata(self, ledger_id: int) -> VersionedMetadata | UndecodableMetadata | None:
-        """The metadata of one ledger; None when it doesn't exist (any more)."""
+        """Returns the metadata of one ledger; None if it doesn't exist."""
         return next(self.read_many([ledger_id]), None)
 
     def read_many(self, ledger_ids: Iterable[int]) -> Iterator[VersionedMetadata | UndecodableMetadata]:
-        """The metadata of these ledgers in their order, read as it is consumed; ledgers that don't exist (any more) are left out."""
+        """Yields the metadata of these ledgers in order, read on demand; missing ledgers are left out."""
         ids = list(ledger_ids)
         paths = [self.root + ledger_path(self.layout, ledger_id) for ledger_id in ids]
         for ledger_id, answer in zip(ids, self._ask(self.client.get_async, paths), strict=True):
@@ -87,7 +87,7 @@ class LedgerCatalog:
                 yield _decode(ledger_id, data, (stat.version, stat.ctime))
 
     def bookie_addresses(self) -> dict[str, BookieAddress]:
-        """Where each registered bookie listens, writable and read-only ones. A bookie that is down is not among them."""
+        """Returns the address of each registered bookie, also of read-only ones. Bookies that are down are missing."""
         addresses: dict[str, BookieAddress] = {}
         for parent in ("/available/readonly", "/available"):
             names = [name for name in self._children([parent])[0] if name != "readonly"]
@@ -99,16 +99,16 @@ class LedgerCatalog:
         return addresses
 
     def writable_bookies(self) -> frozenset[str]:
-        """The ids of the registered bookies that take entries."""
+        """Returns the ids of the registered bookies that take entries."""
         return frozenset(name for name in self._children(["/available"])[0] if name != "readonly")
 
     def names_below(self, path: str) -> list[str]:
-        """The names of the znodes below any path, also outside of the cluster's root, ascending; none where there is no such path."""
+        """Lists the znodes below a path, which may be outside of the cluster's root, ascending; empty without that path."""
         (answer,) = self._ask(self.client.get_children_async, [path])
         return sorted(answer or [])
 
     def contents(self, paths: list[str]) -> list[bytes | None]:
-        """What is in these znodes, also outside of the cluster's root; None for one that doesn't exist (any more)."""
+        """Reads znodes, which may be outside of the cluster's root; None for a missing one."""
         return [None if answer is None else answer[0] for answer in self._ask(self.client.get_async, paths)]
 
     def _children(self, paths: list[str]) -> list[list[str]]:
@@ -116,7 +116,7 @@ class LedgerCatalog:
         return [sorted(answer or []) for answer in answers]
 
     def _ask(self, request: Callable[[str], Any], paths: list[str]) -> Iterator[Any]:
-        """Answers in the order of the paths, None for a znode that doesn't exist, with a bounded number of requests in flight."""
+        """Yields answers in the order of the paths, None for a missing znode. Bounds the requests in flight."""
         waiting: deque[Any] = deque()
         for path in paths:
             waiting.append(request(path))
@@ -128,9 +128,9 @@ class LedgerCatalog:
 
 @contextmanager
 def open_catalog(hosts: str, root: str) -> Iterator[LedgerCatalog]:
-    """Connects to ZooKeeper (`h1:2181,h2:2181`) and reads what the cluster under `root` is.
+    """Connects to ZooKeeper (`h1:2181,h2:2181`) and identifies the cluster under `root`.
 
-    Raises MetadataUnavailableError when no member answers, ClusterNotFoundError when there is no cluster under `root`.
+    Raises MetadataUnavailableError if no member answers, ClusterNotFoundError without a cluster under `root`.
     """
     retry = KazooRetry(max_tries=-1, max_delay=2)
     client = KazooClient(hosts=hosts, timeout=_SESSION_SECONDS, connection_retry=retry, handler=own_handler())
@@ -147,7 +147,7 @@ def open_catalog(hosts: str, root: str) -> Iterator[LedgerCatalog]:
 
 
 def identify(client: KazooClient, root: str) -> LedgerCatalog:
-    """The cluster under `root`, over a connection that the caller keeps. Raises ClusterNotFoundError, MetadataUnavailableError."""
+    """Identifies the cluster under `root`, over the caller's connection. Raises ClusterNotFoundError, MetadataUnavailableError."""
     layout = _answer(client.get_async(f"{root}/LAYOUT"))
     instance = _answer(client.get_async(f"{root}/INSTANCEID"))
     if layout is None or instance is None:

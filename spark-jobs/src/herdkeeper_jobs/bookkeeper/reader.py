@@ -1,9 +1,8 @@
-"""Reads confirmed entries of ledgers as Arrow record batches, from whichever replica has them intact.
+"""Reads confirmed entries of ledgers as Arrow record batches, from any replica that has them intact.
 
-It never fences and never recovers: a closed ledger is read to its last entry, an open one to a LAC that the caller learned by
-`last_confirmed`. Every digest is verified. An entry that one replica lacks, or holds damaged, is read from the next one; only when no
-replica has it the read fails, naming the ledger, the entry and what each bookie said. A bookie that is late is not waited for: another
-one is asked for the same as well (replicas.py).
+It never fences and never recovers: a closed ledger is read to its last entry, an open one to a LAC from `last_confirmed`. Every digest is
+verified. An entry that is missing or damaged on one replica is read from the next one. If no replica has it, the read fails, naming the
+ledger, the entry and each bookie's answer. A late bookie is not waited for: another one is asked, too (replicas.py).
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
 from herdkeeper_jobs.bookkeeper.replicas import Asking, NobodyAnsweredError, Replicas, in_thread
 
 _ENTRY_OVERHEAD = 64
-"""Bytes that an entry counts besides its payload when work is divided: header, digest, and the work that each entry makes."""
+"""Bytes added to an entry's payload when work is divided: header, digest, and the work per entry."""
 _WINDOW, _WINDOW_BYTES, _FIRST_WINDOW = 256, 4 * 1024 * 1024, 16
-"""Entries that are asked for one by one, but at once, and about how many bytes these have; the first ones where no size is known."""
+"""Single reads in flight, their approximate total bytes, and the first window if sizes are unknown."""
 _MISSES_BEFORE_MOVING = 3
-"""Entries that a bookie should have given and did not, after which others are asked first."""
+"""After so many missing entries of a bookie, others are asked first."""
 
 ENTRY_SCHEMA = pa.schema(
     [
@@ -45,7 +44,7 @@ ENTRY_SCHEMA = pa.schema(
         pa.field("bookie", pa.string(), nullable=False),
     ]
 )
-"""One row per entry; `length` is cumulative over the ledger, `bookie` is the id of the one that the entry was read from."""
+"""One row per entry; `length` is cumulative over the ledger, `bookie` is the id of the replica that was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +54,10 @@ class ReadSettings:
     timeout_seconds: float = 15.0
     """For connecting and for each answer."""
     speculative_read_seconds: float = 0.5
-    """A bookie that is silent for so long is late: the next one is asked as well, and whoever answers first is taken. Infinity: never."""
+    """After this silence a bookie is late: the next one is asked, too, and the first answer counts. Infinity: never."""
     batch_entries: int = 10_000
     batch_bytes: int = 8 * 1024 * 1024
-    """A record batch ends at whichever of the two comes first."""
+    """A record batch ends at the first limit that it reaches."""
     bytes_per_second_per_bookie: float = math.inf
 
 
@@ -75,12 +74,12 @@ class LedgerPiece:
     striping: Striping
     digest: EntryDigest
     mean_payload: int | None = None
-    """Bytes in an entry of the ledger on average, rounded up; None where the metadata does not say, as of open ledgers."""
+    """Average bytes of an entry of the ledger, rounded up; None if unknown, as for open ledgers."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
-    """What one task reads, in order. Picklable: it travels to executors."""
+    """What one task reads, in order. Picklable, since executors need it."""
 
     pieces: tuple[LedgerPiece, ...]
     addresses: Mapping[str, BookieAddress]
@@ -97,18 +96,18 @@ class EntryUnreadableError(RuntimeError):
         self.reasons = reasons
 
     def __reduce__(self) -> tuple[type[EntryUnreadableError], tuple[int, int, tuple[str, ...]]]:
-        """Executors send their exceptions to the driver pickled, and the default rebuilds from the message alone."""
+        """Executors pickle their exceptions for the driver; the default would rebuild from the message alone."""
         return EntryUnreadableError, (self.ledger_id, self.entry_id, self.reasons)
 
 
 class LastConfirmedUnknownError(RuntimeError):
-    """No bookie of an open ledger's last segment told what it has; trying again later can help."""
+    """No bookie of an open ledger's last segment reported its last entry; a later retry can help."""
 
 
 def read_partition(spec: PartitionSpec) -> Generator[pa.RecordBatch, None, None]:
-    """All entries of the pieces, in the order of the pieces and by entry id within them, as batches of ENTRY_SCHEMA.
+    """Yields all entries of the pieces in order, as batches of ENTRY_SCHEMA.
 
-    Raises EntryUnreadableError; what was yielded before is right all the same.
+    Raises EntryUnreadableError; batches yielded before are valid.
     """
     with _replicas(spec) as replicas:
         entries = itertools.chain.from_iterable(_read_piece(replicas, piece) for piece in spec.pieces)
@@ -121,11 +120,11 @@ def cut_pieces(
     partitions: int,
     settings: ReadSettings = DEFAULT_SETTINGS,
 ) -> tuple[PartitionSpec, ...]:
-    """Cuts pieces of ledgers into at most `partitions` specs of about equal numbers of bytes. The order of entries is kept: spec i holds
-    nothing that comes after anything in spec i+1.
+    """Cuts pieces of ledgers into at most `partitions` specs of about equal bytes. The order is kept: spec i holds nothing that comes after
+    anything in spec i+1.
 
-    Within a ledger all entries count alike, its length divided by their number: nothing is read to cut. Those of an open ledger, whose
-    length is not known, count as the average of the others does.
+    Within a ledger all entries count alike, as its length divided by their number, so nothing is read. Entries of an open ledger, whose
+    length is unknown, count as the average of the others.
     """
     known = [piece for piece in pieces if piece.mean_payload is not None]
     counted = sum(len(piece.entries) for piece in known)
@@ -140,7 +139,7 @@ def cut_pieces(
             if room <= 0:
                 groups.append([])
                 room = share
-            # Rounded up, so that each group but the last has its share at least, and there are not more of them than asked for.
+            # Rounded up: each group but the last has its full share, so there are not too many groups.
             last = min(piece.entries.last, first + -(-room // weight) - 1)
             groups[-1].append(replace(piece, entries=EntryRange(first, last)))
             room -= (last - first + 1) * weight
@@ -149,7 +148,7 @@ def cut_pieces(
 
 
 def ledger_pieces(metadata: LedgerMetadata, last_entry_id: int, first_entry_id: int = 0) -> tuple[LedgerPiece, ...]:
-    """One piece per segment that holds entries from `first_entry_id` to `last_entry_id` (-1: none)."""
+    """Returns one piece per segment with entries from `first_entry_id` to `last_entry_id` (-1: none)."""
     return tuple(
         LedgerPiece(
             metadata.ledger_id,
@@ -171,18 +170,19 @@ def _mean_payload(metadata: LedgerMetadata) -> int | None:
 
 
 def digest_of(metadata: LedgerMetadata) -> EntryDigest:
-    """How to verify a ledger's entries; CRC32, the BookKeeper client's default, where old metadata doesn't say."""
+    """How to verify a ledger's entries. Old metadata has no type: then CRC32, the default of BookKeeper's client."""
     return entry_digest(metadata.digest_type or DigestType.CRC32, metadata.password)
 
 
 def last_confirmed(metadata: LedgerMetadata, addresses: Mapping[str, BookieAddress], settings: ReadSettings = DEFAULT_SETTINGS) -> int:
-    """The last entry that is confirmed for certain, -1 for none: a closed ledger's last entry, else a LAC, learned without fencing.
+    """Returns the last certainly confirmed entry, -1 for none: a closed ledger's last entry, else a LAC, without fencing.
 
-    Why the maximum over whichever bookies answer is sound: the writer puts into each entry the LAC that it had when it sent it, so every
-    such value was confirmed, and a confirmed entry stays confirmed: recovery never closes a ledger below it. Fewer answers only give
-    an older LAC. The same holds for the entry before the last segment, since a writer starts a segment behind its LAC. An entry's own id
-    proves nothing, it may not be acknowledged yet. All are asked at once; those that are late by the settings are left out when enough
-    others answered. Raises LastConfirmedUnknownError when no bookie of the last segment answered.
+    The maximum over the answering bookies is safe. The writer puts its current LAC into each entry, so each such value was confirmed.
+    Recovery never closes a ledger below a confirmed entry. Fewer answers only give an older LAC. The entry before the last segment is
+    confirmed, too, since a writer starts a segment after its LAC. An entry's own id proves nothing: it may not be acknowledged yet.
+
+    All bookies are asked at once; late ones are left out once enough others have answered. Raises LastConfirmedUnknownError if no bookie of
+    the last segment answered.
     """
     if metadata.last_entry_id is not None:
         return metadata.last_entry_id
@@ -190,17 +190,17 @@ def last_confirmed(metadata: LedgerMetadata, addresses: Mapping[str, BookieAddre
     how = (metadata.ledger_id, digest_of(metadata), addresses, settings.timeout_seconds)
     asked = [in_thread(partial(_lac_or_reason, bookie_id, how)) for bookie_id in segment.bookies]
     _wait_for_enough(asked, metadata.ack_quorum, settings.speculative_read_seconds)
-    said = [answer.result() for answer in asked if answer.done()]
-    lacs = [lac for lac in said if isinstance(lac, int)]
+    outcomes = [answer.result() for answer in asked if answer.done()]
+    lacs = [lac for lac in outcomes if isinstance(lac, int)]
     if not lacs:
-        reasons = "; ".join(reason for reason in said if isinstance(reason, str))
+        reasons = "; ".join(reason for reason in outcomes if isinstance(reason, str))
         raise LastConfirmedUnknownError(f"open ledger {metadata.ledger_id}: no bookie reported its LAC: {reasons}")
     return max(segment.first_entry_id - 1, *lacs)
 
 
 def _wait_for_enough(asked: Sequence[Future[int | str]], ack_quorum: int, patience_seconds: float) -> None:
-    """Until all have answered or failed. Those that are late are not waited for once so many have answered that they hold, between them,
-    every entry that was acknowledged: then fewer than the ack quorum are missing."""
+    """Waits until all have answered or failed. Late ones are skipped once fewer than the ack quorum are missing: then the others hold every
+    acknowledged entry between them."""
     late_at = time.monotonic() + patience_seconds
     pending = set(asked)
     while pending:
@@ -212,7 +212,7 @@ def _wait_for_enough(asked: Sequence[Future[int | str]], ack_quorum: int, patien
 
 
 def _lac_or_reason(bookie_id: str, how: tuple[int, EntryDigest, Mapping[str, BookieAddress], float]) -> int | str:
-    """As `_lac_at`, or why this bookie does not tell."""
+    """As `_lac_at`, or the reason for no answer."""
     try:
         return _lac_at(bookie_id, how)
     except (BookieUnreachableError, DigestMismatchError, _NotReadError) as error:
@@ -220,7 +220,7 @@ def _lac_or_reason(bookie_id: str, how: tuple[int, EntryDigest, Mapping[str, Boo
 
 
 def _lac_at(bookie_id: str, how: tuple[int, EntryDigest, Mapping[str, BookieAddress], float]) -> int:
-    """The LAC in the last entry that this bookie has, -1 when it has none."""
+    """Returns the LAC in this bookie's last entry, -1 without an entry."""
     ledger_id, digest, addresses, timeout_seconds = how
     with _connect(bookie_id, addresses, timeout_seconds, unlimited()) as connection:
         answer = connection.read_last_entry(ledger_id)
@@ -235,7 +235,7 @@ def _lac_at(bookie_id: str, how: tuple[int, EntryDigest, Mapping[str, BookieAddr
 
 
 class _NotReadError(Exception):
-    """One replica did not give the entry; the message says which bookie and why."""
+    """One replica did not give the entry; the message names the bookie and the reason."""
 
 
 def _replicas(spec: PartitionSpec) -> Replicas:
@@ -264,13 +264,13 @@ def _verified(piece: LedgerPiece, bookie_id: str, answer: EntryAnswer) -> Entry:
 
 
 def _read_piece(replicas: Replicas, piece: LedgerPiece) -> Iterator[tuple[Entry, str]]:
-    """Entries with the bookie that each came from."""
+    """Yields entries, each with its bookie."""
     holders = _Holders(replicas, piece)
     return _read_contiguous(holders) if piece.striping.contiguous else _read_striped(holders)
 
 
 class _Holders:
-    """The bookies of a piece, in the order in which they are asked."""
+    """The bookies of a piece, in the order in which to ask them."""
 
     def __init__(self, replicas: Replicas, piece: LedgerPiece) -> None:
         self.replicas = replicas
@@ -278,22 +278,22 @@ class _Holders:
         self._lacking: Counter[str] = Counter()
 
     def lacks(self, bookie_id: str) -> None:
-        """It did not have, or had damaged, several entries that it should hold: it is asked after those of which that is not known."""
+        """Notes that the bookie lacked, or had damaged, several entries: others are asked before it."""
         self._lacking[bookie_id] += 1
 
     def in_order(self, bookies: Sequence[str]) -> list[str]:
-        """One that is slow is better than one that lacks entries, each of which costs a question of its own elsewhere."""
+        """A slow bookie comes before one that lacks entries: each lacking entry costs a request elsewhere."""
         return sorted(bookies, key=lambda bookie_id: (self._lacking[bookie_id], self.replicas.is_slow(bookie_id)))
 
     def of(self, entry_id: int) -> list[str]:
-        """The bookies that should hold an entry, in the order in which the ledger's striping asks them."""
+        """The bookies that should hold an entry, in the order of the ledger's striping."""
         return [self.piece.bookies[position] for position in self.piece.striping.write_set(entry_id)]
 
 
 def _read_contiguous(holders: _Holders) -> Iterator[tuple[Entry, str]]:
-    """Runs from one bookie; which one begins depends on the piece, so that tasks don't all read from the first of an ensemble.
+    """Reads runs from one bookie. The first one depends on the piece, so that tasks don't all read from the same.
 
-    The run goes on with another bookie when that one answers first, or when this one lacks entries.
+    Another bookie continues the run if it answers first, or if this one lacks entries.
     """
     replicas, piece = holders.replicas, holders.piece
     next_id, last = piece.entries.first, piece.entries.last
@@ -321,7 +321,7 @@ def _read_contiguous(holders: _Holders) -> Iterator[tuple[Entry, str]]:
 
 
 def _run(ledger_id: int, first: int, last: int, connection: BookieConnection) -> Iterator[EntryRun | EntryAnswer]:
-    """As the connection gives them, but single entries together while it has them: each part costs a thread."""
+    """Yields the connection's parts, but joins single entries: each part costs a thread."""
     held: list[EntryAnswer] = []
     for part in connection.read_runs(ledger_id, first, last):
         single = isinstance(part, EntryAnswer) and part.code is ReadCode.OK
@@ -341,7 +341,7 @@ def _as_run(held: list[EntryAnswer]) -> EntryRun:
 
 
 def _read_striped(holders: _Holders) -> Iterator[tuple[Entry, str]]:
-    """Windows of entries; in each, those that the same bookies hold are asked for together."""
+    """Reads windows of entries; requests those of the same bookies together."""
     piece = holders.piece
     start, size = piece.entries.first, _FIRST_WINDOW if piece.mean_payload is None else _entries_at_once(piece.mean_payload)
     while start <= piece.entries.last:
@@ -365,14 +365,14 @@ def _entries_at_once(mean_payload: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _ReadEntries:
-    """Of some entries those that a bookie gave intact, with that bookie, and for each of the others what every bookie said."""
+    """Intact entries with their bookies; for each other entry, what every bookie answered."""
 
     entries: dict[int, tuple[Entry, str]]
     reasons: dict[int, dict[str, str]]
 
 
 def _read_from_any(holders: _Holders, entry_ids: list[int], tried: Mapping[str, str]) -> _ReadEntries:
-    """Entries that the same bookies should hold, from those that are not tried yet: what one of them lacks is asked of the next."""
+    """Reads entries with the same bookies, from those not in `tried`: the next one is asked for what one lacks."""
     replicas, piece = holders.replicas, holders.piece
     found: dict[int, tuple[Entry, str]] = {}
     reasons = {entry_id: dict(tried) for entry_id in entry_ids}
@@ -381,7 +381,7 @@ def _read_from_any(holders: _Holders, entry_ids: list[int], tried: Mapping[str, 
         try:
             asking, answers = replicas.next_part(None, holders.in_order(untried), partial(_entries, piece.ledger_id, list(reasons)))
         except NobodyAnsweredError as error:
-            reasons = {entry_id: said | error.reasons for entry_id, said in reasons.items()}
+            reasons = {entry_id: earlier | error.reasons for entry_id, earlier in reasons.items()}
             break
         replicas.finish(asking)
         untried.remove(asking.bookie_id)
@@ -397,12 +397,13 @@ def _read_from_any(holders: _Holders, entry_ids: list[int], tried: Mapping[str, 
 
 
 def _entries(ledger_id: int, entry_ids: list[int], connection: BookieConnection) -> Iterator[list[EntryAnswer]]:
-    """All of them as one part."""
+    """Yields all answers as one part."""
     yield list(connection.read_entries(ledger_id, entry_ids))
 
 
 def _verified_or_elsewhere(holders: _Holders, bookie_id: str, answer: EntryAnswer) -> tuple[Entry, str]:
-    """The entry, from another bookie when this one has it not, or damaged. Raises EntryUnreadableError with what each of them said."""
+    """Verifies an entry; reads it from another bookie if it is missing or damaged. Raises EntryUnreadableError with each bookie's
+    answer."""
     try:
         return _verified(holders.piece, bookie_id, answer), bookie_id
     except _NotReadError as error:

@@ -1,8 +1,8 @@
-"""Asks several bookies for the same: the next one as well when one does not answer soon, and takes the answer that comes first.
+"""Races replicas: asks the next bookie, too, if one does not answer soon, and takes the first answer.
 
-A bookie that hangs, and whose machine is gone, does not refuse: it is silent until the timeout. So each part of an answer is waited for
-in a thread of its own, while the caller does nothing else, and when it is late another bookie is asked from there on. Whoever answers
-later has its connection closed: its late answer is dropped with it, and the next question goes over a new one.
+A bookie whose process hangs or whose machine is gone does not refuse: it is silent until the timeout. So each part of an answer is received
+in a thread of its own. If it is late, another bookie is asked from there on. The loser's connection is closed, which drops its late answer.
+The next request uses a new one.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreac
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
 
 _SLOW_SECONDS = 60.0
-"""How long a bookie that was overtaken is asked last."""
+"""How long an overtaken bookie is asked last."""
 
 Part = TypeVar("Part")
 Reading = Callable[[BookieConnection], Iterator[Part]]
-"""What is asked of a bookie; its answer comes in parts. It is called, and gone through, in a thread."""
+"""Requests something from a bookie; the answer comes in parts. Called and iterated in a thread."""
 
 
 def in_thread(call: Callable[[], Part]) -> Future[Part]:
-    """Calls it in a thread that the end of the process does not wait for: a bookie may be silent longer than anybody cares."""
+    """Calls it in a daemon thread, so that a silent bookie does not delay the end of the process."""
     future: Future[Part] = Future()
 
     def run() -> None:
         try:
             future.set_result(call())
-        except BaseException as error:  # who waits must hear of whatever it was
+        except BaseException as error:  # the waiting caller must get any error
             future.set_exception(error)
 
     threading.Thread(target=run, name="bookie-read", daemon=True).start()
@@ -47,12 +47,12 @@ class NobodyAnsweredError(Exception):
     def __init__(self, reasons: dict[str, str]) -> None:
         super().__init__("; ".join(reasons.values()))
         self.reasons = reasons
-        """By bookie, in the order in which they were given."""
+        """By bookie, in the given order."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookieAccess:
-    """How a bookie is reached, and its budget, which all connections to it share."""
+    """How to reach a bookie, and its budget, which all connections to it share."""
 
     bookie_id: str
     connect: Callable[[str, RateLimit], BookieConnection]
@@ -60,7 +60,7 @@ class BookieAccess:
 
 
 class Asking(Generic[Part]):
-    """One bookie that is being asked for something. Each part is received when it is wanted, and at no other time."""
+    """A request to one bookie. Each part is only received when wanted."""
 
     asked_at: float
     part: Future[Part]
@@ -70,7 +70,7 @@ class Asking(Generic[Part]):
         self.limit = access.limit
         self.connection = connection
         self.part_bytes = 0
-        """Received with the newest part."""
+        """Bytes received with the newest part."""
         self._access = access
         self._reading = reading
         self._parts: Iterator[Part] | None = None
@@ -79,17 +79,17 @@ class Asking(Generic[Part]):
         self._left = False
 
     def want_next(self) -> None:
-        """Begins to receive the next part; `part` is what becomes of it."""
+        """Starts to receive the next part; `part` is its future."""
         self._receives = True
         self.asked_at = time.monotonic()
         self.part = in_thread(self._receive)
 
     def late_at(self, patience_seconds: float) -> float:
-        """From when on (monotonic clock) the part is late. While the bookie's budget is slept off it is not the bookie that is slow."""
+        """When the part is late, by the monotonic clock. Time in which the budget is slept off does not count."""
         return max(self.asked_at, self.limit.free_at) + patience_seconds
 
     def leave(self) -> None:
-        """Nothing more is wanted of it: its connection is closed, by whoever uses it now."""
+        """Abandons the request: the connection is closed, by the thread that uses it."""
         with self._lock:
             self._left = True
             if self.connection is None:
@@ -125,10 +125,10 @@ class Asking(Generic[Part]):
 
 
 class Replicas:
-    """The bookies of one task. One that failed is not asked again by this task; one that was overtaken is asked last for a while."""
+    """The bookies of one task. A failed one is not asked again by this task; an overtaken one is asked last for a while."""
 
     def __init__(self, connect: Callable[[str, RateLimit], BookieConnection], bytes_per_second: float, patience_seconds: float) -> None:
-        """`bytes_per_second` is the budget of each bookie; after `patience_seconds` another one is asked as well (infinity: never)."""
+        """`bytes_per_second`: the budget of each bookie. After `patience_seconds` another one is asked, too (infinity: never)."""
         self.patience_seconds = patience_seconds
         self._most_patience = 8 * patience_seconds
         self._connect = connect
@@ -149,20 +149,20 @@ class Replicas:
             connection.close()
 
     def access(self, bookie_id: str) -> BookieAccess:
-        """How a bookie is reached; the same each time."""
+        """How to reach a bookie; the same object each time."""
         if bookie_id not in self._access:
             self._access[bookie_id] = BookieAccess(bookie_id, self._connect, RateLimit(self._bytes_per_second))
         return self._access[bookie_id]
 
     def is_slow(self, bookie_id: str) -> bool:
-        """Whether it was overtaken a while ago."""
+        """Whether it was overtaken recently."""
         return time.monotonic() < self._slow_until.get(bookie_id, -math.inf)
 
     def next_part(self, current: Asking[Part] | None, bookies: Sequence[str], reading: Reading[Part]) -> tuple[Asking[Part], Part]:
-        """The next part of an answer, and who gave it: the bookie that is asked already, or another one whose answer came first.
+        """Returns the next part and its request: the current bookie's, or that of another one that answered first.
 
-        `bookies` are asked in their order, and give by `reading` what comes next. Who is asked already may be None. Whoever is not given
-        back is left. Raises NobodyAnsweredError.
+        `bookies` are asked in order; `reading` requests what comes next. `current` may be None. All other requests are abandoned. Raises
+        NobodyAnsweredError.
         """
         racing = [] if current is None else [current]
         for asking in racing:
@@ -185,11 +185,11 @@ class Replicas:
                 self._asked.remove(first)
                 racing.remove(first)
                 continue
-            self._settle(first, racing)
+            self._abandon_others(first, racing)
             return first, part
 
     def finish(self, asking: Asking[Part]) -> None:
-        """All that was asked for was received: its connection serves the next question."""
+        """Ends a fully received request; its connection serves the next one."""
         self._asked.remove(asking)
         if asking.connection is not None:
             surplus = self._idle.pop(asking.bookie_id, None)
@@ -198,7 +198,7 @@ class Replicas:
             self._idle[asking.bookie_id] = asking.connection
 
     def leave(self, asking: Asking[Part]) -> None:
-        """More is under way, but it is not wanted: its connection is closed."""
+        """Abandons a request with parts under way: its connection is closed."""
         self._asked.remove(asking)
         asking.leave()
 
@@ -208,12 +208,12 @@ class Replicas:
         asking.want_next()
         return asking
 
-    def _settle(self, first: Asking[Part], racing: list[Asking[Part]]) -> None:
-        """The others are left. What they were asked for they have read, or will: it counts for their budgets, though nobody hears it."""
+    def _abandon_others(self, first: Asking[Part], racing: list[Asking[Part]]) -> None:
+        """Abandons the losers. Their bookies read the part anyway, so it counts for their budgets."""
         for overtaken in racing[: racing.index(first)]:
             self._slow_until[overtaken.bookie_id] = time.monotonic() + _SLOW_SECONDS
         if len(racing) > 1 and first is racing[0]:
-            # It is not this bookie alone that is slow: to ask more of them makes it worse.
+            # Several bookies are slow: asking more of them makes it worse.
             self.patience_seconds = min(2 * self.patience_seconds, self._most_patience)
         for other in racing:
             if other is not first:
@@ -222,7 +222,7 @@ class Replicas:
 
 
 def _first_done(racing: list[Asking[Part]], patience_seconds: float) -> Asking[Part] | None:
-    """The first that has its part, or an error; None when the newest one is late. Of several the one that was asked first."""
+    """Returns the first request with a part or an error, by the order of asking; None if the newest one is late."""
     while True:
         late_in = racing[-1].late_at(patience_seconds) - time.monotonic()
         wait([asking.part for asking in racing], None if math.isinf(late_in) else max(0.0, late_in), FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Begins TLS with a bookie."""
+"""Starts TLS with a bookie."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from herdkeeper.tls.identity import Identity
 
 
 def encrypted(opened: socket.socket, identity: Identity, host: str) -> ssl.SSLSocket:
-    """The same connection, over which nothing was sent yet, with TLS; the bookie's certificate must be for `host`.
+    """Upgrades a fresh connection to TLS; the bookie's certificate must be for `host`.
 
     Raises:
-        OSError: the bookie offers no TLS, or can't be verified, or went away. That it does not let in who has this certificate shows only
-            when it is asked something.
-        ValueError: it answered with bytes that are no answer.
+        OSError: the bookie offers no TLS, can't be verified, or went away. A rejection of our certificate only shows at the first
+            request.
+        ValueError: it answered with invalid bytes.
     """
     opened.sendall(start_tls_request())
     length = int.from_bytes(_exactly(opened, LENGTH_BYTES), "big")
@@ -31,7 +31,7 @@ def encrypted(opened: socket.socket, identity: Identity, host: str) -> ssl.SSLSo
 
 
 def _exactly(opened: socket.socket, count: int) -> bytes:
-    """Not through a buffer: what follows belongs to the handshake."""
+    """Unbuffered: what follows belongs to the handshake."""
     data = b""
     while len(data) < count:
         part = opened.recv(count - len(data))

@@ -1,4 +1,4 @@
-"""Writes a znode of which nobody knows whether it is there."""
+"""Writes a znode that may be missing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from kazoo.exceptions import NoNodeError
 
 
 def put_znode(client: KazooClient, path: str, data: bytes) -> None:
-    """Sets a znode; where there is none it is made, and those above it. Raises NodeExistsError when somebody else made it just now, and
-    whatever else kazoo raises."""
+    """Sets a znode, or creates it with its parents. Raises NodeExistsError if somebody else created it meanwhile, and other errors of
+    kazoo."""
     try:
         client.set(path, data)
     except NoNodeError:

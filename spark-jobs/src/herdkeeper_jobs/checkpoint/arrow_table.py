@@ -1,4 +1,4 @@
-"""HerdDB's tables as Arrow: types of columns, and stored rows as record batches."""
+"""HerdDB's tables in Arrow: column types, and stored rows as record batches."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ARROW_TYPES = {
 
 
 def arrow_schema(table: TableDefinition) -> pa.Schema:
-    """The table's columns. All are nullable: rows that were stored before a column was added have no value in it."""
+    """The table's columns, all nullable: rows stored before an ADD COLUMN lack its value."""
     return pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in table.columns])
 
 
 def decode_rows(decoder: RowDecoder, rows: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
-    """Stored (key, value) pairs as a record batch of `arrow_schema`. Raises MalformedDataError, naming table and column."""
+    """Decodes stored (key, value) pairs into a batch of `arrow_schema`. Raises MalformedDataError, naming table and column."""
     schema = arrow_schema(decoder.table)
     decoded = [decoder.decode(key, value) for key, value in rows]
     columns = zip(*decoded, strict=True) if decoded else [()] * len(schema)
@@ -37,9 +37,7 @@ def decode_rows(decoder: RowDecoder, rows: Sequence[tuple[bytes, bytes]]) -> pa.
 
 
 def rows_of(table: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
-    """Rows of Parquet files, in their order, one value per column: timestamps as milliseconds since 1970 UTC.
-
-    Python's datetime does not reach as far as HerdDB's.
-    """
+    """Returns the rows of Parquet files in order, one value per column. Timestamps are milliseconds since 1970 UTC: Python's datetime
+    covers a smaller range than HerdDB's."""
     columns = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in table.columns)
     return list(zip(*(column.to_pylist() for column in columns), strict=True))

@@ -1,10 +1,10 @@
-"""The checkpoint that another one is made from: it and the log behind it give what the whole log gives. (Where there is none, the tables
-of a follower may take its place: `follower_base`.)
+"""The base of a checkpoint: an earlier checkpoint that, with the log behind it, gives the same tables as the whole log.
 
-HerdDB drops ledgers by age, so the log alone goes back a few days only. A base is taken only where nothing of it has to be believed: the
-log is there from the oldest transaction that was open in it, its manifest knows what was defined and open, its files have the bytes that
-were written, and its rows, encoded anew, the digest of the rows that HerdDB had stored. What is not usable says why, and the next older one
-is looked at. All rows of a base go into the new checkpoint's own files: nobody needs it afterwards.
+HerdDB drops ledgers by age, so the log alone reaches back a few days only. A base must be proven. The log must exist from its oldest open
+transaction on, and its manifest must list the tables and open transactions. Its files must have the bytes that were written. Its rows,
+encoded anew, must have the digest of the rows that HerdDB stored. An unusable candidate gives a reason, and the next older one is tried.
+The new checkpoint copies all rows of its base, so the base may be deleted. Without a base a follower's tables may take its place:
+`follower_base`.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ from herdkeeper_jobs.wal.timeline import Timeline
 
 _VERIFIED = frozenset({"Follower", "Self", "Beyond", "Reread"})
 _ROWS_AT_ONCE = 1_000
-"""Of a file: rows may have some kilobytes each, and are Python objects here."""
+"""Per file: rows may have some kilobytes each, and are Python objects here."""
 ROW_COLUMNS = "base_table int, row_key binary, row_value binary"
-"""ROW_SCHEMA as Spark's DDL text."""
+"""ROW_SCHEMA as Spark DDL."""
 ROW_SCHEMA = pa.schema([("base_table", pa.int32()), ("row_key", pa.binary()), ("row_value", pa.binary())])
-"""Rows as HerdDB stores them, and the number of their table among those of the base."""
+"""Stored rows, with the index of their table in the base."""
 _DIGEST_COLUMNS = "base_table int, rows long, digest string"
 _DIGEST_SCHEMA = pa.schema([("base_table", pa.int32()), ("rows", pa.int64()), ("digest", pa.string())])
 
 
 class BaseUnusable(ValueError):  # noqa: N818 - an answer, not a fault of the program
-    """A checkpoint can't be gone on from; the message names it and says why."""
+    """A checkpoint can't be the base; the message names it and says why."""
 
 
 class BaseToRepair(BaseUnusable):
-    """There is a base, for which somebody has to do first what the message says: its key is not here."""
+    """The checkpoint could be the base once somebody does what the message says: its key is missing."""
 
 
 class BaseUnread(BaseUnusable):
-    """Whether it is a base is not known: something of it could not be read this time."""
+    """Whether the checkpoint is usable is unknown: something could not be read this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaseTable:
-    """A table of a base: what its rows must be, and the highest auto-increment key that was ever inserted, None where there is none."""
+    """A table of a base: the digest of its rows, and the highest auto-increment key ever inserted, None without one."""
 
     name: str
     uuid: str
@@ -67,35 +67,35 @@ class BaseTable:
 
 
 class Base(Protocol):
-    """What is gone on from: a checkpoint, or the tables of a follower. Its rows are not read yet."""
+    """What a checkpoint continues from: a checkpoint, or a follower's tables. Its rows are not read yet."""
 
     @property
     def start(self) -> StartingPoint:
-        """Where the log's walk begins."""
+        """Where the walk of the log begins."""
 
     @property
     def tables(self) -> Sequence[BaseTable]:
-        """What has rows in it, in the order by which rows name them."""
+        """The tables with rows; a row names its table by its index here."""
 
     @property
     def record(self) -> ManifestBase:
-        """What the new checkpoint's manifest tells of it."""
+        """The base's record in the new checkpoint's manifest."""
 
     @property
     def latest_timestamp_millis(self) -> int | None:
-        """No entry up to its start has a later time; None where nothing is known of that."""
+        """Upper bound of the times of all entries up to `start`; None if unknown."""
 
     @property
     def whole_log_at(self) -> int | None:
         """As `Outline.whole_log_at`."""
 
     def release(self) -> None:
-        """Frees what was made for it alone."""
+        """Deletes what was made only for this base."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointBase:
-    """A checkpoint to go on from. Its rows are not read yet."""
+    """A checkpoint as the base. Its rows are not read yet."""
 
     manifest: Manifest
     path: StoredPath
@@ -103,12 +103,12 @@ class CheckpointBase:
 
     @property
     def folder(self) -> ParquetFolder:
-        """The tablespace's folder, which the paths of files are relative to."""
+        """The tablespace's folder; paths of files are relative to it."""
         return self.manifest.files_in(self.path.parent.parent)
 
     @property
     def tables(self) -> Sequence[BaseTable]:
-        """As the manifest tells of them."""
+        """From the manifest."""
         return [
             BaseTable(table.name, table.uuid, RowDigest.parse(table.rows, table.digest), table.highest_auto_increment)
             for table in self.manifest.tables
@@ -116,32 +116,32 @@ class CheckpointBase:
 
     @property
     def latest_timestamp_millis(self) -> int | None:
-        """As the manifest tells."""
+        """From the manifest."""
         return self.manifest.latest_timestamp_millis
 
     @property
     def whole_log_at(self) -> int | None:
-        """As the manifest tells."""
+        """From the manifest."""
         return self.manifest.whole_log_at
 
     @property
     def record(self) -> ManifestBase:
-        """What the new checkpoint's manifest tells of it."""
+        """The base's record in the new checkpoint's manifest."""
         return ManifestBase(manifest=self.path.name, lsn=self.manifest.lsn, run_id=self.manifest.run_id)
 
     def release(self) -> None:
-        """It is somebody's checkpoint, and stays."""
+        """Does nothing: the checkpoint stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaseRows:
-    """A base's rows, proven and on local disk: `rows` has base_table, row_key, row_value. `release` it."""
+    """A base's proven rows (ROW_SCHEMA), on local disk. Call `release` when done."""
 
     base: Base
     rows: DataFrame
 
     def changes(self, timeline: Timeline) -> BaseChanges:
-        """The rows, and where their tables are in the timeline."""
+        """The rows, and the places of their tables in the timeline."""
         return BaseChanges(self.rows, [timeline.place_of_base(table.uuid) for table in self.base.tables], self.base.start.at)
 
     def release(self) -> None:
@@ -151,9 +151,9 @@ class BaseRows:
 
 
 def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterator[CheckpointBase | BaseUnusable]:
-    """The checkpoints of a tablespace up to a moment, newest first, each as a base or as the reason why it is none.
+    """Yields a tablespace's checkpoints up to a moment, newest first: each as a base, or as the reason why it is unusable.
 
-    What its files hold, and whether the log is there from its `start.restart` on, is not looked at yet.
+    Neither the files' content nor the log from `start.restart` on is checked yet.
     """
     for path in reversed(manifests(folder.parent.parent, folder.parent.name, folder.name)):
         try:
@@ -169,7 +169,7 @@ def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterat
 
 
 def _is_within(manifest: Manifest, at: Lsn | Time) -> bool:
-    """Whether all that a checkpoint holds belongs to what the log was at a moment: the log is cut before the first entry that is later."""
+    """Whether a checkpoint holds nothing later than a moment: a log is cut before its first later entry."""
     match at:
         case Lsn():
             return manifest.lsn.lsn <= at
@@ -194,8 +194,8 @@ def _starting_point(manifest: Manifest, identity: Identity) -> StartingPoint:
 
 
 def load_rows(spark: SparkSession, base: CheckpointBase) -> BaseRows:
-    """Reads a base's files and proves them. Raises BaseUnusable for files or rows that are not what the manifest says, BaseUnread for files
-    that can't be read now."""
+    """Reads and proves a base's files. Raises BaseUnusable if files or rows differ from the manifest, BaseUnread if files can't be read
+    now."""
     try:
         return proven_rows(_read(spark, base), base)
     except BaseUnusable as error:
@@ -203,8 +203,8 @@ def load_rows(spark: SparkSession, base: CheckpointBase) -> BaseRows:
 
 
 def proven_rows(read: DataFrame, base: Base) -> BaseRows:
-    """The rows of a base (ROW_SCHEMA), which are read once, and must be those of its tables. Raises BaseUnusable, also for what a task
-    raises it for."""
+    """Proves that `read` (ROW_SCHEMA) has the rows of the base's tables. `read` is evaluated once. Raises BaseUnusable or BaseUnread, also
+    those of tasks."""
     rows = read.persist(StorageLevel.DISK_ONLY)
     try:
         for table, digest in zip(base.tables, _digests(rows, len(base.tables)), strict=True):
@@ -220,7 +220,7 @@ def proven_rows(read: DataFrame, base: Base) -> BaseRows:
         rows.unpersist()
         for kind in (BaseUnread, BaseUnusable):
             if kind.__name__ in str(error):
-                # Spark hands on the text of a task's error, behind the name of its class.
+                # Spark passes on the text of a task's error after its class name.
                 raise kind(essence(str(error)).rpartition(f"{kind.__name__}: ")[2]) from error
         raise
     return BaseRows(base, rows)
@@ -244,10 +244,10 @@ def _read(spark: SparkSession, base: CheckpointBase) -> DataFrame:
 
 
 def stored_rows(folder: ParquetFolder, file: ManifestFile, table: TableDefinition) -> Iterator[list[tuple[bytes, bytes]]]:
-    """The rows of a file as HerdDB stored them, key and value, some thousands at a time.
+    """Yields a file's rows as HerdDB stored them, as lists of (key, value).
 
-    Raises, naming the file, BaseUnusable when it is gone or has other bytes than were written, BaseUnread when it can't be read, and as
-    `ParquetFolder.parquet_file`.
+    Raises BaseUnusable if the file is missing or has other bytes than were written, BaseUnread if it can't be read. The errors name the
+    file. Raises also as `ParquetFolder.parquet_file`.
     """
     for part in file.with_older_forms():
         try:
@@ -299,7 +299,7 @@ def _digests(rows: DataFrame, tables: int) -> list[RowDigest]:
 
 
 def described(reasons: Sequence[BaseUnusable], shown: int = 3) -> str:
-    """Why none of the checkpoints that were looked at is usable, for a person; a summary has room for the newest ones only."""
+    """Explains to a person why no checkpoint is usable, with the newest `shown` reasons."""
     if not reasons:
         return "there is none of this tablespace up to the target"
     more = f"; and {len(reasons) - shown} older ones" if len(reasons) > shown else ""
@@ -307,11 +307,11 @@ def described(reasons: Sequence[BaseUnusable], shown: int = 3) -> str:
 
 
 def uuids_of_altered(timeline: Timeline) -> frozenset[str]:
-    """The tables that may have rows in an older form."""
+    """Returns the tables that may have rows in an older form."""
     return frozenset(table.definition.uuid for table in timeline.state.tables if table.altered)
 
 
 def highest_keys_of(base: Base | None) -> Mapping[str, int]:
-    """What is known of auto-increment keys before the log that is read."""
+    """Returns the highest auto-increment key by table uuid, as known before the log that is read."""
     known = () if base is None else base.tables
     return {table.uuid: table.highest_auto_increment for table in known if table.highest_auto_increment is not None}

@@ -1,8 +1,9 @@
-"""`herdkeeper-checkpoint`: the tables of a tablespace at a moment, into Parquet files and a manifest.
+"""`herdkeeper-checkpoint`: writes the tables of a tablespace at a moment as Parquet files and a manifest.
 
 Exit codes: 0 done or already done, 2 refused (arguments, or a log without its beginning and no base), 3 worth a retry, 42 an invariant is
 violated.
-A summary goes to the container's termination message and to standard output, whatever the end.
+
+A summary always goes to the container's termination message and to standard output.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _attempt(parsed: argparse.Namespace) -> CheckpointSummary:
         return _failed(parsed, JobOutcome.INVARIANT_VIOLATED, error)
     except (CheckpointRetryable, MetadataUnavailableError, OSError) as error:
         return _failed(parsed, JobOutcome.RETRYABLE, error)
-    except Exception as error:  # of Spark, or unforeseen: whoever started the job is told in any case
+    except Exception as error:  # of Spark, or unforeseen: the summary must be written anyway
         traceback.print_exception(error)
         return _failed(parsed, outcome_of_tasks(str(error), _VIOLATIONS_IN_TASKS), error)
 

@@ -13,7 +13,7 @@ _SHOWN = 5
 
 
 def compare(ours: Mapping[str, RowDigest], follower: FollowerDigest, tablespace_uuid: str) -> FollowerComparison:
-    """The follower is equal: the same tables, each with the same rows. `ours` are the fold's tables. Raises FollowerDiffers."""
+    """Checks that the follower has the same tables with the same rows as the fold (`ours`). Raises FollowerDiffers."""
     different = tuple(table for table in sorted(ours.keys() | follower.tables.keys()) if ours.get(table) != follower.tables.get(table))
     found = FollowerComparison(
         follower=follower.node,
@@ -38,9 +38,9 @@ def _describe(digest: RowDigest | None) -> str:
 
 
 def require_rows_of_leader(ours: Mapping[str, RowDigest], leader: LeaderCounts) -> None:
-    """The leader has as many rows of each table as `ours`, the fold's tables. Raises LeaderDiffers, naming those that differ.
+    """Checks that the leader has as many rows of each table as the fold (`ours`). Raises LeaderDiffers, naming the tables.
 
-    A table that only one side has counts as empty on the other: the leader lists those that are not committed yet.
+    A table missing on one side counts as empty: the leader also lists uncommitted tables.
     """
     here = {table: digest.rows for table, digest in ours.items()}
     names = sorted(here.keys() | leader.tables.keys())

@@ -1,10 +1,10 @@
-"""Writes a checkpoint's Parquet files in tasks, and re-reads them in tasks.
+"""Writes a checkpoint's Parquet files in tasks, and reads them again in tasks.
 
-A file is named by its task and a token of the attempt, created exclusively, hashed while it is written, and durable before the task tells
-of it. Whatever an attempt left behind that no manifest names is garbage, never data.
+A file name has its task and a token of the attempt. Files are created exclusively, hashed while written, and durable before the task
+reports them. Files that no manifest names are garbage, never data.
 
-The typed columns give back a row's stored bytes, but for rows that were stored before their table was altered. Those are kept beside, in a
-second file: a later checkpoint, which is made from these rows, has them as HerdDB has them, and so has the same digests.
+Typed columns reproduce a row's stored bytes, unless the row was stored before its table was altered. A second file keeps the stored values
+of such rows. So a checkpoint made from this one has the same rows and digests as HerdDB.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from herdkeeper_jobs.storage.stored_path import StoredPath, new_file, sync_folde
 
 _ROWS_PER_GROUP = 50_000
 _HELD_BYTES = 32 * 1024 * 1024
-"""Of rows that a task holds, of all of its tables together, before it writes a row group: who reads one holds as much."""
+"""Rows that a task holds, over all its tables, before it writes a row group. A reader of the group holds as much."""
 _SAMPLED_VALUES, _FEWEST_VALUES, _MOST_DISTINCT = 16_384, 100, 0.75
 _ROWS_READ_AT_ONCE = 1_000
-"""What a re-read holds decoded: rows may have some kilobytes each, and several tasks share a pod."""
+"""Rows that a re-read holds decoded: rows may have some kilobytes each, and tasks share a pod."""
 _RESULT_COLUMNS = (
     "table_index int, path string, rows long, size long, hash string, digest string, "
     "older_path string, older_rows long, older_size long, older_hash string, not_null array<string>"
@@ -59,7 +59,7 @@ _RESULT_SCHEMA = pa.schema(
     ]
 )
 OLDER_FORMS_SCHEMA = pa.schema([pa.field("row", pa.int64(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
-"""Number of a row in the file beside, ascending from 0, and its stored value."""
+"""A row's number in the data file, from 0 ascending, and its stored value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +71,27 @@ class DataFile:
     size: int
     hash: str
     older_forms: DataFile | None = None
-    """The rows of it that are stored in an older form (OLDER_FORMS_SCHEMA)."""
+    """Its rows that are stored in an older form (OLDER_FORMS_SCHEMA)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenTable:
-    """What was written of one table: its files, and the digest of the stored rows in them."""
+    """The files of one table, and the digest of the stored rows in them."""
 
     digest: RowDigest
     files: tuple[DataFile, ...]
     nulls_in: frozenset[str] = frozenset()
-    """The columns that are declared NOT NULL and hold a NULL all the same."""
+    """Columns declared NOT NULL that hold a NULL nevertheless."""
 
 
 def write_tables(
     rows: RowsInTasks, tables: tuple[TableDefinition, ...], folder: ParquetFolder, run_id: str, altered: frozenset[str] = frozenset()
 ) -> list[WrittenTable]:
-    """Writes rows (table_index, row_key, row_value) below `folder`/data/`run_id`, one table per folder. `altered` are the uuids of tables
-    that may have rows in an older form.
+    """Writes rows (table_index, row_key, row_value) below `folder`/data/`run_id`, one folder per table. `altered`: uuids of tables that may
+    have rows in an older form.
 
     Returns:
-        Per table, in their order, what was written; a table without rows has no files.
+        The written files by table, in the order of `tables`; a table without rows has none.
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -124,11 +124,11 @@ def _data_file(row: Row) -> DataFile:
 
 
 def verify_files(spark: SparkSession, tables: Iterable[tuple[TableDefinition, WrittenTable]], folder: ParquetFolder) -> None:
-    """Re-reads every file: its bytes against the hash that the writer computed, its rows and its columns by decoding all of it. In tasks,
-    each of which holds some thousand rows of one file at a time.
+    """Reads every file again in tasks, some thousand rows at a time: checks its bytes against the writer's hash, and decodes all rows and
+    columns.
 
     Raises:
-        InvariantViolated: naming the first file that is not what was written, and the difference.
+        InvariantViolated: names the first file that differs, and how.
     """
     checks: list[tuple[DataFile, pa.Schema]] = []
     for table, written in tables:
@@ -147,8 +147,8 @@ def verify_files(spark: SparkSession, tables: Iterable[tuple[TableDefinition, Wr
 
 
 def content_fault(folder: ParquetFolder, file: DataFile, schema: pa.Schema) -> str:
-    """What is wrong with a file, its bytes or what they decode to; empty for what was written. Raises OSError, and KeyUnusable, for one
-    that can't be read: then nothing is known of it."""
+    """Returns the fault of a file's bytes or decoded content, empty if it is as written. Raises OSError and KeyUnusable if it can't be
+    read."""
     path = folder / file.path
     if fault := file_fault(folder, file):
         return fault
@@ -164,7 +164,7 @@ def content_fault(folder: ParquetFolder, file: DataFile, schema: pa.Schema) -> s
 
 
 def sync_folders(folder: StoredPath, run_id: str, base: StoredPath) -> None:
-    """fsyncs every folder of a run and those above it up to `base`, so that the files' names are durable too. Those of objects are."""
+    """Makes file names durable: fsyncs every folder of a run and those above up to `base`. Object stores need none of it."""
     if not isinstance(folder, Path) or not isinstance(base, Path):
         return
     run = folder / "data" / run_id
@@ -175,7 +175,7 @@ def sync_folders(folder: StoredPath, run_id: str, base: StoredPath) -> None:
 
 
 class _HashingStream:
-    """A file that hashes what is written to it, so that a re-read can prove that the same is there."""
+    """A file that hashes what is written to it, for a later re-read."""
 
     def __init__(self, stream: NewFile) -> None:
         self._stream = stream
@@ -189,7 +189,7 @@ class _HashingStream:
         return self._stream.write(data)
 
     def flush(self) -> None:
-        """Nothing has to be readable before it is closed."""
+        """Does nothing: no reader opens the file before it is closed."""
 
     def tell(self) -> int:
         return self.size
@@ -213,7 +213,7 @@ class _HashingStream:
 
 
 class NewParquetFile:
-    """A file that is being written; `path` is relative to the folder."""
+    """A Parquet file that is being written; `path` is relative to the folder."""
 
     def __init__(self, folder: ParquetFolder, path: str, schema: pa.Schema) -> None:
         self.path = path
@@ -225,12 +225,12 @@ class NewParquetFile:
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Takes rows of its schema. The first ones tell of which columns the file has dictionaries."""
+        """Writes rows of the file's schema. The first batch decides which columns get dictionaries."""
         self._opened(batch).write_batch(batch)
         self.rows += batch.num_rows
 
     def finish(self) -> DataFile:
-        """Makes it durable, and tells what was written."""
+        """Makes the file durable and describes it."""
         self._opened(None).close()
         self._sink.close()
         self._stream.close()
@@ -244,8 +244,8 @@ class NewParquetFile:
 
 
 def columns_that_repeat(rows: pa.RecordBatch) -> list[str]:
-    """Parquet's paths of the columns of which a dictionary may spare something, by the first of their values. One whose values hardly
-    repeat takes twice the time with a dictionary, and more room. Lists are not looked into, and few values tell nothing."""
+    """Returns the Parquet paths of columns for which a dictionary may save space, judged by their first values. A dictionary of values that
+    hardly repeat doubles the time and needs more room. Lists, and columns with few values, always get one."""
     found = []
     for field, column in zip(rows.schema, rows.columns, strict=True):
         sample = column.slice(0, _SAMPLED_VALUES)
@@ -257,7 +257,7 @@ def columns_that_repeat(rows: pa.RecordBatch) -> list[str]:
 
 
 class _TableWriter:
-    """The file of one table in one task, and the one of older forms when there is any such row."""
+    """The file of one table in one task, and its file of older forms if needed."""
 
     def __init__(self, table: TableDefinition, folder: ParquetFolder, path: str, *, keeps_older_forms: bool) -> None:
         self._decoder = RowDecoder(table)
@@ -298,8 +298,8 @@ class _TableWriter:
 
     def _keep_older_forms(self, decoded: pa.RecordBatch, values: pa.Array, encoder: RowEncoder) -> None:
         stored = enumerate(values.to_pylist(), start=self._file.rows)
-        anew = (encoder.encode(row) for row in rows_of(decoded))
-        older = [(number, value) for (number, value), (_, now) in zip(stored, anew, strict=True) if value != now]
+        encoded = (encoder.encode(row) for row in rows_of(decoded))
+        older = [(number, value) for (number, value), (_, now) in zip(stored, encoded, strict=True) if value != now]
         if not older:
             return
         if self._older is None:
@@ -325,5 +325,5 @@ def _write_task(batches: Iterable[pa.RecordBatch], open_table: Callable[[int], _
 
 def _result(position: int, digest: RowDigest, file: DataFile) -> Sequence[str | int | None]:
     older = file.older_forms
-    beside = (None, None, None, None) if older is None else (older.path, older.rows, older.size, older.hash)
-    return (position, file.path, digest.rows, file.size, file.hash, digest.hex, *beside)
+    older_columns = (None, None, None, None) if older is None else (older.path, older.rows, older.size, older.hash)
+    return (position, file.path, digest.rows, file.size, file.hash, digest.hex, *older_columns)

@@ -1,4 +1,4 @@
-"""Whether files are what a manifest says of them: looked at in tasks, where each file is read in pieces, whatever its size."""
+"""Checks files against their manifest, in tasks. Each file is read in pieces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAULT_SCHEMA = pa.schema([("number", pa.int32()), ("fault", pa.string())])
 
 
 class WrittenFile(Protocol):
-    """What is known of a file that was written; `path` below the tablespace's folder, `hash` XXH3-128 of its bytes."""
+    """A written file: `path` is below the tablespace's folder, `hash` is XXH3-128 of its bytes."""
 
     @property
     def path(self) -> str: ...
@@ -27,8 +27,7 @@ class WrittenFile(Protocol):
 
 
 def file_fault(folder: ParquetFolder, file: WrittenFile) -> str:
-    """What is wrong with a file of a checkpoint; empty when its bytes are those that were written. Raises OSError for one that can't be
-    read: then nothing is known of it."""
+    """Returns the fault of a checkpoint's file, empty if its bytes are as written. Raises OSError if it can't be read."""
     path = folder / file.path
     try:
         size = file_size(path)
@@ -41,12 +40,12 @@ def file_fault(folder: ParquetFolder, file: WrittenFile) -> str:
 
 
 def faults_of_files(spark: SparkSession, folder: ParquetFolder, files: Sequence[WrittenFile]) -> list[str]:
-    """Reads all bytes of all files. What is wrong with those that are not as they were written, in their order."""
+    """Reads all bytes of all files and returns the faults, in the files' order."""
     return faults_in_tasks(spark, len(files), lambda number: file_fault(folder, files[number]))
 
 
 def faults_in_tasks(spark: SparkSession, items: int, fault_of: Callable[[int], str]) -> list[str]:
-    """What tasks find wrong with items that are numbered from 0, in their order; `fault_of` says nothing of a good one. Picklable."""
+    """Runs `fault_of` in tasks for the items from 0 on and returns its non-empty results in order. `fault_of` must be picklable."""
 
     def check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -1,12 +1,12 @@
-"""The tables of a follower as what a checkpoint begins with, where the log no longer begins with its first ledger and nothing else does.
+"""Makes a follower's tables the base of a checkpoint, when the log has lost its first ledger and no other base exists.
 
-A follower is held at an LSN at which no transaction is open, and only it waits; a leader refuses. Its rows come as HerdDB stores them, and
-go into files at the destination, in the folder of the run, so that they need no room in the driver, and tasks anywhere can read them. They
-are in no manifest, and go when the checkpoint is made. What came is proven to be what the follower has (count and digest of each table).
-That the follower itself is right is proven by the checkpoint's comparison with another follower (`run`), or by an earlier one.
+The follower is held at an LSN without open transactions; only this follower waits, and a leader refuses. The rows go in stored form into
+files of the run's folder at the destination. So they need no room in the driver, and tasks anywhere can read them. No manifest names these
+files; they are removed with the finished checkpoint. Count and digest of each table prove that the rows arrived as the follower has them.
+That the follower itself is right is proven by comparison with another follower (`run`), or by an earlier comparison.
 
-Tables don't tell when their entries were stamped, and a base for a time must hold none that was stamped later. But all of them were written
-before the follower was held, so none is stamped later than that but for what a leader's clock was ahead (CLOCKS_DIFFER_MILLIS).
+Tables don't show when their entries were stamped, and a base for a time must hold nothing stamped later. All entries were written before
+the follower was held. So their stamps exceed that time at most by a clock's lead (CLOCKS_DIFFER_MILLIS).
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StartingPoint, State
 
 _log = structlog.get_logger()
 _FILE_BYTES = 64 * 1024 * 1024
-"""Of rows in one file, which one task reads."""
+"""Rows in one file, which one task reads."""
 _GROUP_BYTES = 8 * 1024 * 1024
-"""Of rows that are held until they are written."""
+"""Rows held before they are written."""
 _ROWS_AT_ONCE = 10_000
 _PREFIX = "follower-"
 CLOCKS_DIFFER_MILLIS = 10 * 60 * 1000
-"""So much, at most, a leader's clock is taken to be ahead of another one's, or of this job's."""
+"""The assumed maximum by which a leader's clock is ahead of another leader's or this job's."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowerSource:
-    """Whose tables a checkpoint may begin with: `address` is host:port of the follower's HTTP port, `token` what it asks for, and `witness`
-    host:port of another one, with which the checkpoint is compared, empty when there is none."""
+    """The follower to start from. `address`: host:port of its HTTP port. `token`: what it demands. `witness`: host:port of another follower
+    to compare with, empty for none."""
 
     address: str
     token: str = field(repr=False)
@@ -62,8 +62,7 @@ class FollowerSource:
 
 @dataclass(frozen=True, slots=True)
 class FollowerBase:
-    """The tables of the follower `node`, as they were at the start, in files of `folder`. It was held there at `held_millis`, or before, by
-    this job's clock."""
+    """The tables of the follower `node` at `start`, in files of `folder`. It was held no later than `held_millis` by this job's clock."""
 
     node: str
     start: StartingPoint
@@ -74,16 +73,16 @@ class FollowerBase:
 
     @property
     def whole_log_at(self) -> None:
-        """The log was not read."""
+        """None: the log was not read."""
 
     @property
     def record(self) -> ManifestBase:
-        """What the new checkpoint's manifest tells of it."""
+        """The base's record in the new checkpoint's manifest."""
         return ManifestBase(manifest="", lsn=Position.of(self.start.at), run_id="", follower=self.node)
 
     @property
     def latest_timestamp_millis(self) -> int:
-        """No entry up to the start is later, where leaders' clocks and this job's differ by no more than they are taken to."""
+        """Upper bound of the times of all entries up to the start, if clocks differ by at most CLOCKS_DIFFER_MILLIS."""
         return self.held_millis + CLOCKS_DIFFER_MILLIS
 
     def release(self) -> None:
@@ -93,33 +92,33 @@ class FollowerBase:
 
 
 def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, where: tuple[ParquetFolder, str]) -> FollowerBase:
-    """Writes the rows of a stream to files of a run (`where`: the tablespace's folder, and the run's id), some megabytes at a time.
+    """Writes a stream's rows to files of a run, some megabytes at a time. `where`: the tablespace's folder and the run's id.
 
-    What an earlier attempt of the run has left of such files goes first. Raises InvariantViolated for the tables of another tablespace, or
-    files that can't be right, and what the stream raises; no files are left then.
+    Files of an earlier attempt are removed first. Raises InvariantViolated for the tables of another tablespace, and what the stream
+    raises. No files are left then.
     """
     folder, run_id = where
     for left in found_below(folder.place, f"data/{run_id}/{_PREFIX}*.parquet"):
         remove_file(left)
-    coming = iter(parts)
-    position, held_millis = next(coming), time.time_ns() // 1_000_000
+    stream = iter(parts)
+    position, held_millis = next(stream), time.time_ns() // 1_000_000
     if not isinstance(position, StreamedPosition) or position.tablespace_uuid != tablespace_uuid:
         raise InvariantViolated(f"the follower {node} gives tables of {position}, and not of the tablespace {tablespace_uuid}")
-    taking = _Taking(folder, f"data/{run_id}/{_PREFIX}{secrets.token_hex(4)}")
+    received = _Received(folder, f"data/{run_id}/{_PREFIX}{secrets.token_hex(4)}")
     try:
-        for part in coming:
-            taking.take(part)
-        files = taking.finish()
+        for part in stream:
+            received.take(part)
+        files = received.finish()
     except BaseException:
-        taking.give_up()
+        received.discard()
         raise
-    state = LogState(tuple(taking.state_tables), tuple(sorted(taking.indexes, key=lambda index: index.definition.name)))
-    _log.info("tables of a follower", node=node, lsn=str(position.lsn), rows=sum(table.digest.rows for table in taking.tables))
-    return FollowerBase(node, StartingPoint(position.lsn, state), tuple(taking.tables), folder, files, held_millis)
+    state = LogState(tuple(received.state_tables), tuple(sorted(received.indexes, key=lambda index: index.definition.name)))
+    _log.info("tables of a follower", node=node, lsn=str(position.lsn), rows=sum(table.digest.rows for table in received.tables))
+    return FollowerBase(node, StartingPoint(position.lsn, state), tuple(received.tables), folder, files, held_millis)
 
 
-class _Taking:
-    """What has come of a stream."""
+class _Received:
+    """What has arrived of a stream."""
 
     def __init__(self, folder: ParquetFolder, prefix: str) -> None:
         self.state_tables: list[StateTable] = []
@@ -140,7 +139,7 @@ class _Taking:
                 raise ValueError("a stream has one position, which comes first")
             case StreamedTable(definition, _):
                 self._table = part
-                # Whether its columns were ever changed is in the dropped log: rows may be stored in an older form.
+                # Only the dropped log knew whether columns changed, so rows may have an older form.
                 self.state_tables.append(StateTable(definition, altered=True))
             case StreamedIndex(definition, available):
                 table = self._current.definition
@@ -167,7 +166,7 @@ class _Taking:
 
     def _end_table(self, digest: RowDigest) -> None:
         current = self._current
-        # HerdDB begins with 1, so 1 says that none was given.
+        # HerdDB counts from 1, so 1 means that no key was given.
         highest = current.next_value - 1 if current.definition.auto_increment and current.next_value > 1 else None
         self.tables.append(BaseTable(current.definition.name, current.definition.uuid, digest, highest))
 
@@ -190,19 +189,19 @@ class _Taking:
             self._file, self._file_bytes = None, 0
 
     def finish(self) -> tuple[DataFile, ...]:
-        """The files, which are durable now."""
+        """Closes the files, which are durable then."""
         self._flush()
         self._close()
         return tuple(self._files)
 
-    def give_up(self) -> None:
-        """Removes what was written."""
+    def discard(self) -> None:
+        """Removes the written files."""
         for path in self._paths:
             remove_file(self._folder / path)
 
 
 def load_tables(spark: SparkSession, base: FollowerBase) -> BaseRows:
-    """Reads the rows back, in tasks, and proves them. Raises InvariantViolated when they are not what came of the follower."""
+    """Reads the rows back in tasks and proves them. Raises InvariantViolated if they differ from what the follower sent."""
     folder, files = base.folder, base.files
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,8 @@
-"""The tables of a follower at an LSN as its node streams them, read frame by frame. Pure but for the stream that is given.
+"""Decodes a node's stream of a follower's tables at an LSN, frame by frame. Pure, apart from reading the stream.
 
-A frame is u8 kind, u32 length, payload; numbers are big-endian. `P` (version, LSN, uuid of the tablespace), for each table `T` (next
-auto-increment value, definition), `I` for each index, `R` with some rows at a time, `E` (rows and digest), and last of all `Z` (number of
-tables and rows, digest of all P, T and I), or `F` with the reason why it ends before. Source: images/herddb, TablesWriter.
+A frame is u8 kind, u32 length, payload; numbers are big-endian. Frames: `P` (version, LSN, uuid of the tablespace); per table `T` (next
+auto-increment value, definition), `I` per index, `R` with some rows, `E` (rows and digest). The last frame is `Z` (number of tables and
+rows, digest of all P, T and I), or `F` with the reason of an early end. Source: images/herddb, TablesWriter.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _VERSION = 1
 _FRAME, _POSITION, _NEXT_VALUE = struct.Struct(">cI"), struct.Struct(">Iqq"), struct.Struct(">q")
 _TABLE_END, _END = struct.Struct(">q16s"), struct.Struct(">Iq16s")
 _MOST_BYTES = 1 << 30
-"""Of a frame: a megabyte of rows, or one row, which HerdDB keeps below this."""
+"""Limit of a frame: a megabyte of rows, or one row, which HerdDB limits to less."""
 _LENGTH_BYTES = 4
 
 
 class StreamBroken(CheckpointRetryable):
-    """A stream ended before its end, or is not what was sent."""
+    """The stream ended early, or differs from what was sent."""
 
 
 class Source(Protocol):
-    """What a stream is read from: the answer to a request, or a file."""
+    """What a stream is read from: an HTTP response, or a file."""
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes; none at the end."""
+        """Returns at most `size` bytes; none at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedPosition:
-    """The first part: exactly what was committed up to `lsn` follows. No transaction was open there."""
+    """The first part: all that was committed up to `lsn` follows. No transaction was open there."""
 
     lsn: Lsn
     tablespace_uuid: str
@@ -51,7 +51,7 @@ class StreamedPosition:
 
 @dataclass(frozen=True, slots=True)
 class StreamedTable:
-    """A table begins. `next_value` is what HerdDB would take next for an auto-increment key."""
+    """A table begins. `next_value`: HerdDB's next auto-increment key."""
 
     definition: TableDefinition
     next_value: int
@@ -59,7 +59,7 @@ class StreamedTable:
 
 @dataclass(frozen=True, slots=True)
 class StreamedIndex:
-    """An index of the table that began last; one that is not `available` was left by a transaction that was rolled back."""
+    """An index of the current table. One that is not `available` was left by a rolled-back transaction."""
 
     definition: IndexDefinition
     available: bool
@@ -67,7 +67,7 @@ class StreamedIndex:
 
 @dataclass(frozen=True, slots=True)
 class StreamedRows:
-    """Some rows of the table that began last, as HerdDB stores them: binary columns of one length."""
+    """Some rows of the current table as HerdDB stores them: binary columns of equal length."""
 
     keys: pa.Array
     values: pa.Array
@@ -75,7 +75,7 @@ class StreamedRows:
 
 @dataclass(frozen=True, slots=True)
 class StreamedTableEnd:
-    """The table that began last has these rows, all of which came."""
+    """The current table is complete and has these rows."""
 
     digest: RowDigest
 
@@ -84,11 +84,11 @@ Part = StreamedPosition | StreamedTable | StreamedIndex | StreamedRows | Streame
 
 
 def read_stream(source: Source) -> Iterator[Part]:
-    """The parts of a stream, in its order. When it ends without an error, the stream is whole.
+    """Yields the parts of a stream in order. If it ends without an error, the stream is whole.
 
     Raises:
-        StreamBroken: it is not whole, or its node says why it ends, or it has other rows than its node has counted.
-        MalformedDataError: a definition that can't be decoded.
+        StreamBroken: it is not whole, its node gives a reason for its end, or rows differ from the node's count or digest.
+        MalformedDataError: a definition can't be decoded.
     """
     return _Reader(source).parts()
 
@@ -97,7 +97,7 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._rows: RowDigest | None = None
-        """Of the table that was begun and not ended."""
+        """Digest of the current table; None between tables."""
         self._descriptions = RowDigest()
         self._tables, self._all_rows = 0, 0
 

@@ -1,6 +1,6 @@
-"""The history of a tablespace's checkpoints, as far as their manifests tell it: a value to be shown. Pure.
+"""The history of a tablespace's checkpoints, from their manifests, as a value to show. Pure.
 
-What has expired is not there, and nothing is made up about it: only that a checkpoint went on from one that is gone.
+Expired checkpoints are absent. The history only shows that a checkpoint's base is gone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from herdkeeper_jobs.manifests.manifest import Identity, Making, ManifestBase, O
 from herdkeeper_jobs.wal.lsn import Lsn
 
 MOST_CHECKPOINTS = 500
-"""As many of the newest checkpoints are read."""
+"""At most so many manifests are read, the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A checkpoint as its manifest tells of it: what a history shows."""
+    """What a history shows of a checkpoint, from its manifest."""
 
     name: str
-    """The manifest's file."""
+    """The manifest's file name."""
     lsn: Lsn
     moment_millis: int | None
-    """Of its last entry, by the leader's clock; the latest of all entries where that is not known."""
+    """Time of its last entry by the leader's clock; if unknown, the latest time of all entries."""
     run_id: str
     entries_read: int
     base: ManifestBase | None
@@ -45,12 +45,12 @@ class Recorded:
     tables: tuple[TableSize, ...]
     files: int
     missing: tuple[str, ...]
-    """Those of its files that are not there."""
+    """Its missing files."""
     made: Making | None
 
     @staticmethod
     def of(name: str, manifest: Outline, missing: tuple[str, ...]) -> Recorded:
-        """From the manifest of a file."""
+        """Extracts it from the manifest in file `name`."""
         known = (manifest.lsn_timestamp_millis, manifest.latest_timestamp_millis)
         return Recorded(
             name=name,
@@ -69,7 +69,7 @@ class Recorded:
 
     @property
     def rows(self) -> int:
-        """Of all tables."""
+        """Rows of all tables."""
         return sum(table.rows for table in self.tables)
 
     @property
@@ -80,7 +80,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A file that stands where a manifest would."""
+    """A file at a manifest's place that can't be read."""
 
     name: str
     reason: str
@@ -88,7 +88,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What was found of one tablespace: the names of all manifests in log order, and the newest of them, read."""
+    """The manifests of one tablespace: all names in log order, and the newest ones read."""
 
     names: tuple[str, ...]
     read: tuple[Recorded | Unreadable, ...]
@@ -102,22 +102,22 @@ class WindowUnknown:
 
 
 class Start(StrEnum):
-    """What became of that which a checkpoint was made from."""
+    """What a checkpoint was made from, and what became of it."""
 
     WHOLE_LOG = "WholeLog"
     FOLLOWER = "Follower"
-    """The tables of a follower, since there was no checkpoint to go on from. They were never a checkpoint."""
+    """A follower's tables, since there was no base. They were never a checkpoint."""
     THERE = "There"
     UNREADABLE = "Unreadable"
     REPLACED = "Replaced"
-    """Another run made the one that is there now."""
+    """Another run made the checkpoint that is there now."""
     GONE = "Gone"
-    """It expired or was removed. Whoever went on from it has all rows in files of its own."""
+    """It expired or was removed. The checkpoints made from it have all rows in their own files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The time from the moment of the checkpoint before. `is_whole`: no checkpoint is known of in between that is gone or unreadable."""
+    """Time since the previous checkpoint's moment. `is_whole`: no gone or unreadable checkpoint is known in between."""
 
     millis: int
     is_whole: bool
@@ -125,7 +125,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A checkpoint in its place. `gap` is None for the first one, and where a moment is unknown."""
+    """A checkpoint in the history. `gap` is None for the first one, and if a moment is unknown."""
 
     checkpoint: Recorded
     start: Start
@@ -133,19 +133,19 @@ class Link:
 
 
 class WarningLevel(StrEnum):
-    """How grave a warning is."""
+    """The severity of a warning."""
 
     LOST = "Lost"
-    """There is a checkpoint that can't be restored."""
+    """A checkpoint can't be restored."""
     DOUBTFUL = "Doubtful"
-    """Something can't be told."""
+    """Something is unknown."""
     NOTE = "Note"
-    """Nothing is wrong with what is there."""
+    """The existing files are correct."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryWarning:
-    """What a person should know that no figure tells."""
+    """What a person should know and no figure shows."""
 
     level: WarningLevel
     words: str
@@ -153,7 +153,8 @@ class HistoryWarning:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All of it, in log order. `older` manifests are there that were not read; `window` is None where no archive goes on from one."""
+    """The history in log order. `older`: number of manifests that were not read. `window` is None if no archive continues from a
+    checkpoint."""
 
     identity: Identity
     entries: tuple[Link | Unreadable, ...]
@@ -163,23 +164,23 @@ class History:
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """The checkpoints that could be read."""
+        """The readable checkpoints."""
         return tuple(entry for entry in self.entries if isinstance(entry, Link))
 
     @property
     def longest(self) -> Link | None:
-        """The checkpoint before which the longest gap is; None where there is no gap."""
+        """The checkpoint after the longest gap; None without gaps."""
         known = [(link.gap.millis, link) for link in self.links if link.gap is not None]
         return max(known, key=lambda pair: pair[0])[1] if known else None
 
 
 def checkpoint_history(identity: Identity, listing: Listing, window: Window | WindowUnknown | None) -> History:
-    """Puts what was read into its place."""
+    """Derives gaps, origins and warnings from what was read."""
     recorded = {each.name: each for each in listing.read if isinstance(each, Recorded)}
-    broken = frozenset(each.name for each in listing.read if isinstance(each, Unreadable))
-    there = frozenset(listing.names)
+    unreadable = frozenset(each.name for each in listing.read if isinstance(each, Unreadable))
+    existing = frozenset(listing.names)
     bases = (each.base for each in recorded.values() if each.base is not None and each.base.follower is None)
-    gone = sorted({base.lsn.lsn for base in bases if base.manifest not in there})
+    gone = sorted({base.lsn.lsn for base in bases if base.manifest not in existing})
     entries: list[Link | Unreadable] = []
     before: Recorded | None = None
     whole = True
@@ -190,10 +191,10 @@ def checkpoint_history(identity: Identity, listing: Listing, window: Window | Wi
             continue
         gap = _gap(before, each, gone)
         is_whole = gap is not None and gap.is_whole and whole
-        entries.append(Link(each, _start(each, recorded, broken, there), None if gap is None else Gap(gap.millis, is_whole)))
+        entries.append(Link(each, _start(each, recorded, unreadable, existing), None if gap is None else Gap(gap.millis, is_whole)))
         before, whole = each, True
-    oddities = tuple(chain(_of_window(window), _of_entries(entries)))
-    return History(identity, tuple(entries), len(listing.names) - len(listing.read), window, oddities)
+    notable = tuple(chain(_warnings_of_window(window), _warnings_of_entries(entries)))
+    return History(identity, tuple(entries), len(listing.names) - len(listing.read), window, notable)
 
 
 def _gap(before: Recorded | None, each: Recorded, gone: list[Lsn]) -> Gap | None:
@@ -203,36 +204,36 @@ def _gap(before: Recorded | None, each: Recorded, gone: list[Lsn]) -> Gap | None
     return Gap(max(0, each.moment_millis - before.moment_millis), not between)
 
 
-def _start(each: Recorded, recorded: Mapping[str, Recorded], broken: frozenset[str], there: frozenset[str]) -> Start:
+def _start(each: Recorded, recorded: Mapping[str, Recorded], unreadable: frozenset[str], existing: frozenset[str]) -> Start:
     if each.base is None:
         return Start.WHOLE_LOG
     if each.base.follower is not None:
         return Start.FOLLOWER
-    if each.base.manifest in broken:
+    if each.base.manifest in unreadable:
         return Start.UNREADABLE
     base = recorded.get(each.base.manifest)
     if base is not None:
         return Start.THERE if base.run_id == each.base.run_id else Start.REPLACED
-    return Start.THERE if each.base.manifest in there else Start.GONE
+    return Start.THERE if each.base.manifest in existing else Start.GONE
 
 
-def _of_window(window: Window | WindowUnknown | None) -> Iterator[HistoryWarning]:
+def _warnings_of_window(window: Window | WindowUnknown | None) -> Iterator[HistoryWarning]:
     if isinstance(window, WindowUnknown):
         yield HistoryWarning(WarningLevel.DOUBTFUL, f"The archive of the log can't be read, so its range is unknown: {window.reason}")
 
 
-def _of_entries(entries: list[Link | Unreadable]) -> Iterator[HistoryWarning]:
-    """Newest first."""
+def _warnings_of_entries(entries: list[Link | Unreadable]) -> Iterator[HistoryWarning]:
+    """Yields warnings, newest first."""
     links = [entry for entry in entries if isinstance(entry, Link)]
     before = dict(zip((link.checkpoint.name for link in links[1:]), links, strict=False))
     for entry in reversed(entries):
         if isinstance(entry, Unreadable):
             yield HistoryWarning(WarningLevel.LOST, f"The manifest {entry.name} can't be read: {entry.reason}")
         else:
-            yield from _of_link(entry, before.get(entry.checkpoint.name))
+            yield from _warnings_of_link(entry, before.get(entry.checkpoint.name))
 
 
-def _of_link(link: Link, before: Link | None) -> Iterator[HistoryWarning]:
+def _warnings_of_link(link: Link, before: Link | None) -> Iterator[HistoryWarning]:
     each, base = link.checkpoint, link.checkpoint.base
     named = f"The checkpoint at {each.lsn}"
     if each.missing:
@@ -243,7 +244,7 @@ def _of_link(link: Link, before: Link | None) -> Iterator[HistoryWarning]:
             WarningLevel.NOTE, f"{named} goes on from the one at {base.lsn.lsn} of run {base.run_id}, which was replaced since"
         )
     if base is not None and link.start is Start.GONE and before is not None:
-        # Before the oldest one this is what retention does.
+        # Retention deletes the base of the oldest checkpoint; only a hole between existing ones is notable.
         hole = f"which is gone, though older ones are there (a hole: the next one before is at {before.checkpoint.lsn})"
         yield HistoryWarning(WarningLevel.NOTE, f"{named} goes on from the one at {base.lsn.lsn}, {hole}")
     if each.moment_millis is None:

@@ -1,6 +1,6 @@
 """Keeps the report of a tablespace's checkpoints beside them: `<destination>/<INSTANCEID>/<tablespace uuid>/report.html`.
 
-Everything in it is read anew each time, from the manifests and the names of files; there is no state of its own.
+Each report is made anew from manifests and file names; it has no state.
 """
 
 from __future__ import annotations
@@ -22,28 +22,27 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The report's path below the destination, or why there is no new one: one of the two is empty."""
+    """The report's path below the destination, or why it was not written; the other one is empty."""
 
     path: str = ""
     failure: str = ""
 
 
 def publish_history(whole: WholeLog, folder: StoredPath, now_millis: int, most: int = MOST_CHECKPOINTS) -> Published:
-    """Renders the history of a tablespace's folder and replaces the report there. Never raises: no checkpoint fails for a report."""
+    """Renders a tablespace's history and replaces its report. Never raises: a report must not fail a checkpoint."""
     path = report_path(folder)
     try:
         history = checkpoint_history(whole.identity, read_listing(folder, whole.identity, most), _window(whole, folder))
         replace_file(path, render_history(history, now_millis).encode())
     except Exception as error:
-        # Whatever it is: the checkpoint is committed.
+        # Whatever the error, the checkpoint is committed.
         _log.warning("report not written", path=str(path), error=str(error), kind=type(error).__name__)
         return Published(failure=f"{type(error).__name__}: {error}")
     return Published("/".join(path.parts[-3:]))
 
 
 def read_listing(folder: StoredPath, identity: Identity, most: int) -> Listing:
-    """The names of all manifests in a tablespace's folder, and the newest of them, `most` at most, read. Raises OSError when the folder
-    can't be listed."""
+    """Lists all manifests in a tablespace's folder and reads the newest `most` of them. Raises OSError if the folder can't be listed."""
     paths = manifests(folder.parent.parent, folder.parent.name, folder.name)
     there = _data_files(folder)
     read = asked_of_each(paths[-most:], lambda path: _read(path, identity, there))
@@ -51,16 +50,16 @@ def read_listing(folder: StoredPath, identity: Identity, most: int) -> Listing:
 
 
 def _data_files(folder: StoredPath) -> frozenset[str]:
-    """The files of all runs, as manifests name them. One listing costs less than a question for each file."""
+    """The data files of all runs, named as in manifests. One listing is cheaper than a request per file."""
     return frozenset(f"data/{name}" for name in names_below(folder / "data"))
 
 
 def _read(path: StoredPath, identity: Identity, there: frozenset[str]) -> Recorded | Unreadable | None:
-    """None for one that was removed meanwhile."""
+    """Returns None if the manifest was removed meanwhile."""
     try:
         manifest = read_outline(path)
         _require_own(path, manifest, identity)
-        # One that is not in the listing is asked for by itself: what could not be listed is no file that is missing.
+        # Check each unlisted file: a folder that could not be listed must not count as missing files.
         missing = tuple(name for name in manifest.file_paths if name not in there and not (path.parent.parent / name).is_file())
         if missing and not path.is_file():
             return None

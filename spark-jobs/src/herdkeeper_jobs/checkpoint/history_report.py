@@ -1,6 +1,6 @@
-"""The history of a tablespace's checkpoints as one HTML file for people: what can be restored, what is odd, plots, every checkpoint. Pure.
+"""Renders the history of a tablespace's checkpoints as one self-contained HTML file (`report.page`). Pure.
 
-The file needs nothing else (`report.page`).
+It shows what can be restored, what is odd, plots, and every checkpoint.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from herdkeeper_jobs.report.page import Verdict, header, in_bytes, legend, many,
 from herdkeeper_jobs.report.plots import Axis, Lane, Line, Part, Point, Stretch, Times, columns, line_chart, number, timeline
 from herdkeeper_jobs.wal.moment import stamp
 
-_MOST_COURSES = 20
+_MOST_LINES = 20
 _MOST_TABLES = 25
 _MAX_WARNINGS = 50
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
@@ -39,7 +39,7 @@ _COLUMNS = ("LSN", "moment (UTC)", "gap", "made from", "entries read", "verified
 
 
 def render_history(history: History, now_millis: int) -> str:
-    """The report; `now_millis` is when it is made."""
+    """Returns the report; `now_millis` is its time."""
     title = f"Checkpoints of {history.identity.tablespace}"
     about = (
         f"tablespace {history.identity.tablespace_uuid}, cluster {history.identity.instance_id}, as of {_minute(now_millis)} UTC; "
@@ -81,11 +81,11 @@ def _verdict(history: History) -> Verdict:
     else:
         style = "doubtful" if WarningLevel.DOUBTFUL in weights else "good"
         sentence = f"{many(whole, 'checkpoint')}, each with a manifest and all of its files"
-    return Verdict(style, sentence, f"{_reach(history)} {_window(history)}", what_to_do(history))
+    return Verdict(style, sentence, f"{_period(history)} {_window(history)}", what_to_do(history))
 
 
-def _reach(history: History) -> str:
-    """From when to when, and what is left out."""
+def _period(history: History) -> str:
+    """The period shown, and what is left out."""
     if not history.links:
         return "No manifest could be read."
     first, last = history.links[0].checkpoint, history.links[-1].checkpoint
@@ -157,11 +157,11 @@ def _restorable(history: History) -> str:
     if covered is not None:
         lanes.append(Lane("any moment, with the archive", (covered,), _duration(int(covered.end - covered.begin))))
     plot = timeline(lanes, _times(ends), "What can be restored")
-    return section("What can be restored", _key(history.links) + plot)
+    return section("What can be restored", _legend(history.links) + plot)
 
 
 def _covered(window: Window | None, first_millis: int | None) -> Stretch | None:
-    """What the archive covers. Where its beginning has no time, the first checkpoint's stands for it."""
+    """The archive's period. If its beginning has no time, the first checkpoint's time stands in."""
     begin = None if window is None else first_millis if window.begin_millis is None else window.begin_millis
     if window is None or begin is None:
         return None
@@ -170,14 +170,14 @@ def _covered(window: Window | None, first_millis: int | None) -> Stretch | None:
 
 def _tables(links: Sequence[Link]) -> str:
     stamped = [(link.checkpoint, at) for link in links if (at := link.checkpoint.moment_millis) is not None]
-    # A line goes by time, which leaders' clocks may turn back for a moment.
+    # Sorted by time: leaders' clocks may go back.
     stamped.sort(key=lambda pair: pair[1])
     newest = {size.name: size.rows for size in links[-1].checkpoint.tables}
     names = sorted({size.name for each, _ in stamped for size in each.tables}, key=lambda name: (-newest.get(name, -1), name))
     if not names:
         return section("Rows by table", "<p>No table, or no moment is known.</p>")
     sizes = [(each, at, {size.name: size for size in each.tables}) for each, at in stamped]
-    rows = [_line(name, sizes) for name in names[:_MOST_COURSES]]
+    rows = [_line(name, sizes) for name in names[:_MOST_LINES]]
     left = len(names) - len(rows)
     more = f"<p>… and {many(left, 'smaller or dropped table')}.</p>" if left else ""
     words = "<p>Each line from zero to the table's own greatest value; behind it the newest one.</p>"
@@ -198,8 +198,8 @@ def _by_checkpoint(history: History) -> str:
     links = history.links
     labels = _labels(links)
     scale, unit = _scale([link.checkpoint.bytes for link in links], ((1e9, " GB"), (1e6, " MB"), (1e3, " kB"), (1, " B")))
-    written = [[Part(_named(link), _style(link), link.checkpoint.bytes / scale)] for link in links]
-    plots = f"<h3>Bytes written</h3>{_key(links)}{columns(labels, written, Axis('Bytes written by checkpoint', unit))}"
+    written = [[Part(_title(link), _style(link), link.checkpoint.bytes / scale)] for link in links]
+    plots = f"<h3>Bytes written</h3>{_legend(links)}{columns(labels, written, Axis('Bytes written by checkpoint', unit))}"
     return section("By checkpoint", plots + _gaps(history, labels) + _durations(links, labels))
 
 
@@ -209,7 +209,7 @@ def _gaps(history: History, labels: Sequence[str]) -> str:
     if longest is None or longest.gap is None:
         return ""
     scale, unit = _time_scale([gap.millis for _, _, gap in gaps])
-    stacks = [[Part(_named(link), _gap_style(link, longest), gap.millis / scale)] for _, link, gap in gaps]
+    stacks = [[Part(_title(link), _gap_style(link, longest), gap.millis / scale)] for _, link, gap in gaps]
     end = longest.checkpoint
     words = (
         f"The longest, {_duration(longest.gap.millis)}, ends with the checkpoint at {end.lsn} ({_moment(end)} UTC): so much could have "
@@ -232,9 +232,9 @@ def _durations(links: Sequence[Link], labels: Sequence[str]) -> str:
     if not known:
         return ""
     scale, unit = _time_scale([made.seconds * _SECOND for _, _, made in known])
-    stacks = [[Part(_named(link), _style(link), made.seconds * _SECOND / scale)] for _, link, made in known]
-    silent = len(links) - len(known)
-    words = f"<p>{many(silent, 'checkpoint')} of an earlier version left out, which did not write it down.</p>" if silent else ""
+    stacks = [[Part(_title(link), _style(link), made.seconds * _SECOND / scale)] for _, link, made in known]
+    unrecorded = len(links) - len(known)
+    words = f"<p>{many(unrecorded, 'checkpoint')} of an earlier version left out, which did not write it down.</p>" if unrecorded else ""
     return f"<h3>Time that it took to make</h3>{words}{columns([label for label, _, _ in known], stacks, Axis('Time of the job', unit))}"
 
 
@@ -251,9 +251,9 @@ def _row(entry: Link | Unreadable) -> str:
     each, gap = entry.checkpoint, entry.gap
     lacking = f' <span class="badge critical">{len(each.missing):,} files missing</span>' if each.missing else ""
     moment = "" if each.moment_millis is None else stamp(each.moment_millis).removesuffix("Z").replace("T", " ")
-    told = "" if each.made is None else f"{_minute(each.made.at_millis)}, took {_duration(int(each.made.seconds * _SECOND))}"
+    making = "" if each.made is None else f"{_minute(each.made.at_millis)}, took {_duration(int(each.made.seconds * _SECOND))}"
     cells = ("" if gap is None else _duration(gap.millis), _origin(entry), f"{each.entries_read:,}")
-    sizes = (f"{each.open_transactions:,}", f"{each.rows:,}", in_bytes(each.bytes), told)
+    sizes = (f"{each.open_transactions:,}", f"{each.rows:,}", in_bytes(each.bytes), making)
     text = "".join(f"<td>{escape(cell)}</td>" for cell in cells) + f'<td class="text">{escape(each.verified)}</td>'
     text += "".join(f"<td>{escape(cell)}</td>" for cell in sizes)
     return f"<tr><td>{escape(str(each.lsn))}{lacking}</td><td>{escape(moment)}</td>{text}<td>{_listed(each.tables)}</td></tr>"
@@ -294,7 +294,7 @@ def _explanations() -> str:
     )
 
 
-def _key(links: Sequence[Link]) -> str:
+def _legend(links: Sequence[Link]) -> str:
     styles = {_style(link) for link in links}
     words = (
         ("verified", "made from the whole log"),
@@ -310,7 +310,7 @@ def _style(link: Link) -> str:
     return "verified" if link.checkpoint.base is None else "pending"
 
 
-def _named(link: Link) -> str:
+def _title(link: Link) -> str:
     return f"({_moment(link.checkpoint)} UTC, LSN {link.checkpoint.lsn})"
 
 
@@ -323,28 +323,28 @@ def _minute(millis: float) -> str:
 
 
 def _labels(links: Sequence[Link]) -> list[str]:
-    """As much of each moment as tells columns apart that stand side by side."""
+    """The part of each moment that distinguishes neighbouring columns."""
     moments = [link.checkpoint.moment_millis for link in links]
     known = [at for at in moments if at is not None]
     span = max(known, default=0) - min(known, default=0)
-    begin, end = (11, 16) if 0 < span <= 2 * _DAY else _part(span)
+    begin, end = (11, 16) if 0 < span <= 2 * _DAY else _label_slice(span)
     return ["?" if at is None else _minute(at)[begin:end] for at in moments]
 
 
 def _times(moments: Sequence[int]) -> Times:
-    """With as much of a time as tells the ticks apart."""
+    """The time axis; labels are as short as distinct ticks allow."""
     first, last = min(moments), max(moments)
-    begin, end = (5, 16) if last - first <= 2 * _DAY else _part(last - first)
+    begin, end = (5, 16) if last - first <= 2 * _DAY else _label_slice(last - first)
     return Times(first, last, lambda at: _minute(at)[begin:end])
 
 
-def _part(span: int) -> tuple[int, int]:
-    """Of `2026-05-04 03:00`: the day, or the month for more than most of a year."""
+def _label_slice(span: int) -> tuple[int, int]:
+    """The label's slice of `2026-05-04 03:00`: month and day, or year and month for more than 300 days."""
     return (5, 10) if span <= 300 * _DAY else (0, 7)
 
 
 def _scale(values: Iterable[float], units: Sequence[tuple[float, str]]) -> tuple[float, str]:
-    """The greatest unit that the greatest value has one of, else the smallest."""
+    """The largest unit not above the highest value, else the smallest one."""
     highest = max(values, default=0)
     return next((unit for unit in units if highest >= unit[0]), units[-1])
 
@@ -354,7 +354,7 @@ def _time_scale(millis: Iterable[float]) -> tuple[float, str]:
 
 
 def _duration(millis: int) -> str:
-    """3 d 4 h, 5 min 6 s, 0.4 s."""
+    """For example 3 d 4 h, 5 min 6 s, 0.4 s."""
     units = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_SECOND, "s"))
     for (size, name), (less, lesser) in pairwise(units):
         if millis >= size:

@@ -1,6 +1,6 @@
-"""What the job asks of SQL nodes over their HTTP port: the leader's log position, a follower's digest at an LSN, and its tables.
+"""HTTP requests to SQL nodes: the leader's log position and row counts, a follower's digest at an LSN, and its tables.
 
-Shapes: images/herddb, TablespacesEndpoint, DigestEndpoint and TablesEndpoint.
+Formats: images/herddb, TablespacesEndpoint, DigestEndpoint and TablesEndpoint.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from herdkeeper_jobs.wal.lsn import Lsn
 _CALL_SECONDS = 30.0
 _TOKEN_HINT = "HERDDB_TOKEN has to be the key token of the cluster's credentials Secret"  # noqa: S105 - names it
 _MOST_REASON = 1000
-"""Bytes of a refusal."""
+"""Bytes of a refusal that are read."""
 _SCAN_SECONDS = 3600
-"""Of a follower's tables, for which it stands: no longer than a job may take by default (`job.deadlineSeconds`)."""
+"""Longest scan of a held follower's tables: the default deadline of a job (`job.deadlineSeconds`)."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """urllib would carry the token along to wherever an answer points."""
+    """Follows no redirects: urllib would send the token to the new address."""
 
     def redirect_request(self, *_: object) -> None:
-        """See HTTPRedirectHandler: the answer is an error like any other."""
+        """Returns None, so that a redirect is an error (see HTTPRedirectHandler)."""
 
 
 _OPENER = urllib.request.build_opener(_NoRedirects)
@@ -39,7 +39,7 @@ _OPENER = urllib.request.build_opener(_NoRedirects)
 
 @dataclass(frozen=True, slots=True)
 class FollowerDigest:
-    """A follower's tables exactly after an LSN."""
+    """A follower's tables right after an LSN."""
 
     lsn: Lsn
     tables: Mapping[str, RowDigest]
@@ -48,7 +48,7 @@ class FollowerDigest:
 
 @dataclass(frozen=True, slots=True)
 class NotHeld:
-    """The follower could not be held at the LSN. `position` is where it is, None when it didn't say."""
+    """The follower could not be held at the LSN. `position` is its position, None if not reported."""
 
     reason: str
     position: Lsn | None
@@ -56,7 +56,7 @@ class NotHeld:
 
 @dataclass(frozen=True, slots=True)
 class LeaderCounts:
-    """How many committed rows the leader has in each table, exactly after the entry at an LSN; its idle NOOPs may come behind."""
+    """The leader's committed rows per table right after `lsn`; only its idle NOOPs may follow."""
 
     node: str
     lsn: Lsn
@@ -65,14 +65,14 @@ class LeaderCounts:
 
 @dataclass(frozen=True, slots=True)
 class NotCounted:
-    """Why it is not known how many rows the leader has."""
+    """Why the leader's row counts are unknown."""
 
     reason: str
 
 
 def leader_counts(address: str, tablespace: str) -> LeaderCounts | NotCounted:
-    """What the node at `host:port` has now of a tablespace that it leads, also by the metadata: one that was replaced and does not know it
-    yet lacks what the next leader has written. Raises CheckpointRetryable when it doesn't answer."""
+    """Asks the node at `host:port` for its row counts of a tablespace that it leads, also by the metadata. A replaced leader that does not
+    know it yet lacks its successor's rows. Raises CheckpointRetryable if there is no answer."""
     _, body = _call(address, "/tablespaces", "GET", _CALL_SECONDS)
     found = [item for item in body if item["name"] == tablespace.lower()] if isinstance(body, list) else []
     if not found or found[0].get("role") != "leader" or not found[0].get("ready"):
@@ -86,7 +86,7 @@ def leader_counts(address: str, tablespace: str) -> LeaderCounts | NotCounted:
 
 
 def log_position(address: str, tablespace: str) -> Lsn:
-    """The last entry that the node at `host:port` has written or read of the tablespace's log. Raises CheckpointRetryable."""
+    """Returns the last entry of the tablespace's log that the node at `host:port` has written or read. Raises CheckpointRetryable."""
     status, body = _call(address, "/tablespaces", "GET", _CALL_SECONDS)
     found = [item for item in body if item["name"] == tablespace.lower()] if status == 200 and isinstance(body, list) else []
     if not found or found[0]["log"] is None:
@@ -95,12 +95,12 @@ def log_position(address: str, tablespace: str) -> Lsn:
 
 
 def follower_digest(address: str, tablespace: str, lsn: Lsn, token: str, timeout_seconds: int) -> FollowerDigest | NotHeld:
-    """Has the follower at `host:port` held at the LSN, which it has to reach in time, and its tables digested, which takes as long as its
-    tables are large.
+    """Holds the follower at `host:port` at an LSN and digests its tables. It must reach the LSN in time; the digest takes time by the
+    tables' size.
 
     Raises:
-        CheckpointRefused: it does not take the token.
-        CheckpointRetryable: it doesn't answer.
+        CheckpointRefused: it rejects the token.
+        CheckpointRetryable: it does not answer.
     """
     name = urllib.parse.quote(tablespace.lower())
     limits = {"timeoutSeconds": timeout_seconds, "scanSeconds": _SCAN_SECONDS}
@@ -119,24 +119,24 @@ def follower_digest(address: str, tablespace: str, lsn: Lsn, token: str, timeout
 
 
 def follower_tables(address: str, tablespace: str, token: str, timeout_seconds: int) -> Iterator[Part]:
-    """The tables of the follower at `host:port`, which is held while they are read, at a position without open transactions, which it has
-    to reach in time.
+    """Streams the tables of the follower at `host:port`. It is held meanwhile, at a position without open transactions that it must reach
+    in time.
 
     Raises:
-        CheckpointRefused: it does not take the token.
+        CheckpointRefused: it rejects the token.
         CheckpointRetryable: it can't be held, leads by now, does not answer, or the stream is not whole.
     """
     name = urllib.parse.quote(tablespace.lower())
     query = urllib.parse.urlencode({"timeoutSeconds": timeout_seconds, "scanSeconds": _SCAN_SECONDS})
-    request = urllib.request.Request(f"http://{address}/tablespaces/{name}/tables?{query}", method="POST", headers=_shows(token))
+    request = urllib.request.Request(f"http://{address}/tablespaces/{name}/tables?{query}", method="POST", headers=_authorization(token))
     try:
         with _OPENER.open(request, timeout=timeout_seconds + _CALL_SECONDS) as answer:
             yield from read_stream(answer)
     except urllib.error.HTTPError as error:
-        told = f"the node {address} answered {error.code} to a request for its tables: {error.read(_MOST_REASON).decode(errors='replace')}"
+        reply = f"the node {address} answered {error.code} to a request for its tables: {error.read(_MOST_REASON).decode(errors='replace')}"
         if error.code == HTTPStatus.UNAUTHORIZED:
-            raise CheckpointRefused(f"{told}; {_TOKEN_HINT}") from error
-        raise CheckpointRetryable(told) from error
+            raise CheckpointRefused(f"{reply}; {_TOKEN_HINT}") from error
+        raise CheckpointRetryable(reply) from error
     except (OSError, http.client.HTTPException) as error:
         raise CheckpointRetryable(f"the node {address} did not give its tables: {error}") from error
 
@@ -145,12 +145,12 @@ def _position(body: Mapping[str, int]) -> Lsn:
     return Lsn(body["ledgerId"], body["entryId"])
 
 
-def _shows(token: str) -> dict[str, str]:
+def _authorization(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _call(address: str, path: str, method: str, timeout_seconds: float, token: str = "") -> tuple[int, object]:
-    request = urllib.request.Request(f"http://{address}{path}", method=method, headers=_shows(token))
+    request = urllib.request.Request(f"http://{address}{path}", method=method, headers=_authorization(token))
     try:
         with _OPENER.open(request, timeout=timeout_seconds) as answer:
             return answer.status, json.load(answer)

@@ -1,8 +1,8 @@
-"""What a checkpoint is made from: the whole log, or another checkpoint and the log behind it. One is chosen here, and its files proven.
+"""Chooses the origin of a checkpoint, the whole log or a base with the log behind it, and proves a base's files.
 
-Checkpoints that are made from one another are a chain. What one of them got wrong the later ones would have wrong, too, so now and then the
-whole log begins a new chain, as long as the log is there. What it has dropped is read from its archive. The whole log is never folded from
-an archive while a base spares it: an archive may be years long.
+Checkpoints made from one another are a chain, and later ones repeat an error of an earlier one. So the whole log begins a new chain from
+time to time, while bookies still have it. Dropped ledgers are read from the archive. An archive may be years long, so the whole log is
+never folded from it if a base exists.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ _log = structlog.get_logger()
 
 
 class Mode(StrEnum):
-    """What a user asks for."""
+    """What the user asks for."""
 
     AUTO = "Auto"
-    """A base when there is one, but the whole log once that was read too long ago for the base's chain, and bookies have it."""
+    """A base if there is one; the whole log if its chain is due for it and bookies have the log."""
     FULL = "Full"
-    """The whole log, or nothing."""
+    """The whole log, or failure."""
     INCREMENTAL = "Incremental"
-    """A base when there is one, else the whole log."""
+    """A base if there is one, else the whole log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Where bases are looked for, and what for: those of `identity` below `folder` that hold nothing behind the moment `at`.
+    """The search for a base: checkpoints of `identity` below `folder` that hold nothing after the moment `at`.
 
-    `due_before`, in milliseconds since the epoch: by `Auto` a chain for which the whole log was read before is not gone on with.
+    `due_before`, in milliseconds since the epoch: `Auto` does not continue a chain whose last whole read is older.
     """
 
     folder: StoredPath
@@ -65,15 +65,15 @@ class Search:
     due_before: int = 0
 
     def asks_for_whole_log(self, base: CheckpointBase) -> bool:
-        """Rather than for this base. Where nobody knows when the log was read whole, it was too long ago."""
+        """Whether `Auto` prefers the whole log to this base. An unknown last whole read counts as too old."""
         return self.mode is Mode.AUTO and (base.whole_log_at is None or base.whole_log_at < self.due_before)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What is read: these partitions of the log and of its archive, and the rows of a base. `entries` are in the partitions, which may
-    begin before the LSN that is needed first, and end behind the last one. `passed_over` are newer checkpoints than the base, each with why
-    it is none. `release` it."""
+    """What is read: partitions of the log and of its archive, and a base's rows. `entries` is their number; partitions may begin before the
+    first needed LSN and end after the last. `passed_over`: newer checkpoints than the base, with why each is unusable. Call `release` when
+    done."""
 
     archived: tuple[ArchivePartition, ...]
     live: tuple[PartitionSpec, ...]
@@ -88,16 +88,16 @@ class Origin:
 
     @property
     def start(self) -> StartingPoint | None:
-        """Where the log's walk begins."""
+        """Where the walk of the log begins."""
         return None if self.rows is None else self.rows.base.start
 
     @property
     def base_rows(self) -> int:
-        """Rows that the base has."""
+        """The number of the base's rows."""
         return 0 if self.base is None else sum(table.digest.rows for table in self.base.tables)
 
     def with_rows(self, placed: PlacedChanges, timeline: Timeline) -> PlacedChanges:
-        """The changes that are placed of the log, on top of the base's rows."""
+        """Puts the placed changes of the log on top of the base's rows."""
         return placed if self.rows is None else with_base(placed, self.rows.changes(timeline))
 
     def release(self) -> None:
@@ -108,20 +108,20 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """How reading is shared out: among about `count` tasks, within a budget."""
+    """How reads are divided: about `count` tasks, within a budget."""
 
     count: int
     budget: ReadBudget
 
 
 def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: Lsn, budget: ReadBudget = UNLIMITED) -> Origin:
-    """What to read for a checkpoint from a log that is read up to an LSN, within a budget of each bookie.
+    """Chooses what to read for a checkpoint up to an LSN, within a budget for each bookie.
 
     Raises:
-        NothingToBeginWith: neither is the log whole nor is there a base; says which checkpoints were looked at, and why each is none;
-            BaseLockedAway when one of them waits for its key.
-        CheckpointRefused: the log is not whole, and nothing else was asked for.
-        CheckpointRetryable: as `WholeLog.parts_up_to`, and when there is neither, but a checkpoint of which something can't be read now.
+        NothingToBeginWith: the log is not whole and there is no base; says why each checkpoint is unusable. BaseLockedAway if one waits
+            for its key.
+        CheckpointRefused: the mode is Full, and the log is not whole.
+        CheckpointRetryable: as `WholeLog.parts_up_to`; also if there is neither, but a checkpoint could not be read now.
     """
     shares = _Shares(3 * spark.sparkContext.defaultParallelism, budget)
     if search.mode is Mode.FULL:
@@ -134,18 +134,18 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
         try:
             base = _usable(candidate)
             whole = _live_origin(log, read_to, shares) if search.asks_for_whole_log(base) else None
-            return replace(whole or _from(spark, log, base, (read_to, shares)), passed_over=tuple(reasons))
+            return replace(whole or _origin_from_base(spark, log, base, (read_to, shares)), passed_over=tuple(reasons))
         except BaseUnusable as unusable:
             _log.warning("no base", reason=str(unusable))
             reasons.append(unusable)
     try:
         return replace(_origin(log, log.parts_up_to(read_to), shares), passed_over=tuple(reasons))
     except LogDropped as error:
-        raise _nothing(str(error), reasons, lambda: recovery_window(log, search.folder)) from error
+        raise _no_origin(str(error), reasons, lambda: recovery_window(log, search.folder)) from error
 
 
 def whole_live_log(spark: SparkSession, log: WholeLog, read_to: Lsn, budget: ReadBudget = UNLIMITED) -> Origin | None:
-    """The whole log as bookies have it; None where they don't. Raises CheckpointRetryable as `WholeLog.live_up_to`."""
+    """The whole log from bookies; None if they lack a part. Raises CheckpointRetryable as `WholeLog.live_up_to`."""
     return _live_origin(log, read_to, _Shares(3 * spark.sparkContext.defaultParallelism, budget))
 
 
@@ -157,19 +157,19 @@ def _live_origin(log: WholeLog, read_to: Lsn, shares: _Shares) -> Origin | None:
         return None
 
 
-def _nothing(missing: str, reasons: list[BaseUnusable], window: Callable[[], Window | None]) -> CheckpointRefused | CheckpointRetryable:
-    """What a checkpoint fails with. Only where every one that is there was found to be none, there is nothing to begin with."""
+def _no_origin(missing: str, reasons: list[BaseUnusable], window: Callable[[], Window | None]) -> CheckpointRefused | CheckpointRetryable:
+    """The error without an origin: NothingToBeginWith only if every existing checkpoint proved unusable."""
     unread = [reason for reason in reasons if isinstance(reason, BaseUnread)]
     if unread:
         return CheckpointRetryable(f"{missing}, and whether a checkpoint at the destination is a base is not known ({described(unread)})")
-    to_mend = [reason for reason in reasons if isinstance(reason, BaseToRepair)]
-    no_base = described([*to_mend, *(reason for reason in reasons if reason not in to_mend)])
-    kind = BaseLockedAway if to_mend else NothingToBeginWith
+    to_repair = [reason for reason in reasons if isinstance(reason, BaseToRepair)]
+    no_base = described([*to_repair, *(reason for reason in reasons if reason not in to_repair)])
+    kind = BaseLockedAway if to_repair else NothingToBeginWith
     return kind(_refusal(missing, no_base, window()), missing, no_base)
 
 
 def _refusal(missing: str, no_base: str, window: Window | None) -> str:
-    """What there is comes first: a long list of what was looked at may be cut off."""
+    """Names the possible moments first: a long list of reasons may be cut off."""
     if window is not None:
         return f"{missing}. With the archive, {window}: take one of these. No checkpoint at the destination is a base ({no_base})"
     return (
@@ -185,8 +185,8 @@ def _origin(log: WholeLog, parts: LogParts, shares: _Shares, rows: BaseRows | No
 
 
 def origin_from(spark: SparkSession, log: WholeLog, rows: BaseRows, read_to: Lsn, budget: ReadBudget = UNLIMITED) -> Origin:
-    """What to read for a checkpoint that begins with these rows. Raises CheckpointRefused when the log behind them has gone, and
-    CheckpointRetryable as `WholeLog.parts_up_to`."""
+    """Returns what to read behind these rows. Raises CheckpointRefused if the log behind them is gone, and CheckpointRetryable as
+    `WholeLog.parts_up_to`."""
     shares = _Shares(3 * spark.sparkContext.defaultParallelism, budget)
     return _origin(log, log.parts_up_to(read_to, rows.base.start.restart), shares, rows)
 
@@ -197,7 +197,7 @@ def _usable(candidate: CheckpointBase | BaseUnusable) -> CheckpointBase:
     return candidate
 
 
-def _from(spark: SparkSession, log: WholeLog, base: CheckpointBase, reading: tuple[Lsn, _Shares]) -> Origin:
+def _origin_from_base(spark: SparkSession, log: WholeLog, base: CheckpointBase, reading: tuple[Lsn, _Shares]) -> Origin:
     read_to, shares = reading
     try:
         parts = log.parts_up_to(read_to, base.start.restart)

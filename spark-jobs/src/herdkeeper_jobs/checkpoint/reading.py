@@ -1,6 +1,6 @@
-"""Reads checkpoints: finds the latest one of a tablespace, lists its tables, loads a table. Needs neither Spark nor the cluster.
+"""Reads checkpoints: finds a tablespace's latest one, lists its tables, loads a table. Needs neither Spark nor the cluster.
 
-For an encrypted one the variable ENCRYPTION_KEYS names folders with keys, see `encryption.keys`.
+Encrypted checkpoints need the variable ENCRYPTION_KEYS, which names folders with keys: see `encryption.keys`.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from herdkeeper_jobs.storage.stored_path import StoredPath
 
 
 class CheckpointNotFoundError(LookupError):
-    """There is no such checkpoint or table; the message says where was looked."""
+    """There is no such checkpoint or table; the message says where the search was."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedCheckpoint:
-    """A checkpoint in a folder, or in an object store."""
+    """A checkpoint in a folder or an object store."""
 
     manifest: Manifest
     folder: StoredPath
-    """The tablespace's folder, which the paths of files are relative to."""
+    """The tablespace's folder; paths of files are relative to it."""
 
     def table(self, name: str) -> ManifestTable:
-        """What the manifest says of a table. Raises CheckpointNotFoundError naming those that it has."""
+        """Returns a table's part of the manifest. Raises CheckpointNotFoundError, naming the existing tables."""
         for table in self.manifest.tables:
             if table.name == name:
                 return table
         raise CheckpointNotFoundError(f"no table {name!r} in the checkpoint; it has {[table.name for table in self.manifest.tables]}")
 
     def load(self, name: str) -> pa.Table:
-        """All rows of a table, in no order; timestamps in UTC. Raises CheckpointNotFoundError."""
+        """Returns all rows of a table, unordered; timestamps are in UTC. Raises CheckpointNotFoundError."""
         table = self.table(name)
         schema = pa.schema([pa.field(column.name, ARROW_TYPES[ColumnType[column.type]]) for column in table.columns])
         folder = self.manifest.files_in(self.folder)
@@ -43,15 +43,15 @@ class OpenedCheckpoint:
 
 
 def open_manifest(path: StoredPath) -> OpenedCheckpoint:
-    """The checkpoint of one manifest file. Raises InvariantViolated for a file that is not a manifest, KeyUnusable without its key."""
+    """Opens the checkpoint of one manifest file. Raises InvariantViolated if it is no manifest, KeyUnusable without its key."""
     return OpenedCheckpoint(read_manifest(path), path.parent.parent)
 
 
 def open_latest(destination: StoredPath, tablespace_uuid: str = "*") -> OpenedCheckpoint:
-    """The checkpoint with the highest LSN.
+    """Opens the checkpoint with the highest LSN.
 
     Raises:
-        CheckpointNotFoundError: there is none, or there are several tablespaces and none was named, whose LSNs can't be compared.
+        CheckpointNotFoundError: there is none, or there are several tablespaces, whose LSNs can't be compared.
     """
     found = manifests(destination, tablespace_uuid=tablespace_uuid)
     if not found:

@@ -1,9 +1,8 @@
-"""Takes a checkpoint away: its manifest first, then the files that no other manifest names.
+"""Removes a checkpoint: its manifest first, then the files that no other manifest names.
 
-The manifest is what makes a checkpoint exist, so it goes first, and by a rename: under its new name (`.<manifest>.removed-by-<run>`) no
-reader finds it, and a retry still finds in it which files were the checkpoint's. It is deleted last. So whoever is killed here leaves a
-whole checkpoint or none, and a retry completes what was begun. An object store has no rename: there the manifest is copied, then deleted,
-and both are there with the same bytes if the run is killed between the two.
+A checkpoint exists by its manifest. So the manifest is first renamed to `.<manifest>.removed-by-<run>`, where no reader finds it. A retry
+reads from it which files to delete; it is deleted last. A kill at any point leaves a whole checkpoint or none, and a retry completes the
+removal. An object store has no rename: there the manifest is copied, then deleted. A kill in between leaves both, with the same bytes.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ MANIFEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/ma
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What was removed, in files and bytes; `existed`: whether there was a manifest, or what an earlier attempt left of one. `kept` are
-    the run's files that a manifest names, which stay."""
+    """The removed files and bytes. `existed`: there was a manifest, or an earlier attempt's remains of one. `kept`: the run's files that
+    stay, since a manifest names them."""
 
     existed: bool
     files: int
@@ -41,21 +40,21 @@ class Removed:
 
 
 def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None) -> Removed:
-    """Removes the checkpoint that a run made or found, and what its attempts left behind. What is missing already is no fault.
+    """Removes a run's checkpoint, and what its attempts left behind. What is missing already is no error.
 
     Args:
-        destination: what all checkpoints lie in.
+        destination: the folder of all checkpoints.
         run_id: the run whose checkpoint is removed.
-        manifest: its manifest's path below `destination`; None when the run made none that is known: then manifests stay.
+        manifest: the manifest's path below `destination`; None if no manifest of the run is known: then manifests stay.
 
     Raises:
-        CheckpointRefused: the run's id or the manifest's path is none.
+        CheckpointRefused: the run's id or the manifest's path is invalid.
         InvariantViolated: a manifest can't be read, or leads out of its folder. Nothing was removed then.
     """
     if (why := why_no_run_id(run_id)) is not None:
         raise CheckpointRefused(why)
     if manifest is None:
-        leftovers = [_sweep(folder, {run_id}, _named(folder)) for folder in _folders_of(destination, run_id)]
+        leftovers = [_sweep(folder, {run_id}, _named_files(folder)) for folder in _folders_of(destination, run_id)]
         return Removed(False, *(sum(column) for column in zip(*leftovers, strict=True))) if leftovers else Removed(False, 0, 0, 0)
     if MANIFEST.fullmatch(manifest) is None:
         raise CheckpointRefused(f"--manifest is {manifest!r}: give <INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json")
@@ -63,10 +62,9 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
 
 
 def remove_leftovers(folder: StoredPath, run_id: str) -> None:
-    """Removes what a run has left in a tablespace's folder and no manifest names, as far as that succeeds. Nothing while a manifest can't
-    be read: it may name any of it."""
+    """Tries to remove a run's files that no manifest names. Removes nothing while a manifest is unreadable: it may name any of them."""
     try:
-        _sweep(folder, {run_id}, _named(folder))
+        _sweep(folder, {run_id}, _named_files(folder))
     except (InvariantViolated, OSError) as error:
         _log.warning("leftovers stay", run_id=run_id, reason=str(error))
 
@@ -76,20 +74,20 @@ def _remove(path: StoredPath, run_id: str) -> Removed:
     for part in (folder.parent, folder, path.parent, path, folder / "data"):
         _require_no_link(part)
     tombstone = path.with_name(f".{path.name}.removed-by-{run_id}")
-    # What is there beside the remains of this very removal is another checkpoint, made since, unless it is the same to the byte.
+    # A manifest beside this removal's remains is a newer checkpoint, unless it has the same bytes.
     current = next((found for found in (tombstone, path) if found.is_file()), None)
     if current is None:
-        return Removed(False, *_sweep(folder, {run_id}, _named(folder)))
-    gone = _own_manifest(current, path)
-    files = _files_of(folder, gone)
+        return Removed(False, *_sweep(folder, {run_id}, _named_files(folder)))
+    outline = _own_manifest(current, path)
+    files = _files_of(folder, outline)
     is_there = path.is_file() and path.read_bytes() == current.read_bytes()
-    others = _named(folder, without=path if is_there else None)
+    others = _named_files(folder, without=path if is_there else None)
     if is_there:
         take_name(path, tombstone)
     removed = _delete([file for file in files if file not in others])
-    swept = _sweep(folder, {run_id, gone.run_id}, others)
+    swept = _sweep(folder, {run_id, outline.run_id}, others)
     if not manifests(folder.parent.parent, folder.parent.name, folder.name):
-        _delete([report_path(folder)])  # with nothing left to tell of; else the next run makes it anew
+        _delete([report_path(folder)])  # no checkpoint is left to show; otherwise the next run makes the report anew
     remove_file(tombstone)
     sync_folder(path.parent)
     return Removed(True, removed[0] + swept[0], removed[1] + swept[1], swept[2])
@@ -109,13 +107,13 @@ def _own_manifest(current: StoredPath, path: StoredPath) -> Outline:
 
 
 def _folders_of(destination: StoredPath, run_id: str) -> list[StoredPath]:
-    """The tablespaces' folders in which a run left files."""
+    """The tablespaces' folders with files of a run."""
     return [run.parent.parent for run in found_below(destination, f"*/*/data/{run_id}")]
 
 
-def _named(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
-    """The files that the manifests of a tablespace name. InvariantViolated when one can't be read: it may name any. OSError when they
-    can't be listed: `Path.glob` would leave out what it may not read."""
+def _named_files(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
+    """The files that a tablespace's manifests name. Raises InvariantViolated if a manifest is unreadable, since it may name any file.
+    Raises OSError if they can't be listed: `Path.glob` would skip what it may not read."""
     place = folder / "manifests"
     names = (name for name in names_from(place) if fnmatchcase(name, "[0-9]*.json"))
     found = [path for path in (place / name for name in names) if path != without]
@@ -123,12 +121,12 @@ def _named(folder: StoredPath, without: StoredPath | None = None) -> set[StoredP
 
 
 def _files_of(folder: StoredPath, manifest: Outline) -> list[StoredPath]:
-    """All that a manifest names. InvariantViolated as `_file_of`."""
+    """All files that a manifest names. Raises InvariantViolated as `_file_of`."""
     return [_file_of(folder, part.path) for table in manifest.tables for file in table.files for part in file.with_older_forms()]
 
 
 def _file_of(folder: StoredPath, name: str) -> StoredPath:
-    """A file that a manifest names. InvariantViolated for one that is not in a run's folder, or is reached through a link."""
+    """A file that a manifest names. Raises InvariantViolated if it is outside of the runs' folders, or behind a link."""
     parts = PurePosixPath(name).parts
     if parts[:1] != ("data",) or len(parts) < 3 or any(part in ("..", ".") for part in parts):
         raise InvariantViolated(f"a manifest of {folder} names {name!r}, which is not in one of its runs' folders")
@@ -143,7 +141,8 @@ def _require_no_link(path: StoredPath) -> None:
 
 
 def _sweep(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -> tuple[int, int, int]:
-    """Deletes what runs that are over left in their folders and no manifest names. Files, bytes, and files that are named and stay."""
+    """Deletes files of finished runs that no manifest names. Returns deleted files, their bytes, and the number of named files, which
+    stay."""
     files, size, kept = 0, 0, 0
     for run_id in sorted(run_ids):
         run = folder / "data" / run_id
@@ -153,7 +152,7 @@ def _sweep(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -
             count, freed = _delete([path for path in found if path not in named])
             files, size, kept = files + count, size + freed, kept + sum(path in named for path in found)
             for path in folders:
-                # One with files of a checkpoint stays, and so does a link, which nobody follows.
+                # Folders with a checkpoint's files stay. So do links, which are not followed.
                 with contextlib.suppress(OSError):
                     path.rmdir()
         if isinstance(run, RemotePath):
@@ -162,7 +161,7 @@ def _sweep(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -
 
 
 def _walked(run: StoredPath) -> Iterator[tuple[list[StoredPath], list[Path]]]:
-    """The files below, and the folders of a volume that may be empty when they are gone, from the innermost on."""
+    """Yields the files below, and a volume's folders that may be empty afterwards, innermost first."""
     if isinstance(run, RemotePath):
         yield list(run.below()), []
         return
@@ -171,6 +170,6 @@ def _walked(run: StoredPath) -> Iterator[tuple[list[StoredPath], list[Path]]]:
 
 
 def _delete(paths: list[StoredPath]) -> tuple[int, int]:
-    """Deletes files; how many were there, and their bytes."""
+    """Deletes files; returns how many existed, and their bytes."""
     removed = [size for size in map(remove_file, paths) if size is not None]
     return len(removed), sum(removed)

@@ -1,8 +1,9 @@
 """`python -m herdkeeper_jobs.checkpoint.removal_cli`: removes a checkpoint's manifest, then the files that no other manifest names.
 
-Exit codes: 0 removed, or there was nothing left to remove; 2 the arguments are refused; 3 worth a retry; 42 a manifest can't be read or
-leads out of its folder, and nothing was removed. One sentence goes to the container's termination message and to standard output.
-Only for a checkpoint that nobody writes, restores or refers to: the operator sees to that, who calls it by hand has to.
+Exit codes: 0 removed, or nothing left to remove; 2 refused arguments; 3 worth a retry; 42 a manifest can't be read or leads out of its
+folder, and nothing was removed. One sentence goes to the container's termination message and to standard output.
+
+Use it only on a checkpoint that nothing writes, restores or refers to. The operator ensures that; so must a person who calls it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from herdkeeper_jobs.termination_message import write_termination_message
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Removes and returns the exit code."""
+    """Runs the removal and returns the exit code."""
     parsed = _parser().parse_args(arguments)
     outcome, sentence = _attempt(parsed)
     write_termination_message(sentence[:1000], os.environ)

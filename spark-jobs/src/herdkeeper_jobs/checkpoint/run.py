@@ -1,6 +1,8 @@
-"""The Checkpoint job's table of contents: target -> origin (a base?) -> log -> cut -> timeline -> fold -> files -> verify -> manifest,
-and the report of all checkpoints, for which none of this can fail. Without an origin a follower's tables are taken, where one is named,
-and the target, which is now, is chosen behind them. What was made from a base and is contradicted is made again from the whole log."""
+"""The Checkpoint job in order: target -> origin (a base?) -> log -> cut -> timeline -> fold -> files -> verify -> manifest -> report.
+
+A failed report never fails a checkpoint. Without an origin the job takes a follower's tables, if one is named, and chooses the target, now,
+behind them. If the leader or a follower contradicts a checkpoint made from a base, it is made again from the whole log.
+"""
 
 from __future__ import annotations
 
@@ -80,15 +82,15 @@ _log = structlog.get_logger()
 _MOST_OF_A_REASON = 150
 """Characters; the rest is in the pod's log."""
 _SHOWN = 5
-_STANDS_SECONDS = 120
-"""In which a follower has to stand where no transaction is open."""
+_REST_SECONDS = 120
+"""Time for a follower to reach a position without open transactions."""
 FULL_EVERY_SECONDS = 7 * 24 * 3600
-"""As weekly full backups are: `fullEvery` of a Checkpoint."""
+"""The default of `fullEvery` of a Checkpoint: weekly, like full backups."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRequest:
-    """What one run shall do."""
+    """The arguments of one run."""
 
     herd_root: str
     tablespace: str
@@ -97,21 +99,20 @@ class CheckpointRequest:
     run_id: str
     mode: Mode = Mode.AUTO
     archive: StoredPath | None = None
-    """The destination where the log is archived; None: this one."""
+    """Where the log is archived; None: at this destination."""
     key: Key | None = None
-    """What is written is encrypted, and this key opens it; None: it is written in the clear. It stays in the driver."""
+    """Encrypts the output; None: no encryption. It stays in the driver."""
     budget: ReadBudget = UNLIMITED
-    """What may be read from each bookie."""
+    """The limit of reads from each bookie."""
     follower: FollowerSource | None = None
-    """Whose tables it begins with where there is nothing else; None: nobody's."""
+    """The follower to start from without another origin."""
     full_every_seconds: int = FULL_EVERY_SECONDS
-    """By `Auto` the whole log is read once it was read that long ago for the base's chain."""
+    """With `Auto`, the whole log is read if the base's chain last did so longer ago."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Where a checkpoint is made, below which destination, by which run, and from what. `since`: when the work on it began, by
-    `time.monotonic`."""
+    """Where, by which run and in which mode to make a checkpoint. `since`: the start of the work, by `time.monotonic`."""
 
     destination: StoredPath
     run_id: str
@@ -120,26 +121,26 @@ class Order:
     key: Key | None = None
     budget: ReadBudget = UNLIMITED
     full_every_seconds: int = FULL_EVERY_SECONDS
-    """These three as of a `CheckpointRequest`."""
+    """The last three are those of `CheckpointRequest`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A checkpoint that is there now. `left_out`: entries behind it that are stamped at or before the time that was asked for."""
+    """A committed checkpoint. `left_out`: entries after it with a stamp at or before the requested time."""
 
     committed: CommittedManifest
     comparison: FollowerComparison | None
     left_out: int
     published: Published
     trouble: str = ""
-    """What of it HerdDB's SQL will not take back, or what else is wrong, and what to do; empty for nothing."""
+    """What is wrong, e.g. rows that HerdDB's SQL refuses, and what to do; empty if nothing."""
     passed_over: str = ""
-    """Newer checkpoints than its base, and why they are none; empty for none."""
+    """Newer checkpoints than its base, and why they are unusable; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Where the log is cut. `left_out`: entries behind it that are stamped at or before the time that was asked for."""
+    """The LSN at which the log is cut. `left_out`: entries after it with a stamp at or before the requested time."""
 
     lsn: Lsn
     left_out: int = 0
@@ -147,8 +148,8 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Folded:
-    """What the fold gave: everything that a manifest is made of but who asked for it. `compared` are the tables at the end of what was
-    read, which is where a follower was held."""
+    """The result of a fold: all that a manifest needs except who asked. `compared`: the tables at the end of what was read, where the
+    follower was held."""
 
     cut: _Cut
     extent: LogExtent
@@ -160,7 +161,7 @@ class _Folded:
 
 
 def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, request: CheckpointRequest) -> CheckpointSummary:
-    """Makes one checkpoint and returns what became of it. `start` gives the session, once it is known that there is work for it.
+    """Makes one checkpoint and returns its summary. `start` gives the session, once there is work for it.
 
     Raises:
         CheckpointRefused, CheckpointRetryable, InvariantViolated: see `errors`. No manifest was written then.
@@ -176,14 +177,14 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     try:
         made = make_checkpoint(spark, whole, target, order)
     except BaseLockedAway:
-        raise  # its key brings it back, and a follower's tables would hide that it is missed
+        raise  # its key makes it usable again; a follower's tables would hide the missing key
     except NothingToBeginWith as error:
         made = _make_from_follower(spark, whole, request, order, error)
     return _with_report(_summary(made, request, time.monotonic() - order.since), made.published)
 
 
 def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: Target, order: Order) -> Made:
-    """Makes the checkpoint of a moment that is chosen, from a log or from what is left of it. Raises as `run_checkpoint`."""
+    """Makes the checkpoint of a chosen moment. Raises as `run_checkpoint`."""
     spark = start()
     folder = tablespace_folder(order.destination, whole.identity)
     due_before = int((time.time() - order.full_every_seconds) * 1000)
@@ -192,19 +193,19 @@ def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: 
     try:
         return _make(spark, whole, target, order, origin)
     except (FollowerDiffers, LeaderDiffers) as error:
-        # The base may be what is wrong. Each of its rows is what it was when it was made, and nothing says that it was made right.
+        # The base may be wrong: its rows are proven unchanged, not correct.
         base = origin.base
-        again = whole_live_log(spark, whole, target.read_to, order.budget) if isinstance(base, CheckpointBase) else None
-        if base is None or again is None:
+        whole_log = whole_live_log(spark, whole, target.read_to, order.budget) if isinstance(base, CheckpointBase) else None
+        if base is None or whole_log is None:
             raise
         _log.warning("made again from the whole log", base=base.record.manifest, reason=str(error))
         remove_leftovers(folder, order.run_id)
-        made = _make(spark, whole, target, order, again)
+        made = _make(spark, whole, target, order, whole_log)
         return replace(made, trouble="; ".join(filter(None, (_wrong_base(base), made.trouble))))
 
 
 def _wrong_base(base: Base) -> str:
-    """The whole log gives what somebody else has, and the base did not."""
+    """The whole log agrees with the leader or follower that contradicted the base."""
     return (
         f"the checkpoint {base.record.manifest.removesuffix('.json')} has wrong rows, and so may those have that it was made from, or that "
         "were made from it: restore none of these, and delete them"
@@ -212,16 +213,16 @@ def _wrong_base(base: Base) -> str:
 
 
 def _make_from_follower(
-    start: Callable[[], SparkSession], whole: WholeLog, request: CheckpointRequest, order: Order, nothing: NothingToBeginWith
+    start: Callable[[], SparkSession], whole: WholeLog, request: CheckpointRequest, order: Order, cause: NothingToBeginWith
 ) -> Made:
-    """The same where nothing is there to begin with but a follower. It is compared in any case: with another one when there is one, else
-    with that follower itself, which was found equal before. That proves the way of its rows, and the fold of the log behind them, and
-    nothing of what was wrong in them already: the manifest says `Self`."""
+    """Makes a checkpoint from a follower's tables, the last resort. It is compared with another follower, or else with the same one, which
+    an earlier comparison found equal. The latter proves the transfer and the fold behind it, not the rows themselves: the manifest says
+    `Self`."""
     source = request.follower
     if source is None or request.target.at is not None:
-        raise NothingToBeginWith(f"{_why_no_follower(source)}. {nothing}", nothing.missing, nothing.no_base) from nothing
-    _log.info("no origin but a follower", node=source.address, reason=str(nothing))
-    parts = follower_tables(source.address, whole.name, source.token, _STANDS_SECONDS)
+        raise NothingToBeginWith(f"{_why_no_follower(source)}. {cause}", cause.missing, cause.no_base) from cause
+    _log.info("no origin but a follower", node=source.address, reason=str(cause))
+    parts = follower_tables(source.address, whole.name, source.token, _REST_SECONDS)
     where = (_written_to(whole, order), order.run_id)
     base = take_tables(parts, source.address, whole.identity.tablespace_uuid, where)
     try:
@@ -250,7 +251,7 @@ def _why_no_follower(source: FollowerSource | None) -> str:
 
 
 def _written_to(whole: WholeLog, order: Order) -> ParquetFolder:
-    """Where a run writes, under a key of its own."""
+    """The folder that a run writes to, with a new file key."""
     return ParquetFolder(tablespace_folder(order.destination, whole.identity), None if order.key is None else FileKey.new(order.key))
 
 
@@ -275,17 +276,18 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
     if committed.existed:
         _require_whole(spark, committed, folder)
         if committed.manifest.run_id != order.run_id:
-            # An earlier attempt of this run may have committed a checkpoint of another LSN, whose files stay.
+            # An earlier attempt may have committed a checkpoint at another LSN; its files stay.
             remove_leftovers(folder, order.run_id)
-    # Followers that agree prove each other; that they are what the log says is no finding of this run.
+    # Agreeing followers prove each other. Whether they agree with the log was not checked.
     verdict = None if isinstance(folded.base, FollowerBase) else comparison
     published = publish_history(whole, folder, time.time_ns() // 1_000_000)
     passed_over = described(origin.passed_over, shown=1) if origin.passed_over else ""
-    return Made(committed, verdict, folded.cut.left_out, published, _refused(folded), passed_over)
+    return Made(committed, verdict, folded.cut.left_out, published, _why_unrestorable(folded), passed_over)
 
 
-def _refused(folded: _Folded) -> str:
-    """HerdDB stores a NULL where a column with a default is NOT NULL, and refuses it when it is inserted by name."""
+def _why_unrestorable(folded: _Folded) -> str:
+    """Names the columns that prevent a restore. HerdDB stores NULL in a NOT NULL column with a default, and refuses it in an INSERT by
+    name."""
     tables = zip(folded.timeline.tables, folded.written, strict=True)
     found = [f"{table.name}.{column}" for table, written in tables for column in sorted(written.nulls_in)]
     if not found:
@@ -313,13 +315,13 @@ def _compared(folded: _Folded, target: Target, tablespace_uuid: str) -> Follower
 
 
 def _leader_compared(folded: _Folded, target: Target) -> str | None:
-    """The leader that has as many rows; None where it can't be judged. Raises LeaderDiffers."""
+    """Returns the leader that has as many rows; None if it can't be compared. Raises LeaderDiffers."""
     match target.leader:
         case NotCounted(reason):
             _log.info("not compared with the leader", reason=reason)
             return None
         case LeaderCounts() if target.follower is None and folded.cut.lsn != target.read_to:
-            return None  # it was folded to the moment that was asked for only
+            return None  # the fold ends at the requested moment
         case LeaderCounts():
             require_rows_of_leader(folded.compared, target.leader)
             return target.leader.node
@@ -328,7 +330,7 @@ def _leader_compared(folded: _Folded, target: Target) -> str | None:
 
 
 def _require_whole(spark: SparkSession, committed: CommittedManifest, folder: StoredPath) -> None:
-    """That a checkpoint which existed before is there with all bytes of its files: whoever trusts this run lets the log before it go."""
+    """Checks all bytes of a checkpoint that existed before: the log before it may be deleted after this run. Raises InvariantViolated."""
     manifest = committed.manifest
     files = [part for table in manifest.tables for file in table.files for part in file.with_older_forms()]
     if faults := faults_of_files(spark, manifest.files_in(folder), files):
@@ -340,7 +342,7 @@ def _require_whole(spark: SparkSession, committed: CommittedManifest, folder: St
 
 
 def chosen_target(whole: WholeLog, request: TargetRequest, folder: StoredPath) -> Target:
-    """As `choose_target`; who asks for an LSN that has gone is told what there is."""
+    """As `choose_target`; a refusal for a dropped LSN names the recovery window."""
     try:
         return choose_target(whole, request)
     except LogDropped as error:
@@ -349,7 +351,7 @@ def chosen_target(whole: WholeLog, request: TargetRequest, folder: StoredPath) -
 
 
 def _read(spark: SparkSession, origin: Origin, blocks: Blocks) -> TaskLog:
-    """The decoded entries of the archive's and of the log's parts, one task each."""
+    """Returns the decoded entries of the archive's and the log's partitions, one task each."""
     archived, live = origin.archived, origin.live
 
     def entries(number: int) -> Iterator[pa.RecordBatch]:
@@ -365,7 +367,7 @@ def _read(spark: SparkSession, origin: Origin, blocks: Blocks) -> TaskLog:
 
 
 def _within(read: TaskLog, origin: Origin, read_to: Lsn) -> TaskLog:
-    """Archived segments are read whole: the first may begin, and the last may end, elsewhere."""
+    """Cuts off what whole archived segments hold outside of the needed range."""
     if not origin.archived:
         return read
     entries = up_to(read, read_to)
@@ -374,7 +376,7 @@ def _within(read: TaskLog, origin: Origin, read_to: Lsn) -> TaskLog:
 
 def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFolder, str]) -> _Folded:
     cores = read.tasks.sparkSession.sparkContext.defaultParallelism
-    # On disk, so that bookies are read once: the outline and the fold each go over the log.
+    # On disk, so that bookies are read once: the outline and the fold each scan the log.
     read.tasks.persist(StorageLevel.DISK_ONLY)
     try:
         outline = log_outline(read)
@@ -388,8 +390,8 @@ def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFol
         cut = _cut(entries, target)
         if cut.lsn > target.read_to:
             raise InvariantViolated(f"the checkpoint is to be at {cut.lsn}, but the log was read up to {target.read_to} only")
-        reads_on = cut.lsn != target.read_to
-        prefix = up_to(entries, cut.lsn) if reads_on else entries
+        reads_beyond = cut.lsn != target.read_to
+        prefix = up_to(entries, cut.lsn) if reads_beyond else entries
         timeline = log_timeline(prefix, origin.start, outline)
         _log.info("control entries walked", tables=len(timeline.tables), open_transactions=len(timeline.open_transactions))
         placed = origin.with_rows(place_changes(prefix, timeline), timeline)
@@ -398,17 +400,17 @@ def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFol
         _log.info("tables written", rows=sum(table.digest.rows for table in written), files=sum(len(table.files) for table in written))
         highest = highest_auto_increments(placed, timeline, highest_keys_of(origin.base))
         compared = {table.name: item.digest for table, item in zip(timeline.tables, written, strict=True)}
-        if reads_on and target.follower is not None:
+        if reads_beyond and target.follower is not None:
             compared = _digests_at_the_end(entries, origin, partitions, outline)
         return _Folded(
-            cut, log_extent(prefix) if reads_on or origin.archived else extent, timeline, written, highest, compared, origin.base
+            cut, log_extent(prefix) if reads_beyond or origin.archived else extent, timeline, written, highest, compared, origin.base
         )
     finally:
         read.tasks.unpersist()
 
 
 def _cut(entries: TaskLog, target: Target) -> _Cut:
-    """The LSN of the moment that was asked for."""
+    """Finds the LSN of the requested moment."""
     match target.at:
         case Lsn():
             return _Cut(target.at)
@@ -485,12 +487,12 @@ def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verifi
 
 
 def _encrypted(manifest: Manifest, key: FileKey | None) -> Manifest:
-    """The same, of files that have this key."""
+    """Adds the key of the files to the manifest."""
     return manifest if key is None else manifest.model_copy(update={"encryption": Encryption.with_file_key(key)})
 
 
 def manifest_table(table: TableDefinition, written: WrittenTable, highest_key: int | None) -> ManifestTable:
-    """What the manifest says of a table that was written; `highest_key`: the highest auto-increment key, None when there is none."""
+    """A written table's part of the manifest; `highest_key`: the highest auto-increment key, None without one."""
     return ManifestTable(
         name=table.name,
         uuid=table.uuid,
@@ -514,13 +516,13 @@ def _manifest_file(file: DataFile) -> ManifestFile:
 
 
 def _latest(folded: _Folded) -> int | None:
-    """No entry up to the LSN has a later time; None where that is not known."""
+    """Upper bound of the times of all entries up to the LSN; None if unknown."""
     base, read = folded.base, folded.extent.latest_timestamp_millis
     before = None if base is None else base.latest_timestamp_millis
     if base is not None and before is None:
-        return None  # an earlier version made it, or what it was made from, and did not tell
+        return None  # the base or one before it comes from an earlier version, which did not record it
     if isinstance(base, FollowerBase) and read is not None:
-        # This job's clock may be behind. What is read begins with the entry at which the follower was held, and its leader stamped that.
+        # This job's clock may be behind. The first entry read is where the follower was held, stamped by its leader.
         read += CLOCKS_DIFFER_MILLIS
     return max((millis for millis in (before, read) if millis is not None), default=None)
 
@@ -577,7 +579,7 @@ def _summary(made: Made, request: CheckpointRequest, seconds: float) -> Checkpoi
 
 
 def _made_from(manifest: Manifest) -> str:
-    """For people."""
+    """The origin, for people."""
     if manifest.base is None:
         return "the whole log"
     begun = "the checkpoint" if manifest.base.follower is None else f"the tables of the follower {manifest.base.follower}"

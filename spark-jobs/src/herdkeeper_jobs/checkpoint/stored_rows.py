@@ -1,7 +1,7 @@
-"""HerdDB's stored rows as columns, all rows of a batch in step: their digest, and the columns of their table.
+"""HerdDB's stored rows as columns, a batch at a time: their digest, and their table's columns.
 
-The format of a row is described in `formats.herddb_record`. A row that is not exactly what is expected (damage, a column that has changed
-its type since) is left to its `RowDecoder`, which decodes it or says what is wrong with it.
+`herdkeeper.codecs.herddb.record` describes the format. Rows of an unexpected form (damage, a changed column type) are left to its
+`RowDecoder`, which decodes them or says what is wrong.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ _FORMS = {ColumnType.LONG: ">i8", ColumnType.TIMESTAMP: ">i8", ColumnType.INTEGE
 _FIXED_BYTES = {kind: np.dtype(form).itemsize for kind, form in _FORMS.items()} | {ColumnType.BOOLEAN: 1, ColumnType.NULL: 0}
 _FLOAT_BYTES = 4
 _MAX_CODE = max(TYPE_OF_CODE)
-# By code of a type: bytes of its values, or -1 for those that tell their length; how many bytes a unit of that length has; known codes.
+# By type code: bytes of a value, or -1 if it has a length; bytes per unit of that length; whether the code is known.
 _SIZES = np.array([_FIXED_BYTES.get(TYPE_OF_CODE[code], -1) if code in TYPE_OF_CODE else 0 for code in range(_MAX_CODE + 1)], np.int64)
 _UNITS = np.array([_FLOAT_BYTES if TYPE_OF_CODE.get(code) is ColumnType.FLOAT_ARRAY else 1 for code in range(_MAX_CODE + 1)], np.int64)
 _KNOWN = np.array([code in TYPE_OF_CODE for code in range(_MAX_CODE + 1)], np.bool_)
 
 
 class RowsInTasks(Protocol):
-    """Stored rows (table_index, row_key, row_value) that only tasks look into: a DataFrame, or what a fold leaves."""
+    """Stored rows (table_index, row_key, row_value) that only tasks read: a DataFrame, or a fold's result."""
 
     def mapInArrow(  # noqa: N802 - Spark's name
         self, func: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
     ) -> DataFrame:
-        """What `func` makes of the rows of each task; `schema` is its result's, as Spark's DDL text."""
+        """Applies `func` to each task's rows; `schema` is the result's, as Spark DDL."""
         ...
 
 
 def by_table(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows (table_index, row_key, row_value) of each table that has any."""
+    """Yields the rows (table_index, row_key, row_value) of each table that has any."""
     indexes = batch.column("table_index").to_numpy()
     if len(indexes) and (indexes == indexes[0]).all():
         yield int(indexes[0]), batch
@@ -52,28 +52,28 @@ def by_table(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     order = np.argsort(indexes, kind="stable")
     tables, firsts = np.unique(indexes[order], return_index=True)
     for table, first, end in zip(tables.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(indexes)], strict=True):
-        # Not a slice: whoever keeps the rows of one table would keep those of all.
+        # Not a slice, which would keep the rows of all tables in memory.
         yield table, batch.take(pa.array(order[first:end]))
 
 
 def digest_of_columns(keys: pa.Array, values: pa.Array) -> RowDigest:
-    """As `formats.row_digest.digest_of_rows`, of two columns."""
+    """As `codecs.herddb.row_digest.digest_of_rows`, from two columns."""
     framed = pc.binary_join_element_wise(_lengths(keys), keys, _lengths(values), values, b"")
-    # as four numbers of 32 bits each, the highest first: Python's own numbers of 128 bits take longer
+    # four 32-bit numbers, highest first: Python's 128-bit numbers are slower
     words = np.frombuffer(b"".join(map(xxh3_128_digest, framed.to_pylist())), ">u4").reshape(-1, 4)
     sums = words.sum(axis=0, dtype=np.uint64).tolist()
     return RowDigest(len(keys), sum(word << shift for word, shift in zip(sums, (96, 64, 32, 0), strict=True)) % _MODULUS)
 
 
 def _lengths(values: pa.Array) -> pa.Array:
-    """The length of each value, as four bytes, the highest first."""
+    """The length of each value as four bytes, big-endian."""
     numbers = pc.binary_length(values).to_numpy(zero_copy_only=False).astype(">u4")
     bounds = np.arange(0, 4 * len(numbers) + 4, 4, dtype=np.int32)
     return pa.Array.from_buffers(pa.binary(), len(numbers), [None, pa.py_buffer(bounds), pa.py_buffer(numbers.tobytes())])
 
 
 def decode_columns(decoder: RowDecoder, keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
-    """As `arrow_table.decode_rows`, of two columns. Raises MalformedDataError, naming table and column."""
+    """As `arrow_table.decode_rows`, from two columns. Raises MalformedDataError, naming table and column."""
     table = decoder.table
     in_keys, good = _key_fields([column.type for column in table.key_columns], PackedBytes.of(keys))
     in_values, whole = _value_fields(table, PackedBytes.of(values))
@@ -92,7 +92,7 @@ def decode_columns(decoder: RowDecoder, keys: pa.Array, values: pa.Array) -> pa.
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """Where the values of a column lie, one for each row that has one."""
+    """Where a column's values are, for each row that has one."""
 
     source: PackedBytes
     starts: Integers
@@ -109,7 +109,7 @@ class _Field:
 
 
 def _key_fields(kinds: list[ColumnType], source: PackedBytes) -> tuple[list[_Field], Flags]:
-    """The columns of a primary key, and which rows have what is expected."""
+    """The primary key's columns, and which rows have the expected form."""
     good = np.ones(len(source.starts), np.bool_)
     fields = []
     at, lengths = source.starts, source.ends - source.starts
@@ -124,7 +124,7 @@ def _key_fields(kinds: list[ColumnType], source: PackedBytes) -> tuple[list[_Fie
 
 
 def _value_fields(table: TableDefinition, source: PackedBytes) -> tuple[dict[str, _Field], Flags]:
-    """The other columns, by name, and which rows have what is expected."""
+    """The other columns by name, and which rows have the expected form."""
     columns = {column.serial_position << 8 | code: column for column in table.columns for code in column.type.value}
     known = {column.serial_position for column in table.columns}
     fields = {column.name: _Field.empty(source) for column in table.columns if column.name not in table.primary_key}
@@ -145,7 +145,7 @@ def _value_fields(table: TableDefinition, source: PackedBytes) -> tuple[dict[str
 
 
 def _next_value(source: PackedBytes, at: Integers, ends: Integers) -> tuple[Integers, Integers, Integers, Flags]:
-    """A stored value of each row: its tag (serial position and code of the type), where it begins, its bytes, and whether it is whole."""
+    """Reads one value of each row: its tag (serial position and type code), start, length, and whether it is whole."""
     everywhere = np.ones(len(at), np.bool_)
     position, at, fits = source.v_ints(at, everywhere)
     code = source.at(at)
@@ -180,5 +180,5 @@ def _column(kind: ColumnType, field: _Field | None, rows: int) -> pa.Array:
 def _texts(values: pa.Array) -> pa.Array:
     try:
         return values.cast(pa.string())
-    except pa.ArrowInvalid:  # not UTF-8: as the row's decoder has it
+    except pa.ArrowInvalid:  # not UTF-8: decoded as the row decoder does
         return pa.array([None if value is None else value.decode(errors="replace") for value in values.to_pylist()], pa.string())

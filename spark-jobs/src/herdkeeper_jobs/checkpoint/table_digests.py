@@ -1,4 +1,4 @@
-"""The digests of folded tables that are compared, and written nowhere."""
+"""Digests of folded tables, for comparison only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCHEMA = pa.schema([("table_index", pa.int32()), ("rows", pa.int64()), ("digest
 
 
 def table_digests(rows: RowsInTasks, tables: tuple[TableDefinition, ...]) -> dict[str, RowDigest]:
-    """Per name of a table, the digest of its rows among (table_index, row_key, row_value)."""
+    """Returns each table's digest by name, from rows (table_index, row_key, row_value)."""
     digests = {table.name: RowDigest() for table in tables}
     for row in rows.mapInArrow(_digested, _COLUMNS).collect():
         digests[tables[row["table_index"]].name] += RowDigest.parse(row["rows"], row["digest"])

@@ -1,11 +1,11 @@
-"""Chooses up to where a log is read for a checkpoint, and has a follower digested there when it shall be compared.
+"""Chooses how far the log is read for a checkpoint, and has a follower digested there if asked.
 
-"Now" is the leader's log position at the request, when a node can be asked for it, else the last entry that bookies know to be confirmed.
-A LAC becomes known with the entry after it, so that position is waited for; the idle NOOP brings it at the latest.
+"Now" is the leader's current log position if a leader is named, else the last confirmed entry. A LAC becomes known with the next entry, so
+the job waits for it; the idle NOOP brings it at the latest.
 
-A follower can be held only at an LSN that it hasn't passed. It applies up to the LAC only, so on a quiet log it stands exactly there; on a
-busy one the request may come too late, and then it is repeated some entries ahead of where the follower was. So no follower can be held at
-a moment of the past: the log is read on to where one was held, and the same entries, folded to there, are compared with it.
+A follower can only be held at an LSN that it hasn't passed. It applies up to the LAC, so on a quiet log it waits exactly there. On a busy
+log the request may come too late, and is repeated some entries ahead. For a past moment no follower can be held. Then the log is read on to
+where one was held, and compared with it there.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, NotCo
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time, stamp
 
-_LEADS = (0, 0, 20, 200, 2000)
-"""How many entries ahead of the follower each attempt asks; those that are never reached end with the timeout."""
+_AHEAD_BY_ATTEMPT = (0, 0, 20, 200, 2000)
+"""By attempt, how many entries ahead of the follower to ask. The timeout ends those that it never reaches."""
 _HOLD_SECONDS = 60
 _CONFIRM_SECONDS = 60.0
 _POLL_SECONDS = 0.2
@@ -38,15 +38,15 @@ _COUNT_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class TargetRequest:
-    """What was asked for. `at` None means now; addresses are `host:port` of the node program's HTTP, empty for none."""
+    """What was asked for. `at` None means now; addresses are `host:port` of node programs' HTTP ports, empty for none."""
 
     at: Lsn | Time | None = None
     leader_http: str = ""
     verify_against: str = ""
     token: str = field(default="", repr=False)
-    """What a node asks for before it is held."""
+    """The token that a node demands before it is held."""
     not_before: Lsn | None = None
-    """Now is not before this, which is confirmed: whoever is asked this time may know of less."""
+    """A confirmed lower bound of now: other bookies may know a lower LAC."""
 
 
 _NO_LEADER = NotCounted("no leader was named")
@@ -54,22 +54,22 @@ _NO_LEADER = NotCounted("no leader was named")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The moment; up to where the log is read, which is confirmed and not before an `at` that is an LSN; and the follower's tables at
-    `read_to`, if one was asked."""
+    """The moment, the end of the read, and the tables of the follower at `read_to`, if one was asked. `read_to` is confirmed, and not
+    before an LSN in `at`."""
 
     at: Lsn | Time
     read_to: Lsn
     follower: FollowerDigest | None = None
     leader: LeaderCounts | NotCounted = _NO_LEADER
-    """What the leader had when nothing but NOOPs lay between its position and `read_to`."""
+    """The leader's row counts, if only NOOPs were between its position and `read_to`."""
 
 
 def choose_target(log: WholeLog, request: TargetRequest) -> Target:
-    """The moment to checkpoint, and up to where to read.
+    """Chooses the moment of a checkpoint, and how far to read.
 
     Raises:
-        CheckpointRefused: the log does not have the LSN, the time has not come yet, or the follower does not take the token.
-        CheckpointRetryable: no LSN is confirmed, or the follower could not be held, in time.
+        CheckpointRefused: the log lacks the LSN, the time is in the future, or the follower rejects the token.
+        CheckpointRetryable: no LSN was confirmed, or the follower was not held, in time.
     """
     match request.at:
         case None:
@@ -78,7 +78,7 @@ def choose_target(log: WholeLog, request: TargetRequest) -> Target:
                 end = max(end, request.not_before)
         case Lsn():
             _require_confirmed(log, request.at)
-            # Whoever is asked this time may know of less than who confirmed it.
+            # Other bookies may answer this time, and know a lower LAC.
             end = max(log.confirmed_end(), request.at) if request.verify_against else request.at
         case Time():
             if request.at.millis > (now := int(time.time() * 1000)):
@@ -97,7 +97,7 @@ def choose_target(log: WholeLog, request: TargetRequest) -> Target:
 
 
 def _leader_at(address: str, tablespace: str, end: Lsn) -> LeaderCounts | NotCounted:
-    """Asked when `end` is confirmed: a leader that stands at an entry up to there has written nothing since."""
+    """Asks the leader once `end` is confirmed: a leader at or before `end` has written nothing since."""
     if not address:
         return _NO_LEADER
     found: LeaderCounts | NotCounted = _NO_LEADER
@@ -113,13 +113,13 @@ def _leader_at(address: str, tablespace: str, end: Lsn) -> LeaderCounts | NotCou
 
 def _now(log: WholeLog, leader_http: str) -> Lsn:
     lsn = log_position(leader_http, log.name) if leader_http else None
-    # the position of a new leader that has not written yet is before its first entry: everything is in the ledgers before its own
+    # a new leader that has not written yet is before its first entry: all entries are in older ledgers
     return log.confirmed_end() if lsn is None or lsn.entry_id < 0 else lsn
 
 
 def _digest(tablespace: str, request: TargetRequest, lsn: Lsn) -> FollowerDigest:
     reason = ""
-    for lead in _LEADS:
+    for lead in _AHEAD_BY_ATTEMPT:
         ahead = Lsn(lsn.ledger_id, lsn.entry_id + lead)
         answer = follower_digest(request.verify_against, tablespace, ahead, request.token, _HOLD_SECONDS)
         if isinstance(answer, FollowerDigest):
@@ -137,7 +137,8 @@ def _passed(answer: NotHeld, lsn: Lsn) -> bool:
 
 
 def _require_confirmed(log: WholeLog, lsn: Lsn) -> None:
-    """That the log has an LSN that a user named. What is written is confirmed soon, so one that isn't does not exist."""
+    """Waits until the log has an LSN that a user named. Entries are confirmed soon, so an unconfirmed one does not exist. Raises
+    CheckpointRefused."""
     deadline = time.monotonic() + _CONFIRM_SECONDS
     while True:
         try:

@@ -1,1 +1,1 @@
-"""The copies that bookies hold of entries: which there should be, and what a bookie answers of them."""
+"""The copies that bookies hold of entries: which should exist, and what a bookie returns."""

@@ -1,4 +1,4 @@
-"""Reads the copies that a task should find on its bookie, and says what they are. Runs on executors."""
+"""Reads the copies that a task expects on its bookie, and determines their states. Runs on executors."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from herdkeeper_jobs.copies.inspection import Flags, Inspected, Numbers, inspect
 from herdkeeper_jobs.copies.plan import AuditTask, HoldingCheck, Reading, restricted
 
 _GIVEN_TOGETHER = 256
-"""Entries that were read one by one and are looked at together."""
+"""Single-read entries that are inspected together."""
 _MOST_CONTRADICTIONS = 1_000
-"""Between neighbours of one share: more are not told one by one."""
+"""Contradictions between neighbours of one share that are reported one by one."""
 
 
 def check_copies(task: AuditTask) -> Iterator[Holding]:
-    """The states of all copies of the task, each copy in exactly one Holding.
+    """Yields the states of all copies of the task, each copy in exactly one Holding.
 
-    One connection reads everything. When it breaks, what is left of the task is unreachable: the audit asks once more later anyway.
+    It uses one connection. If that breaks, the rest of the task is unreachable: the audit reads it again later.
     """
     try:
         if task.address is None:
@@ -62,7 +62,7 @@ def _check_over(connection: BookieConnection, task: AuditTask) -> Iterator[Holdi
 
 
 def _settled_by_a_few(connection: BookieConnection, check: HoldingCheck) -> list[Holding]:
-    """All copies of the check, when reading a few of them tells enough; nothing when all are to be read."""
+    """Returns all copies of the check if a few reads suffice; nothing if all must be read."""
     asked: tuple[int, ...]
     match check.reading:
         case Reading.EVERY_COPY | Reading.SUSPECTS:
@@ -91,14 +91,14 @@ class _Read:
 
 
 def _answers(connection: BookieConnection, check: HoldingCheck) -> Iterator[_Read | EntryAnswer]:
-    """What the bookie says about all entries of the check, in order; those that it gives together."""
+    """Yields the bookie's answers for all entries of the check, in order; entries in groups."""
     if check.striping.contiguous:
         return _together(connection.read_runs(check.ledger_id, check.entries.first, check.entries.last))
     return _together(connection.read_entries(check.ledger_id, check.striping.entries_at(check.position, check.entries)))
 
 
 def _together(answers: Iterator[EntryRun | EntryAnswer] | Iterator[EntryAnswer]) -> Iterator[_Read | EntryAnswer]:
-    """Entries that are given one by one, some at a time: to look at each alone would cost ten times as much."""
+    """Groups single entries: inspecting each alone would cost ten times as much."""
     given: list[EntryAnswer] = []
     try:
         for answer in answers:
@@ -146,7 +146,7 @@ def _wrong_lac(check: HoldingCheck, lac: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Entries in a row with the same state; the last three fields as Holding has them."""
+    """Consecutive entries with the same state; the last three fields are those of Holding."""
 
     first: int
     last: int
@@ -157,7 +157,7 @@ class _Piece:
     length_after: int | None = None
 
     def with_next(self, other: _Piece) -> _Piece:
-        """Both, when they may be one."""
+        """Joins both pieces."""
         content = tuple(_wrapped(mine + its) for mine, its in zip(self.content, other.content, strict=True))
         copies, size = self.copies + other.copies, self.bytes_read + other.bytes_read
         return _Piece(self.first, other.last, copies, size, content, self.length_before, other.length_after)
@@ -166,7 +166,7 @@ class _Piece:
 class _RunOfEqualStates:
     """Collects answers, in order, into as few Holdings as there are changes of state.
 
-    Where the lengths in two neighbours contradict each other it begins another Holding, since both of them tell of that by their ends.
+    It starts another Holding where neighbours' lengths contradict each other, so that their ends show it.
     """
 
     def __init__(self, check: HoldingCheck) -> None:
@@ -176,14 +176,14 @@ class _RunOfEqualStates:
         self._piece: _Piece | None = None
         self._contradictions = 0
         self.next_entry_id = check.entries.first
-        """The first entry that no answer came for."""
+        """The first entry without an answer."""
 
     def add(self, answer: EntryAnswer) -> Iterator[Holding]:
-        """Takes one more answer without an entry; yields the run before it when its state differs."""
+        """Adds an answer without an entry; yields the run before it if its state differs."""
         yield from self._add(*_judge(self._check, answer), _Piece(answer.entry_id, answer.entry_id, 1, 0))
 
     def add_read(self, read: _Read) -> Iterator[Holding]:
-        """The same for entries."""
+        """Adds entries; yields finished runs."""
         check = self._check
         found = inspect(check.digest, check.ledger_id, read.ids, read.entries)
         possible = lac_is_possible(found.lac, found.ids, check.highest_lac)
@@ -215,19 +215,19 @@ class _RunOfEqualStates:
             return False
         if before.length_after == after.length_before or before.last + 1 != after.first or not before.content:
             return True
-        # A writer may have counted anything: a ledger shall not become a holding for each entry of it.
+        # A writer may have counted anything: bound the number of holdings.
         self._contradictions += 1
         return self._contradictions > _MOST_CONTRADICTIONS
 
     def finish(self) -> Iterator[Holding]:
-        """The run that is open, if there is one."""
+        """Yields the open run, if there is one."""
         if self._piece is not None:
             yield _holding_of(self._check, self._state, self._piece, self._detail)
             self._piece = None
 
 
 def _begins(found: Inspected, possible: Flags, block: int | None) -> Flags:
-    """For each entry but the first one whether it can't be told in one with that before it. Of unsound ones each stands alone."""
+    """Returns, per entry but the first, whether it starts a new piece. Each unsound entry is a piece of its own."""
     sound, ids = found.sound, found.ids
     begins: Flags = ~sound[1:] | ~sound[:-1] | (possible[1:] != possible[:-1])
     begins |= (ids[1:] == ids[:-1] + 1) & (found.length_before[1:] != found.length_after[:-1])
@@ -237,12 +237,12 @@ def _begins(found: Inspected, possible: Flags, block: int | None) -> Flags:
 
 
 def _wrapped(number: int) -> int:
-    """As a signed 64-bit number."""
+    """Wraps to a signed 64-bit number."""
     return (number + 2**63) % 2**64 - 2**63
 
 
 def _unreachable(check: HoldingCheck, first: int, error: BookieUnreachableError) -> Iterator[Holding]:
-    """Everything of a check from entry `first` on; nothing when it holds nothing there."""
+    """Yields a check's entries from `first` on as unreachable; nothing if it has none there."""
     if first > check.entries.last:
         return
     rest = restricted(check, EntryRange(first, check.entries.last))

@@ -1,4 +1,4 @@
-"""The result of looking at one bookie's copies: runs of entries with the same state."""
+"""The result of reading one bookie's copies: runs of entries with the same state."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from enum import StrEnum
 
 
 class CopyState(StrEnum):
-    """What a copy turned out to be."""
+    """The state of a copy."""
 
     VERIFIED = "Verified"
     """Read, and its digest matches."""
     UNREAD = "Unread"
-    """Not asked for: a sample of its neighbours in the same share was read and is good."""
+    """Not read: a sample of its share was read and is good."""
     MISSING = "Missing"
     """The bookie answered that it does not hold it."""
     CORRUPT = "Corrupt"
     """The bookie holds something else than the writer sent."""
     FAILED = "Failed"
-    """The bookie answered with an error that leaves it open."""
+    """The bookie answered with an inconclusive error."""
     UNREACHABLE = "Unreachable"
     """The bookie did not answer."""
     WRONG_LAST_CONFIRMED = "WrongLastConfirmed"
-    """Read, and its digest matches, but its LAC can't be (copies/inspection.py)."""
+    """Read, and its digest matches, but its LAC is impossible (copies/inspection.py)."""
     CONTRADICTED = "Contradicted"
-    """Read, and its digest matches, but other such copies say something else. What a single task sees can't tell."""
+    """Read, and its digest matches, but other such copies differ. A single task can't see that."""
 
     @property
     def is_suspect(self) -> bool:
-        """Whether it is to be looked at again, and reported if it stays so."""
+        """Whether to read it again, and to report it if it stays so."""
         return self not in (CopyState.VERIFIED, CopyState.UNREAD)
 
     @property
     def is_intact(self) -> bool:
-        """Whether it was read, and holds the entry as its digest promises."""
+        """Whether it was read, and holds the entry that its digest promises."""
         return self in (CopyState.VERIFIED, CopyState.WRONG_LAST_CONFIRMED)
 
 
@@ -41,7 +41,7 @@ class CopyState(StrEnum):
 class Holding:
     """The entries from `first` to `last` that one position of a segment should hold, all in the same state.
 
-    In a striped ledger the range also spans entries that are other positions' alone; `copies` counts only its own.
+    In a striped ledger the range includes other positions' entries; `copies` counts only its own.
     """
 
     ledger_id: int
@@ -54,11 +54,11 @@ class Holding:
     copies: int
     bytes_read: int
     detail: str = ""
-    """For anything but verified copies: what the bookie said about the first of them."""
+    """For all but verified copies: the bookie's answer for the first of them."""
     content: tuple[int, ...] = ()
-    """Of intact copies that were all read: the sums of what they say (inspection.sums_of_content), one for each entry class: all entries of
-    a ledger with E = Wq, else those with the same remainder by E, which have their copies in the same positions."""
+    """Of intact copies that were all read: sums of their content (inspection.sums_of_content), one per entry class. With E = Wq all entries
+    are one class. Otherwise a class has equal remainders by E, so its copies are in the same positions."""
     length_before: int | None = None
-    """Of the same: bytes of payloads of the ledger before the first entry, as that entry tells."""
+    """Of the same: the ledger's payload bytes before the first entry, as that entry says."""
     length_after: int | None = None
-    """Up to the last entry, as that one tells."""
+    """The ledger's payload bytes up to the last entry, as that entry says."""

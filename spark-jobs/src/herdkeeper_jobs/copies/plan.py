@@ -1,4 +1,4 @@
-"""Divides the copies that should exist into tasks: grouped by bookie, cut by size, with a rate for each task. Pure."""
+"""Divides the expected copies into tasks: grouped by bookie, cut by size, with a rate per task. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper_jobs.bookkeeper.reader import digest_of
 
 _TASKS_PER_CORE = 3
-"""A task costs tens of milliseconds, and a few per core even out bookies of different speed."""
+"""A task costs tens of milliseconds; a few per core balance bookies of different speed."""
 _LEAST_TASK_BYTES = 4 * 1024 * 1024
 """Less is not worth a task."""
 _ASSUMED_ENTRY_BYTES = 1024
-"""For open ledgers, whose length the metadata doesn't know."""
+"""For open ledgers, whose length is unknown."""
 _ENTRY_OVERHEAD_BYTES = 64
 _SAMPLE = 8
-"""Entries of a bookie's share of a segment that a light audit reads: its ends, where what was lost on the way is missing, and six more."""
+"""Entries that a light audit reads of a bookie's share of a segment: both ends, where losses on the way show, and six more."""
 _INNER_PARTS = _SAMPLE - 2
 _NO_BOUND = 2**63 - 1
 
@@ -35,19 +35,19 @@ class Reading(Enum):
 
     EVERY_COPY = "EveryCopy"
     SAMPLE = "Sample"
-    """Those of `HoldingCheck.sample`; every copy when one of these is not good."""
+    """Those of `HoldingCheck.sample`; every copy if one of these is bad."""
     SUSPECTS = "Suspects"
-    """Every copy, but the first one alone at first: a bookie that doesn't know the ledger has none of its entries."""
+    """Every copy, but the first one alone before: a bookie without the ledger has none of its entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedLedger:
-    """A ledger as it was when the audit looked at it."""
+    """A ledger as the audit read it."""
 
     metadata: LedgerMetadata
     znode_version: int
     last_entry_id: int
-    """Up to which entry it is audited: its last one when closed, else the last one known to be confirmed; -1 for none."""
+    """The last audited entry: a closed ledger's last one, else the last one known to be confirmed; -1 for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +64,20 @@ class HoldingCheck:
     entry_bytes: int
     """Estimated size of an entry on the wire."""
     highest_lac: int | None
-    """The highest LAC that an entry can have; None: one below its own id (copies/inspection.py)."""
+    """The highest possible LAC of an entry; None: below its own id (copies/inspection.py)."""
     reading: Reading = Reading.EVERY_COPY
     sample: tuple[int, ...] = ()
     block: int | None = None
-    """No holding of what is read shall go beyond a multiple of so many entries; None: it may be as long as it is."""
+    """No holding may cross a multiple of so many entries; None: no limit."""
 
     @property
     def copies(self) -> int:
-        """How many entries that are."""
+        """The number of these entries."""
         return self.striping.count_at(self.position, self.entries)
 
     @property
     def estimated_bytes(self) -> int:
-        """What reading them all will transfer, roughly."""
+        """The approximate bytes to read."""
         return (len(self.sample) if self.reading is Reading.SAMPLE else self.copies) * self.entry_bytes
 
 
@@ -95,18 +95,18 @@ class AuditTask:
 
 @dataclass(frozen=True, slots=True)
 class AuditBudget:
-    """How hard the audit may work."""
+    """The audit's limits."""
 
     cores: int
     """Tasks that run at the same time."""
     bytes_per_second_per_bookie: float = float("inf")
     timeout_seconds: float = 15.0
     portion_bytes: int = 1024**3
-    """About so much is read, at most, before it is made durable (audit/portion.py)."""
+    """Approximate bytes to read before progress is made durable (audit/portion.py)."""
 
 
 def holding_checks(ledger: AuditedLedger) -> tuple[HoldingCheck, ...]:
-    """One check per segment and position that holds anything."""
+    """Returns one check per segment and position that holds anything."""
     metadata = ledger.metadata
     spread = striping(metadata)
     checks = (
@@ -128,7 +128,7 @@ def holding_checks(ledger: AuditedLedger) -> tuple[HoldingCheck, ...]:
 
 
 def estimated_ledger_bytes(metadata: LedgerMetadata, depth: AuditDepth) -> int:
-    """What reading all copies of a ledger, or a sample of them, will transfer, roughly; of an open one without its last segment."""
+    """Estimates the bytes to read all copies of a ledger, or a sample; of an open ledger without its last segment."""
     last = metadata.segments[-1].first_entry_id - 1 if metadata.last_entry_id is None else metadata.last_entry_id
     copies = (last + 1) * metadata.write_quorum
     match depth:
@@ -142,23 +142,23 @@ def estimated_ledger_bytes(metadata: LedgerMetadata, depth: AuditDepth) -> int:
 
 
 def sampled(check: HoldingCheck, seed: str) -> HoldingCheck:
-    """The check with a sample instead of all its copies: its ends and, by chance, one of each of equal parts between them.
+    """Returns the check with a sample of its copies: both ends and, at random, one from each of equal parts between them.
 
-    The same seed gives the same sample. A share that is no larger than a sample is read in full.
+    The same seed gives the same sample. A share no larger than a sample is read in full.
     """
     copies = check.copies
     if copies <= _SAMPLE:
         return check
     share, inner = f"{seed}/{check.ledger_id}/{check.segment}/{check.position}", copies - 2
     bounds = [1 + inner * part // _INNER_PARTS for part in range(_INNER_PARTS + 1)]
-    # A hash for each draw: seeding a generator costs as much as all the rest of the plan, and a cluster has tens of millions of shares.
+    # One hash per draw: seeding a generator costs as much as the rest of the plan, and a cluster has tens of millions of shares.
     drawn = (first + xxh3_64_intdigest(share, first) % (after - first) for first, after in itertools.pairwise(bounds))
     entries = tuple(check.striping.nth_at(check.position, check.entries, index) for index in (0, *drawn, copies - 1))
     return replace(check, reading=Reading.SAMPLE, sample=entries)
 
 
 def restricted(check: HoldingCheck, entries: EntryRange) -> HoldingCheck | None:
-    """The part of a check within `entries`, without its sample; None when nothing is left."""
+    """Returns the part of a check within `entries`, without its sample; None if nothing is left."""
     first, last = max(check.entries.first, entries.first), min(check.entries.last, entries.last)
     if first > last:
         return None
@@ -168,9 +168,9 @@ def restricted(check: HoldingCheck, entries: EntryRange) -> HoldingCheck | None:
 
 
 def plan_tasks(checks: Iterable[HoldingCheck], addresses: Mapping[str, BookieAddress], budget: AuditBudget) -> tuple[AuditTask, ...]:
-    """Tasks of about equal size, each for one bookie; a bookie's rate is divided among as many of its tasks as can run at once.
+    """Returns tasks of about equal size, each for one bookie. A bookie's rate is divided among its tasks that can run at once.
 
-    The tasks of different bookies alternate, so that those which run at the same time read from different ones.
+    Tasks of different bookies alternate, so that parallel tasks read from different ones.
     """
     by_bookie: dict[str, list[HoldingCheck]] = {}
     for check in checks:
@@ -191,7 +191,7 @@ def _tasks_of(
 
 
 def _cut(checks: Sequence[HoldingCheck], share: int) -> list[list[HoldingCheck]]:
-    """Fills groups of `share` bytes in order; a check that is larger than what is left is cut between two entries."""
+    """Fills groups of `share` bytes in order; cuts a check between entries if it is too large."""
     groups: list[list[HoldingCheck]] = [[]]
     room = share
     for check in checks:
@@ -207,14 +207,14 @@ def _cut(checks: Sequence[HoldingCheck], share: int) -> list[list[HoldingCheck]]
 
 
 def _split(check: HoldingCheck, room: int) -> tuple[HoldingCheck, HoldingCheck | None]:
-    """A first part of about `room` bytes with at least one copy, and what is left. A sample is never cut."""
+    """Returns a first part of about `room` bytes with at least one copy, and the rest. A sample is never cut."""
     if check.estimated_bytes <= room or check.reading is Reading.SAMPLE:
         return check, None
     turns = max(1, room // (check.entry_bytes * check.striping.write_quorum))
     middle = check.entries.first + turns * check.striping.ensemble_size - 1
     first = restricted(check, EntryRange(check.entries.first, min(middle, check.entries.last)))
     rest = restricted(check, EntryRange(middle + 1, check.entries.last)) if middle < check.entries.last else None
-    # A whole turn holds Wq copies, so that the first part is never empty.
+    # A whole turn holds Wq copies, so the first part is never empty.
     assert first is not None
     return first, rest
 
@@ -227,7 +227,7 @@ def _alternate(queues: list[list[AuditTask]]) -> Iterator[AuditTask]:
 def _highest_lac(metadata: LedgerMetadata, segment: int) -> int | None:
     if metadata.closed and metadata.last_entry_id is not None:
         return metadata.last_entry_id
-    # Of an open ledger nobody but its writer knows up to where it is confirmed by now.
+    # Only the writer of an open ledger knows its current LAC.
     return None if segment == len(metadata.segments) - 1 else _NO_BOUND
 
 

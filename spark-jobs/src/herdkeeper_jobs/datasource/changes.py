@@ -1,14 +1,12 @@
-"""From log entries, in order, to the changes that were committed, in the order of their commits. Pure.
+"""Converts log entries, in order, to committed changes in the order of their commits. Pure.
 
-A change outside of a transaction is committed by its own entry, one inside by its transaction's COMMIT; what is rolled back, or still open,
-is no change. A log is read from an LSN on, but a transaction that commits after it may have begun before: so reading begins at the
-oldest BEGIN that was open there (the restart LSN), and what was committed up to the LSN is left out.
+A change outside of a transaction is committed by its own entry, one inside by the COMMIT; rolled-back and open ones are no changes. A
+transaction that commits after the starting LSN may have begun before. So reading begins at the oldest BEGIN that was open there (the
+restart LSN), and earlier commits are left out.
 
-Entries come and go as Arrow's columns. Of each one its type and its transaction are looked at here, of definitions, which are rare, all.
-
-Names of tables are those of the entries. A TRUNCATE that HerdDB refused is left out, as it is in a checkpoint's fold (wal/uncommitted.py;
-here a table is its name, since a stream may begin in the middle of a log). An index is not known that a ROLLBACK left before the first
-entry that is read.
+Entries and changes are Arrow columns. Only types and transactions are read here, and definitions, which are rare, in full. Table names are
+those of the entries. A TRUNCATE that HerdDB refused is left out, as in a checkpoint's fold (wal/uncommitted.py). Tables are identified by
+name here, since a stream may begin in the middle of a log. An index that a ROLLBACK left before the first entry is unknown.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ _ROW_CHANGES = frozenset(int(kind) for kind in ROW_CHANGES)
 _NOTHING = frozenset((int(LogEntryType.NOOP), int(LogEntryType.CONSISTENCY_CHECK)))
 _BEGIN, _COMMIT, _ROLLBACK = (int(kind) for kind in (LogEntryType.BEGIN, LogEntryType.COMMIT, LogEntryType.ROLLBACK))
 _NAMES = pa.array([next((kind.name for kind in LogEntryType if kind == code), "") for code in range(max(LogEntryType) + 1)])
-"""Of operations, by their code."""
+"""Names of operations, by code."""
 
 
 class TransactionBeganEarlierError(RuntimeError):
@@ -40,7 +38,7 @@ class TransactionBeganEarlierError(RuntimeError):
 
 @dataclass(slots=True)
 class _Changes:
-    """Of an open transaction: numbers of rows in the batch that is gone over now, and the rows themselves of batches before it."""
+    """Changes of an open transaction: row numbers in the current batch, and the rows of earlier batches."""
 
     here: list[int] = field(default_factory=list)
     before: list[pa.RecordBatch] = field(default_factory=list)
@@ -51,7 +49,7 @@ class _Changes:
             self.here = []
 
     def has_changed(self, table: str, entries: pa.RecordBatch) -> bool:
-        """Whether there is a row of a table of that name."""
+        """Whether a row of that table changed."""
         batches = [*self.before, entries.take(pa.array(self.here, pa.int64()))]
         return any(_changes_of(table, batch) for batch in batches)
 
@@ -62,9 +60,9 @@ def _changes_of(table: str, entries: pa.RecordBatch) -> bool:
 
 
 class CommittedChanges:
-    """Takes entries in log order, gives committed changes. Not for several threads.
+    """Takes entries in log order, returns committed changes. Not thread-safe.
 
-    `after`: what was committed up to there is left out; None leaves out nothing. It holds the changes of open transactions in memory.
+    `after`: earlier commits are left out; None leaves out nothing. The changes of open transactions are in memory.
     """
 
     def __init__(self, after: Lsn | None) -> None:
@@ -74,11 +72,11 @@ class CommittedChanges:
 
     @property
     def restart(self) -> Lsn | None:
-        """Where reading must begin again to know the transactions that are open now; None when none is."""
+        """Where reading must restart to know the currently open transactions; None without any."""
         return min((transaction.begin for transaction in self._uncommitted.open.values()), default=None)
 
     def take(self, entries: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Takes the next entries (`wal.decode.LOG_SCHEMA`); gives what they commit (`CHANGES_ARROW`).
+        """Takes the next entries (`wal.decode.LOG_SCHEMA`); yields what they commit (`CHANGES_ARROW`).
 
         Raises:
             TransactionBeganEarlierError: a COMMIT of a transaction that began before the first entry.
@@ -104,13 +102,13 @@ class CommittedChanges:
             batch.commit_alone(row)
         elif (changes := self._changes.get(transaction_id)) is not None:
             changes.here.append(row)
-        # else it began before the first entry: whether that matters is known when it ends
+        # else it began before the first entry: its end decides whether that matters
 
     def _end(self, batch: _Batch, row: int, *, committed: bool) -> None:
         transaction_id = batch.transactions[row]
         changes = self._changes.pop(transaction_id, None)
         if changes is None:
-            # of a transaction that began earlier nothing was given, and nothing has to be taken back
+            # of an earlier transaction nothing was returned, so there is nothing to undo
             if committed and batch.is_new(row):
                 raise TransactionBeganEarlierError(
                     f"transaction {transaction_id} commits at {batch.lsn(row)}, but began before the part of the log that was read: "
@@ -127,7 +125,7 @@ class CommittedChanges:
             batch.commit(changes, row)
 
     def _define(self, batch: _Batch, row: int) -> None:
-        """A definition, or a TRUNCATE."""
+        """Handles a definition or a TRUNCATE."""
         kind, transaction_id, table = LogEntryType(batch.kinds[row]), batch.transactions[row], batch.table(row)
         if kind is LogEntryType.TRUNCATE:
 
@@ -142,7 +140,7 @@ class CommittedChanges:
         self._change(batch, row)
 
     def _follow(self, kind: LogEntryType, transaction_id: int, table: str, value: bytes) -> None:
-        """Takes a definition at its own entry."""
+        """Applies a definition at its own entry."""
         known, inside = self._uncommitted, transaction_id > 0
         match kind:
             case LogEntryType.CREATE_TABLE if inside:
@@ -161,11 +159,11 @@ class CommittedChanges:
             case LogEntryType.DROP_INDEX:
                 known.drop_index(value.decode())
             case _:
-                pass  # a table that is made outside of transactions is committed
+                pass  # a table made outside of transactions is committed
 
 
 class _Batch:
-    """Entries of a log, and the changes that are committed among them."""
+    """Entries of a log, and the changes committed among them."""
 
     def __init__(self, entries: pa.RecordBatch, after: Lsn | None) -> None:
         self.entries = entries
@@ -189,13 +187,13 @@ class _Batch:
         return row >= self._first_new
 
     def commit_alone(self, row: int) -> None:
-        """It commits itself."""
+        """Commits a change by its own entry."""
         if row >= self._first_new:
             self._rows.append(row)
             self._commits.append(row)
 
     def commit(self, changes: _Changes, by: int) -> None:
-        """The entry `by` commits these."""
+        """Commits changes by the entry `by`."""
         if by < self._first_new:
             return
         if changes.before:
@@ -205,7 +203,7 @@ class _Batch:
         self._commits += [by] * len(changes.here)
 
     def committed(self) -> list[pa.RecordBatch]:
-        """What was committed, in order."""
+        """The committed changes, in order."""
         self._give()
         return self._given
 
@@ -219,7 +217,7 @@ class _Batch:
 
 
 def _up_to(after: Lsn, entries: pa.RecordBatch) -> int:
-    """How many entries are not behind an LSN."""
+    """The number of entries up to an LSN."""
     ledgers, numbers = (entries.column(name).to_numpy() for name in ("ledger_id", "entry_id"))
     return int(np.count_nonzero((ledgers < after.ledger_id) | ((ledgers == after.ledger_id) & (numbers <= after.entry_id))))
 

@@ -1,4 +1,4 @@
-"""A part of a tablespace's log: which entries have to be read for it, and the changes that are committed in it."""
+"""A part of a tablespace's log: the entries to read for it, and the changes committed in it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class LogRange:
 
     spec: PartitionSpec
     after: Lsn | None
-    """What was committed up to there is left out."""
+    """Commits up to there are left out."""
     end: Lsn | None
-    """The last entry to read; None when there is none after `after`."""
+    """The last entry to read; None without one after `after`."""
 
 
 def log_range(log: LogSource, wanted: Range, options: SourceOptions, most: int | None) -> LogRange:
-    """The part of the log that is wanted, as far as it is confirmed, of at most `most` entries behind `wanted.after`.
+    """Returns the confirmed part of the log that is wanted, at most `most` entries after `wanted.after`.
 
-    Raises LogTruncatedError, CheckpointRefused and CheckpointRetryable as `LogSource.readable_from` does, and CheckpointRefused when
+    Raises LogTruncatedError, CheckpointRefused and CheckpointRetryable as `LogSource.readable_from`, and CheckpointRefused if
     `wanted.after` is beyond its ledger's end.
     """
     begin = wanted.after if wanted.restart is None else wanted.restart
@@ -54,14 +54,14 @@ def log_range(log: LogSource, wanted: Range, options: SourceOptions, most: int |
 
 
 def _last(end: Lsn, up_to: Lsn | None) -> int:
-    """The last entry to read of a ledger that ends there; -1 for none."""
+    """The last entry to read of a ledger that ends at `end`; -1 for none."""
     if up_to is None or end <= up_to:
         return end.entry_id
     return up_to.entry_id if end.ledger_id == up_to.ledger_id else -1
 
 
 def _taken(piece: LedgerPiece, after: Lsn | None, left: int | None) -> tuple[list[LedgerPiece], int | None]:
-    """What of a piece is read, and how many entries are left to read. Those that are read again, up to `after`, don't count."""
+    """Returns what to read of a piece, and how many entries are left. Entries up to `after` are read again and don't count."""
     if left is None:
         return [piece], None
     again = 0
@@ -76,7 +76,7 @@ def _taken(piece: LedgerPiece, after: Lsn | None, left: int | None) -> tuple[lis
 
 
 def changes_in(part: LogRange) -> Iterator[pa.RecordBatch]:
-    """The changes that are committed in a part of a log (`CHANGES_ARROW`).
+    """Yields the changes that are committed in a part of a log (`CHANGES_ARROW`).
 
     Raises EntryUnreadableError, MalformedDataError naming the LSN, and TransactionBeganEarlierError.
     """
@@ -87,17 +87,17 @@ def changes_in(part: LogRange) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True, slots=True)
 class ReadChanges:
-    """What was committed in entries that were read up to `end`."""
+    """Changes committed in the entries up to `end`."""
 
     batches: list[pa.RecordBatch]
     """`CHANGES_ARROW`."""
     end: Lsn | None
-    """None where there was nothing to read."""
+    """None if there was nothing to read."""
 
 
 def read_changes(part: LogRange, committed: CommittedChanges, most_bytes: float) -> ReadChanges:
-    """The changes that are committed in a part of a log, or in its beginning: reading ends with the batch of entries that fills
-    `most_bytes` of memory. Entries up to `part.after` don't count. `committed` knows what was open before the part.
+    """Reads the changes committed in a part of a log. It stops early after the batch of entries that fills `most_bytes` of memory. Entries
+    up to `part.after` don't count. `committed` knows the transactions open before the part.
 
     Raises as `changes_in`.
     """

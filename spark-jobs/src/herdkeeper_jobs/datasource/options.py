@@ -1,4 +1,4 @@
-"""The options of the data source, parsed once. docs/change-data-capture.md lists them for users."""
+"""The options of the data source, parsed. docs/change-data-capture.md lists them for users."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ PIN = "pin"
 PIN_MAX_AGE_HOURS = "pinMaxAgeHours"
 
 _PIN_HOURS, _MOST_PIN_HOURS = 72.0, 720.0
-"""Longer than a weekend; and a month, since what nobody reads any more fills the bookies for so long."""
+"""More than a weekend; and a month, since a forgotten pin fills the bookies that long."""
 _BYTES_PER_BATCH = 32 * 1024 * 1024
-"""What 100,000 entries of some 300 bytes have. The process that plans has three batches at once, and Spark's driver one or two."""
+"""The size of 100,000 entries of some 300 bytes. The planning process holds three batches, and Spark's driver one or two."""
 _PARTITIONS_PER_TASK = 3
 _PARTITIONS = 8
-"""Where nobody says how many tasks run at once."""
+"""The default if the number of parallel tasks is unknown."""
 _URI = re.compile(r"zk(?:\+(?:hierarchical|longhierarchical|flat|null))?://([^/\s]+)(/\S*[^/\s])/?")
 Value = TypeVar("Value")
 
@@ -47,17 +47,17 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Which part is wanted: what comes after `after` (None: all from the beginning) and not after `up_to` (None: all that is confirmed)."""
+    """The wanted part: after `after` (None: from the beginning) and not after `up_to` (None: all that is confirmed)."""
 
     after: Lsn | None = None
     up_to: Lsn | None = None
     restart: Lsn | None = None
-    """Begin of the oldest transaction that was open at `after`, when the caller knows it."""
+    """BEGIN of the oldest transaction that was open at `after`, if the caller knows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinOptions:
-    """That the log is kept for a stream: the name of its pin, and for how long that counts after it was written last."""
+    """The pin that keeps the log for a stream: its name, and how long it counts after its last write."""
 
     stream: str
     max_age_seconds: int
@@ -65,7 +65,7 @@ class PinOptions:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a user asked for. Either `ledger_ids` or `tablespace` is given."""
+    """The user's options. Either `ledger_ids` or `tablespace` is set."""
 
     zookeeper: str
     ledgers_root: str
@@ -83,9 +83,9 @@ class SourceOptions:
 
 
 def parse_options(options: Mapping[str, str], tasks_at_once: int | None = None) -> SourceOptions:
-    """The options as values; names are compared as the mapping does (Spark's ignores case). Raises OptionError.
+    """Parses the options; names are compared as the mapping does (Spark's ignores case). Raises OptionError.
 
-    `tasks_at_once` is what the session runs at most, where the options don't say; None: not known.
+    `tasks_at_once`: the session's maximum, if the options don't set it; None: unknown.
     """
     zookeeper, ledgers_root = _metadata_service(options.get(METADATA_SERVICE_URI, ""))
     ledger_ids = _ledger_ids(options.get(LEDGERS, ""))
@@ -98,7 +98,7 @@ def parse_options(options: Mapping[str, str], tasks_at_once: int | None = None) 
         raise OptionError(f"{PIN} is {options[PIN]!r}: it keeps a tablespace's log, and {LEDGERS} are none; leave it out")
     at_once = _number(options, TASKS_AT_ONCE, int, tasks_at_once or 0)
     partitions = _number(options, PARTITIONS, int, _PARTITIONS_PER_TASK * at_once or _PARTITIONS)
-    # Each task keeps to its share, so that all that may run at once stay within the budget of a bookie.
+    # Each task keeps to its share, so that all parallel tasks stay within a bookie's budget.
     sharing = (min(partitions, at_once) if at_once else partitions) if ledger_ids else 1
     rate = _number(options, BYTES_PER_SECOND_PER_BOOKIE, float, float("inf")) / sharing
     bytes_per_batch = _number(options, MAX_BYTES_PER_BATCH, int, _BYTES_PER_BATCH)
@@ -115,7 +115,7 @@ def parse_options(options: Mapping[str, str], tasks_at_once: int | None = None) 
             timeout_seconds=_number(options, TIMEOUT_SECONDS, float, 15.0),
             speculative_read_seconds=_number(options, SPECULATIVE_READ_SECONDS, float, 0.5),
             bytes_per_second_per_bookie=rate,
-            # A micro-batch ends with one of these.
+            # A micro-batch ends with a whole record batch.
             batch_bytes=min(bytes_per_batch, DEFAULT_SETTINGS.batch_bytes),
         ),
         max_entries_per_batch=_number(options, MAX_ENTRIES_PER_BATCH, int, 100_000),

@@ -1,7 +1,7 @@
 """Keeps a tablespace's log for a stream that is down or slow: the znode `logPins/<tablespace uuid>/stream-<name>` (protocol/log_pin.py).
 
-The SQL node that leads releases no ledger from the pin's on, past the retention too, until the pin is older than it says of itself. A pin
-that is not moved any more, since nobody starts the stream again, would else fill the bookies for ever.
+The leading SQL node releases no ledger from the pin on, also after the retention, until the pin exceeds its own maximum age. Otherwise the
+pin of an abandoned stream would fill the bookies forever.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from herdkeeper_jobs.log_source import LogSource, open_log
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _MOVES_SECONDS = 30.0
-"""How often a pin moves within a ledger: ledgers are released whole, so that it only shows people where the stream is."""
+"""How often a pin moves within a ledger. Ledgers are released whole, so that only shows people the stream's position."""
 
 
 class HeldLog:
@@ -42,12 +42,12 @@ class HeldLog:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process has seen to it that the log is kept."""
+        """Whether this process has set the pin."""
         return self._held is not None
 
     def begin(self, log: LogSource, needed: Lsn) -> None:
-        """Before this process reads for the first time: keeps the log from what it needs on, unless it is kept from there, or from before,
-        already. A query that begins anew from an earlier place takes its pin back there.
+        """Sets the pin before this process's first read, unless it is there or further back already. A query that restarts from an earlier
+        place takes its pin back there.
 
         Raises:
             CheckpointRetryable: ZooKeeper does not answer.
@@ -58,24 +58,24 @@ class HeldLog:
             self._set(log, needed if before is None else min(before, needed))
 
     def is_due(self, needed: Lsn) -> bool:
-        """Whether it is time to tell that this is needed, and nothing before."""
+        """Whether it is time to move the pin to `needed`."""
         if self._held is None or needed.ledger_id != self._held.ledger_id:
             return True
         return self._clock() - self._moved_at >= _MOVES_SECONDS
 
     def keep(self, log: LogSource, needed: Lsn) -> None:
-        """Keeps the log from there on only. Raises as `begin`."""
+        """Moves the pin: the log is kept from there on only. Raises as `begin`."""
         self._set(log, needed)
 
     def renew(self, log: LogSource) -> None:
-        """Tells that the stream lives: the pin is written again as it is, wherever that is, so that another thread, and a process whose
-        query is over and that does not know it yet, can never move it. One that isn't there is not made. Raises as `begin`."""
+        """Shows that the stream lives: writes the pin again, unchanged. So a renewal never moves the pin, even by another thread or by the
+        process of an ended query. A missing pin is not created. Raises as `begin`."""
         path = _path(log, self._options.stream)
         try:
             data, stat = log.catalog.client.get(path)
             log.catalog.client.set(path, data, stat.version)
         except (NoNodeError, BadVersionError):
-            # Not there yet, or removed by hand; or written just now by who moves it, which tells as much.
+            # Missing, removed by hand, or just moved, which renews it as well.
             return
         except (KazooException, KazooTimeoutError) as error:
             raise _failed(path, error) from error
@@ -87,7 +87,7 @@ class HeldLog:
 
 
 def remove_pin(options: Mapping[str, str]) -> bool:
-    """Keeps the log no longer for a stream that nobody will start again; `options` are those of the stream. Whether there was a pin.
+    """Removes the pin of a stream that is never started again; `options` are the stream's. Returns whether there was a pin.
 
     Raises:
         OptionError: one of them is missing or wrong.
@@ -102,7 +102,7 @@ def remove_pin(options: Mapping[str, str]) -> bool:
 
 
 def remove_from(log: LogSource, stream: str) -> bool:
-    """The same of a log. Raises as `remove_pin`."""
+    """Removes a stream's pin of a log. Raises as `remove_pin`."""
     path = _path(log, stream)
     try:
         log.catalog.client.delete(path)
@@ -114,7 +114,7 @@ def remove_from(log: LogSource, stream: str) -> bool:
 
 
 def _held_from(log: LogSource, options: PinOptions) -> Lsn | None:
-    """From where on the log is kept for the stream now; None where it is not, or nobody can tell."""
+    """The LSN of the stream's current pin; None without a readable one."""
     path = _path(log, options.stream)
     try:
         return Lsn(*decode_stream_pin(log.catalog.client.get(path)[0]).lsn)

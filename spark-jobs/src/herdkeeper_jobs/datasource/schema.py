@@ -1,4 +1,4 @@
-"""The columns of the data source, as Spark and as Arrow see them. They are fixed: a reader of a stream can rely on them."""
+"""The columns of the data source, for Spark and for Arrow. They are stable: readers of a stream may rely on them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ CHANGES = StructType(
         StructField("row_value", BinaryType(), nullable=False),
     ]
 )
-"""One row per committed change. `operation` is the name of a LogEntryType; `row_value` is the whole new row, or a definition, as HerdDB
-stores it, empty for DELETE; `timestamp` is the leader's clock before the append."""
+"""One row per committed change. `operation`: the name of a LogEntryType. `row_value`: the whole new row, or a definition, as HerdDB stores
+it; empty for DELETE. `timestamp`: the leader's clock before the append."""
 
 CHANGES_ARROW: pa.Schema = to_arrow_schema(CHANGES, timezone="UTC")
-"""The same as Arrow has it."""
+"""CHANGES in Arrow."""

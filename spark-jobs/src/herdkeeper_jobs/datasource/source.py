@@ -1,7 +1,7 @@
-"""The data source `bookkeeper` of Spark. Register it once per session: `register(spark)`.
+"""Spark's data source `bookkeeper`. Register it once per session: `register(spark)`.
 
-With the option `ledgers` it gives entries as they are (ENTRIES), many tasks at once; with `tablespace` the committed changes of a HerdDB
-log (CHANGES), in the order of their commits, as a batch or as a stream. It never fences: open ledgers are read up to their LAC.
+With the option `ledgers` it gives raw entries (ENTRIES) in parallel tasks. With `tablespace` it gives a HerdDB log's committed changes
+(CHANGES), in the order of their commits, as a batch or as a stream. It never fences: open ledgers are read up to their LAC.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from herdkeeper_jobs.wal.lsn import Lsn
 
 
 class BookKeeperDataSource(DataSource):
-    """`format("bookkeeper")`. The options are listed in `options` and in docs/change-data-capture.md."""
+    """`format("bookkeeper")`. Options: see `options` and docs/change-data-capture.md."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """The name for `format`."""
         return "bookkeeper"
 
     def schema(self) -> StructType:
@@ -39,46 +39,47 @@ class BookKeeperDataSource(DataSource):
         return ENTRIES if self.parsed().ledger_ids else CHANGES
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - fixed by the options
-        """For `spark.read`."""
+        """The reader of `spark.read`."""
         options = self.parsed()
         if options.pin is not None:
             raise OptionError(f"{PIN} is {options.pin.stream!r}: a batch is read at once; leave it out, or use readStream")
         return EntryReader(self, options) if options.ledger_ids else ChangeReader(self, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """For `spark.readStream` with a pin; without one Spark asks for the simple reader."""
+        """The reader of `spark.readStream` with a pin; without one Spark uses the simple reader."""
         options = self.parsed()
         if options.pin is None:
             return super().streamReader(schema)
         return RenewingReader(ChangeStreamReader(self.catalog, options), options.pin.max_age_seconds)
 
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802, ARG002 - Spark's name
-        """For `spark.readStream`."""
+        """The reader of `spark.readStream`."""
         options = self.parsed()
         if options.ledger_ids:
             raise OptionError(f"{LEDGERS} can't be streamed: a ledger ends; give tablespace and herdRoot")
         return ChangeStreamReader(self.catalog, options)
 
     def parsed(self) -> SourceOptions:
-        """The options as values."""
+        """The parsed options."""
         return parse_options(self.options, self.tasks_at_once())
 
     def tasks_at_once(self) -> int | None:
-        """How many tasks the session runs at most; None where that is not known."""
+        """The session's maximum of parallel tasks; None if unknown."""
         return None
 
     def catalog(self, options: SourceOptions) -> AbstractContextManager[LedgerCatalog]:
-        """The cluster's metadata; a connection that the caller closes."""
+        """The cluster's metadata; the caller closes the connection."""
         return open_catalog(options.zookeeper, options.ledgers_root)
 
 
 def register(spark: SparkSession) -> None:
-    """Registers the data source with a session, and lets it know how many tasks that session runs at once."""
+    """Registers the data source with a session, and passes on how many tasks that session runs at once."""
     spark.dataSource.register(knowing(BookKeeperDataSource, most_tasks_at_once(spark)))
 
 
 def knowing(source: type[BookKeeperDataSource], tasks: int) -> type[BookKeeperDataSource]:
-    """The data source of a session that runs so many tasks at once. Spark plans in a process that has no session, and gets the class."""
+    """A data source class that knows a session's number of parallel tasks. Spark plans in a process without a session, and gets the
+    class."""
 
     class KnowingDataSource(source):  # type: ignore[misc, valid-type]
         def tasks_at_once(self) -> int | None:
@@ -88,7 +89,7 @@ def knowing(source: type[BookKeeperDataSource], tasks: int) -> type[BookKeeperDa
 
 
 def most_tasks_at_once(spark: SparkSession) -> int:
-    """Its default parallelism, or what its executors have when all of them have come: at the beginning of a session some have not."""
+    """The default parallelism, or the cores of all configured executors: at a session's start some are missing."""
     configuration = spark.sparkContext.getConf()
     executors = max(int(configuration.get(f"spark.{name}", "0")) for name in ("executor.instances", "dynamicAllocation.maxExecutors"))
     return max(spark.sparkContext.defaultParallelism, executors * int(configuration.get("spark.executor.cores", "1")))
@@ -102,14 +103,14 @@ class EntryPartition(InputPartition):
 
 
 class EntryReader(DataSourceReader):
-    """Entries of ledgers, cut into partitions of about equal numbers of bytes."""
+    """Entries of ledgers, in partitions of about equal bytes."""
 
     def __init__(self, source: BookKeeperDataSource, options: SourceOptions) -> None:
         self._source = source
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """Reads the metadata. Raises OptionError for a ledger that does not exist."""
+        """Reads the metadata. Raises OptionError for a missing ledger."""
         options = self._options
         with self._source.catalog(options) as catalog:
             addresses = catalog.bookie_addresses()
@@ -128,15 +129,15 @@ class EntryReader(DataSourceReader):
         return [EntryPartition(spec) for spec in specs]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises EntryUnreadableError, naming ledger, entry and what each replica said."""
+        """Raises EntryUnreadableError, naming ledger, entry and each replica's answer."""
         if not isinstance(partition, EntryPartition):
-            return  # Spark asks once without a partition when there are none
+            return  # without partitions Spark calls once without one
         yield from read_partition(partition.spec)
 
 
 @dataclass(frozen=True)
 class ChangePartition(InputPartition):
-    """A part of a log, read by one task: the order of commits is known to who reads all of it."""
+    """A part of a log, read by one task: only a reader of all entries knows the order of commits."""
 
     range: LogRange
 
@@ -149,7 +150,7 @@ class ChangeReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """Reads the metadata. Raises what `log_range` raises."""
+        """Reads the metadata. Raises as `log_range`."""
         options = self._options
         with self._source.catalog(options) as catalog:
             log = open_log(catalog, options.herd_root, options.tablespace)
@@ -163,7 +164,7 @@ class ChangeReader(DataSourceReader):
 
 
 def _bounds(ledger_id: int, last: int, wanted: Range) -> tuple[int, int]:
-    """Last and first entry to read of a ledger; last -1 for nothing."""
+    """Last and first entry to read of a ledger; last is -1 for nothing."""
     first = 0
     if wanted.after is not None and ledger_id <= wanted.after.ledger_id:
         if ledger_id < wanted.after.ledger_id:

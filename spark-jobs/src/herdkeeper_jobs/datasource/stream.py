@@ -1,14 +1,14 @@
 """A tablespace's log as an endless stream of committed changes.
 
-An offset is the last LSN that was read, and the restart LSN: the oldest BEGIN that was open there. Both are in Spark's own checkpoint, so
-that a query that starts again knows where to read from, whatever became of the process that ran it. One process reads a log, in order:
-which change is committed when is known to who has read all entries before.
+An offset is the last LSN read, and the restart LSN: the oldest BEGIN that was open there. Spark's checkpoint stores both, so a restarted
+query knows where to read, whatever happened to its process. One process reads a log in order: only a reader of all earlier entries knows
+what commits when.
 
-A micro-batch is held in the memory of that process, and then of Spark's driver, so it ends with a number of entries or of bytes, whichever
-comes first. Behind it wait the changes of transactions that are open, however many these are.
+A micro-batch is in the memory of that process, and then of Spark's driver. So it ends at a number of entries or of bytes, whichever comes
+first. The changes of open transactions are also in memory, however many they are.
 
-With a pin (pin.py) the log is kept from where a query that starts again reads on: the pin is there before a new query reads
-its first entry, and moves on only when Spark has committed what comes before. Meanwhile another thread renews it (renewal.py).
+A pin (pin.py) keeps the log from where a restarted query reads. It exists before a new query reads its first entry. It only moves on when
+Spark has committed what comes before. Meanwhile another thread renews it (renewal.py).
 """
 
 from __future__ import annotations
@@ -44,30 +44,30 @@ BEGIN_OF_LOG = Lsn(*BEGIN)
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """How far a stream has read. `restart` None: no transaction was open there; `position` None: nothing was read yet."""
+    """How far a stream has read. `restart` None: no open transaction there; `position` None: nothing read yet."""
 
     position: Lsn | None
     restart: Lsn | None
 
     @property
     def needed(self) -> Lsn:
-        """From where on a query that starts again here reads."""
+        """Where a query that restarts from here reads."""
         return self.restart or self.position or BEGIN_OF_LOG
 
     def to_document(self) -> dict[str, str]:
-        """As Spark keeps it."""
+        """The form that Spark stores."""
         named = {"position": self.position, "restart": self.restart}
         return {name: str(lsn) for name, lsn in named.items() if lsn is not None}
 
     @staticmethod
     def of(document: dict[str, str]) -> StreamOffset:
-        """Raises ValueError for what is no LSN."""
+        """Parses the stored form. Raises ValueError if it is no LSN."""
         position, restart = document.get("position"), document.get("restart")
         return StreamOffset(Lsn.parse(position) if position else None, Lsn.parse(restart) if restart else None)
 
 
 class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads on from an offset. Picklable: Spark sends it to the task that repeats a batch."""
+    """Continues from an offset. Picklable: Spark sends it to the task that repeats a batch."""
 
     def __init__(self, catalog: Callable[[SourceOptions], AbstractContextManager[LedgerCatalog]], options: SourceOptions) -> None:
         self._connect = partial(catalog, options)
@@ -78,11 +78,11 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         self._pin = HeldLog(options.pin) if options.pin is not None else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what was read, and without a session: whoever gets it repeats a batch from its offsets."""
+        """Drops what was read, and the session: the receiver repeats a batch from its offsets."""
         return {**self.__dict__, "_known": None, "_pin": None, "_catalog": KeptCatalog(self._connect)}
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's name
-        """Where a new query begins: behind `afterLsn`, or at the log's first entry."""
+        """Where a new query begins: after `afterLsn`, or at the log's first entry."""
         return StreamOffset(self._options.range.after, self._options.range.restart).to_document()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
@@ -92,13 +92,13 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         self._stop_at = end if self._stop_at is None else min(end, self._stop_at)
 
     def read(self, start: dict[str, str]) -> tuple[Iterator[pa.RecordBatch], dict[str, str]]:
-        """The changes that are committed in the next entries, and the offset behind them; the same offset when there are none.
+        """Returns the changes committed in the next entries, and the offset after them; the same offset if there are none.
 
-        Raises LogTruncatedError when entries behind the offset were dropped, EntryUnreadableError when no replica has an entry.
+        Raises LogTruncatedError if entries after the offset were dropped, EntryUnreadableError if no replica has an entry.
         """
         offset = StreamOffset.of(start)
         known, self._known = self._known, None
-        # What this process read before need not be read again; after a failure everything is, from the restart LSN on.
+        # This process's earlier reads need no repetition; after a failure all is read again from the restart LSN.
         goes_on = known is not None and known[0] == offset
         begin = replace(offset, restart=None) if goes_on else offset
         try:
@@ -108,7 +108,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
             part = None
         if part is None or part.end is None or (offset.position is not None and part.end <= offset.position):
             self._known = known
-            # Spark asks again at once.
+            # Spark calls again at once.
             time.sleep(self._options.poll_seconds)
             return iter([]), start
         committed = known[1] if known is not None and goes_on else CommittedChanges(offset.position)
@@ -119,8 +119,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         return iter(read.batches), end.to_document()
 
     def commit(self, end: dict[str, str]) -> None:
-        """Spark has done with everything up to there, and asks for nothing of it again: the pin moves on. One that can't be moved keeps
-        more of the log than is needed, until the next time."""
+        """Moves the pin: Spark has finished everything up to there. A failed move only keeps more of the log until the next one."""
         needed = StreamOffset.of(end).needed
         if self._pin is None or not self._pin.is_due(needed):
             return
@@ -131,37 +130,37 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
             _log.warning("the stream's pin can't be moved now", stream=self._pin.stream, reason=str(error))
 
     def hold(self, start: dict[str, str]) -> None:
-        """The batch that begins there is worked on. One that is repeated, after a restart, is not read here: the log is kept for it from
-        now on, like for one that is. Raises CheckpointRetryable and CheckpointRefused as `HeldLog.begin`, and MetadataUnavailableError."""
+        """Sets the pin for the batch that begins there. A batch repeated after a restart is not read here, but needs the log as well.
+        Raises CheckpointRetryable and CheckpointRefused as `HeldLog.begin`, and MetadataUnavailableError."""
         if self._pin is not None and not self._pin.is_held:
             with self._catalog.use() as catalog:
                 self._pin.begin(self._log(catalog), StreamOffset.of(start).needed)
 
     def renew(self) -> None:
-        """Tells that the stream lives; may be called by another thread, and has a session of its own. Raises as `hold`."""
+        """Renews the pin in a session of its own, so another thread may call it. Raises as `hold`."""
         if self._pin is not None:
             with self._connect() as catalog:
                 self._pin.renew(self._log(catalog))
 
     def close(self) -> None:
-        """Ends the session with ZooKeeper that is kept between two looks."""
+        """Ends the ZooKeeper session that is kept between two reads."""
         self._catalog.close()
 
     def readBetweenOffsets(self, start: dict[str, str], end: dict[str, str]) -> Iterator[pa.RecordBatch]:  # noqa: N802 - Spark's name
-        """The same changes again. Raises as `read`, and CheckpointRetryable and MetadataUnavailableError: then the query has to be started
-        again."""
+        """Reads the same changes again. Raises as `read`, and CheckpointRetryable and MetadataUnavailableError: then the query must be
+        restarted."""
         offset = StreamOffset.of(start)
         try:
             part = self._part(offset, StreamOffset.of(end).position, None)
             return iter(self._read(part, CommittedChanges(offset.position), offset, inf).batches)
         finally:
-            self.close()  # by a task, which is called once
+            self.close()  # a task calls this only once
 
     def _read(self, part: LogRange, committed: CommittedChanges, begin: StreamOffset, most_bytes: float) -> ReadChanges:
         try:
             return read_changes(part, committed, most_bytes)
         except EntryUnreadableError:
-            # Bookies forget the entries of a ledger that was dropped since it was found in the log: that is what to tell, if it was.
+            # If the ledger was dropped meanwhile, report that instead: bookies forget its entries.
             with suppress(CheckpointRetryable, MetadataUnavailableError), self._catalog.use() as catalog:
                 self._log(catalog).readable_from(begin.restart or begin.position)
             raise

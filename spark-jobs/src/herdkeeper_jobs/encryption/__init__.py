@@ -1,1 +1,1 @@
-"""What is written outside of the cluster is unreadable without a key of a Secret."""
+"""Encrypts files outside of the cluster under keys of Secrets."""

@@ -1,8 +1,8 @@
-"""The keys of Secrets, and what they seal: keys of files, and manifests, as Fernet tokens.
+"""The keys of Secrets, and the Fernet tokens that they seal: keys of files, and manifests.
 
-A Secret is mounted as a folder of its name, with a file for each key. The variable ENCRYPTION_KEYS lists such folders, so that tasks find
-keys where their own process was given them: what Spark hands around is sealed. Keys are read anew each time, since a Secret may get another
-one while a process runs. A token is opened by the key whose fingerprint is written beside it, whatever that key is called now.
+A Secret is mounted as a folder of its name, with a file per key. The variable ENCRYPTION_KEYS lists such folders. Tasks read keys from
+their own mounts, so what Spark passes around is sealed. Keys are read anew each time, since a Secret may change while a process runs. The
+fingerprint beside a token identifies its key, whatever the key is called now.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Key:
 
     @property
     def fingerprint(self) -> str:
-        """What tells two keys apart, and nothing of either: the first 16 hexadecimal digits of a SHA-256."""
+        """Identifies the key without revealing it: the first 16 hexadecimal digits of a SHA-256."""
         return sha256(b"herdkeeper key:" + self.content).hexdigest()[:16]
 
     def seal(self, content: bytes) -> str:
-        """A token from which only this key gets the content back."""
+        """Returns a token that only this key opens."""
         return self._fernet().encrypt(content).decode()
 
     def open(self, token: str) -> bytes | None:
-        """What was sealed; None for a token that this key did not seal, or that was changed since."""
+        """Returns the sealed content; None for a token of another key, or a changed one."""
         try:
             return self._fernet().decrypt(token)
         except InvalidToken:
@@ -64,29 +64,29 @@ class SealedBy(BaseModel):
 
     @staticmethod
     def of(key: Key) -> SealedBy:
-        """This one."""
+        """The record of this key."""
         return SealedBy(key_name=key.name, key_fingerprint=key.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
 class Keyring:
-    """The keys that a process has. `folders`: where they came from."""
+    """The keys of a process. `folders`: where they came from."""
 
     folders: tuple[Path, ...]
     keys: tuple[Key, ...]
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> Keyring:
-        """From a process's variables; empty without the variable. Raises KeyUnusable."""
+        """Reads the folders in the process's variables; empty without the variable. Raises KeyUnusable."""
         folders = tuple(Path(part) for part in environment.get(FOLDERS, "").split(":") if part)
         return Keyring(folders, tuple(key for folder in folders for key in _keys_in(folder)))
 
     def open(self, token: str, sealed_by: SealedBy, what: str) -> bytes:
-        """What a token holds.
+        """Returns a token's content.
 
         Raises:
-            KeyUnusable: the key is not here. Names `what`, the key, the Secrets that were looked into and what to do.
-            InvariantViolated: the key is here, and did not seal this.
+            KeyUnusable: the key is missing. Names `what`, the key, the searched Secrets and what to do.
+            InvariantViolated: the key exists, and did not seal this.
         """
         for key in self.keys:
             if key.fingerprint == sealed_by.key_fingerprint:
@@ -113,12 +113,12 @@ class Keyring:
 
 
 def keyring() -> Keyring:
-    """The keys of this process, as they are now. Raises KeyUnusable."""
+    """Reads the current keys of this process. Raises KeyUnusable."""
     return Keyring.of(os.environ)
 
 
 def key_at(path: Path) -> Key:
-    """The key that new files get: a key's file, or a folder that has one key only. Raises KeyUnusable naming Secret and key."""
+    """Returns the key for new files: a key's file, or a folder with only one key. Raises KeyUnusable, naming Secret and key."""
     if path.is_file():
         return _read(path)
     if not path.is_dir():
@@ -133,10 +133,10 @@ def key_at(path: Path) -> Key:
 
 
 def writing_key(text: str) -> Key | None:
-    """As `key_at` for a command line's argument, None for an empty one: a key with which what is written can be read, too.
+    """As `key_at` for a command line's argument, None if empty. This process and its tasks must be able to read with the key.
 
     Raises:
-        KeyUnusable: it is not there, or is no key, or is not among those that this process and its tasks read with.
+        KeyUnusable: it is missing, is no key, or is not among those that this process and its tasks read with.
     """
     if not text:
         return None
@@ -149,7 +149,7 @@ def writing_key(text: str) -> Key | None:
 def _keys_in(folder: Path) -> list[Key]:
     if not folder.is_dir():
         raise KeyUnusable(f"{FOLDERS} names {folder}, which is not a folder: mount the Secret there")
-    # What begins with two dots is the kubelet's own, which puts the files in place.
+    # The kubelet's own files, which begin with two dots, put the others in place.
     return [_read(path) for path in sorted(folder.iterdir()) if not path.name.startswith(".") and path.is_file()]
 
 

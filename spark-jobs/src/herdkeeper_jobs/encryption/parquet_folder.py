@@ -1,9 +1,8 @@
-"""Parquet files of one manifest, in the clear or encrypted as Parquet's own modular encryption has it (AES_GCM_V1 under a key of 32 bytes).
+"""The Parquet files of one manifest, plain or encrypted by Parquet's modular encryption (AES_GCM_V1 under a key of 32 bytes).
 
-Each manifest has a random key of its own for its files (`FileKey`), sealed by a key of a Secret. The path of a file is authenticated with
-each of its parts, and not stored in it: a file under another name, or one of another manifest, does not decrypt, and nor does one of
-which a part was changed, moved or cut off. Footers are encrypted too. A row group is decrypted when it is read, and nothing else of
-the file.
+Each manifest has a random key for its files (`FileKey`), sealed by a Secret's key. A file's path is authenticated with each part, but not
+stored. So a renamed file, another manifest's file, or one with a changed, moved or missing part does not decrypt. Footers are encrypted,
+too. Row groups are decrypted one by one, when read.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from herdkeeper_jobs.storage.stored_path import StoredPath
 
 @dataclass(frozen=True, slots=True)
 class FileKey:
-    """A key of files, sealed: each process opens it with keys of its own. Picklable, and no secret."""
+    """A sealed key of files; each process opens it with its own keys. Picklable, and no secret."""
 
     sealed_by: SealedBy
     token: str
@@ -37,13 +36,13 @@ class FileKey:
         return FileKey(SealedBy.of(key), key.seal(secrets.token_bytes(KEY_BYTES)))
 
     def open(self, path: StoredPath) -> bytes:
-        """The key, for a file. Raises KeyUnusable, InvariantViolated."""
+        """Returns the key for a file. Raises KeyUnusable, InvariantViolated."""
         return keyring().open(self.token, self.sealed_by, str(path))
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetFolder:
-    """A folder with Parquet files, which are encrypted unless `key` is None. Files are named by their path below it. Picklable."""
+    """A folder with Parquet files, encrypted unless `key` is None. Files are named by their path below it. Picklable."""
 
     place: StoredPath
     key: FileKey | None = None
@@ -53,11 +52,11 @@ class ParquetFolder:
 
     @contextlib.contextmanager
     def parquet_file(self, name: str) -> Iterator[pq.ParquetFile]:
-        """A file, read as it is asked for.
+        """Opens a file for reading on demand.
 
         Raises:
-            OSError: it is not there, or can't be read; pyarrow's ArrowInvalid for another file in the clear.
-            KeyUnusable: the key is not here.
+            OSError: it is missing, or can't be read; pyarrow's ArrowInvalid for an invalid plain file.
+            KeyUnusable: the key is missing.
             InvariantViolated: it does not decrypt, also while it is read.
         """
         path = self.place / name
@@ -65,13 +64,13 @@ class ParquetFolder:
             yield file
 
     def read_parquet(self, name: str, schema: pa.Schema | None = None) -> pa.Table:
-        """All of a file, its columns cast to a schema where one is given. Raises as `parquet_file`."""
+        """Reads a whole file, optionally cast to a schema. Raises as `parquet_file`."""
         with self.parquet_file(name) as file:
             content = file.read()
             return content if schema is None else content.select(schema.names).cast(schema)
 
     def parse_parquet(self, name: str, content: bytes) -> pa.Table:
-        """All of a file whose bytes were read already. Raises as `parquet_file`."""
+        """Parses a file's bytes. Raises as `parquet_file`."""
         with _naming_the_file(self.place / name, self.key is not None), self._opened(name, pa.BufferReader(content)) as file:
             return file.read()
 
@@ -82,7 +81,7 @@ class ParquetFolder:
         return pq.ParquetFile(source, decryption_properties=properties)
 
     def writer(self, name: str, sink: IO[bytes] | pa.NativeFile, schema: pa.Schema, repeating: list[str] | None = None) -> pq.ParquetWriter:
-        """What writes a file of that name into a sink, with dictionaries of the columns whose paths are `repeating` (None: of all). Raises
+        """Returns a writer of the file `name` into a sink, with dictionaries for the column paths in `repeating` (None: for all). Raises
         KeyUnusable."""
         properties = None
         if self.key is not None:
@@ -94,12 +93,12 @@ class ParquetFolder:
 
 @contextlib.contextmanager
 def _naming_the_file(path: StoredPath, is_encrypted: bool) -> Iterator[None]:
-    """pyarrow's words on what does not decrypt name no file, and are of the kind that faults of a disk are of."""
+    """Adds the file's name: pyarrow's errors of decryption lack it, and have the type of disk errors."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, MemoryError | pa.ArrowCancelled):
-            raise  # nothing is said of the file
+            raise  # this says nothing about the file
         of_storage = isinstance(error, OSError) and (error.errno is not None or str(path) in str(error))
         if not is_encrypted or of_storage:
             raise

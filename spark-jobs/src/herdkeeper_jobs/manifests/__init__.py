@@ -1,1 +1,1 @@
-"""What lies at a destination beside a checkpoint's files: its manifest."""
+"""The manifest of a checkpoint."""

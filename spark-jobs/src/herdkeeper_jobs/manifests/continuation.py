@@ -1,4 +1,4 @@
-"""The part of a manifest that a later checkpoint goes on from: `wal.log_state.LogState` as JSON. Keys are camelCase."""
+"""The part of a manifest from which a later checkpoint continues: `wal.log_state.LogState` as JSON. Keys are camelCase."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Index(_Part):
     table_uuid: str
     committed: bool
     maker: int | None = None
-    """None where it is committed, and in manifests of versions that kept only whether it is."""
+    """None if committed, and in older manifests, which only have `committed`."""
 
 
 class _Transaction(_Part):
@@ -39,8 +39,8 @@ class _Transaction(_Part):
 
 
 class Continuation(_Part):
-    """Tables and indexes, those that no COMMIT has made yet included, and what open transactions make and drop. Definitions are HerdDB's
-    own, in hexadecimal; `begin` is (ledger, entry)."""
+    """Tables and indexes, also uncommitted ones, and what open transactions make and drop. Definitions are HerdDB's own, in hexadecimal;
+    `begin` is (ledger, entry)."""
 
     tables: tuple[_Table, ...]
     indexes: tuple[_Index, ...]
@@ -48,7 +48,7 @@ class Continuation(_Part):
 
     @staticmethod
     def of(state: LogState) -> Continuation:
-        """From the walk's own type."""
+        """Converts from the walk's state."""
         return Continuation(
             tables=tuple(
                 _Table(definition=encode_table(table.definition).hex(), maker=table.maker, altered=table.altered) for table in state.tables
@@ -77,7 +77,7 @@ class Continuation(_Part):
 
     @property
     def state(self) -> LogState:
-        """As the walk's own type. Raises MalformedDataError, or ValueError, for a definition that can't be decoded."""
+        """Converts to the walk's state. Raises MalformedDataError or ValueError for an undecodable definition."""
         return LogState(
             tuple(StateTable(decode_table(bytes.fromhex(table.definition)), table.maker, table.altered) for table in self.tables),
             tuple(self._index(index) for index in self.indexes),

@@ -1,13 +1,12 @@
-"""The manifest: what a checkpoint consists of. It is the commit: files that no manifest names are not part of any checkpoint.
+"""The manifest lists a checkpoint's content. It is the commit: files that no manifest names belong to no checkpoint.
 
-`<destination>/<INSTANCEID>/<tablespace uuid>/manifests/<ledger, 20 digits>-<entry, 20 digits>.json`, created only if absent (in a folder
-temporary file, fsync, link, fsync of the folder; in an object store `If-None-Match: *`), so that two runs for one LSN can't overwrite each
-other. Ledger ids restart in a re-created
-cluster, so the path holds the identity of both the cluster and the tablespace. Keys are camelCase; `schemaVersion` is 1.
+Its path is `<destination>/<INSTANCEID>/<tablespace uuid>/manifests/<ledger, 20 digits>-<entry, 20 digits>.json`. It is only created if
+absent, so two runs for one LSN can't overwrite each other. In a folder that is a temporary file, fsync, link, and fsync of the folder; in
+an object store `If-None-Match: *`. Ledger ids restart in a re-created cluster, so the path has the identity of the cluster and of the
+tablespace. Keys are camelCase; `schemaVersion` is 1.
 
-That of an encrypted checkpoint has `schemaVersion` 2: it says in the clear what is needed to list, to expire and to remove checkpoints (an
-`Outline`), and has all of itself sealed by a key of a Secret beside that. Whoever has the key believes what was sealed, and finds out
-whether what is in the clear was changed since.
+An encrypted checkpoint's manifest has `schemaVersion` 2. Its plain part (`Outline`) is what listing, expiry and removal need. Beside it is
+the whole manifest, sealed by a Secret's key. Readers with the key trust the sealed part, and detect changes of the plain part.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from herdkeeper_jobs.wal.lsn import Lsn
 
 SCHEMA_VERSION = 1
 ENCRYPTED_VERSION = 2
-"""Of a manifest whose columns, definitions and digests are sealed."""
+"""The version of a manifest with sealed columns, definitions and digests."""
 _VERSIONS = (SCHEMA_VERSION, ENCRYPTED_VERSION)
 
 
@@ -45,17 +44,17 @@ class Position(_Part):
 
     @staticmethod
     def of(lsn: Lsn) -> Position:
-        """From the log's own type."""
+        """Converts from the log's type."""
         return Position(ledger_id=lsn.ledger_id, entry_id=lsn.entry_id)
 
     @property
     def lsn(self) -> Lsn:
-        """As the log's own type."""
+        """Converts to the log's type."""
         return Lsn(self.ledger_id, self.entry_id)
 
 
 class Identity(_Part):
-    """Whose log it is. Checked before anything is read from or written beside a manifest."""
+    """The identity of a log. It is checked before anything is read or written beside a manifest."""
 
     instance_id: str
     tablespace_uuid: str
@@ -74,22 +73,22 @@ class ManifestColumn(_Part):
 
 
 class ManifestFile(_Part):
-    """A Parquet file; `path` below the tablespace's folder, `hash` XXH3-128 of its bytes."""
+    """A Parquet file; `path` is below the tablespace's folder, `hash` is XXH3-128 of its bytes."""
 
     path: str
     rows: int
     size: int
     hash: str
     older_forms: ManifestFile | None = None
-    """Of an altered table: the rows that HerdDB stored in an older form, each as its number in the file and its stored value."""
+    """Of an altered table: rows that HerdDB stored in an older form, as row number and stored value."""
 
     def with_older_forms(self) -> tuple[ManifestFile, ...]:
-        """Itself, and the file of older forms beside it."""
+        """This file, and its file of older forms."""
         return (self,) if self.older_forms is None else (self, self.older_forms)
 
 
 class OutlineTable(_Part):
-    """What is said of a table in the clear."""
+    """The plain part of a table."""
 
     name: str
     uuid: str
@@ -103,7 +102,7 @@ class OutlineTable(_Part):
 
 
 class ManifestTable(OutlineTable):
-    """A table. `digest` is the order-free digest of the stored rows; `definition` HerdDB's own, in hexadecimal."""
+    """A table. `digest` is the order-free digest of the stored rows; `definition` is HerdDB's own, in hexadecimal."""
 
     columns: tuple[ManifestColumn, ...]
     primary_key: tuple[str, ...]
@@ -131,19 +130,19 @@ class ManifestTransaction(_Part):
 
 
 class Verification(_Part):
-    """How the checkpoint was verified, and by whom: `Reread` by the job itself, `Follower` by a follower's digest at the LSN as well,
-    `Self` by that of the very follower whose tables it begins with, which can't tell what was wrong in them already, `Beyond` by a
-    follower's digest at the later LSN `at`, to which the same entries were folded on."""
+    """How, and by whom, the checkpoint was verified. `Reread`: by the job itself. `Follower`: also by a follower's digest at the LSN.
+    `Self`: by the follower whose tables it starts from, which can't show errors in these. `Beyond`: by a follower's digest at the later LSN
+    `at`, to which the same entries were folded on."""
 
     how: str
     by: str
     at: Position | None = None
     leader: str | None = None
-    """host:port of the leader that had as many rows of each table; None where that could not be judged."""
+    """host:port of the leader that had as many rows of each table; None if not compared."""
 
     @property
     def words(self) -> str:
-        """For people."""
+        """Text for people."""
         return self._compared if self.leader is None else f"{self._compared}; rows of each table counted at the leader {self.leader}"
 
     @property
@@ -162,43 +161,42 @@ class Verification(_Part):
 
 
 class ManifestBase(_Part):
-    """The checkpoint, or the tables of a follower, that this one was made from, with the log behind it. A record only: all rows are in this
-    one's own files."""
+    """The base of this checkpoint: an earlier one, or a follower's tables. A record only: this one's files have all rows."""
 
     manifest: str
-    """Its file's name beside this one's; empty for a follower's tables."""
+    """The base's file name in the same folder; empty for a follower's tables."""
     lsn: Position
     run_id: str
     follower: str | None = None
-    """host:port of the follower whose tables it was, at the LSN; None for a checkpoint."""
+    """host:port of the follower whose tables these were, at the LSN; None for a checkpoint."""
 
 
 class Making(_Part):
-    """When a checkpoint was committed, by the job's clock, and how long the job had taken by then."""
+    """When a checkpoint was committed, by the job's clock, and how long the job took until then."""
 
     at_millis: int
     seconds: float
 
 
 class Encryption(SealedBy):
-    """How a checkpoint is encrypted. `file_key` is the key of its files and `sealed` the whole manifest, each a token of the key that is
-    named; `sealed` is empty inside of itself."""
+    """A checkpoint's encryption. `file_key` is the key of its files, `sealed` the whole manifest; both are tokens of the named key.
+    `sealed` is empty inside of itself."""
 
     file_key: str
     sealed: str = ""
 
     @staticmethod
     def with_file_key(key: FileKey) -> Encryption:
-        """Of files that have it."""
+        """For files with this key."""
         return Encryption(key_name=key.sealed_by.key_name, key_fingerprint=key.sealed_by.key_fingerprint, file_key=key.token)
 
     def with_sealed(self, sealed: str) -> Encryption:
-        """The same with, or without, what was sealed."""
+        """A copy with another sealed part."""
         return self.model_copy(update={"sealed": sealed})
 
 
 def files_in(folder: StoredPath, encryption: Encryption | None) -> ParquetFolder:
-    """The files in a tablespace's folder that a manifest names which says this."""
+    """The folder of a manifest's files, with their encryption."""
     if encryption is None:
         return ParquetFolder(folder)
     sealed_by = SealedBy(key_name=encryption.key_name, key_fingerprint=encryption.key_fingerprint)
@@ -206,48 +204,48 @@ def files_in(folder: StoredPath, encryption: Encryption | None) -> ParquetFolder
 
 
 class Outline(_Part):
-    """What a manifest says in the clear, also of an encrypted checkpoint: where its files are, how much they hold, and of which moment.
+    """The plain part of a manifest, also of an encrypted one: where its files are, how much they hold, and of which moment.
 
-    Nothing that is made out of it is given to anybody as data: without the key it can't be told whether it was changed.
+    Never use it to hand out data: without the key a change can't be detected.
     """
 
     schema_version: int = SCHEMA_VERSION
     identity: Identity
     lsn: Position
     lsn_timestamp_millis: int | None
-    """Wall time of the last entry, by its leader's clock, taken before it was appended."""
+    """Time of the last entry by its leader's clock, taken before the append."""
     run_id: str
     entries_read: int
-    """Of the log, from `restart_lsn` of the base on if there is one."""
+    """Entries of the log, from the base's `restart_lsn` on if there is a base."""
     tables: tuple[OutlineTable, ...]
     open_transactions: tuple[ManifestTransaction, ...]
     restart_lsn: Position
-    """From where a later run must read again: the oldest BEGIN that was open, else the LSN itself."""
+    """Where a later run must read again: the oldest open BEGIN, else the LSN itself."""
     verified: Verification
     versions: dict[str, str]
     base: ManifestBase | None = None
-    """None for a checkpoint that was made from the whole log."""
+    """None for a checkpoint from the whole log."""
     latest_timestamp_millis: int | None = None
-    """The latest wall time of all entries up to the LSN: clocks differ between leaders. Where a chain begins with a follower's tables, a
-    bound that none of them is behind (checkpoint/follower_base.py). None where an earlier version wrote it, or what it was made from."""
+    """The latest time of all entries up to the LSN: leaders' clocks differ. An upper bound if a chain starts from a follower's tables
+    (checkpoint/follower_base.py). None if an earlier version wrote it or its base."""
     made: Making | None = None
-    """None where an earlier version wrote it. For people: nothing is decided by it."""
+    """For people only. None if an earlier version wrote it."""
     encryption: Encryption | None = None
-    """None for a checkpoint in the clear."""
+    """None for a plain checkpoint."""
     whole_log_at_millis: int | None = None
-    """Of one that has a base: `whole_log_at` of that one."""
+    """Of a checkpoint with a base: the base's `whole_log_at`."""
 
     @property
     def whole_log_at(self) -> int | None:
-        """When the log was read from its beginning, by the job's clock, for this checkpoint or for the one that its chain of bases begins
-        with; None where an earlier version made one of them, or the chain begins with a follower's tables."""
+        """When the log was read from its beginning for this checkpoint's chain, by the job's clock. None if an earlier version made a part
+        of the chain, or if it starts from a follower's tables."""
         if self.base is not None:
             return self.whole_log_at_millis
         return None if self.made is None else self.made.at_millis
 
     @property
     def file_paths(self) -> tuple[str, ...]:
-        """All files, below the tablespace's folder, as they are written here: what deletes one looks first where it leads."""
+        """All files below the tablespace's folder, as written. Check where a path leads before deleting."""
         return tuple(part.path for table in self.tables for file in table.files for part in file.with_older_forms())
 
 
@@ -257,10 +255,10 @@ class Manifest(Outline):
     tables: tuple[ManifestTable, ...]
     indexes: tuple[ManifestIndex, ...]
     continuation: Continuation | None = None
-    """What a later checkpoint needs to go on from this one; an earlier version wrote none."""
+    """What a later checkpoint needs to continue from this one; None from an earlier version."""
 
     def logical_content(self) -> dict[str, tuple[str, int, str]]:
-        """What must be equal in any two checkpoints at one LSN: per table its uuid, rows and digest."""
+        """What any two checkpoints at one LSN must share: uuid, rows and digest per table."""
         return {table.name: (table.uuid, table.rows, table.digest) for table in self.tables}
 
     def files_in(self, folder: StoredPath) -> ParquetFolder:
@@ -273,7 +271,7 @@ AnyOutline = TypeVar("AnyOutline", bound=Outline)
 
 @dataclass(frozen=True, slots=True)
 class CommittedManifest:
-    """The manifest that is now the one for its LSN; `existed` when another run had committed it before."""
+    """The manifest of an LSN; `existed` if another run committed it before."""
 
     manifest: Manifest
     path: StoredPath
@@ -281,7 +279,7 @@ class CommittedManifest:
 
 
 def tablespace_folder(destination: AnyPath, identity: Identity) -> AnyPath:
-    """Where everything of one tablespace of one cluster lies."""
+    """The folder of one tablespace of one cluster."""
     return below(destination, identity.instance_id, identity.tablespace_uuid)
 
 
@@ -291,27 +289,27 @@ def manifest_path(folder: AnyPath, lsn: Lsn) -> AnyPath:
 
 
 def manifests(destination: AnyPath, instance_id: str = "*", tablespace_uuid: str = "*") -> list[AnyPath]:
-    """Manifests below a destination, of one cluster or tablespace when given, each tablespace's in log order."""
+    """Lists the manifests below a destination, optionally of one cluster or tablespace; each tablespace's are in log order."""
     return found_below(destination, f"{instance_id}/{tablespace_uuid}/manifests/[0-9]*.json")
 
 
 def lsn_of_name(path: StoredPath) -> Lsn:
-    """The LSN by which a manifest is named, that of a checkpoint or of a segment of the archive. ValueError for another name."""
+    """The LSN in the name of a manifest, of a checkpoint or of an archive's segment. Raises ValueError for another name."""
     ledger, entry = path.stem.split("-")
     return Lsn(int(ledger), int(entry))
 
 
 def report_path(folder: AnyPath) -> AnyPath:
-    """The report for people on all checkpoints of a tablespace's folder."""
+    """The report on all checkpoints of a tablespace's folder."""
     return below(folder, "report.html")
 
 
 def read_manifest(path: StoredPath) -> Manifest:
-    """A manifest, all of it, with the keys of this process if it is encrypted.
+    """Reads a whole manifest; an encrypted one with this process's keys.
 
     Raises:
-        InvariantViolated: the file is not a manifest of a version that this program knows, or it was changed since it was sealed.
-        KeyUnusable: the key is not here.
+        InvariantViolated: the file is no manifest of a known version, or was changed after sealing.
+        KeyUnusable: the key is missing.
     """
     document = _document(path)
     if document["schemaVersion"] == SCHEMA_VERSION:
@@ -328,7 +326,7 @@ def read_manifest(path: StoredPath) -> Manifest:
 
 
 def read_outline(path: StoredPath) -> Outline:
-    """What a manifest says in the clear: needs no key. Raises InvariantViolated for a file that is none of a version that is known."""
+    """Reads the plain part, without a key. Raises InvariantViolated if it is no manifest of a known version."""
     return _parsed(Outline, _document(path), path)
 
 
@@ -364,11 +362,11 @@ def _written(manifest: Manifest, key: Key | None) -> bytes:
 
 
 def commit_manifest(manifest: Manifest, folder: StoredPath, key: Key | None = None) -> CommittedManifest:
-    """Makes the checkpoint exist, unless one for its LSN exists already. `key` seals the manifest of an encrypted one.
+    """Commits the checkpoint, unless one exists for its LSN. `key` seals an encrypted manifest.
 
     Raises:
-        InvariantViolated: the existing one belongs to another log, or has another content: one of the two is wrong.
-        KeyUnusable: the existing one is encrypted, and its key is not here.
+        InvariantViolated: the existing one belongs to another log, or its content differs: one of the two is wrong.
+        KeyUnusable: the existing one is encrypted, and its key is missing.
     """
     path = manifest_path(folder, manifest.lsn.lsn)
     if create_if_absent(path, _written(manifest, key)):

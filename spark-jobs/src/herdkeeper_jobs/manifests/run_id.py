@@ -8,7 +8,7 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def why_no_run_id(text: str) -> str | None:
-    """Why a run can't be called so (--run-id); None when it can."""
+    """Returns why this is no id of a run (--run-id); None if it is."""
     if _RUN_ID.fullmatch(text) is not None:
         return None
     return f"--run-id is {text!r}: it names a folder, take letters, digits, '.', '_' and '-'"

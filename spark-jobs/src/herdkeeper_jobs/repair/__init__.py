@@ -1,1 +1,1 @@
-"""Writes missing and damaged entries of closed ledgers again, on the bookies that should hold them, from replicas that were verified."""
+"""Repairs missing and damaged entries of closed ledgers on the bookies that should hold them, from verified replicas."""

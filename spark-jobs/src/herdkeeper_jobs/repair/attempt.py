@@ -1,4 +1,4 @@
-"""What the repair of one ledger goes by, and what became of its findings."""
+"""The context of one ledger's repair, and its findings' outcomes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Done:
 
 
 def ended(finding: Finding, outcome: RepairOutcome, detail: str, copies: int = 0) -> Done:
-    """The finding with what became of it, in words."""
+    """The finding with its outcome and the details."""
     return Done(replace(finding, repair=outcome, repair_detail=detail), copies)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What the repair of a ledger goes by. `lock` is None in a dry run, which writes nothing."""
+    """The context of one ledger's repair. `lock` is None in a dry run, which writes nothing."""
 
     catalog: LedgerCatalog
     metadata: VersionedMetadata
@@ -44,11 +44,11 @@ class Attempt:
 
     @property
     def written(self) -> str:
-        """What is said of entries that are not whole and have a good replica."""
+        """The verb for damaged or missing entries with a good replica."""
         return "would be written" if self.lock is None else "were written"
 
     def require_unchanged(self) -> None:
-        """Raises LockLostError when the lock, or the metadata that was read under it, may not hold any more."""
+        """Raises LockLostError if the lock, or the metadata read under it, may no longer hold."""
         if self.lock is None:
             return
         self.lock.require_held()
@@ -58,20 +58,20 @@ class Attempt:
 
 
 def metadata_of(catalog: LedgerCatalog, ledger_id: int) -> VersionedMetadata | None:
-    """The newest; None when the ledger is gone, or its metadata can't be decoded."""
+    """Reads the newest metadata; None if the ledger is gone, or its metadata is undecodable."""
     read = catalog.read_ledger_metadata(ledger_id)
     return read if isinstance(read, VersionedMetadata) else None
 
 
 def replicas_of(finding: Finding, metadata: LedgerMetadata) -> Replicas:
-    """Where the entries of a finding are. For findings that `why_not` has nothing against."""
+    """Where a finding's entries are. Only for findings that pass `why_not`."""
     return Replicas(
         metadata.ledger_id, ensemble_of(finding, metadata), striping(metadata), digest_of(metadata), master_key(metadata.password)
     )
 
 
 def batches(finding: Finding, metadata: LedgerMetadata) -> Iterator[tuple[int, ...]]:
-    """The entries of a finding that its bookie should hold. For findings that `why_not` has nothing against."""
+    """Yields the entries of a finding that its bookie should hold, in batches. Only for findings that pass `why_not`."""
     assert finding.first_entry_id is not None
     assert finding.last_entry_id is not None
     entries = striping(metadata).entries_at(position_of(finding, metadata), EntryRange(finding.first_entry_id, finding.last_entry_id))

@@ -1,8 +1,8 @@
-"""BookKeeper's own client, which copies a ledger's fragments from one bookie to others and changes the metadata by compare-and-set.
+"""Runs BookKeeper's client, which copies a ledger's fragments between bookies and changes the metadata by compare-and-set.
 
-Fragments move only through it: its order of copying and naming is what no reader is lost by. It is a process of its own, since it is Java;
-it knows nothing of the lock under which it works, so it is ended when that is lost. Source: BookKeeper 4.18.0, BookieShell's `recover -l`
-(BookKeeperAdmin.recoverLedger, LedgerFragmentReplicator). With `-sk` it leaves an open ledger alone, which it would else fence.
+Fragments move only through it: its order of copying and renaming keeps every reader safe. It is Java, hence a separate process. It ignores
+our lock, so it is killed when the lock is lost. Source: BookKeeper 4.18.0, BookieShell's `recover -l` (BookKeeperAdmin.recoverLedger,
+LedgerFragmentReplicator). `-sk` makes it skip open ledgers, which it would otherwise fence.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ done
 
 
 class NotMovedError(RuntimeError):
-    """BookKeeper's client could not be started, or failed; the message has its last words."""
+    """BookKeeper's client did not start, or failed; the message has its last output."""
 
 
 class FragmentMover(Protocol):
-    """Whatever moves a ledger's copies."""
+    """Moves a ledger's copies."""
 
     def move(self, planned: Relocation, addresses: Mapping[str, BookieAddress], require_lock: Callable[[], None]) -> None:
-        """Copies, and returns once the metadata names the new bookies. `require_lock` is asked again and again and raises when it must
+        """Copies, and returns once the metadata names the new bookies. `require_lock` is called repeatedly and raises when the move must
         stop. Raises NotMovedError, and what `require_lock` raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookKeeperClient:
-    """The client whose jars lie in `library`; `rack_of` says by bookie id where each stands, None where nobody knows."""
+    """The client in the jars of `library`. `rack_of`: racks by bookie id, as far as known."""
 
     library: Path
     zookeeper: str
@@ -86,12 +86,12 @@ class BookKeeperClient:
         return ["java", *options, "-cp", f"{self.library}/*", _MAIN, "-conf", str(folder / "client.conf"), *recover]
 
     def _settings(self, planned: Relocation) -> dict[str, object]:
-        # `null`: the layout is the one that ZooKeeper names.
+        # `null`: use the layout that ZooKeeper names.
         uri = f"zk+null://{self.zookeeper.replace(',', ';')}{self.ledgers_root}"
         return {"metadataServiceUri": uri, "rereplicationEntryBatchSize": planned.entries_in_lot}
 
     def _placement(self, folder: Path, addresses: Mapping[str, BookieAddress]) -> dict[str, object]:
-        """Lines of the configuration, and the files that they name; nothing where no rack is known."""
+        """Lines of the configuration for racks, with the files that they name; empty without known racks."""
         located = {bookie_id: rack for bookie_id, rack in self.rack_of.items() if bookie_id in addresses}
         if not located:
             return {}
@@ -113,7 +113,7 @@ class BookKeeperClient:
 
 
 def _ended(process: subprocess.Popen[bytes], require_lock: Callable[[], None]) -> int:
-    """Its exit code. Raises what `require_lock` raises."""
+    """Waits for the process; returns its exit code. Raises what `require_lock` raises."""
     while True:
         require_lock()
         try:
@@ -123,12 +123,12 @@ def _ended(process: subprocess.Popen[bytes], require_lock: Callable[[], None]) -
 
 
 def _environment() -> dict[str, str]:
-    """Options of Spark's JVM are none of this one's."""
+    """Drops the options of Spark's JVM."""
     return {key: value for key, value in os.environ.items() if key not in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")}
 
 
 def _names(host: str) -> set[str]:
-    """The host and its addresses, by any of which BookKeeper may ask."""
+    """The host and its addresses: BookKeeper may ask by any of them."""
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except OSError:

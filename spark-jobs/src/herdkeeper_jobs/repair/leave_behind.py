@@ -1,8 +1,7 @@
-"""What a bookie holds damaged is left behind: all of the ledger's copies there go to another bookie, under the lock of its
-replication.
+"""Moves all of a ledger's copies away from a bookie with damaged ones, under the lock of its replication.
 
-relocation.py says why nothing less lasts. Before anything moves, each damaged entry must have a good replica, since BookKeeper's client
-would copy all or nothing. Afterwards every copy is read from where it is then.
+relocation.py explains why nothing less lasts. Each damaged entry must first have a good replica, since BookKeeper's client would copy all
+or nothing. Afterwards every moved copy is read back.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from herdkeeper_jobs.repair.rewrite import NoGoodReplicaError, good_source, is_w
 
 
 def leave_behind(attempt: Attempt, findings: Sequence[Finding]) -> list[Done]:
-    """What became of all findings about damaged entries of the ledger, in their order."""
+    """Returns the outcomes of all findings about damaged entries of the ledger, in order."""
     refused = [why_not(finding, attempt.metadata.metadata) for finding in findings]
     rest = [finding for finding, why in zip(findings, refused, strict=True) if why is None]
     outcomes = iter(_leave_behind(attempt, rest) if rest else ())
@@ -53,20 +52,20 @@ def _leave_behind(attempt: Attempt, findings: Sequence[Finding]) -> list[Done]:
 
 
 def _planned(attempt: Attempt, findings: Sequence[Finding]) -> Relocation | str:
-    """What is to be moved, or why it can't be."""
+    """Returns what to move, or why it can't be moved."""
     bookie_ids = {finding.bookie_id for finding in findings if finding.bookie_id is not None}
     planned = relocation(attempt.metadata.metadata, bookie_ids, attempt.catalog.writable_bookies())
     if isinstance(planned, str):
         return planned
     if attempt.bookies.settings.mover is None:
         return "damaged copies can't be repaired in place, and this program has no BookKeeper client to copy them elsewhere"
-    # BookKeeper chooses among them, so each must do.
+    # BookKeeper chooses among the targets, so each must be suitable.
     return next((why for why in (_why_not_to(attempt, planned, target) for target in planned.targets) if why is not None), planned)
 
 
 def _why_not_to(attempt: Attempt, planned: Relocation, target: str) -> str | None:
-    """A bookie that has some of the copies already, though no metadata says so, may have been left behind itself, with a damaged record.
-    One that holds other segments of the ledger lacks these."""
+    """Returns why a target is unsuitable. A bookie with some of the copies, unknown to the metadata, may have been left behind itself with
+    a damaged record. One with other segments of the ledger lacks these copies."""
     ledger_id = planned.metadata.ledger_id
     try:
         connection = attempt.bookies.connection(target)
@@ -86,10 +85,10 @@ def _why_not_to(attempt: Attempt, planned: Relocation, target: str) -> str | Non
 
 
 def _with_good_replicas(attempt: Attempt, finding: Finding) -> int:
-    """How many entries the finding has. Raises NoGoodReplicaError for one that no other bookie has, or that one contradicts.
+    """Counts the finding's entries. Raises NoGoodReplicaError if no other bookie has an entry, or if one contradicts.
 
-    What the bookie gives now is asked for its payload only. That it gives an entry whole proves nothing: asked for the entry alone it may
-    give a record that was written later, and asked for its neighbour first the damaged one.
+    The bookie's own copy is only compared by payload. A whole answer proves nothing: a read of the entry alone may give a newer record, a
+    read after its neighbour the damaged one.
     """
     assert finding.bookie_id is not None
     metadata = attempt.metadata.metadata
@@ -103,7 +102,7 @@ def _with_good_replicas(attempt: Attempt, finding: Finding) -> int:
 
 
 def _move(attempt: Attempt, planned: Relocation) -> str:
-    """The bookies that have the copies now. Raises NotMovedError, LockLostError."""
+    """Moves the copies; returns their new bookies. Raises NotMovedError, LockLostError."""
     assert attempt.lock is not None
     assert attempt.bookies.settings.mover is not None
     attempt.require_unchanged()

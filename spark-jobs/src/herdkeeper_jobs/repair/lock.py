@@ -1,8 +1,8 @@
-"""BookKeeper's own lock of a ledger's replication: whoever holds it is the only one that copies the ledger's entries.
+"""BookKeeper's own lock of a ledger's replication: only its holder copies the ledger's entries.
 
-An ephemeral znode `underreplication/locks/urL<id>`; replication workers pass a locked ledger by. Whoever holds it must be the one who
-writes, and must stop when its session may be gone, since somebody else may hold the lock then.
-Source: ZkLedgerUnderreplicationManager of BookKeeper 4.18.0.
+It is an ephemeral znode `underreplication/locks/urL<id>`; replication workers skip a locked ledger. The holder must be the writing process.
+It must stop when its session may be gone, since another process may hold the lock then. Source: ZkLedgerUnderreplicationManager of
+BookKeeper 4.18.0.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError
 
 
 class LedgerLockedError(RuntimeError):
-    """Somebody else, most likely a replication worker, copies this ledger's entries now."""
+    """Another process, probably a replication worker, copies this ledger's entries now."""
 
 
 class LockLostError(RuntimeError):
-    """The lock is not certain to be held any more: nothing more may be written."""
+    """The lock may be lost: write nothing more."""
 
 
 class ReplicationLock:
-    """A lock that is held, as far as is known. Made by `replication_lock`."""
+    """A lock that is held, as far as known. Made by `replication_lock`."""
 
     def __init__(self, client: KazooClient, path: str) -> None:
         self._client = client
@@ -37,17 +37,17 @@ class ReplicationLock:
         self._why_lost = ""
 
     def on_state(self, state: str) -> None:
-        """Called by the client's own thread. A connection that comes back doesn't bring the certainty back."""
+        """Called by the client's own thread. A reconnect does not make the lock certain again."""
         if state != KazooState.CONNECTED:
             self._why_lost = f"the connection to ZooKeeper was {state} for a moment"
 
     def require_session(self) -> None:
-        """Costs nothing: asked before each write. Raises LockLostError."""
+        """Raises LockLostError after a lost connection. Costs nothing, so call it before each write."""
         if self._why_lost:
             raise LockLostError(f"lock {self._path}: {self._why_lost}")
 
     def require_held(self) -> None:
-        """Asks ZooKeeper whether the lock is this session's. Raises LockLostError, also when it does not answer."""
+        """Asks ZooKeeper whether this session holds the lock. Raises LockLostError, also without an answer."""
         self.require_session()
         try:
             stat = self._client.exists(self._path)
@@ -59,9 +59,9 @@ class ReplicationLock:
 
 @contextmanager
 def replication_lock(client: KazooClient, ledgers_root: str, ledger_id: int, owner: str) -> Iterator[ReplicationLock]:
-    """Holds the lock of a ledger. `owner` tells people who holds it.
+    """Holds the lock of a ledger. `owner` names the holder for people.
 
-    Raises LedgerLockedError when somebody else does, MetadataUnavailableError when ZooKeeper does not answer.
+    Raises LedgerLockedError if it is taken, MetadataUnavailableError if ZooKeeper does not answer.
     """
     path = lock_path(ledgers_root, ledger_id)
     lock = ReplicationLock(client, path)
@@ -86,7 +86,7 @@ def _create(client: KazooClient, path: str, data: bytes) -> None:
 
 
 def _release(client: KazooClient, path: str, lock: ReplicationLock) -> None:
-    """A lock that is somebody else's by now is left alone; one that can't be deleted goes with the session."""
+    """Leaves another session's lock alone; one that can't be deleted expires with the session."""
     try:
         lock.require_held()
         client.delete(path)

@@ -1,4 +1,4 @@
-"""Which findings must not be repaired, and why. Pure."""
+"""Decides which findings must not be repaired, and why. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ _REPAIRABLE = (FindingKind.MISSING, FindingKind.CORRUPT_DIGEST)
 
 
 def concerns_entries(finding: Finding) -> bool:
-    """Whether it names entries that one bookie lacks or holds damaged; others say that something could not be looked at."""
+    """Whether it names entries that one bookie lacks or holds damaged; other findings report failed reads."""
     return finding.kind in _REPAIRABLE
 
 
 def why_not(finding: Finding, metadata: LedgerMetadata | None) -> str | None:
-    """Why nothing may be written for a finding about entries; None when it may. `metadata` is the newest, None when the ledger is gone."""
+    """Returns why nothing may be written for a finding about entries; None if it may. `metadata` is the newest, None if the ledger is
+    gone."""
     if metadata is None:
         return "the ledger is gone"
     if not metadata.closed:
@@ -29,7 +30,7 @@ def why_not(finding: Finding, metadata: LedgerMetadata | None) -> str | None:
 
 
 def position_of(finding: Finding, metadata: LedgerMetadata) -> int:
-    """Position of the finding's bookie in the ensemble of its entries. Raises ValueError where `why_not` gives a reason."""
+    """The index of the finding's bookie in its entries' ensemble. Raises ValueError if `why_not` gives a reason."""
     segment = _segment_of(finding, metadata)
     if segment is None or finding.bookie_id is None:
         raise ValueError(f"{finding} names no bookie of the ensemble")

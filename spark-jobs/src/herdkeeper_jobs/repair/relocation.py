@@ -1,12 +1,11 @@
-"""Which copies have to leave a bookie that holds one entry of a ledger damaged, whether they can, and whether they did. Pure.
+"""Plans which copies must leave a bookie with a damaged entry, whether they can, and checks whether they did. Pure.
 
-A damaged entry can't be mended where it is: DbLedgerStorage (BookKeeper 4.18.0) keeps the old record in its entry log beside the new one
-and goes back to it in three ways. Its read cache is asked before its index, and keeps what it read before the entry was written again. A
-read of an entry up to 100 records in front of the old one puts that into the cache again (SingleDirectoryDbLedgerStorage,
-fillReadAheadCache). And when the entry log is compacted, each of its records is copied and its place written to the index, without a look
-at whether the index still points to it (EntryLogCompactor): against that nothing helps that a client could write. So the ledger's copies
-on that bookie are left behind: BookKeeper's own client copies them to another bookie and names that one in the metadata. The bookie
-itself deletes what no metadata names (ScanAndCompareGarbageCollector, a day later by default).
+A damaged entry can't be repaired in place. DbLedgerStorage (BookKeeper 4.18.0) keeps the old record in its entry log beside the new one,
+and returns to it in three ways. Its read cache comes before its index, and keeps what it read before the rewrite. A read of an entry up to
+100 records before the old one loads that into the cache again (SingleDirectoryDbLedgerStorage, fillReadAheadCache). A compaction of the
+entry log copies each record and writes its place to the index, even if the index points elsewhere (EntryLogCompactor). No client's write
+can prevent that. So BookKeeper's client copies the ledger's entries to another bookie and names it in the metadata. The old bookie deletes
+what no metadata names (ScanAndCompareGarbageCollector, a day later by default).
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ _LOT_BYTES, _MOST_IN_LOT = 8 * 1024 * 1024, 100
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """All copies of a closed ledger that some bookies hold, to be copied to others. `places` may be of segments without entries, `checks`
-    are where copies are."""
+    """All copies of a closed ledger on some bookies, to be copied to others. `places` may include empty segments; `checks` are where copies
+    are."""
 
     metadata: LedgerMetadata
     bookie_ids: tuple[str, ...]
     places: tuple[Place, ...]
     checks: tuple[HoldingCheck, ...]
     targets: tuple[str, ...]
-    """The bookies of which one may be chosen for some of the copies."""
+    """The bookies that BookKeeper may choose for some of the copies."""
 
     @property
     def copies(self) -> int:
-        """How many there are."""
+        """Their number."""
         return sum(check.copies for check in self.checks)
 
     def for_target(self, target: str) -> tuple[HoldingCheck, ...]:
@@ -44,17 +43,16 @@ class Relocation:
 
     @property
     def entries_in_lot(self) -> int:
-        """How many entries may be held in memory at once. Each lot is waited for, so few of them cost time."""
+        """Entries that may be in memory at once. The client waits for each lot, so small lots cost time."""
         entries, length = (self.metadata.last_entry_id or 0) + 1, self.metadata.length or 0
         return max(1, min(_MOST_IN_LOT, _LOT_BYTES * entries // max(1, length)))
 
 
 def relocation(metadata: LedgerMetadata, bookie_ids: Collection[str], writable: Collection[str]) -> Relocation | str:
-    """What is to be copied, or why it can't. `writable` are the bookies that take entries now. Whether the ledger may be touched at all is
-    for `why_not` to say.
+    """Returns what to copy, or why it can't be copied. `writable`: bookies that take entries now. `why_not` decides whether the ledger may
+    be touched at all.
 
-    All bookies that hold something of the ledger damaged go at once: one after the other, the second one's copies might be given to the
-    first one, which has its damaged record still.
+    All damaged bookies go at once. One by one, the second one's copies might go to the first one, which still has its damaged record.
     """
     places = tuple(
         Place(segment.first_entry_id, position)
@@ -76,7 +74,7 @@ def relocation(metadata: LedgerMetadata, bookie_ids: Collection[str], writable: 
 
 
 def moved(planned: Relocation, after: LedgerMetadata | None) -> tuple[HoldingCheck, ...] | str:
-    """The copies to be read back, once BookKeeper's client said that it is done; or what is wrong with the metadata that it left."""
+    """Returns the copies to read back after the client's success, or what is wrong with the new metadata."""
     before = planned.metadata
     if after is None:
         return "the ledger is gone"

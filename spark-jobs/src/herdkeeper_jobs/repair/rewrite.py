@@ -1,8 +1,8 @@
-"""Entries that one bookie lacks, written again from its neighbours: verified source, write, read back.
+"""Rewrites entries that one bookie lacks: verified source, write, read back.
 
-A source is a replica whose digest was verified and that no other verified replica contradicts. What is written is exactly what it gave.
-Afterwards the bookie is asked for the entry again until it gives it undamaged: SortedLedgerStorage answers an add at once, but goes on
-reading the old bytes until its next flush (measured; DbLedgerStorage shows the new ones at once).
+A source is a replica with a right digest that no other verified replica contradicts. Exactly its bytes are written. Then the entry is read
+until the bookie returns it undamaged. SortedLedgerStorage acknowledges an add at once, but reads the old bytes until its next flush
+(measured; DbLedgerStorage returns the new ones at once).
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from herdkeeper_jobs.repair.bookkeeper_client import FragmentMover
 
 @dataclass(frozen=True, slots=True)
 class RepairSettings:
-    """How a repair works."""
+    """The settings of a repair."""
 
     owner: str
-    """Who holds the locks, for people who look at them."""
+    """The holder of the locks, for people."""
     dry_run: bool = False
     timeout_seconds: float = 15.0
     bytes_per_second_per_bookie: float = float("inf")
     visible_seconds: float = 90.0
-    """How long a bookie may take to give what it was given: more than a flush of SortedLedgerStorage (10 s by default)."""
+    """Time for a bookie to return a written entry: more than a flush of SortedLedgerStorage (10 s by default)."""
     poll_seconds: float = 1.0
     mover: FragmentMover | None = None
-    """Takes copies to another bookie; None where this program has no BookKeeper client."""
+    """Moves copies to another bookie; None without a BookKeeper client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """Where the entries of one segment are, and how they are verified and written."""
+    """Where the entries of one segment are, and how to verify and write them."""
 
     ledger_id: int
     bookies: tuple[str, ...]
@@ -51,7 +51,7 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One replica's copy, verified: its bytes, and what they mean."""
+    """One replica's verified copy: its bytes, and the decoded entry."""
 
     data: bytes
     entry: Entry
@@ -62,16 +62,16 @@ class Copy:
 
 
 class NoGoodReplicaError(RuntimeError):
-    """There is nothing that may be written: no other replica is good, or good ones contradict each other."""
+    """Nothing may be written: no other replica is good, or good ones contradict each other."""
 
 
 class NotRepairedError(RuntimeError):
-    """An entry was written, or tried to be, and the bookie does not give it undamaged."""
+    """A write failed, or the bookie does not return the written entry undamaged."""
 
 
 @dataclass
 class Bookies:
-    """The connections of a repair, opened when first needed."""
+    """The connections of a repair, opened on first use."""
 
     addresses: Mapping[str, BookieAddress]
     settings: RepairSettings
@@ -85,7 +85,7 @@ class Bookies:
             connection.close()
 
     def read(self, replicas: Replicas, bookie_id: str, entry_id: int) -> Copy | str:
-        """A verified copy, else what is wrong with it."""
+        """Reads a verified copy; otherwise returns the reason."""
         try:
             answer = next(self.connection(bookie_id).read_entries(replicas.ledger_id, [entry_id]))
             if answer.code is not ReadCode.OK:
@@ -108,12 +108,12 @@ class Bookies:
         return self._open[bookie_id]
 
     def drop(self, bookie_id: str) -> None:
-        """Forgets a connection that broke."""
+        """Forgets a broken connection."""
         self._open.pop(bookie_id, None)
 
 
 def good_source(bookies: Bookies, replicas: Replicas, bookie_id: str, entry_id: int) -> Copy:
-    """The copy to write on that bookie. Every other replica is asked, so that a contradiction is seen. Raises NoGoodReplicaError."""
+    """Returns the copy to write on that bookie. Asks every other replica, to detect contradictions. Raises NoGoodReplicaError."""
     good: Copy | None = None
     reasons: list[str] = []
     for position in replicas.striping.write_set(entry_id):
@@ -133,7 +133,7 @@ def good_source(bookies: Bookies, replicas: Replicas, bookie_id: str, entry_id: 
 
 
 def is_whole(bookies: Bookies, replicas: Replicas, bookie_id: str, source: Copy) -> bool:
-    """Whether the bookie gives the entry as the source does. Raises NoGoodReplicaError when it gives another one with a right digest."""
+    """Whether the bookie returns the source's entry. Raises NoGoodReplicaError if it returns another one with a right digest."""
     own = bookies.read(replicas, bookie_id, source.entry.entry_id)
     if isinstance(own, str):
         return False
@@ -145,7 +145,7 @@ def is_whole(bookies: Bookies, replicas: Replicas, bookie_id: str, source: Copy)
 
 
 def write(bookies: Bookies, replicas: Replicas, bookie_id: str, source: Copy) -> None:
-    """Stores the copy on the bookie. Raises NotRepairedError, naming what the bookie answered."""
+    """Stores the copy on the bookie. Raises NotRepairedError with the bookie's answer."""
     entry_id = source.entry.entry_id
     try:
         code = bookies.connection(bookie_id).recovery_add((replicas.ledger_id, entry_id), replicas.master_key, source.data)
@@ -157,7 +157,7 @@ def write(bookies: Bookies, replicas: Replicas, bookie_id: str, source: Copy) ->
 
 
 def wait_until_whole(bookies: Bookies, replicas: Replicas, bookie_id: str, sources: list[Copy]) -> None:
-    """Reads all of them back. Raises NotRepairedError when one is not there in time."""
+    """Reads all of them back. Raises NotRepairedError if one does not appear in time."""
     deadline = time.monotonic() + bookies.settings.visible_seconds
     left = list(sources)
     while left := [source for source in left if not is_whole(bookies, replicas, bookie_id, source)]:

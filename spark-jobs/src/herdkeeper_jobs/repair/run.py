@@ -1,9 +1,8 @@
-"""The repair from beginning to end: for each ledger with findings, lock -> metadata again -> what is missing is written, batch by batch ->
-what is damaged is left behind -> outcome of each finding.
+"""The repair in order. Per ledger with findings: lock -> fresh metadata -> write missing entries in batches -> move damaged copies ->
+outcomes.
 
-Only what an audit has found is looked at. Before each batch, and after the last one, the lock must still be held and the metadata the same,
-so that no entry is written, and none counts as repaired, for an ensemble that has changed. Repeating a repair is harmless: what is whole by
-then is not written again.
+It only handles an audit's findings. Before each batch and after the last one, the lock must be held and the metadata unchanged. So no entry
+is written, or counted as repaired, for an outdated ensemble. A repeated repair is harmless: whole entries are not written again.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """The findings, in their order, with what became of them."""
+    """The findings in order, with their outcomes."""
 
     findings: tuple[Finding, ...]
     copies_repaired: int
@@ -46,14 +45,14 @@ class RepairResult:
 
     @property
     def not_repaired(self) -> tuple[Finding, ...]:
-        """Those that were to be repaired and are not."""
+        """Findings whose repair was refused or failed."""
         return tuple(finding for finding in self.findings if finding.repair in (RepairOutcome.REFUSED, RepairOutcome.FAILED))
 
 
 def repair(catalog: LedgerCatalog, findings: Sequence[Finding], settings: RepairSettings) -> RepairResult:
-    """Repairs what can be. Findings about whole bookies, whole ledgers or failed reads are returned as they are.
+    """Repairs what it can. Returns findings about whole bookies, whole ledgers or failed reads unchanged.
 
-    Raises MetadataUnavailableError when ZooKeeper is gone.
+    Raises MetadataUnavailableError without ZooKeeper.
     """
     by_ledger: dict[int, list[int]] = {}
     for index, finding in enumerate(findings):
@@ -76,7 +75,7 @@ def _log_outcome(finding: Finding) -> None:
 
 
 def _repair_ledger(catalog: LedgerCatalog, ledger_id: int, findings: list[Finding], bookies: Bookies) -> list[Done]:
-    """What became of each finding of one ledger."""
+    """Returns the outcome of each finding of one ledger."""
     metadata = metadata_of(catalog, ledger_id)
     refused = [why_not(finding, None if metadata is None else metadata.metadata) for finding in findings]
     if metadata is None or all(refused):
@@ -85,7 +84,7 @@ def _repair_ledger(catalog: LedgerCatalog, ledger_id: int, findings: list[Findin
         return _repair_findings(Attempt(catalog, metadata, None, bookies), findings)
     try:
         with replication_lock(catalog.client, catalog.root, ledger_id, bookies.settings.owner) as lock:
-            # Read again: whoever held the lock before may have changed the ensemble.
+            # Read again: the lock's previous holder may have changed the ensemble.
             locked = metadata_of(catalog, ledger_id)
             if locked is None:
                 return [ended(finding, RepairOutcome.REFUSED, "the ledger is gone") for finding in findings]
@@ -95,7 +94,7 @@ def _repair_ledger(catalog: LedgerCatalog, ledger_id: int, findings: list[Findin
 
 
 def _repair_findings(attempt: Attempt, findings: list[Finding]) -> list[Done]:
-    """What a bookie lacks comes first: once its copies have moved, the metadata names it no more."""
+    """Writes missing entries first: after a move the metadata no longer names the bookie."""
     damaged = [index for index, finding in enumerate(findings) if finding.kind is FindingKind.CORRUPT_DIGEST]
     done = {index: _repair_finding(attempt, finding) for index, finding in enumerate(findings) if index not in damaged}
     done |= zip(damaged, leave_behind(attempt, [findings[index] for index in damaged]), strict=True)
@@ -132,7 +131,7 @@ def _repair_finding(attempt: Attempt, finding: Finding) -> Done:
 
 
 def _repair_batch(attempt: Attempt, replicas: Replicas, what: tuple[str, tuple[int, ...]], progress: _Progress) -> list[str]:
-    """Repairs the entries of a batch that can be, and reads them back; why the others can't."""
+    """Repairs what it can of a batch, and reads it back. Returns the reasons for the rest."""
     bookie_id, entry_ids = what
     refused: list[str] = []
     written: list[Copy] = []

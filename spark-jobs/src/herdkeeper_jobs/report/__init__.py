@@ -1,1 +1,1 @@
-"""What all reports for people are made of: one HTML file that needs nothing else, with plots. Pure."""
+"""The parts of all reports for people: one self-contained HTML file with plots. Pure."""

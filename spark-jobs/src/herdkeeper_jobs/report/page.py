@@ -1,6 +1,6 @@
-"""A page for people: one HTML file with its style inside, which loads nothing and runs nothing. Pure.
+"""A page for people: one HTML file with inline style, which loads and runs nothing. Pure.
 
-It follows the reader's light or dark setting. What is handed in as `content` is HTML already; all other text is escaped here.
+It follows the reader's light or dark setting. `content` is HTML already; all other text is escaped here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from html import escape
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What stands first: `style` is good, doubtful or bad; then the result in a sentence, what it is about, and steps for a person."""
+    """The first box. `style`: good, doubtful or bad; then the result in a sentence, its subject, and steps for a person."""
 
     style: str
     sentence: str
@@ -29,15 +29,15 @@ def page(title: str, when: str, content: str) -> str:
 
 
 def header(title: str, words: str) -> str:
-    """The title, and what is told about the report itself."""
+    """The title, and a line about the report itself."""
     return f"<header><h1>{escape(title)}</h1><p>{escape(words)}</p></header>"
 
 
-def verdict(told: Verdict) -> str:
+def verdict(box: Verdict) -> str:
     """The box that is read first."""
-    todo = "".join(f"<li>{escape(each)}</li>" for each in told.steps)
+    todo = "".join(f"<li>{escape(each)}</li>" for each in box.steps)
     steps = f"<h3>What to do</h3><ul>{todo}</ul>" if todo else "<p>There is nothing to do.</p>"
-    return f'<section class="verdict {told.style}"><h2>{escape(told.sentence)}</h2><p>{escape(told.subject)}</p>{steps}</section>'
+    return f'<section class="verdict {box.style}"><h2>{escape(box.sentence)}</h2><p>{escape(box.subject)}</p>{steps}</section>'
 
 
 def tiles(named: Iterable[tuple[str, str]]) -> str:
@@ -52,12 +52,12 @@ def section(title: str, content: str) -> str:
 
 
 def legend(entries: Iterable[tuple[str, str]]) -> str:
-    """What colours mean, each as (style, words)."""
+    """The meaning of colours, each as (style, words)."""
     return '<p class="key">' + "".join(f'<span><i class="{style}"></i>{escape(words)}</span>' for style, words in entries) + "</p>"
 
 
 def table(style: str, names: Sequence[str], rows: Iterable[str]) -> str:
-    """Rows that are HTML already, below the columns' names."""
+    """A table; `rows` are HTML already."""
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     return f'<div class="wide"><table class="{style}"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
@@ -68,7 +68,7 @@ def many(count: int, noun: str) -> str:
 
 
 def in_bytes(count: float) -> str:
-    """In the greatest unit that it has one of."""
+    """Formats bytes in the largest unit not above them."""
     for limit, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= limit:
             return f"{count / limit:,.1f} {unit}"

@@ -1,7 +1,7 @@
 """The plots of reports, as inline SVG. Pure.
 
-Hand-written: bars and grids of rectangles are less than a plotting library in the Spark image, whose output would not follow the
-reader's light or dark background. Colours are classes that the style sheet of `page` defines; every mark has a title that a browser shows.
+Hand-written: bars and grids of rectangles need no plotting library in the Spark image. A library's output would not follow the reader's
+light or dark setting. Colours are classes in the style sheet of `page`; every mark has a title for browsers to show.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LABEL = 250
 _ROW = 24
 _CHARACTERS = 34
 _NOTE = 150
-_COURSE = 44
+_LINE_ROW = 44
 _MOST_MARKS = 120
 _TICKS = 5
 
@@ -31,7 +31,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A row of a bar chart, with what stands behind it."""
+    """A row of a bar chart, with a note behind it."""
 
     label: str
     parts: tuple[Part, ...]
@@ -40,7 +40,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A square of a grid; `text` is for those who don't tell it by its colour."""
+    """A square of a grid; `text` helps readers who can't tell it by its colour."""
 
     style: str
     title: str
@@ -57,7 +57,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What a plot's width stands for, from its left to its right; `label` writes a point of it."""
+    """The time span of a plot's width; `label` formats a time."""
 
     first: float
     last: float
@@ -66,7 +66,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A piece of time; a moment, where both ends are one."""
+    """A period, or a moment if both ends are equal."""
 
     begin: float
     end: float
@@ -76,7 +76,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A row of a timeline, with what stands behind it."""
+    """A row of a timeline, with a note behind it."""
 
     label: str
     stretches: tuple[Stretch, ...]
@@ -94,7 +94,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A value over time, with what stands behind it; None where there was none, which no line crosses."""
+    """A value over time, with a note behind it; None breaks the line."""
 
     label: str
     points: tuple[Point | None, ...]
@@ -102,7 +102,7 @@ class Line:
 
 
 def bars(rows: Sequence[Bar], name: str) -> str:
-    """Horizontal bars as shares of their own whole. A part that is not zero is always seen, however small."""
+    """Horizontal bars as shares of their own whole. Every part above zero is visible."""
     width = _WIDTH - _LABEL - _NOTE - 10
     marks = []
     for index, row in enumerate(rows):
@@ -120,7 +120,7 @@ def bars(rows: Sequence[Bar], name: str) -> str:
 
 
 def columns(labels: Sequence[str], stacks: Sequence[Sequence[Part]], axis: Axis) -> str:
-    """Vertical stacked bars, one for each label, from zero to the greatest whole."""
+    """Vertical stacked bars, one per label, from zero to the highest total."""
     height, foot, top = 130, 22, 12
     highest = max((sum(part.count for part in stack) for stack in stacks), default=0)
     left = 70
@@ -146,14 +146,14 @@ def columns(labels: Sequence[str], stacks: Sequence[Sequence[Part]], axis: Axis)
             )
         if (len(stacks) - 1 - index) % every == 0:
             middle = x + bar / 2
-            # Under a narrow last column a label would be cut off.
+            # A label under a narrow last column would be cut off.
             place = f'text-anchor="middle" x="{middle:g}"' if middle < _WIDTH - 20 else f'text-anchor="end" x="{_WIDTH}"'
             marks.append(f'<text class="note" {place} y="{height + top + 16}">{escape(label)}</text>')
     return _svg(height + top + foot, "".join(marks), axis.name)
 
 
 def grid(labels: Sequence[str], runs: Sequence[str], rows: Sequence[Sequence[Cell | None]], name: str) -> str:
-    """A square for each row and run, the newest run at the right; none where nothing is known."""
+    """A square per row and run, the newest run at the right; empty if unknown."""
     side = min(_ROW - 4.0, (_WIDTH - _LABEL) / max(1, len(runs)) - 3)
     marks = []
     for index, (label, cells) in enumerate(zip(labels, rows, strict=True)):
@@ -176,7 +176,7 @@ def grid(labels: Sequence[str], runs: Sequence[str], rows: Sequence[Sequence[Cel
 
 
 def timeline(lanes: Sequence[Lane], times: Times, name: str) -> str:
-    """What there is of each lane over the same time. A moment is a stroke."""
+    """Periods per lane over the same time. A moment is a stroke."""
     marks = []
     for index, lane in enumerate(lanes):
         top = index * _ROW
@@ -190,10 +190,10 @@ def timeline(lanes: Sequence[Lane], times: Times, name: str) -> str:
 
 
 def line_chart(rows: Sequence[Line], times: Times, name: str) -> str:
-    """A line for each row over the same time, each from zero to its own greatest value."""
+    """A line per row over the same time, each from zero to its own maximum."""
     marks = []
     for index, row in enumerate(rows):
-        top, height = index * _COURSE, _COURSE - 18
+        top, height = index * _LINE_ROW, _LINE_ROW - 18
         highest = max((point.value for point in row.points if point is not None), default=0)
         base = top + height + 8
         marks += [_label(row.label, top + 10), _note(row.note, top + 26)]
@@ -205,11 +205,11 @@ def line_chart(rows: Sequence[Line], times: Times, name: str) -> str:
                 marks.append(f'<polyline class="line" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>')
             if known <= _MOST_MARKS or len(piece) == 1:
                 marks += [_dot(place, each.title) for place, each in zip(places, piece, strict=True)]
-    return _svg(len(rows) * _COURSE + 24, "".join(marks) + _ticks(times, len(rows) * _COURSE), name)
+    return _svg(len(rows) * _LINE_ROW + 24, "".join(marks) + _ticks(times, len(rows) * _LINE_ROW), name)
 
 
 def _pieces(points: Sequence[Point | None]) -> list[list[Point]]:
-    """The runs of points between those that there are none of."""
+    """The runs of points between gaps."""
     pieces: list[list[Point]] = [[]]
     for point in points:
         if point is None:
@@ -220,13 +220,13 @@ def _pieces(points: Sequence[Point | None]) -> list[list[Point]]:
 
 
 def _across(at: float, times: Times) -> float:
-    """Where a time is between the labels and the notes."""
+    """The x position of a time, between labels and notes."""
     width = _WIDTH - _LABEL - _NOTE - 10
     return _LABEL + (width * (at - times.first) / (times.last - times.first) if times.last > times.first else width)
 
 
 def _ticks(times: Times, top: float) -> str:
-    """The times below a plot."""
+    """The time axis below a plot."""
     shares = [step / (_TICKS - 1) for step in range(_TICKS)] if times.last > times.first else [1.0]
     marks = []
     for share in shares:
@@ -247,7 +247,7 @@ def _note(text: str, y: float) -> str:
 
 
 def number(value: float) -> str:
-    """Short: 1,234 or 3.2 M."""
+    """Formats briefly: 1,234 or 3.2 M."""
     for limit, unit in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
         if value >= limit:
             return f"{value / (1e3 if unit == ' k' else limit):,.1f}{unit}"
@@ -255,7 +255,7 @@ def number(value: float) -> str:
 
 
 def _sizes(counts: Sequence[float], width: float) -> list[float]:
-    """Widths in proportion, but 3 at least for what is not zero; the largest gives what the small ones take."""
+    """Proportional widths, at least 3 for what is not zero; the largest one gives way."""
     whole = sum(counts)
     if not whole:
         return [0.0] * len(counts)

@@ -1,1 +1,1 @@
-"""The restore job: a checkpoint's tables into a new tablespace, through SQL."""
+"""The restore job: loads a checkpoint's tables into a new tablespace, through SQL."""

@@ -1,8 +1,8 @@
-"""What a restore has done, in a table of the tablespace that it fills, so that it is committed with what it tells of.
+"""A restore's progress, in a table of the tablespace that it fills, so that marks commit together with their rows.
 
-Invariant: the rows of a step are in the tablespace if and only if the step's mark is. The mark is inserted first in the transaction that
-holds the rows, so it is the lock as well: whoever repeats a step whose COMMIT was not answered waits for that transaction's end, and then
-finds the mark or an empty place. The table is dropped once the content is verified; nothing of a late task can be committed after that.
+Invariant: a step's rows are in the tablespace if and only if its mark is. The mark is the first INSERT of the rows' transaction, so it is
+also a lock. To repeat a step with an unanswered COMMIT, a run waits for that transaction's end, and then finds the mark or nothing. The
+table is dropped once the content is verified. After that no late task can commit anything.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _INSERT = f"INSERT INTO {_TABLE} (`step`, `loaded`, `detail`) VALUES (?, ?, ?)" 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Which restore this is: only the one that began it may go on. `chunk_rows` and `chunk_bytes` decide what a chunk is.
+    """Identifies a restore: only the restore that began may continue. `chunk_rows` and `chunk_bytes` determine the chunks.
 
-    `rows` (ROWS_KEY) is what the operator reads.
+    The operator reads `rows` (ROWS_KEY).
     """
 
     manifest_hash: str
@@ -38,12 +38,12 @@ class Header:
     chunk_bytes: int
 
     def to_json(self) -> str:
-        """As it is stored."""
+        """The stored form."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> Header:
-        """Raises InvariantViolated for another text."""
+        """Parses the stored form. Raises InvariantViolated."""
         try:
             return Header(**json.loads(text))
         except (TypeError, ValueError) as error:
@@ -51,7 +51,7 @@ class Header:
 
 
 class Begin(Enum):
-    """How a restore finds the tablespace."""
+    """The state in which a restore finds the tablespace."""
 
     EMPTY = "nothing is in it"
     BEGUN = "this restore has started"
@@ -59,30 +59,30 @@ class Begin(Enum):
 
 
 class AlreadyDone(Exception):  # noqa: N818 - an answer, not a fault
-    """The step's mark is there."""
+    """The step's mark exists."""
 
 
 def find_begin(tables: set[str], header: Header | None, wished: Header, checkpoint_tables: set[str]) -> Begin:
-    """How far a restore may have come, from the tables that the tablespace has. Pure.
+    """Determines from the tablespace's tables how far a restore may have come. Pure.
 
     Raises:
-        RestoreRefused: the tablespace has what this restore did not make; names it.
+        RestoreRefused: the tablespace has something else than this restore's tables; names it.
     """
-    strange = tables - {RESTORE_TABLE} - (checkpoint_tables if header is not None else set())
+    foreign = tables - {RESTORE_TABLE} - (checkpoint_tables if header is not None else set())
     if header is not None:
         if header.manifest_hash != wished.manifest_hash:
             raise RestoreRefused(f"another restore has started in this tablespace, of {header.manifest}: restore into a new Tablespace")
-        if strange:
-            raise RestoreRefused(_strange(strange))
+        if foreign:
+            raise RestoreRefused(_why_foreign(foreign))
         return Begin.BEGUN
-    if not strange:
+    if not foreign:
         return Begin.EMPTY
-    if RESTORE_TABLE in tables or strange != checkpoint_tables:
-        raise RestoreRefused(_strange(strange))
+    if RESTORE_TABLE in tables or foreign != checkpoint_tables:
+        raise RestoreRefused(_why_foreign(foreign))
     return Begin.FILLED
 
 
-def _strange(tables: set[str]) -> str:
+def _why_foreign(tables: set[str]) -> str:
     shown = ", ".join(sorted(tables)[:5])
     return f"the tablespace has tables that this restore did not make ({shown}): drop them, or restore into a new Tablespace"
 
@@ -94,23 +94,22 @@ def user_tables(connection: Connection) -> set[str]:
 
 
 def read_header(connection: Connection) -> Header | None:
-    """Which restore began; None for one that was cut off before it could say so. The table must be there."""
+    """Returns the header of the restore that began; None if it was cut off before writing one. The table must exist."""
     rows = connection.query(f"SELECT `detail` FROM {_TABLE} WHERE `step` = ?", [HEADER_STEP])  # noqa: S608
     return Header.from_json(str(rows[0]["detail"])) if rows else None
 
 
 def begin(connection: Connection, header: Header) -> None:
-    """Makes the table, if it is not there, and notes which restore this is."""
+    """Creates the table if missing, and inserts the header."""
     connection.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE} (`step` string, `loaded` long, `detail` string, PRIMARY KEY (`step`))")
     connection.execute(_INSERT, [HEADER_STEP, 0, header.to_json()])
 
 
 def end_left_open(connection: Connection) -> int:
-    """Rolls back the transactions that are open in the tablespace; returns how many there were.
+    """Rolls back the transactions that are open in the tablespace; returns their number.
 
-    They are those of a run that was killed, since nobody else writes there before it is Ready. The leader would keep them, with the locks
-    of the chunks that this run has to load, for a quarter of an hour. A run that is not dead, only out of sight, loses what it has not
-    committed, and ends.
+    They belong to a killed run, since nobody else writes there before the tablespace is Ready. The leader would keep them for a quarter of
+    an hour, with locks on chunks that this run must load. If that run is alive but unreachable, it loses its uncommitted rows, and ends.
     """
     ended = 0
     for row in connection.query("SELECT * FROM systransactions"):
@@ -130,7 +129,7 @@ def end(connection: Connection) -> None:
 
 
 def mark(where: Connection | Transaction, step: str, loaded: int) -> None:
-    """Notes that a step is done, with the rows that it loaded. Raises AlreadyDone."""
+    """Marks a step as done, with the number of loaded rows. Raises AlreadyDone."""
     try:
         where.execute(_INSERT, [step, loaded, ""])
     except DuplicateKey as error:
@@ -138,6 +137,6 @@ def mark(where: Connection | Transaction, step: str, loaded: int) -> None:
 
 
 def marks(connection: Connection) -> Mapping[str, int]:
-    """Each step that is done, with the rows that it loaded."""
+    """Returns the finished steps with the rows that each loaded."""
     rows: list[dict[str, Any]] = connection.query(f"SELECT `step`, `loaded` FROM {_TABLE}")  # noqa: S608
     return {str(row["step"]): int(row["loaded"]) for row in rows if row["step"] != HEADER_STEP}

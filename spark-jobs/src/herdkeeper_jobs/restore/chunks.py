@@ -1,4 +1,4 @@
-"""What is loaded in one transaction: a range of rows of a row group of a Parquet file, the same for each attempt. Reads footers only."""
+"""Chunks: rows of a Parquet row group that one transaction loads, the same for each attempt. Reads footers only."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.restore.source import SourceTable
 
 CHUNK_ROWS = 1000
-"""Rows of a transaction: fewer wait longer for bookies, more fill the leader's memory."""
+"""Rows of a transaction. Fewer wait longer for bookies; more fill the leader's memory."""
 CHUNK_BYTES = 1 << 18
-"""Bytes of a transaction, as they are in the compressed file; about 1 to 2 MiB of rows."""
+"""Bytes of a transaction in the compressed file: about 1 to 2 MiB of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group of a table's file: what one task loads. `chunk_rows` is the size of its chunks, of which the last one may be smaller."""
+    """A row group of a table's file, loaded by one task. `chunk_rows` is the size of its chunks; the last may be smaller."""
 
     table: int
     path: str
@@ -26,7 +26,7 @@ class RowGroup:
     chunk_rows: int
 
     def chunks(self) -> Iterator[Chunk]:
-        """Its chunks, in order."""
+        """Yields its chunks in order."""
         for first in range(0, self.rows, self.chunk_rows):
             yield Chunk(f"{self.path}#{self.number}+{first}", first, min(self.chunk_rows, self.rows - first))
 
@@ -41,12 +41,12 @@ class Chunk:
 
 
 def rows_per_chunk(file: ManifestFile, most_rows: int, most_bytes: int) -> int:
-    """How many rows of a file go into one transaction: fewer where rows are large."""
+    """The number of a file's rows per transaction: fewer if rows are large."""
     return max(1, min(most_rows, file.rows * most_bytes // max(1, file.size)))
 
 
 def row_groups(tables: Iterable[tuple[int, SourceTable]], folder: ParquetFolder, most_rows: int, most_bytes: int) -> list[RowGroup]:
-    """The row groups of the numbered tables, from the files' footers."""
+    """Returns the row groups of the numbered tables, from the files' footers."""
     found = []
     for number, table in tables:
         for file in table.files:

@@ -1,7 +1,7 @@
-"""Tables whose foreign keys form a circle: which row refers to which, read from the checkpoint's files, and the order that follows.
+"""Tables whose foreign keys form a circle: reads from the checkpoint's files which row refers to which, and derives their order.
 
-Of the rows their keys alone are in memory, all at once: some 170 bytes a row while the order is found (measurements.md, "Restore"), 16 once
-it is.
+Only the rows' keys are in memory, all at once: some 170 bytes a row during the search for an order, 16 afterwards (measurements.md,
+"Restore").
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WHOLE_CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class CircleKey:
-    """A foreign key between two tables of the circle: their places in it."""
+    """A foreign key between two tables of the circle, given by index."""
 
     child: int
     parent: int
@@ -36,9 +36,9 @@ class CircleKey:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """Tables that can only be filled together. Rows are numbered: all of the first table, in the order of its files, then the next one's.
+    """Tables that can only be filled together. Rows are numbered through all tables, in the order of their files.
 
-    `groups`: their row groups, in the order of the numbers; `order` names keys by their place in `keys`.
+    `groups`: their row groups, in the order of row numbers. `order` gives keys by index in `keys`.
     """
 
     tables: tuple[SourceTable, ...]
@@ -48,36 +48,36 @@ class Circle:
 
     @property
     def name(self) -> str:
-        """For a step of the bookkeeping. No name has a back-tick."""
+        """Part of a bookkeeping step. No name has a back-tick."""
         return ", ".join(quoted(table.name) for table in self.tables)
 
     def shares(self) -> Numbers:
-        """Of each row how much of a chunk it is, of WHOLE_CHUNK: rows of tables whose rows are large are more."""
+        """Each row's share of a chunk, in units of 1 / WHOLE_CHUNK: large rows have a larger share."""
         counts = [group.rows for group in self.groups]
         return np.repeat(np.array([WHOLE_CHUNK // group.chunk_rows for group in self.groups], np.int64), counts)
 
     def tables_of(self, numbers: Numbers) -> Numbers:
-        """The places of the tables that these rows are of."""
+        """The table index of each of these rows."""
         ends = np.cumsum([sum(group.rows for group in self.groups if group.table == place) for place in range(len(self.tables))])
         return np.searchsorted(ends, numbers, side="right").astype(np.int64)
 
     @property
     def outer_keys(self) -> tuple[tuple[SourceTable, ForeignKey], ...]:
-        """The foreign keys that refer to tables outside of the circle."""
+        """Foreign keys to tables outside of the circle."""
         own = {table.definition.uuid for table in self.tables}
         return tuple((table, key) for table in self.tables for key in table.definition.foreign_keys if key.parent_uuid not in own)
 
     def keys_of(self, numbers: Sequence[int]) -> tuple[tuple[SourceTable, ForeignKey], ...]:
-        """Keys by their place in `keys`, with their tables."""
+        """Keys by index in `keys`, with their tables."""
         return tuple((self.tables[self.keys[number].child], self.keys[number].key) for number in numbers)
 
 
 def read_circle(tables: tuple[SourceTable, ...], groups: Sequence[RowGroup], folder: ParquetFolder) -> Circle:
-    """A circle with the order of its rows. `groups` are all row groups of the tables, each with its table's place among them.
+    """Returns a circle with the order of its rows. `groups`: all row groups of the tables, with table indexes.
 
     Raises:
-        RestoreRefused: a row refers to one that is not there, a key compares what can't be equal, or no order of statements is found that
-            makes the rows; names them.
+        RestoreRefused: a row refers to a missing row, a key compares incomparable types, or no order of statements restores the rows;
+            names them.
     """
     keys = tuple(_keys(tables))
     contents = [_read(table, _key_columns(tables, table), folder) for table in tables]
@@ -98,7 +98,7 @@ def _keys(tables: Sequence[SourceTable]) -> Iterator[CircleKey]:
 
 
 def _key_columns(tables: Sequence[SourceTable], table: SourceTable) -> list[str]:
-    """Those of its own foreign keys, and those that others' may compare them with."""
+    """The columns of its own foreign keys, and those that other tables' keys refer to."""
     compared = {name for other in tables for key in other.definition.foreign_keys for name in key.parent_columns}
     own = compared & {column.name for column in table.definition.columns}
     return sorted(own.union(*(key.columns for key in table.definition.foreign_keys), table.definition.primary_key))
@@ -117,13 +117,13 @@ def _links(tables: Sequence[SourceTable], keys: Sequence[CircleKey], contents: S
     firsts = [0, *np.cumsum([content.num_rows for content in contents]).tolist()]
     found = [Links(firsts[one.child], _parents(tables, contents, one, firsts[one.parent])) for one in keys]
     places = {(one.child, one.key.name): place for place, one in enumerate(keys)}
-    looks = [
+    lookalikes = [
         Lookalikes(_lookalikes(tables, contents, (child, parent, key), firsts), places.get((child, key.name)))
         for child, parent in sorted({(one.child, one.parent) for one in keys})
         for key in tables[child].definition.foreign_keys
         if key.parent_uuid != tables[parent].definition.uuid
     ]
-    return RowLinks(firsts[-1], found, looks)
+    return RowLinks(firsts[-1], found, lookalikes)
 
 
 def _parents(tables: Sequence[SourceTable], contents: Sequence[pa.Table], one: CircleKey, first: int) -> Numbers:
@@ -146,10 +146,10 @@ def _parents(tables: Sequence[SourceTable], contents: Sequence[pa.Table], one: C
 def _lookalikes(
     tables: Sequence[SourceTable], contents: Sequence[pa.Table], where: tuple[int, int, ForeignKey], firsts: Sequence[int]
 ) -> Links:
-    """Which rows of the child look like children of the parent's by a key that refers to another table.
+    """Finds the child's rows that look like children of the parent's rows, by a key to another table.
 
-    A row that looks like its own child may wait with a null there, as for what refers to itself, if the column takes one. Where the parent
-    has no columns of these names HerdDB fails at each change of one of its rows: each is its own child then, so to speak.
+    A row that looks like its own child may come in with a null if the column takes one, like a reference to itself. If the parent lacks
+    columns of these names, HerdDB fails at each change of its rows. Then each row counts as its own child.
     """
     child, parent, key = where
     if not set(key.parent_columns) <= set(contents[parent].column_names):
@@ -163,19 +163,19 @@ def _lookalikes(
 
 
 def may_be_null(table: TableDefinition, name: str) -> bool:
-    """Whether a row may have a null in this column."""
+    """Whether rows may have a null in this column."""
     columns: dict[str, Column] = {column.name: column for column in table.columns}
     return columns[name].nullable and name not in table.primary_key
 
 
 def _numbers(child: pa.Table, parent: pa.Table, key: ForeignKey, first: int) -> Numbers | None:
-    """For each row of the child the number of the first row of the parent that has its values; NONE where none has, as for a null.
+    """Returns, per row of the child, the number of the first parent row with its values; NONE without one, or for a null.
 
-    None where the values can't be compared. HerdDB compares numbers of different types as doubles (SQLRecordPredicateFunctions.objectEquals
-    of HerdDB 0.29.0).
+    Returns None if the values can't be compared. HerdDB compares numbers of different types as doubles
+    (SQLRecordPredicateFunctions.objectEquals of HerdDB 0.29.0).
     """
     names = [f"k{place}" for place in range(len(key.columns))]
-    columns = [_alike(child[name], parent[other]) for name, other in zip(key.columns, key.parent_columns, strict=True)]
+    columns = [_as_one_type(child[name], parent[other]) for name, other in zip(key.columns, key.parent_columns, strict=True)]
     if None in columns:
         return None
     pairs = [pair for pair in columns if pair is not None]
@@ -187,8 +187,8 @@ def _numbers(child: pa.Table, parent: pa.Table, key: ForeignKey, first: int) -> 
     return found
 
 
-def _alike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray] | None:
-    """Both as one type. Of the doubles 0.0 is -0.0."""
+def _as_one_type(one: pa.ChunkedArray, other: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray] | None:
+    """Casts both to a common type, None without one. Adding 0.0 makes -0.0 equal to 0.0."""
     kinds = (one.type, other.type)
     if all(map(pa.types.is_integer, kinds)):
         return one.cast(pa.int64()), other.cast(pa.int64())

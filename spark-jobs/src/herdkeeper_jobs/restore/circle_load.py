@@ -1,4 +1,4 @@
-"""Loads a circle of tables by one connection, in the order of its rows (`row_order`), with the keys between them."""
+"""Loads a circle of tables through one connection, in the order of its rows (`row_order`), with the keys between them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from herdkeeper_jobs.restore.session import Session
 from herdkeeper_jobs.restore.source import Source
 
 _CHUNKS_READ = 128
-"""Chunks whose rows are in memory at a time: their rows lie anywhere in the files, of which each is read once for all of them."""
+"""Chunks whose rows are in memory at a time. Their rows may be anywhere in the files; each file is read once for all of them."""
 
 Row = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Piece:
-    """A chunk, and which rows it has. `there`: the keys of the circle that are there by then, by their places."""
+    """A chunk and its rows. `there`: indexes of the circle's keys that exist by then."""
 
     chunk: Chunk
     rows: Rows
@@ -38,7 +38,7 @@ class _Piece:
 
 
 def load_circle(session: Session, source: Source, circle: Circle, done: Mapping[str, int]) -> int:
-    """Makes the foreign keys and loads the rows that are not `done`; returns how many rows this call loaded.
+    """Adds the foreign keys and loads all rows that are not `done`; returns how many this call loaded.
 
     Raises RestoreRetryable, InvariantViolated, SqlError.
     """
@@ -60,7 +60,7 @@ def load_circle(session: Session, source: Source, circle: Circle, done: Mapping[
 
 
 def _pieces(circle: Circle, rows: Rows, first: int, there: frozenset[int]) -> Iterator[_Piece]:
-    """`first` is how many rows of the circle come before. A chunk has as many rows as their tables' sizes allow together."""
+    """Yields the chunks of a step. `first`: number of the circle's rows before it. Row sizes decide how many rows a chunk has."""
     chunks = (np.cumsum(circle.shares()[rows.numbers]) - 1) // WHOLE_CHUNK
     ends = np.flatnonzero(np.diff(chunks, append=-1)) + 1
     for begin, end in pairwise([0, *ends.tolist()]):
@@ -76,18 +76,18 @@ def _load_pieces(loader: ChunkLoader, circle: Circle, pieces: Sequence[_Piece], 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Content:
-    """Rows of a table, and their numbers, which ascend."""
+    """Rows of a table, and their numbers in ascending order."""
 
     numbers: Numbers
     rows: pa.Table
 
     def rows_of(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
-        """Some of them, in this order."""
+        """Returns some of them, in this order."""
         return rows_of(self.rows.take(np.searchsorted(self.numbers, numbers)))
 
 
 def _read(circle: Circle, wanted: Numbers, folder: ParquetFolder) -> dict[int, _Content]:
-    """Rows by their table's place in the circle. The numbers ascend."""
+    """Reads rows, by table index. `wanted` must ascend."""
     found: dict[int, list[_Content]] = {}
     first = 0
     for group in circle.groups:
@@ -103,7 +103,8 @@ def _read(circle: Circle, wanted: Numbers, folder: ParquetFolder) -> dict[int, _
 
 
 def _batches(circle: Circle, piece: _Piece, contents: Mapping[int, _Content]) -> Iterator[Batch]:
-    """What brings the rows in, in their order. Those of a turn refer to themselves: they come in with nulls, and are changed then."""
+    """Yields the statements that load the rows, in order. Rows of a turn refer to themselves: they come in with nulls, and are updated
+    then."""
     numbers, turns = piece.rows.numbers.tolist(), piece.rows.turns.tolist()
     tables = circle.tables_of(piece.rows.numbers).tolist()
     for (place, turn), together in groupby(zip(tables, turns, numbers, strict=True), key=lambda one: one[:2]):
@@ -121,8 +122,8 @@ def _batches(circle: Circle, piece: _Piece, contents: Mapping[int, _Content]) ->
 
 
 def _nulls(table: TableDefinition, keys: Sequence[ForeignKey], row: Row) -> frozenset[str]:
-    """The columns by which a row refers to itself, or seems to, by the keys that are there, with those that share a key with them: HerdDB
-    looks for no parent where all of a key is null, and takes no key of which a part is."""
+    """Returns the columns in which a row must come in with a null: it refers to itself, or seems to, by an existing key. Adds columns that
+    share a key with these. HerdDB looks for no parent if all of a key is null, and refuses a key that is null in part."""
     own = {column.name for column in table.columns}
     nulls: frozenset[str] = frozenset()
     for key in keys:

@@ -1,10 +1,13 @@
-"""`herdkeeper-restore`: the tables of a checkpoint into a tablespace that exists and is empty, through SQL. With `--to`, those of a moment:
-its checkpoint is made first, from the checkpoints that there are and the archive of the log alone, unless it is there.
+"""`herdkeeper-restore`: loads a checkpoint's tables into an existing, empty tablespace, through SQL.
 
-Exit codes: 0 done or already done, 2 refused (arguments, or a tablespace that has something else in it), 3 worth a retry, which goes on
-where this run stopped, 42 an invariant is violated. The user's name and password come from HERDDB_USERNAME and HERDDB_PASSWORD,
-and, where the SQL nodes shall be verified, their authorities' certificates (PEM) from HERDDB_AUTHORITIES.
-A summary goes to the container's termination message and to standard output, whatever the end.
+With `--to` it loads the tables of a moment. If the moment has no checkpoint yet, it is made first, from existing checkpoints and the log's
+archive alone.
+
+Exit codes: 0 done or already done; 2 refused (arguments, or a tablespace with something else in it); 3 worth a retry, which continues this
+run; 42 an invariant is violated. HERDDB_USERNAME and HERDDB_PASSWORD have the user's name and password. HERDDB_AUTHORITIES has the
+certificates (PEM) by which SQL nodes are verified, if they must be.
+
+A summary always goes to the container's termination message and to standard output.
 """
 
 from __future__ import annotations
@@ -95,7 +98,7 @@ def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Rest
         return _failed(parsed, JobOutcome.INVARIANT_VIOLATED, error)
     except (RestoreRetryable, SqlError, OSError) as error:
         return _failed(parsed, JobOutcome.RETRYABLE, error)
-    except Exception as error:  # of Spark, or unforeseen: whoever started the job is told in any case
+    except Exception as error:  # of Spark, or unforeseen: the summary must be written anyway
         traceback.print_exception(error)
         return _failed(parsed, outcome_of_tasks(str(error), _VIOLATIONS_IN_TASKS), error)
 

@@ -1,4 +1,4 @@
-"""The SQL that makes a checkpoint's tables, in HerdDB's dialect (herddb.sql.JSQLParserPlanner of HerdDB 0.29.0). Pure."""
+"""The SQL that creates a checkpoint's tables, in HerdDB's dialect (herddb.sql.JSQLParserPlanner of HerdDB 0.29.0). Pure."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _FILLERS: dict[ColumnType, Value] = {
 
 
 def create_table(table: TableDefinition) -> str:
-    """CREATE TABLE IF NOT EXISTS with types, NOT NULL, defaults, the primary key and auto-increment; no indexes and no foreign keys.
+    """CREATE TABLE IF NOT EXISTS with types, NOT NULL, defaults, primary key and auto-increment; without indexes and foreign keys.
 
-    A table that was made without a primary key has HerdDB's `_pk`, and gets it here as any other column: HerdDB knows no difference.
+    A table without a declared primary key has HerdDB's `_pk`. It is created like any other column: HerdDB sees no difference.
     """
     columns = ", ".join(_column(column, table) for column in table.columns)
     return f"CREATE TABLE IF NOT EXISTS {quoted(table.name)} ({columns}, PRIMARY KEY ({_names(table.primary_key)}))"
 
 
 def create_index(index: ManifestIndex) -> str:
-    """CREATE INDEX. A unique one is always of type brin."""
+    """CREATE INDEX. A unique one always has the type brin."""
     kind = "UNIQUE" if index.unique else index.type.upper()
     return f"CREATE {kind} INDEX {quoted(index.name)} ON {quoted(index.table)} ({_names(index.columns)})"
 
 
 def add_foreign_key(table: str, key: ForeignKey, parent: str) -> str:
-    """ALTER TABLE. There are no actions on update: HerdDB refuses all but the default one."""
+    """ALTER TABLE ADD CONSTRAINT. It has no action on update: HerdDB refuses all but the default."""
     return (
         f"ALTER TABLE {quoted(table)} ADD CONSTRAINT {quoted(key.name)} FOREIGN KEY ({_names(key.columns)}) "
         f"REFERENCES {quoted(parent)} ({_names(key.parent_columns)}){_ON_DELETE[key.on_delete]}"
@@ -56,7 +56,7 @@ def add_foreign_key(table: str, key: ForeignKey, parent: str) -> str:
 
 
 def insert(table: TableDefinition) -> str:
-    """INSERT of one row with a parameter for each column, so that no default stands in for a null."""
+    """INSERT of one row with a parameter per column, so that no default replaces a null."""
     names = tuple(column.name for column in table.columns)
     return f"INSERT INTO {quoted(table.name)} ({_names(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - back-ticks
 
@@ -67,21 +67,21 @@ def delete_by_key(table: TableDefinition) -> str:
 
 
 def update_by_key(table: TableDefinition, columns: Sequence[str]) -> str:
-    """UPDATE of some columns of the row with a key: a parameter for each column, then for each of the key."""
+    """UPDATE of some columns of a row, with parameters for these columns, then for the key."""
     sets = ", ".join(f"{quoted(name)} = ?" for name in columns)
     return f"UPDATE {quoted(table.name)} SET {sets} WHERE {' AND '.join(f'{quoted(name)} = ?' for name in table.primary_key)}"  # noqa: S608
 
 
 def filler_row(table: TableDefinition, key: int) -> list[Value]:
-    """A row with that auto-increment key, and what else NOT NULL asks for. Inserted and deleted, it leaves nothing but the next key."""
+    """A row with this auto-increment key, and values where NOT NULL requires them. Inserting and deleting it only advances the next key."""
     row = (key if column.name in table.primary_key else None if column.nullable else _FILLERS[column.type] for column in table.columns)
     return list(row)
 
 
 def default_literal(column: Column) -> str | None:
-    """A column's default as it stands behind DEFAULT; None without one. ValueError for a default that no SQL statement gives.
+    """A column's default as SQL after DEFAULT; None without one. Raises ValueError for a default that SQL can't express.
 
-    HerdDB stores a text as it stands between its quotes, doubled quotes included, so it is written back as it is.
+    HerdDB stores a text as written between its quotes, with doubled quotes, so it is written back unchanged.
     """
     data = column.default
     if data is None:
@@ -102,8 +102,8 @@ def default_literal(column: Column) -> str | None:
 
 
 def quoted(name: str) -> str:
-    """A name in back-ticks, since any word of the grammar may be one. ValueError for one with a back-tick, which would end the name there:
-    the grammar has no way to write it."""
+    """Quotes a name with back-ticks, since it may be a keyword. Raises ValueError for a name with a back-tick: the grammar can't escape
+    one."""
     if "`" in name:
         raise ValueError(f"the name {name!r} has a back-tick")
     return f"`{name}`"
@@ -121,7 +121,7 @@ def _column(column: Column, table: TableDefinition) -> str:
 
 
 def _double(value: float) -> str:
-    """As Java writes it: its parser of SQL knows no exponent without a digit after the point."""
+    """Formats as Java does: its SQL parser accepts an exponent only after a decimal point with a digit."""
     mantissa, _, exponent = repr(value).partition("e")
     if not exponent:
         return mantissa

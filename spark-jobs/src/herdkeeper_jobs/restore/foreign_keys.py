@@ -1,4 +1,4 @@
-"""Makes the foreign keys of restored tables."""
+"""Adds the foreign keys of restored tables."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from herdkeeper_jobs.restore.source import Source, SourceTable
 
 
 def add_foreign_keys(connection: Connection, source: Source, keys: Iterable[tuple[SourceTable, ForeignKey]]) -> None:
-    """Those that are not there yet.
+    """Adds those that are missing.
 
-    Before the rows where that is possible: HerdDB takes a null for no reference when a row comes in, and for a broken one when the key is
+    They are added before the rows if possible. HerdDB takes a null as no reference when a row comes in, and as a broken one when the key is
     added later.
     """
     rows = connection.query("SELECT * FROM sysforeignkeys")

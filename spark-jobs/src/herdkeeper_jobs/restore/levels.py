@@ -1,4 +1,4 @@
-"""The order that foreign keys ask of tables. Pure."""
+"""Orders tables by their foreign keys. Pure."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from herdkeeper_jobs.restore.source import SourceTable
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Tables that can be filled once those of the levels before it are full.
+    """Tables that can be filled once the earlier levels are full.
 
-    `alone`: each can be filled at once, in any order of its rows. `circles`: tables that refer to each other in a circle, or one that
-    refers to itself; the order is one of their rows (`circle`).
+    `independent`: tables that can be filled independently, their rows in any order. `circles`: tables that refer to each other, or one that
+    refers to itself; their rows need an order (`circle`).
     """
 
-    alone: tuple[SourceTable, ...]
+    independent: tuple[SourceTable, ...]
     circles: tuple[tuple[SourceTable, ...], ...]
 
     @property
     def tables(self) -> tuple[SourceTable, ...]:
-        """All of them."""
-        return self.alone + tuple(table for circle in self.circles for table in circle)
+        """All tables of the level."""
+        return self.independent + tuple(table for circle in self.circles for table in circle)
 
 
 def levels(tables: Sequence[SourceTable]) -> tuple[Level, ...]:
-    """The tables in the order in which rows can go in while foreign keys hold: parents in an earlier level than their children."""
+    """Orders tables so that foreign keys hold while rows are loaded: parents are in an earlier level than their children."""
     group_of = {table.definition.uuid: table.definition.uuid for table in tables}
     while True:
         sorter = TopologicalSorter(_parents(tables, group_of))

@@ -22,7 +22,7 @@ from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target
 from herdkeeper_jobs.restore.source import SourceTable
 
 _ATTEMPTS = 10
-"""Per chunk. Each waits for a leader itself, so this is far more than a failover needs."""
+"""Per chunk. Each attempt waits for a leader itself, so this is far more than a failover needs."""
 _COLUMNS = "rows long"
 _SCHEMA = pa.schema([("rows", pa.int64())])
 
@@ -34,9 +34,9 @@ def load_groups(
     where: tuple[ParquetFolder, Target],
     done: Mapping[str, int],
 ) -> int:
-    """Loads what is not `done` of row groups, one task each; returns how many rows this run loaded.
+    """Loads row groups, one task each, without what is `done`; returns how many rows this run loaded.
 
-    A task raises RestoreRetryable or InvariantViolated, which reach the driver inside Spark's own exception.
+    Tasks raise RestoreRetryable or InvariantViolated, which reach the driver inside Spark's exception.
     """
     folder, target = where
     open_groups = [group for group in groups if any(chunk.step not in done for chunk in group.chunks())]
@@ -72,7 +72,7 @@ def load_group(session: Session, group: RowGroup, folder: ParquetFolder, stateme
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A statement with parameters for many rows, of which each changes one."""
+    """A statement with parameters for many rows; each changes one row."""
 
     statement: str
     rows: Sequence[Sequence[Value]]
@@ -86,11 +86,11 @@ class ChunkLoader:
         self._left_open: int | None = None
 
     def load(self, chunk: Chunk, batches: Sequence[Batch]) -> int:
-        """Returns how many rows this call committed: all, or none when the chunk is in the tablespace already.
+        """Loads a chunk. Returns how many rows this call committed: all, or none if the chunk was loaded before.
 
         Raises:
-            InvariantViolated: some of the rows are there, and the chunk's mark is not; or a statement did not change its row.
-            RestoreRetryable: there is no leader that takes it.
+            InvariantViolated: some of the rows exist without the chunk's mark; or a statement did not change its row.
+            RestoreRetryable: no leader accepts it.
         """
         reason = ""
         for _ in range(_ATTEMPTS):
@@ -121,7 +121,8 @@ class ChunkLoader:
         self._left_open = None
 
     def _end_left_open(self, connection: Connection, transaction_id: int) -> None:
-        """A transaction outlives its connection, and its locks would hold up the next attempt for a quarter of an hour."""
+        """Rolls back what an attempt left open. Transactions outlive their connection, and the locks would block the next attempt for a
+        quarter of an hour."""
         self._left_open = None
         try:
             connection.rollback(transaction_id)

@@ -1,9 +1,9 @@
-"""The checkpoint of a moment, found or made from files alone: the checkpoints of a tablespace, and the archive of its log.
+"""Finds or makes the checkpoint of a moment from files alone: a tablespace's checkpoints, and the archive of its log.
 
-Neither ZooKeeper nor a bookie of the old cluster is asked. It is made as the Checkpoint job makes it, at the place and under the name that
-it would have there, so who asks for the same moment again finds it. A time becomes an LSN here, without Spark: the segments tell which of
-them has the first entry that was stamped later. What a run has chosen is noted beside the checkpoints before anything is loaded
-(`restores/<run>.json`): a retry, for which the archive may have grown meanwhile, goes on with that.
+Neither ZooKeeper nor a bookie of the old cluster is needed. The checkpoint is made as the Checkpoint job makes it, with the same place and
+name, so a later request for the moment finds it. A time becomes an LSN here, without Spark: segments show which of them has the first later
+entry. The choice is noted beside the checkpoints before anything is loaded (`restores/<run>.json`). So a retry uses the same one, even if
+the archive has grown.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from herdkeeper_jobs.wal.moment import Time, parse_moment, stamp
 
 _log = structlog.get_logger()
 _MOST_WINDOWS = 3
-"""Of those that a refusal names, the newest ones."""
+"""At most so many windows in a refusal, the newest ones."""
 
 
 class Latest(Enum):
@@ -60,11 +60,10 @@ Moment = Lsn | Time | Latest
 
 @dataclass(frozen=True, slots=True)
 class MomentSource:
-    """Which moment of which tablespace, and where its files are.
+    """The moment, the tablespace, and the place of its files.
 
-    `folder` is its folder among the checkpoints, `<place>/<INSTANCEID>/<tablespace uuid>`, where the new one goes; `archived_at` the place
-    where its log is archived; `named` the manifest by which a user named it, None for one that was named by its folder. `key` encrypts
-    what is made; None: it is written in the clear.
+    `folder`: `<place>/<INSTANCEID>/<tablespace uuid>`, with the checkpoints; the new one goes there. `archived_at`: the place of the log's
+    archive. `named`: the manifest that the user gave, None if the folder was given. `key` encrypts the new checkpoint; None: no encryption.
     """
 
     folder: StoredPath
@@ -76,7 +75,7 @@ class MomentSource:
 
     @property
     def asked(self) -> str:
-        """As the user asked for it."""
+        """The request, as the user wrote it."""
         match self.at:
             case Lsn():
                 return f"spec.bootstrap.target.lsn (--to) is {self.at}"
@@ -89,7 +88,7 @@ class MomentSource:
 
 
 def parse_restored_moment(text: str) -> Moment:
-    """From `latest`, `LEDGER,ENTRY`, or a time of RFC 3339 with its offset. Raises ValueError that names the text and the forms."""
+    """Parses `latest`, `LEDGER,ENTRY`, or a time of RFC 3339 with its offset. Raises ValueError, naming the text and the forms."""
     if text == Latest.LATEST.value:
         return Latest.LATEST
     found = None if text == "now" else parse_moment(text)
@@ -99,13 +98,13 @@ def parse_restored_moment(text: str) -> Moment:
 
 
 def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource) -> StoredPath:
-    """The manifest of the checkpoint of a moment, which is made where there is none. `start` gives the session, once there is work for it.
+    """Returns the manifest of a moment's checkpoint, which is made if missing. `start` gives the session, once there is work for it.
 
     Raises:
-        RestoreRefused: the files don't have that moment; names the field, its value and the moments that can be had.
-        RestoreRetryable: something is not there now.
-        InvariantViolated: the files contradict themselves.
-        KeyUnusable: something is encrypted, and its key is not here.
+        RestoreRefused: the files lack that moment; names field, value and the possible moments.
+        RestoreRetryable: something is unavailable now.
+        InvariantViolated: the files contradict each other.
+        KeyUnusable: something is encrypted, and its key is missing.
     """
     if (noted := _noted(source)) is not None:
         _log.info("continuing with the choice of an earlier attempt", manifest=str(noted))
@@ -115,7 +114,7 @@ def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource
         chosen = _chosen(whole, source)
         path = chosen if not isinstance(chosen, Lsn) else _made(start, whole, source, chosen)
     except KeyUnusable:
-        raise  # no other moment would be of help
+        raise  # no other moment would help
     except NothingToBeginWith as error:
         _refuse(whole, source, error.missing, error, error.no_base)
     except (ArchiveBroken, CheckpointRefused) as error:
@@ -127,15 +126,15 @@ def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource
 
 
 def left_out_of(source: MomentSource) -> int | None:
-    """Entries behind the moment that was chosen which are stamped at or before the time that was asked for: some clock was ahead. None
-    when the archive behind it could not be read."""
+    """Returns how many entries after the chosen moment are stamped at or before the requested time: a clock was ahead. None if the archive
+    after it could not be read."""
     note = _note_path(source)
     found = json.loads(note.read_bytes()).get("leftOut", 0) if note.is_file() else 0
     return None if found is None else int(found)
 
 
 def _left_out(whole: WholeLog, source: MomentSource, lsn: Lsn) -> int | None:
-    """What lies behind the moment is only told about: damage there holds up nothing."""
+    """Counts entries for a message only, so damage after the moment raises nothing."""
     match source.at:
         case Time(millis, _):
             behind = segments_one_by_one(whole.folder, whole.identity, lsn)
@@ -152,7 +151,7 @@ def _left_out(whole: WholeLog, source: MomentSource, lsn: Lsn) -> int | None:
 
 
 def _refuse(whole: WholeLog, source: MomentSource, why: str, cause: Exception | None = None, no_base: str = "") -> Never:
-    """What there is comes before what may be long, why there is no base: a summary may be cut off."""
+    """Names possible moments before the reasons against each base, which may be long: a summary may be cut off."""
     windows = windows_of_files(whole, source.folder)
     there = "; ".join(str(window) for window in windows[-_MOST_WINDOWS:]) + ": take one of these"
     if not windows:
@@ -162,7 +161,7 @@ def _refuse(whole: WholeLog, source: MomentSource, why: str, cause: Exception | 
 
 
 def _archive(source: MomentSource) -> tuple[StoredPath, Identity]:
-    """The tablespace's folder where its log is archived, and whose log it is."""
+    """Returns the tablespace's folder in the archive, and the identity of its log."""
     folder = source.archived_at / source.folder.parent.name / source.folder.name
     if (found := identity_of_archive(folder)) is not None:
         return folder, found
@@ -175,7 +174,7 @@ def _archive(source: MomentSource) -> tuple[StoredPath, Identity]:
 
 
 def _chosen(whole: WholeLog, source: MomentSource) -> StoredPath | Lsn:
-    """The LSN of the moment, or its checkpoint where there is one."""
+    """Returns the moment's LSN, or its checkpoint if there is one."""
     lsn = _lsn_of(whole, source)
     path = manifest_path(source.folder, lsn)
     if path.is_file():
@@ -200,10 +199,10 @@ def _lsn_of(whole: WholeLog, source: MomentSource) -> Lsn:
 
 
 def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
-    """Where a log is cut for a time: before its first entry that is stamped later, see wal/cut.py.
+    """Cuts the log for a time: before its first later entry, see wal/cut.py.
 
-    Of everything before the segment that the search begins with it must be known that nothing in it is stamped later: it is the log's
-    beginning, or a checkpoint says so.
+    Nothing before the segment where the search begins may be stamped later. So the search begins at the log's beginning, or at a checkpoint
+    that proves it.
     """
     oldest = oldest_segment(whole.folder, whole.identity)
     if oldest is None:
@@ -213,7 +212,7 @@ def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
         why = f"the archive begins with {oldest.first.lsn}, and no checkpoint exists that holds nothing later"
         _refuse(whole, source, why, no_base=base)
     for segment in segments_one_by_one(whole.folder, whole.identity, base if isinstance(base, Lsn) else None):
-        proven(segment, whole.folder)  # by its times the log is cut
+        proven(segment, whole.folder)  # its times decide the cut
         if segment.highest_timestamp_millis > time_.millis:
             return _before_first_later(whole, source, segment, time_)
     end = newest_segment(whole.folder, whole.identity) or oldest
@@ -226,7 +225,8 @@ def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
 
 
 def _base_that_meets(oldest: SegmentManifest, found: Iterable[CheckpointBase | BaseUnusable]) -> Lsn | str:
-    """Where the newest base is, unless it ends before an archive begins: what lies between the two may be later. Else why there is none."""
+    """Returns the LSN of the newest base, or why there is none. A base that ends before the archive begins is useless: entries in between
+    may be later."""
     begin = oldest.first.lsn if oldest.follows is None else oldest.follows.lsn
     reasons: list[BaseUnusable] = []
     for candidate in found:
@@ -240,7 +240,7 @@ def _base_that_meets(oldest: SegmentManifest, found: Iterable[CheckpointBase | B
 
 
 def _before_first_later(whole: WholeLog, source: MomentSource, segment: SegmentManifest, time_: Time) -> Lsn:
-    """The last entry before the first one of a segment that is stamped later than a time."""
+    """Returns the last entry before a segment's first later one."""
     before = None if segment.follows is None else segment.follows.lsn
     for ledger, entry, millis in _entries(segment, whole.folder):
         if millis > time_.millis:
@@ -259,7 +259,7 @@ def _entries(segment: SegmentManifest, folder: StoredPath) -> Iterator[tuple[int
 
 
 def _why_not_archived(whole: WholeLog, lsn: Lsn) -> str | None:
-    """What is wrong with an LSN that the archive shall have; None when it has it."""
+    """Returns why the archive lacks an LSN that it should have; None if it has it."""
     folder, identity = whole.folder, whole.identity
     oldest, newest = oldest_segment(folder, identity), newest_segment(folder, identity)
     if oldest is None or newest is None:
@@ -291,7 +291,7 @@ def _note_path(source: MomentSource) -> StoredPath:
 
 
 def _noted(source: MomentSource) -> StoredPath | None:
-    """The manifest that an earlier attempt of the same run chose; None where there was none, or the checkpoint has gone since."""
+    """Returns the manifest that an earlier attempt of this run chose; None without one, or if the checkpoint is gone."""
     note = _note_path(source)
     if not note.is_file():
         return None

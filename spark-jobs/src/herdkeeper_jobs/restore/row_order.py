@@ -1,16 +1,17 @@
-"""In which order rows of tables that refer to each other in a circle come in, and when the foreign keys are added between them. Pure.
+"""Orders the rows of tables that refer to each other in a circle, and the foreign keys added in between. Pure.
 
-What HerdDB 0.29.0 asks (herddb.core.TableManager):
-- a row that comes in has its parent's row before it, or nulls in all columns of the key;
-- a key that is added finds a parent for each row that is there: a null has none;
-- a row that is changed is referred to by nobody. Its table's children are asked with the row's values by each of their keys, those that
-  belong to other parents included, so a row may also be held by one that only looks like its child.
+The rules of HerdDB 0.29.0 (herddb.core.TableManager):
+- A row comes in after its parent's row, or with nulls in all columns of the key.
+- An added key must find a parent for each existing row; a null has none.
+- A changed row must not be referred to. HerdDB asks its table's children for the row's values by each of their keys, also by keys of other
+  parents. So a row that only looks like a child counts, too.
 
-The order is found from the end: take away what may have come last, until nothing is left. A row may have come last if no other refers to
-it; a key, if no row that is left has a null in it; a row that refers to itself, with a null that was changed then, if no other refers to
-it or looks so. To take one thing away only lets more be taken away, so whichever is taken first, the end is reached if any order has one.
-That holds where a row is found by what it is referred to by: of several rows that are alike there, each child is tied to the first.
-A key that takes no nulls needs no such change: no row has one, so the key can be taken away first.
+The order is found backwards: remove whatever may have come last, until nothing is left. A row may have come last if no other refers to it.
+A key may have, if no remaining row has a null in it. So may a row that refers to itself, came in with a null and was changed, if no other
+row refers to it or seems to. Each removal only allows more removals. So any sequence of removals reaches the end if an order exists. This
+presumes that values identify a row: if several rows have them, each child is tied to the first.
+
+A key that takes no nulls needs no changed rows: no row has a null in it, so it can be removed first.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
 NONE = -1
-"""Instead of a row's number: it refers to none."""
+"""Stands for a row number: it refers to no row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """Which row each row of a table refers to. `first`: the number of the table's first row. `to`: per row a row's number, or NONE."""
+    """The row that each row of a table refers to. `first`: the number of the table's first row. `to`: a row number per row, or NONE."""
 
     first: int
     to: Numbers
 
     def of(self, rows: Numbers) -> tuple[Numbers, Numbers]:
-        """Those of the rows that are of this table, and what these refer to."""
+        """Returns those of the rows that belong to this table, and what they refer to."""
         here = rows[(rows >= self.first) & (rows < self.first + len(self.to))]
         return here, self.to[here - self.first]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookalikes:
-    """Rows that look like children of others, by a key that refers to another table: one of `keys`, or one to a table outside (None)."""
+    """Rows that look like children by a key to another table: by one of `keys`, or by a key to a table outside (None)."""
 
     links: Links
     key: int | None
@@ -49,7 +50,7 @@ class Lookalikes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowLinks:
-    """All rows of the tables are numbered from 0. `keys`: the foreign keys between them."""
+    """The references between all rows, numbered from 0. `keys`: the foreign keys between the tables."""
 
     rows: int
     keys: Sequence[Links]
@@ -60,8 +61,8 @@ class RowLinks:
 class Rows:
     """Rows that come in one after the other.
 
-    `turns`: 0 for one that comes in as it is. The others refer to themselves: those of a turn come in with nulls, and are changed, before
-    the next.
+    `turns`: 0 for a row that comes in unchanged. The others refer to themselves. Those of a turn come in with nulls, and are updated before
+    the next turn.
     """
 
     numbers: Numbers
@@ -70,21 +71,21 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class AddKey:
-    """A foreign key is added: its place among the keys."""
+    """Adds a foreign key, given by its index."""
 
     key: int
 
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """`before`: the keys that are there before any row. `steps`: what comes then."""
+    """`before`: keys that exist before any row. `steps`: what follows."""
 
     before: tuple[int, ...]
     steps: tuple[Rows | AddKey, ...]
 
 
 class RowsWithoutOrderError(ValueError):
-    """No order brings so many rows in. `example`: the number of one of them, of those that refer to themselves if there are such."""
+    """`rows` rows fit into no order. `example` is the number of one of them, preferably one that refers to itself."""
 
     def __init__(self, rows: int, example: int) -> None:
         super().__init__(f"{rows} rows have no order, {example} is one of them")
@@ -93,26 +94,26 @@ class RowsWithoutOrderError(ValueError):
 
 
 def row_order(links: RowLinks) -> RowOrder:
-    """Raises RowsWithoutOrderError."""
-    left = _Left(links)
-    last_first: list[Rows | AddKey] = []
+    """Finds an order. Raises RowsWithoutOrderError."""
+    remaining = _Remaining(links)
+    backwards: list[Rows | AddKey] = []
     turn = 0
-    free = left.free()
-    while left.count:
+    free = remaining.free()
+    while remaining.count:
         if len(free):
-            last_first.append(_rows(free, 0))
-            free = left.take_rows(free)
-        elif (key := left.key_without_nulls()) is not None:
-            last_first.append(AddKey(key))
-            left.take_key(key)
-            free = left.free()
-        elif len(changed := left.changed_to_themselves()):
+            backwards.append(_rows(free, 0))
+            free = remaining.take_rows(free)
+        elif (key := remaining.key_without_nulls()) is not None:
+            backwards.append(AddKey(key))
+            remaining.take_key(key)
+            free = remaining.free()
+        elif len(changed := remaining.changed_to_themselves()):
             turn += 1
-            last_first.append(_rows(changed, turn))
-            free = left.take_rows(changed)
+            backwards.append(_rows(changed, turn))
+            free = remaining.take_rows(changed)
         else:
-            raise RowsWithoutOrderError(left.count, left.example())
-    return RowOrder(left.keys(), tuple(_joined(last_first[::-1])))
+            raise RowsWithoutOrderError(remaining.count, remaining.example())
+    return RowOrder(remaining.keys(), tuple(_joined(backwards[::-1])))
 
 
 def _rows(numbers: Numbers, turn: int) -> Rows:
@@ -120,7 +121,7 @@ def _rows(numbers: Numbers, turn: int) -> Rows:
 
 
 def _joined(steps: Sequence[Rows | AddKey]) -> list[Rows | AddKey]:
-    """With all rows between two keys in one step."""
+    """Joins all rows between two keys into one step."""
     found: list[Rows | AddKey] = []
     together: list[Rows] = []
     for step in [*steps, None]:
@@ -135,8 +136,8 @@ def _joined(steps: Sequence[Rows | AddKey]) -> list[Rows | AddKey]:
     return found
 
 
-class _Left:
-    """What has not been taken away. Counts are kept up to date for the rows that are left, by the keys that are left."""
+class _Remaining:
+    """What is not removed yet, with counts of the remaining references."""
 
     def __init__(self, links: RowLinks) -> None:
         self.count = links.rows
@@ -153,14 +154,14 @@ class _Left:
         for look in self._lookalikes:
             np.add.at(self._resembled, look.links.to[look.links.to != NONE], 1)
         self._touched: list[Numbers] = [self._rows()]
-        """Rows that may refer to themselves and be held no more: those of which a count has changed."""
+        """Rows with changed counts: they may refer to themselves, and be held by no other row any more."""
 
     def keys(self) -> tuple[int, ...]:
-        """The keys that are left."""
+        """The remaining keys."""
         return tuple(self._keys)
 
     def example(self) -> int:
-        """A row that is left."""
+        """A remaining row."""
         rows = self._rows()
         return int(rows[np.argmax(self._itself[rows] > 0)])
 
@@ -173,15 +174,15 @@ class _Left:
         rows: Numbers = np.unique(np.concatenate([np.zeros(0, np.int64), *self._touched]))
         self._touched = []
         held = self._referred[rows] + self._resembled[rows]
-        may: Numbers = rows[self._left[rows] & (self._itself[rows] > 0) & (held == 0)]
-        return may
+        candidates: Numbers = rows[self._left[rows] & (self._itself[rows] > 0) & (held == 0)]
+        return candidates
 
     def key_without_nulls(self) -> int | None:
         """A key that may have been added last."""
         return next((key for key in self._keys if self._set[key] and not self._nulls[key]), None)
 
     def take_rows(self, rows: Numbers) -> Numbers:
-        """Returns the rows that may have come right before them."""
+        """Removes rows; returns those that may have come right before them."""
         self._left[rows] = False
         self.count -= len(rows)
         parents = [rows[:0]]
@@ -197,7 +198,7 @@ class _Left:
         return self._free_of(found)
 
     def take_key(self, key: int) -> None:
-        """Rows refer to nothing by it any more, nor look so."""
+        """Removes a key, and the references and resemblances by it."""
         rows = self._rows()
         self._count(self._keys.pop(key), rows, -1)
         for look in self._lookalikes:
@@ -210,11 +211,11 @@ class _Left:
         return np.flatnonzero(self._left)
 
     def _free_of(self, rows: Numbers) -> Numbers:
-        may: Numbers = rows[self._left[rows] & (self._referred[rows] == 0) & (self._itself[rows] == 0)]
-        return may
+        candidates: Numbers = rows[self._left[rows] & (self._referred[rows] == 0) & (self._itself[rows] == 0)]
+        return candidates
 
     def _count(self, key: Links, rows: Numbers, by: int) -> tuple[Numbers, Numbers]:
-        """Counts what rows refer to by a key; returns those that are its child's, and what they refer to."""
+        """Adds `by` to the counts of the rows' references by a key; returns the child's rows among them, and their references."""
         own, to = key.of(rows)
         np.add.at(self._referred, to[(to != NONE) & (to != own)], by)
         self._itself[own[to == own]] += by

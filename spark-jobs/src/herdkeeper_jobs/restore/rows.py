@@ -1,4 +1,4 @@
-"""Rows as they come from Parquet or SQL, one value per column in the table's order. Timestamps are milliseconds since 1970 UTC."""
+"""Rows from Parquet or SQL, one value per column in the table's order. Timestamps are milliseconds since 1970 UTC."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BATCH = 5000
 
 
 def sql_rows(table: TableDefinition, rows: Iterable[Mapping[str, Value]]) -> Iterator[list[Any]]:
-    """The rows of a SELECT."""
+    """Yields the rows of a SELECT."""
     names = [column.name for column in table.columns]
     moments = [index for index, column in enumerate(table.columns) if column.type is ColumnType.TIMESTAMP]
     for row in rows:
@@ -26,7 +26,7 @@ def sql_rows(table: TableDefinition, rows: Iterable[Mapping[str, Value]]) -> Ite
 
 
 def digest(table: TableDefinition, rows: Iterable[Sequence[Any]]) -> RowDigest:
-    """The order-free digest of rows, as HerdDB would store them in a table of this definition that was never altered."""
+    """The order-free digest of rows as HerdDB would store them in a never altered table of this definition."""
     encoder = RowEncoder(table)
     total = RowDigest()
     batch: list[tuple[bytes, bytes]] = []

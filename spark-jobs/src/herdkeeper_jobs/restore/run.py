@@ -1,4 +1,4 @@
-"""The restore job's table of contents: checkpoint -> files -> begin -> tables -> rows, parents first -> verify -> end."""
+"""The restore job in order: checkpoint -> files -> begin -> tables -> rows, parents first -> verify -> end."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class RestoreRequest:
-    """What one run shall do. `source` is the manifest of the checkpoint, or the moment of which there shall be one; the tablespace exists,
-    and is empty or holds an unfinished run."""
+    """The arguments of one run. `source`: the checkpoint's manifest, or the moment to restore. The tablespace exists, and is empty or holds
+    an unfinished run."""
 
     source: StoredPath | MomentSource
     target: Target
@@ -44,10 +44,10 @@ class RestoreRequest:
 
 
 def run_restore(spark: SparkSession, source: Source, request: RestoreRequest) -> RestoreSummary:
-    """Makes the tablespace equal to the checkpoint and returns what became of it.
+    """Makes the tablespace equal to the checkpoint and returns the summary.
 
     Raises:
-        RestoreRefused, RestoreRetryable, InvariantViolated, SqlError: the tablespace is not to be used then.
+        RestoreRefused, RestoreRetryable, InvariantViolated, SqlError: the tablespace must not be used then.
     """
     started = time.monotonic()
     check_files(spark, source)
@@ -66,14 +66,14 @@ def run_restore(spark: SparkSession, source: Source, request: RestoreRequest) ->
 
 
 def failed_comparison(begin: Begin, error: InvariantViolated) -> RestoreRefused | InvariantViolated:
-    """What a difference means: tables that this restore did not make are another's, and nobody shall be told to delete those."""
+    """Converts a difference in tables that this restore did not make: nobody must be told to delete another's tables."""
     if begin is not Begin.FILLED:
         return error
     return RestoreRefused(f"the tablespace has tables that this restore did not make: {error}; restore into a new Tablespace")
 
 
 def _begin(connection: Connection, source: Source) -> tuple[Header, Begin]:
-    """How far an earlier run came; the header is that run's, so that its chunks are this one's."""
+    """Returns how far an earlier run came, with its header, so that both have the same chunks."""
     tables = bookkeeping.user_tables(connection)
     found = bookkeeping.read_header(connection) if RESTORE_TABLE in tables else None
     wished = Header(source.hash, str(source.path), source.rows, CHUNK_ROWS, CHUNK_BYTES)
@@ -91,7 +91,7 @@ def _begin(connection: Connection, source: Source) -> tuple[Header, Begin]:
 
 
 def _fill(spark: SparkSession, source: Source, target: Target, at: tuple[Session, Header]) -> int:
-    """Makes the tables and loads their rows; returns how many rows this run loaded."""
+    """Creates the tables and loads their rows; returns how many rows this run loaded."""
     session, header = at
     in_order = [(level, [_circle(source, tables, header) for tables in level.circles]) for level in levels(source.tables)]
     done = bookkeeping.marks(session.connection())
@@ -99,8 +99,10 @@ def _fill(spark: SparkSession, source: Source, target: Target, at: tuple[Session
     numbers = {table.name: number for number, table in enumerate(source.tables)}
     loaded = 0
     for level, circles in in_order:
-        add_foreign_keys(session.connection(), source, [(table, key) for table in level.alone for key in table.definition.foreign_keys])
-        groups = row_groups(((numbers[table.name], table) for table in level.alone), source.folder, header.chunk_rows, header.chunk_bytes)
+        keys = [(table, key) for table in level.independent for key in table.definition.foreign_keys]
+        add_foreign_keys(session.connection(), source, keys)
+        numbered = ((numbers[table.name], table) for table in level.independent)
+        groups = row_groups(numbered, source.folder, header.chunk_rows, header.chunk_bytes)
         loaded += load_groups(spark, groups, source.tables, (source.folder, target), done)
         loaded += sum(load_circle(session, source, circle, done) for circle in circles)
         _log.info("rows loaded", tables=[table.name for table in level.tables], loaded=loaded)
@@ -108,12 +110,12 @@ def _fill(spark: SparkSession, source: Source, target: Target, at: tuple[Session
 
 
 def _circle(source: Source, tables: tuple[SourceTable, ...], header: Header) -> Circle:
-    """Read before any table is made: what no order of rows can make is refused then."""
+    """Reads a circle. Called before any table is created, so that rows without an order are refused then."""
     return read_circle(tables, row_groups(enumerate(tables), source.folder, header.chunk_rows, header.chunk_bytes), source.folder)
 
 
 def _make_tables(connection: Connection, source: Source, done: Mapping[str, int]) -> None:
-    """Tables, the next key of each auto-increment, indexes. Each step may be repeated until its mark, or what it makes, is there."""
+    """Creates tables, next auto-increment keys, and indexes. Each step is repeatable until its mark, or its result, exists."""
     indexes = {str(row["index_name"]) for row in connection.query("SELECT * FROM sysindexes") if row["tablespace"] == connection.tablespace}
     for table in source.tables:
         connection.execute(ddl.create_table(table.definition))
@@ -127,12 +129,12 @@ def _make_tables(connection: Connection, source: Source, done: Mapping[str, int]
 
 
 def _advance_key(connection: Connection, table: SourceTable, highest: int) -> None:
-    """HerdDB gives the next key above every one that was ever inserted, though its row is gone: so does this.
+    """Advances the next key above every key ever inserted, as HerdDB does, even if that row is gone.
 
-    No row is loaded yet, and no index is there: the row that comes and goes need not be unique, nor fit an index without nulls.
+    No row is loaded and no index exists yet, so the temporary row conflicts with none.
     """
     remove = ddl.delete_by_key(table.definition)
-    connection.execute(remove, [highest])  # of an attempt that was cut off
+    connection.execute(remove, [highest])  # of an interrupted attempt
     connection.execute(ddl.insert(table.definition), ddl.filler_row(table.definition, highest))
     connection.execute(remove, [highest])
 

@@ -1,4 +1,4 @@
-"""How the restore and each of its tasks reach the tablespace's leader by SQL."""
+"""Connects the restore and its tasks to the tablespace's leader by SQL."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from herdkeeper_jobs.own_identity import own_handler
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 
 LEADER_IS_ELSEWHERE = (ConnectionLost, NotLeader, OutcomeUnknown)
-"""After one of these the next connection goes to whoever leads then, and what was under way is looked up before it is repeated."""
+"""After one of these the next connection goes to the current leader. The caller checks what was committed before it repeats anything."""
 
 _PATIENCE = Patience(deadline_seconds=120.0, call_seconds=120.0)
-"""A call may have to wait for a local checkpoint of the leader, which holds all writes."""
+"""A call may wait for a local checkpoint of the leader, which blocks all writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A database whose leaders are in ZooKeeper: its members, `host:port,host:port`, and HerdDB's root there."""
+    """A database whose leaders are in ZooKeeper. `zookeeper`: its members, `host:port,host:port`; `herd_root`: HerdDB's root there."""
 
     zookeeper: str
     herd_root: str
@@ -35,8 +35,8 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The tablespace, whom to be there, and the certificates (PEM) that verify its nodes; None: what speaks TLS is not verified. Sent to
-    tasks. `database` is the address of a server that is alone where there is no cluster."""
+    """The tablespace, the credentials, and the certificates (PEM) that verify its nodes; None: TLS is not verified. It is sent to tasks.
+    `database` is a server's address if there is no cluster."""
 
     database: Cluster | Address
     tablespace: str
@@ -45,7 +45,7 @@ class Target:
 
 
 class Session:
-    """A connection to the tablespace's leader that is renewed when it was lost. Not safe for several threads."""
+    """A connection to the tablespace's leader that is renewed after a loss. Not thread-safe."""
 
     def __init__(self, finder: Finder, target: Target) -> None:
         self._finder = finder
@@ -53,7 +53,7 @@ class Session:
         self._connection: Connection | None = None
 
     def connection(self) -> Connection:
-        """The connection. Raises RestoreRetryable when there is no leader in time, AuthenticationFailed."""
+        """Returns the connection. Raises RestoreRetryable without a leader in time, AuthenticationFailed."""
         if self._connection is None or self._connection.closed:
             try:
                 self._connection = leader_connection(self._finder, self._target.tablespace, self._target.credentials, _PATIENCE)
@@ -62,7 +62,7 @@ class Session:
         return self._connection
 
     def close(self) -> None:
-        """Closes the connection; the next one is made to whoever leads then."""
+        """Closes the connection; the next one goes to the current leader."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -70,7 +70,7 @@ class Session:
 
 @contextmanager
 def open_session(target: Target) -> Iterator[Session]:
-    """A session that ends with the block. Raises RestoreRetryable when ZooKeeper does not answer."""
+    """A session for the block. Raises RestoreRetryable if ZooKeeper does not answer."""
     with _finder(target) as finder:
         session = Session(finder, target)
         try:

@@ -1,4 +1,4 @@
-"""The checkpoint that is restored: its manifest, and everything of it that SQL can't express, which is refused before anything is made."""
+"""The checkpoint to restore, from its manifest. Whatever SQL can't express is refused before anything is created."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A checkpoint, wherever it lies. `hash` is XXH3-128 of the manifest's bytes: what a continued restore recognizes it by."""
+    """A checkpoint. `hash` is XXH3-128 of the manifest's bytes, by which a continued restore recognizes it."""
 
     manifest: Manifest
     path: StoredPath
@@ -53,7 +53,7 @@ class Source:
 
     @property
     def folder(self) -> ParquetFolder:
-        """The tablespace's folder, which the paths of files are relative to."""
+        """The tablespace's folder; paths of files are relative to it."""
         return self.manifest.files_in(self.path.parent.parent)
 
     @property
@@ -67,12 +67,12 @@ class Source:
 
 
 def open_source(path: StoredPath) -> Source:
-    """The checkpoint of a manifest file.
+    """Opens the checkpoint of a manifest file.
 
     Raises:
-        RestoreRefused: there is no such file, or SQL can't express what it holds; names table and column.
-        InvariantViolated: it is not a manifest, is not where it was committed, contradicts itself, or was changed.
-        KeyUnusable: it is encrypted, and its key is not here.
+        RestoreRefused: the file is missing, or SQL can't express its content; names table and column.
+        InvariantViolated: it is no manifest, was moved or changed, or contradicts itself.
+        KeyUnusable: it is encrypted, and its key is missing.
     """
     if not path.is_file():
         raise RestoreRefused(

@@ -1,9 +1,9 @@
-"""Compares a restored tablespace with its checkpoint: every row as SQL returns it, and the schema as HerdDB's system tables tell it.
+"""Compares a restored tablespace with its checkpoint: every row that SQL returns, and the schema in HerdDB's system tables.
 
-The chain of proof: the checkpoint's files have the bytes that its job wrote (XXH3-128 of each, from the manifest); what these files hold
-and what SQL returns have the same order-free digest (`formats.row_digest`) over rows encoded with the checkpoint's definitions. For a
-table that was never altered that digest is the manifest's own, which a follower was compared with. ALTER leaves rows behind that are
-stored in an older form, so there the digests of stored bytes differ though all values are equal.
+The chain of proof: the files have the bytes that the checkpoint job wrote (XXH3-128 of each, from the manifest). The files' rows and SQL's
+rows, encoded with the checkpoint's definitions, have the same order-free digest (`codecs.herddb.row_digest`). For a table that was never
+altered it is the manifest's digest, which was compared with a follower. ALTER leaves rows in an older form, so there the digests of stored
+bytes differ though all values are equal.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _ATTEMPTS = 5
 _COLUMNS = "position int, rows long, digest string"
 _SCHEMA = pa.schema([("position", pa.int32()), ("rows", pa.int64()), ("digest", pa.string())])
 _TYPE_NAMES = {ColumnType.INTEGER: "integer", ColumnType.BYTES: "bytearray", ColumnType.FLOAT_ARRAY: "floatarray"}
-"""What syscolumns calls a type, where that is not its name in small letters."""
+"""The name of a type in syscolumns, if it is not its name in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was compared. `altered` are the tables whose manifest has another digest, since rows in it are stored in an older form."""
+    """What was compared. `altered`: tables whose manifest has another digest, since some rows are stored in an older form."""
 
     rows: int
     tables: int
@@ -44,19 +44,19 @@ class Verified:
 
     @property
     def sentence(self) -> str:
-        """For a status."""
+        """The result, for a status."""
         whole = f"{self.rows} rows of {self.tables} tables compared with the checkpoint's by digest"
         return whole if not self.altered else f"{whole}; altered tables, compared with its files: {', '.join(self.altered)}"
 
 
 def check_files(spark: SparkSession, source: Source) -> None:
-    """Reads all bytes of all files. Raises InvariantViolated naming the first file that is missing or has other bytes than were written."""
+    """Reads all bytes of all files. Raises InvariantViolated, naming the first missing or changed file."""
     if faults := faults_of_files(spark, source.folder, [file for table in source.tables for file in table.files]):
         raise InvariantViolated(faults[0])
 
 
 def verify_content(spark: SparkSession, source: Source, groups: Sequence[RowGroup], target: Target) -> Verified:
-    """Compares all rows. Raises InvariantViolated naming the first table that differs; its tasks raise RestoreRetryable."""
+    """Compares all rows. Raises InvariantViolated, naming the first table that differs; its tasks raise RestoreRetryable."""
     in_files = _file_digests(spark, source, groups)
     in_sql = _sql_digests(spark, source.tables, target)
     altered = []
@@ -72,7 +72,7 @@ def verify_content(spark: SparkSession, source: Source, groups: Sequence[RowGrou
 
 
 def verify_schema(connection: Connection, source: Source) -> None:
-    """Compares columns, keys, defaults, indexes and foreign keys. Raises InvariantViolated naming what is missing or too much."""
+    """Compares columns, keys, defaults, indexes and foreign keys. Raises InvariantViolated, naming what is missing or too much."""
     names = {table.name for table in source.tables}
     expected, found = schema_facts(source), system_facts(connection.query, names)
     for fact in sorted(expected ^ found):
@@ -84,7 +84,7 @@ Fact = tuple[str, ...]
 
 
 def schema_facts(source: Source) -> set[Fact]:
-    """All that a schema consists of, one tuple of words each."""
+    """The checkpoint's schema, one tuple of words per fact."""
     facts: set[Fact] = set()
     for table in source.tables:
         definition = table.definition
@@ -113,7 +113,7 @@ def _type_name(column: Column) -> str:
 
 
 def system_facts(query: Callable[[str], Sequence[Mapping[str, object]]], tables: set[str]) -> set[Fact]:
-    """The same of what HerdDB's system tables say of these tables."""
+    """The same facts of these tables from HerdDB's system tables."""
 
     def rows(name: str, table_column: str, *columns: str) -> Iterator[Fact]:
         for row in query(f"SELECT * FROM {name}"):  # noqa: S608 - names of our own
@@ -131,7 +131,7 @@ def system_facts(query: Callable[[str], Sequence[Mapping[str, object]]], tables:
 
 
 def _comparable(default: str, kind: str) -> str:
-    """Java and Python write some numbers differently."""
+    """Java and Python format some numbers differently."""
     return repr(float(default)) if kind.lower() == "double" and default != "NULL" else default
 
 
@@ -156,7 +156,7 @@ def _sql_digests(spark: SparkSession, tables: Sequence[SourceTable], target: Tar
 
 
 def digest_in_sql(session: Session, table: SourceTable) -> RowDigest:
-    """The digest of a table as SQL returns it. Raises RestoreRetryable."""
+    """Digests a table as SQL returns it. Raises RestoreRetryable."""
     reason = ""
     for _ in range(_ATTEMPTS):
         try:
@@ -169,7 +169,7 @@ def digest_in_sql(session: Session, table: SourceTable) -> RowDigest:
 
 
 def _digests(spark: SparkSession, of_item: Callable[[int], tuple[int, RowDigest]], items: int, tables: int) -> list[RowDigest]:
-    """The sum per table of what tasks find, one task an item."""
+    """Runs one task per item, and adds up the digests by table."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -1,1 +1,1 @@
-"""HerdDB's write-ahead log in Spark: decoding its entries, and folding them into the tables at an LSN."""
+"""HerdDB's write-ahead log in Spark: decodes its entries, and folds them into the tables at an LSN."""

@@ -1,8 +1,8 @@
-"""Decodes the common entries of a batch all at once: row changes, transaction boundaries and NOOPs, which are nearly all of a log.
+"""Decodes the common entries of a batch at once: row changes, transaction boundaries and NOOPs, nearly all of a log.
 
-Each step works on one field of all entries: their headers, then the lengths, whose place depends on the field before, then the bytes. An
-entry that is not exactly what is expected (definitions, damage, an older header) is left to `formats.herddb_log_entry`, which decodes it or
-says what is wrong with it. The format is described there.
+Each step handles one field of all entries: the headers, then the lengths, which depend on the field before, then the bytes. Other entries
+(definitions, damage, an older header) are left to `codecs.herddb.log_entry`, which decodes them or says what is wrong. The format is
+described there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BARE = (LogEntryType.BEGIN, LogEntryType.COMMIT, LogEntryType.ROLLBACK, LogEntr
 
 @dataclass(frozen=True, slots=True)
 class CommonEntries:
-    """The entries of a batch that were decoded: `rows` says which, the columns have one value for each of these, in order."""
+    """The decoded entries of a batch: `rows` says which; each column has one value per decoded entry, in order."""
 
     rows: Flags
     timestamp: pa.Array
@@ -37,7 +37,7 @@ class CommonEntries:
 
 
 def decode_common_entries(payloads: pa.Array) -> CommonEntries:
-    """Decodes what is common in an array of binary payloads without nulls."""
+    """Decodes the common entries in an array of binary payloads without nulls."""
     source = PackedBytes.of(payloads)
     header = source.data[np.minimum(source.starts[:, None] + np.arange(_HEADER_BYTES), len(source.data) - 1)]
     kind = _number(header, 8, ">i2")
@@ -73,7 +73,7 @@ def _short(source: PackedBytes, at: Integers) -> Integers:
 
 
 def _names(source: PackedBytes, starts: Integers, lengths: Integers) -> tuple[pa.Array, Flags]:
-    """Names of tables, few of which differ, and which entries have one that can be decoded."""
+    """Decodes table names, of which few differ, and returns which entries have a valid one."""
     encoded = source.slices(starts, lengths).dictionary_encode()
     texts: list[str | None] = []
     for name in encoded.dictionary.to_pylist():

@@ -1,7 +1,7 @@
-"""Where row changes belong by a timeline, for all of a batch at once. Pure; runs in tasks.
+"""Places all row changes of a batch by a timeline. Pure; runs in tasks.
 
-What a timeline knows by transaction id, by name and by uuid lies in columns here, and each row finds its lines by binary search, all rows
-in step. What a row means is said in `timeline`; so are the errors.
+The timeline's mappings by transaction id, name and uuid are columns here. A vectorized binary search finds the lines of all rows.
+`timeline` defines what a row means, and the errors.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ PLACED_SCHEMA = pa.schema(
         ("entry_id", pa.int64()),
     ]
 )
-"""Row changes that are part of the state at the end: index of their table in the timeline, and LSNs of application and of their own."""
+"""Row changes that are part of the final state: index of their table in the timeline, LSN of application, and own LSN."""
 
 
 TOUCH_COLUMNS = "transaction_id long, table_name string, begin_ledger long, begin_entry long, ledger_id long, entry_id long"
-"""Changes of tables by transactions, each with the BEGIN of its transaction, as Spark's DDL text."""
+"""Changes of tables by transactions, each with the BEGIN of its transaction, as Spark DDL."""
 _TOUCH_SCHEMA = pa.schema(
     [
         ("transaction_id", pa.int64()),
@@ -50,7 +50,7 @@ _CHANGES = np.array([int(kind) for kind in ROW_CHANGES], np.int32)
 
 
 class _Grouped:
-    """LSNs that ascend within each group of them."""
+    """Groups of LSNs; they ascend within a group."""
 
     def __init__(self, first: Integers, lsns: Lsns) -> None:
         """`first`: where each group begins in `lsns`, and where the last one ends."""
@@ -64,13 +64,13 @@ class _Grouped:
         return _Grouped(first, Lsns.of([lsn for group in lists for lsn in group]))
 
     def last_before(self, groups: Integers, at: Lsns, or_at: Flags) -> Integers:
-        """For each LSN of `at` the position of the last one in its group that lies before it, or there where `or_at`; -1 for none.
+        """Returns, for each LSN of `at`, the index of its group's last LSN before it, or equal to it where `or_at`; -1 for none.
 
-        A group of -1 is empty.
+        Group -1 is empty.
         """
         known = groups >= 0
         begin, end = np.where(known, self.first[groups], 0), np.where(known, self.first[groups + 1], 0)
-        # nearly always the last one of its group
+        # nearly always the last of its group
         found = end - 1
         rows = np.flatnonzero((begin < end) & ~self._is_below(found, at, or_at))
         low, high, at, or_at = begin[rows], found[rows], at.take(rows), or_at[rows]
@@ -87,7 +87,7 @@ class _Grouped:
 
 
 class _Ids:
-    """The line of a transaction id, -1 for one that is not known."""
+    """The line of a transaction id; -1 for an unknown one."""
 
     def __init__(self, ids: Iterable[int]) -> None:
         self.sorted = np.array(sorted(ids), np.int64)
@@ -100,7 +100,7 @@ class _Ids:
 
 
 class _Needed:
-    """`StartingPoint.needs`."""
+    """`StartingPoint.needs`, vectorized."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._start = timeline.start
@@ -116,7 +116,7 @@ class _Needed:
 
 
 class _Commits:
-    """The lives of transaction ids."""
+    """Begins and ends of transactions by id."""
 
     def __init__(self, spans: Spans) -> None:
         self._ids, self._begins = _begins_of(spans)
@@ -125,7 +125,7 @@ class _Commits:
         self._committed = np.append(spans.committed, False)
 
     def of(self, lsns: Lsns, transactions: Integers) -> tuple[Lsns, Flags, Flags]:
-        """The COMMITs, which rows have one, and which rows belong to no transaction that is open there."""
+        """Returns the COMMIT of each row's transaction, which rows have one, and which rows belong to no open transaction."""
         span = self._begins.last_before(self._ids.lines(transactions), lsns, np.ones(len(lsns), np.bool_))
         ends = self._ends.take(span)
         lost = (span < 0) | (self._ended[span] & ends.is_before(lsns))
@@ -138,7 +138,7 @@ def _begins_of(spans: Spans) -> tuple[_Ids, _Grouped]:
 
 
 class _Tables:
-    """Which table a name means, and what of it counts at the end. Tables are numbered here in any order."""
+    """Which table a name means, and which changes count at the end. Table numbers are arbitrary."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._group_of_name = {name: number for number, name in enumerate(timeline.names)}
@@ -146,7 +146,7 @@ class _Tables:
         uuids = [uuid for _, meanings in timeline.names.values() for uuid in meanings]
         number = {uuid: position for position, uuid in enumerate(dict.fromkeys(uuid for uuid in uuids if uuid is not None))}
         self._table_of_change = np.array([*(-1 if uuid is None else number[uuid] for uuid in uuids), -1], np.int64)
-        # -1 as an index is the last line of each column: no table
+        # index -1 is the last line of each column: no table
         self.position = np.array([*(timeline.positions.get(uuid, -1) for uuid in number), -1], np.int64)
         self._truncated = Lsns.of([*(timeline.truncated.get(uuid, NOWHERE) for uuid in number), NOWHERE])
         makers = [timeline.made.get(uuid, (0, NOWHERE)) for uuid in number]
@@ -154,7 +154,7 @@ class _Tables:
         self._made = Lsns.of([*(lsn for _, lsn in makers), NOWHERE])
 
     def groups(self, names: pa.Array) -> Integers:
-        """The line of each name in the timeline; -1 for one that never meant anything."""
+        """The line of each name in the timeline; -1 for an unknown name."""
         if len(names) and pc.all(pc.equal(names, names[0])).as_py():
             return np.full(len(names), self._group_of_name.get(names[0].as_py(), -1), np.int64)
         encoded = names.dictionary_encode()
@@ -163,12 +163,12 @@ class _Tables:
         return found
 
     def meaning(self, groups: Integers, at: Lsns, or_at: Flags) -> Integers:
-        """The table that each name meant before each LSN, or there where `or_at`; -1 for none."""
+        """The table that each name meant before each LSN, or at it where `or_at`; -1 for none."""
         tables: Integers = self._table_of_change[self._changes.last_before(groups, at, or_at)]
         return tables
 
     def holds(self, tables: Integers, transactions: Integers, applied: Lsns) -> Flags:
-        """Whether what is applied to a table is still in it at the end, and was not passed over because another made the table later."""
+        """Whether a change is still in its table at the end. A change before another transaction's table was committed is passed over."""
         passed_over = (transactions > 0) & (self._maker[tables] > 0) & (self._maker[tables] != transactions)
         passed_over &= applied.is_before(self._made.take(tables))
         held: Flags = (self.position[tables] >= 0) & ~passed_over & ~applied.is_before(self._truncated.take(tables))
@@ -176,15 +176,15 @@ class _Tables:
 
 
 class BatchBegins:
-    """Finds the transactions of the changes of batches."""
+    """Finds the transactions of a batch's changes."""
 
     def __init__(self, spans: Spans) -> None:
         self._ids, self._begins = _begins_of(spans)
 
     def first_touches(self, changes: pa.RecordBatch) -> pa.RecordBatch:
-        """Of changes inside of transactions the first one of each table by each transaction.
+        """Returns each transaction's first change of each table, from changes inside of transactions.
 
-        Those of a transaction that was not begun are left out: their placing fails and names them.
+        Changes without a BEGIN are left out: their placing fails and names them.
         """
         lsns = Lsns(*(changes.column(name).to_numpy() for name in ("ledger_id", "entry_id")))
         lines = self._ids.lines(changes.column("transaction_id").to_numpy())
@@ -216,11 +216,11 @@ class BatchPlacing:
         self._tables = _Tables(timeline)
 
     def place(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Entries (ledger_id, entry_id, type, transaction_id, table_name, row_key, row_value) as PLACED_SCHEMA, in the same order: the row
-        changes that are part of the state at the end.
+        """Converts entries (ledger_id, entry_id, type, transaction_id, table_name, row_key, row_value) to PLACED_SCHEMA, in the same order.
+        Only row changes that are part of the final state remain.
 
         Raises:
-            LogInconsistentError: the transaction of a change was never begun, or outside of one its table does not exist.
+            LogInconsistentError: a change's transaction never began, or its table does not exist outside of one.
         """
         ledgers, entries, transactions = (batch.column(name).to_numpy() for name in ("ledger_id", "entry_id", "transaction_id"))
         lsns = Lsns(ledgers, entries)
@@ -230,7 +230,7 @@ class BatchPlacing:
         if inside.any():
             commits, committed, lost = self._commits.of(lsns, transactions)
             applied, lives, lost = commits.or_else(inside, lsns), ~inside | committed, inside & lost
-        # inside of a transaction: what the name meant just before the COMMIT, whose own DROP TABLEs come last
+        # inside of a transaction: the name's meaning just before the COMMIT, whose own DROP TABLEs come last
         tables = self._tables.meaning(self._tables.groups(batch.column("table_name")), applied, ~inside)
         self._check(batch, needed & (lost | (~inside & (tables < 0))))
         kept = needed & lives & self._tables.holds(tables, transactions, applied)

@@ -1,9 +1,8 @@
-"""Rows on their way from task to task, in blocks: many rows in one binary value, as Arrow's stream.
+"""Blocks: many rows in one binary value, an Arrow stream, on their way between tasks.
 
-Spark turns each row over several times between a task of Python and the next one, and whenever it keeps rows or reads what it kept. That
-costs more than all that is done with a row here, and nothing of it with blocks. Where all tasks run on one machine not even the blocks go
-through Spark: they lie in files, of which it passes on the places, and tasks map them into memory, so that what nobody looks at is never
-read. With executors elsewhere there is no such disk, and Spark passes the blocks themselves.
+Spark converts each row several times between two Python tasks, and whenever it stores rows. That costs more than all work on a row here,
+and blocks avoid it. If all tasks run on one machine, blocks are in files and Spark only passes their places. Tasks map the files into
+memory, so unused parts are never read. Executors elsewhere share no disk, so Spark passes the blocks themselves.
 """
 
 from __future__ import annotations
@@ -28,26 +27,26 @@ Batches = Iterable[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """How blocks travel. Picklable; it travels to the tasks."""
+    """How blocks travel. Picklable, since tasks need it."""
 
     folder: Path | None = None
-    """Where they lie, on a disk that all tasks share; None: Spark passes them on."""
+    """The blocks' folder on a disk that all tasks share; None: Spark passes the blocks."""
 
     def write(self) -> AbstractContextManager[BlockWriter]:
-        """What makes blocks of rows; those made by one writer lie in one file."""
+        """Opens a writer; the blocks of one writer are in one file."""
         if self.folder is None:
             return nullcontext(BlockWriter(None))
         return _in_file(self.folder / uuid.uuid4().hex)
 
     def of_batches(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Rows as blocks (BLOCK_COLUMNS)."""
+        """Packs rows into blocks (BLOCK_COLUMNS)."""
         with self.write() as writer:
             for batch in batches:
                 for block in writer.blocks(pa.Table.from_batches([batch])):
                     yield pa.RecordBatch.from_arrays([block], schema=_BLOCK_SCHEMA)
 
     def rows(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """The rows of blocks, which share their memory; `batches` may have other columns as well."""
+        """Yields the rows of blocks, sharing their memory; `batches` may have other columns, too."""
         for batch in batches:
             for block in batch.column("block"):
                 with self._source(block) as source, pa.ipc.open_stream(source) as stream:
@@ -64,13 +63,13 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class BlockWriter:
-    """Makes blocks, in a file or without one."""
+    """Makes blocks, in a file or in memory."""
 
     file: tuple[str, pa.NativeFile] | None
-    """Its name, and where it is written to."""
+    """The file's name, and its stream."""
 
     def blocks(self, rows: pa.Table) -> Iterator[pa.Array]:
-        """Rows in binary values, one in each array: as few as may be."""
+        """Packs rows into as few binary values as possible, one per array."""
         if rows.num_rows == 0:
             return
         if self.file is None:
@@ -80,7 +79,7 @@ class BlockWriter:
         place = sink.tell()
         with pa.ipc.new_stream(sink, rows.schema) as stream:
             stream.write_table(rows)
-        sink.flush()  # whoever takes the block may read it at once
+        sink.flush()  # a task may read the block at once
         yield pa.array([f"{name}:{place}".encode()], pa.binary())
 
 
@@ -100,14 +99,14 @@ def _passed_on(rows: pa.RecordBatch) -> pa.Array:
 
 @contextmanager
 def _in_file(path: Path) -> Iterator[BlockWriter]:
-    # The kernel finds room for large pieces at once; those of a column of a block are small.
+    # A block's columns come in small pieces; buffer them, since the kernel finds room for large writes faster.
     with pa.BufferedOutputStream(pa.OSFile(str(path), "wb"), _WRITTEN_AT_ONCE) as sink:
         yield BlockWriter((path.name, sink))
 
 
 @contextmanager
 def blocks_of(spark: SparkSession) -> Iterator[Blocks]:
-    """How blocks travel in this session; those in files are gone afterwards."""
+    """Chooses how blocks travel in this session; files are deleted afterwards."""
     if not str(spark.conf.get("spark.master")).startswith("local["):
         yield Blocks()
         return

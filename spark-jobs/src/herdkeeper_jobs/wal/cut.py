@@ -1,12 +1,11 @@
-"""Where a decoded log is cut for a moment. DataFrame to DataFrame.
+"""Cuts a decoded log at a moment.
 
-At a time T a log is cut before its first entry that is stamped later than T. Stamps do not ascend strictly: they are taken before the
-append, by many threads, and by another clock after each change of the leader. So what follows the cut may be stamped at or before T as
-well; it is left out, since the tables were never as they would be with it and without what lies between. In return nothing that is stamped
-later than T is ever in it, and once one such entry is confirmed the cut never moves: the same T gives the same LSN for ever.
+For a time T the cut is before the first entry stamped later than T. Stamps are not strictly ascending: many threads take them before the
+append, and each leader has its own clock. So later entries may be stamped at or before T, too. They are left out: the tables never had them
+without the entries in between. In return, nothing stamped later than T is ever included. Once one such entry is confirmed, the cut never
+moves: the same T always gives the same LSN.
 
-All entries count, NOOPs too, and not commits alone: a leader stamps a NOOP every ten idle seconds, which tells of a quiet log that T has
-passed.
+All entries count, NOOPs too. A leader stamps a NOOP every ten idle seconds, which shows on a quiet log that T has passed.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ Log = TypeVar("Log", DataFrame, TaskLog)
 
 @dataclass(frozen=True, slots=True)
 class TimeCut:
-    """What a log says of a time. With `later` None the time has not passed in it; else with `lsn` None it lies before the log."""
+    """The result for a time. If `later` is None the log has not passed it; else, if `lsn` is None, it is before the log."""
 
     lsn: Lsn | None
     """The last entry before `later`."""
     later: Lsn | None
     """The first entry that is stamped later."""
     left_out: int
-    """Entries behind `later` that are stamped at or before the time."""
+    """Entries after `later` that are stamped at or before the time."""
     first_millis: int | None
     """Stamp of the log's first entry; None for an empty log."""
     last_millis: int | None

@@ -1,4 +1,4 @@
-"""Log entries as rows: from payloads that were read from bookies to columns. Runs in tasks, batch by batch."""
+"""Decodes log entries from payloads to columns. Runs in tasks, batch by batch."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ LOG_SCHEMA = pa.schema(
         pa.field("row_value", pa.binary(), nullable=False),
     ]
 )
-"""One row per log entry; `timestamp` in milliseconds. `table_name`, `row_key` and `row_value` are empty where a type has none."""
+"""One row per log entry; `timestamp` in milliseconds. `table_name`, `row_key` and `row_value` are empty for types without them."""
 
 LOG_COLUMNS = (
     "ledger_id long, entry_id long, timestamp long, type int, transaction_id long, table_name string, row_key binary, row_value binary"
 )
-"""LOG_SCHEMA as Spark's DDL text."""
+"""LOG_SCHEMA as Spark DDL."""
 
 
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches with ledger_id, entry_id and payload (`herdkeeper_jobs.bookkeeper.reader.ENTRY_SCHEMA`) as batches of LOG_SCHEMA.
+    """Converts batches with ledger_id, entry_id and payload (`herdkeeper_jobs.bookkeeper.reader.ENTRY_SCHEMA`) to LOG_SCHEMA.
 
     Raises:
-        MalformedDataError: naming the LSN, for a payload that is no log entry.
+        MalformedDataError: a payload is no log entry; names the LSN.
     """
     for batch in batches:
         common = decode_common_entries(batch.column("payload"))
@@ -49,7 +49,7 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def decode_one_by_one(batch: pa.RecordBatch) -> list[pa.Array]:
-    """The columns of LOG_SCHEMA behind the LSN, for entries of any type. Raises MalformedDataError, naming the LSN."""
+    """Decodes entries of any type to the columns of LOG_SCHEMA after the LSN. Raises MalformedDataError, naming the LSN."""
     ledgers, entries, payloads = (batch.column(name).to_pylist() for name in ("ledger_id", "entry_id", "payload"))
     decoded = [_decode(*entry) for entry in zip(ledgers, entries, payloads, strict=True)]
     return [

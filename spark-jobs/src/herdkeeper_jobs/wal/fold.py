@@ -1,8 +1,8 @@
-"""Folds a decoded log into the rows of the tables at its end, with Spark. DataFrame to DataFrame; reads and writes nothing outside.
+"""Folds a decoded log into the rows of the tables at its end, with Spark. No I/O apart from Spark's.
 
-First the control entries, which are few, are collected (`outline`) and walked in order on the driver (`timeline`). Then every row change
-finds its place by itself (`batch_place`), so that the changes can be spread by key; of the changes of a key the last one in the order of
-application wins (`last_writer`). Tasks do both on Arrow's columns, and Spark moves what they made of them: no row is a Python object.
+The driver collects the few control entries (`outline`) and walks them in order (`timeline`). Then each row change is placed independently
+(`batch_place`), so changes can be partitioned by key. The last change of a key in the order of application wins (`last_writer`). Tasks do
+both on Arrow columns, and Spark moves their results: no row is a Python object.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _CHANGE_NAMES = ("ledger_id", "entry_id", "type", "transaction_id", "table_name"
 
 @dataclass(frozen=True, slots=True)
 class BaseChanges:
-    """Rows of a base checkpoint (base_table, row_key, row_value) as changes that were applied at its LSN. `places`: of each of its tables
-    the index in the timeline, None for one whose rows count no more."""
+    """Rows of a base (base_table, row_key, row_value) as changes applied at its LSN. `places`: each table's index in the timeline, None if
+    its rows no longer count."""
 
     rows: DataFrame
     places: Sequence[int | None]
@@ -42,16 +42,16 @@ class BaseChanges:
 
 @dataclass(frozen=True, slots=True)
 class PlacedChanges:
-    """Row changes of a log, which tasks place by a timeline, on top of the rows of a base if there is one. Nothing is computed yet."""
+    """Row changes of a log that tasks place by a timeline, on top of a base's rows if there is one. Lazy."""
 
     log: TaskLog
     placing: Broadcast[BatchPlacing]
     base: BaseChanges | None = None
 
     def in_tasks(self, work: Work, columns: str) -> DataFrame:
-        """What `work` makes of the changes of each task (`batch_place.PLACED_SCHEMA`); `columns` are its result's, as Spark's DDL text.
+        """Applies `work` to each task's changes (`batch_place.PLACED_SCHEMA`). `columns` is the result's schema, as Spark DDL.
 
-        A task raises LogInconsistentError, which reaches the driver inside Spark's own exception.
+        Tasks raise LogInconsistentError, which reaches the driver inside Spark's exception.
         """
         placing, base = self.placing, self.base
 
@@ -71,14 +71,13 @@ class PlacedChanges:
 
 
 def place_changes(log: DataFrame | TaskLog, timeline: Timeline) -> PlacedChanges:
-    """The row changes that are part of the state at the end, each with its table's index in the timeline and its LSN of application."""
+    """Returns the row changes that are part of the final state, each with its table's index in the timeline and its LSN of application."""
     task_log = as_task_log(log)
     return PlacedChanges(task_log, task_log.tasks.sparkSession.sparkContext.broadcast(BatchPlacing(timeline)))
 
 
 def with_base(placed: PlacedChanges, base: BaseChanges) -> PlacedChanges:
-    """Placed changes, and those of a base. What is placed of a log that was walked from there applies later, so each change wins over the
-    base's row."""
+    """Adds a base. Changes of a log that was walked from the base apply later, so they win over its rows."""
     return replace(placed, base=base)
 
 
@@ -101,19 +100,19 @@ def _placed_base(batch: pa.RecordBatch, places: Sequence[int | None], at: Lsn) -
 
 
 def fold_partitions(cores: int, changes: int) -> int:
-    """In how many partitions to fold: each is a task, whose changes fit into memory unless rows are large (then it uses its disk)."""
+    """The number of partitions to fold in. A task's changes fit into memory unless rows are large; then it uses its disk."""
     return max(2 * cores, min(-(-changes // _CHANGES_IN_A_PARTITION), _MOST_PARTITIONS))
 
 
 @dataclass(frozen=True, slots=True)
 class LastRows:
-    """Rows that tasks make of blocks of changes: what comes next is done in the same tasks."""
+    """The remaining rows, made by tasks from blocks of changes. Further work runs in the same tasks."""
 
     sent: DataFrame
     blocks: Blocks
 
     def mapInArrow(self, func: Work, schema: str) -> DataFrame:  # noqa: N802 - Spark's name, so that rows in Spark serve as well
-        """What `func` makes of the rows of each task."""
+        """Applies `func` to each task's rows."""
 
         blocks = self.blocks
 
@@ -128,7 +127,7 @@ class LastRows:
 
 
 def last_changes(placed: PlacedChanges, partitions: int) -> LastRows:
-    """The rows that are left: table_index, row_key, row_value, partitioned by key."""
+    """Returns the remaining rows (table_index, row_key, row_value), partitioned by key."""
     blocks = placed.log.blocks
 
     def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -138,10 +137,10 @@ def last_changes(placed: PlacedChanges, partitions: int) -> LastRows:
 
 
 def highest_auto_increments(placed: PlacedChanges, timeline: Timeline, base: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Per uuid of a table with auto-increment, the highest key that any applied change named: a deleted top row counts too, and so does
-    what a TRUNCATE took, since HerdDB goes on above both.
+    """Returns the highest auto-increment key that any applied change named, by table uuid. Deleted and truncated rows count, since HerdDB
+    continues above both.
 
-    A restore needs it, or ids would be given twice. `base` has the highest keys at the start of the timeline.
+    A restore needs it to give no id twice. `base`: the highest keys at the start of the timeline.
     """
     wanted = {position: table for position, table in enumerate(timeline.tables) if table.auto_increment}
     if not wanted:
@@ -165,8 +164,7 @@ def highest_auto_increments(placed: PlacedChanges, timeline: Timeline, base: Map
 
 
 def _highest_keys(batch: pa.RecordBatch, tables: Sequence[int]) -> pa.RecordBatch:
-    """Of each of these tables the highest key. As bytes the highest key of positive numbers is the highest number; negative ones are told
-    apart by their first bit."""
+    """Returns each table's highest key. Big-endian bytes order positive numbers; negative ones are recognized by their first bit."""
     positive = batch.filter(pc.less(batch.column("row_key"), pa.scalar(b"\x80", pa.binary())))
     indexes = positive.column("table_index")
     found = [(table, pc.max(positive.filter(pc.equal(indexes, pa.scalar(table, pa.int32()))).column("row_key"))) for table in tables]

@@ -1,8 +1,8 @@
-"""Of the changes of each key the last one, in tasks: Arrow to Arrow, in bounded memory. Pure but for files of its own on local disk.
+"""Keeps the last change of each key, in tasks: Arrow to Arrow, in bounded memory. Pure, apart from its own files on local disk.
 
-Changes come as `batch_place.PLACED_SCHEMA`. The order of application is (applied, own LSN), and no two changes of a key are alike in it, so
-changes may be folded in any parts and in any order: each task folds what it reads, as far as that leaves less to send on, then each
-partition folds what all of them sent. Between the two, changes travel as blocks (`blocks`).
+Changes come as `batch_place.PLACED_SCHEMA`. The order of application is (applied, own LSN), which differs among a key's changes. So changes
+may be folded in any parts and any order. Each task first folds what it reads, if that leaves clearly less to send. Then each partition
+folds what all tasks sent. Changes travel as blocks (`blocks`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from herdkeeper_jobs.wal.blocks import Batches, Blocks
 
 SENT_SCHEMA = pa.schema([("bucket", pa.int32()), ("block", pa.binary())])
 SENT_COLUMNS = "bucket int, block binary"
-"""SENT_SCHEMA as Spark's DDL text."""
+"""SENT_SCHEMA as Spark DDL."""
 LAST_SCHEMA = pa.schema([("table_index", pa.int32()), ("row_key", pa.binary()), ("row_value", pa.binary())])
 LAST_COLUMNS = "table_index int, row_key binary, row_value binary"
-"""LAST_SCHEMA as Spark's DDL text."""
+"""LAST_SCHEMA as Spark DDL."""
 
 HELD_BYTES = 64 * 1024 * 1024
-"""Of changes that a task holds before it folds them; while it does it has about three times as much."""
+"""Changes that a task holds before it folds them. The fold needs about three times as much."""
 _BUCKETED_ROWS = 65_536
 _WORTH_FOLDING, _ONE_KEY_OF = 0.8, 16
 _FILES, _FILE_BITS, _MOST_DEPTH = 16, 4, 12
@@ -41,9 +41,9 @@ Integers = npt.NDArray[np.int64]
 
 
 def to_blocks(placed: Batches, buckets: int, blocks: Blocks, held_bytes: int = HELD_BYTES) -> Iterator[pa.RecordBatch]:
-    """The changes of a task, as SENT_SCHEMA. All changes of a key go to the same bucket, whichever task has them.
+    """Packs a task's changes as SENT_SCHEMA. All changes of a key go to the same bucket, from every task.
 
-    They are folded first, unless the keys that a task holds at a time hardly ever repeat: then folding would be for nothing.
+    They are folded first, unless the held keys hardly ever repeat.
     """
     worth = True
     for rows in _gathered(placed, held_bytes):
@@ -52,7 +52,7 @@ def to_blocks(placed: Batches, buckets: int, blocks: Blocks, held_bytes: int = H
 
 
 def from_blocks(sent: Batches, blocks: Blocks, held_bytes: int = HELD_BYTES) -> Iterator[pa.RecordBatch]:
-    """The rows that are left of the changes of whole buckets, as LAST_SCHEMA: the last change of each key that is no DELETE."""
+    """Returns the remaining rows of whole buckets as LAST_SCHEMA: each key's last change, unless it is a DELETE."""
     changes = LastChanges(held_bytes)
     for rows in blocks.rows(sent):
         changes.add(rows)
@@ -61,7 +61,7 @@ def from_blocks(sent: Batches, blocks: Blocks, held_bytes: int = HELD_BYTES) -> 
 
 
 class LastChanges:
-    """The last change of each key among those that were added. What does not fit into memory goes to files, by the hash of its key."""
+    """The last change of each key among those added. What exceeds memory goes to files, by the hash of its key."""
 
     def __init__(self, held_bytes: int = HELD_BYTES, depth: int = 0) -> None:
         self._held_bytes = held_bytes
@@ -78,7 +78,8 @@ class LastChanges:
             self._make_room()
 
     def take(self) -> Iterator[pa.Table]:
-        """The rows that are left (LAST_SCHEMA): of each key its last change, unless that is a DELETE. Nothing can be added afterwards."""
+        """Yields the remaining rows (LAST_SCHEMA): each key's last change, unless it is a DELETE. Call it once, and add nothing
+        afterwards."""
         if self._files is None:
             if self._held:
                 yield _left(self._release())
@@ -88,7 +89,7 @@ class LastChanges:
 
     def _make_room(self) -> None:
         folded = fold(self._release())
-        # What a fold leaves is half of the bound at most, else the next one would come too soon.
+        # A fold may leave at most half of the bound, or the next fold would come too soon.
         if folded.nbytes <= self._held_bytes // 2 or self._depth == _MOST_DEPTH:
             self._held, self._size = folded.combine_chunks().to_batches(), folded.nbytes
             self._held_bytes = max(self._held_bytes, 2 * self._size)
@@ -108,7 +109,7 @@ class LastChanges:
 
 
 class _Files:
-    """Changes on local disk, those of a key in one file."""
+    """Changes on local disk; all changes of a key are in one file."""
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
@@ -116,7 +117,7 @@ class _Files:
         self._writers = [pa.ipc.new_file(str(path), PLACED_SCHEMA) for path in self._paths()]
 
     def write(self, rows: pa.Table) -> None:
-        # the highest bits of the hash: buckets are made of the lowest
+        # the highest bits of the hash: buckets use the lowest
         for batch in rows.to_batches():
             hashes = _hashes_of(batch.column("row_key"))
             number = (hashes >> np.uint64(_NUMBER_BITS - _FILE_BITS * (self._depth + 1))) & np.uint64(_FILES - 1)
@@ -143,7 +144,7 @@ def _folded_file(path: Path, held_bytes: int, depth: int) -> Iterator[pa.Table]:
 
 
 def fold(rows: pa.Table) -> pa.Table:
-    """The last change of each key of each table (PLACED_SCHEMA), in the order of application."""
+    """Returns the last change of each key of each table (PLACED_SCHEMA), in the order of application."""
     rows = rows.combine_chunks()
     order = _order(rows)
     last = _last(rows, order)
@@ -151,17 +152,17 @@ def fold(rows: pa.Table) -> pa.Table:
 
 
 def _left(rows: pa.Table) -> pa.Table:
-    """As `fold`, in any order, without what is deleted (LAST_SCHEMA)."""
+    """As `fold`, in any order and without deleted rows (LAST_SCHEMA)."""
     last = _last(rows, _order(rows))
     is_left = np.zeros(rows.num_rows, np.bool_)
     is_left[last] = True
     is_left &= ~rows.column("deleted").to_numpy()
-    # A value that is not left is never looked at.
+    # The values of dropped rows are never read.
     return rows.select(LAST_SCHEMA.names).filter(pa.array(is_left)).combine_chunks()
 
 
 def _last(rows: pa.Table, order: Integers) -> Integers:
-    """Positions of the last change of each key of each table, in any order."""
+    """Returns positions of the last change of each key of each table, in any order."""
     numbers = _numbers(rows)
     if numbers is not None:
         return _last_of_each(numbers, order)
@@ -174,10 +175,10 @@ def _last(rows: pa.Table, order: Integers) -> Integers:
 
 
 def _last_of_each(numbers: Hashes, order: Integers) -> Integers:
-    """Of the positions of each number the one that is last in an order, in which those of a number differ. In any order themselves.
+    """Returns, for each number, its position that is last in `order`; `order` differs among a number's positions. The result has any order.
 
-    All positions write themselves into a table, at a slot of their number, and those who find themselves there have won. Who lost to
-    another number, or to a position that is before it in the order, tries again elsewhere.
+    All positions write themselves into a table, at a slot of their number. A position that then finds itself there has won. One that lost
+    to another number, or to an earlier position of its own, tries again elsewhere.
     """
     shift = np.uint64(_NUMBER_BITS - max(4, (2 * len(numbers)).bit_length()))
     slots = np.zeros(1 << (_NUMBER_BITS - int(shift)), np.int32)
@@ -186,7 +187,7 @@ def _last_of_each(numbers: Hashes, order: Integers) -> Integers:
     attempt = 0
     while len(positions):
         if attempt == _UNSORTED_ATTEMPTS:
-            # From now on nobody loses to an earlier position, so that each attempt ends with a winner of each slot.
+            # From now on no position loses to an earlier one, so each attempt gives each slot a winner.
             sorted_ = np.argsort(order)
             positions, numbers, order = positions[sorted_], numbers[sorted_], order[sorted_]
         slot = ((numbers * np.uint64(pow(int(_MULTIPLIER), attempt + 1, 1 << _NUMBER_BITS))) >> shift).view(np.int64)
@@ -205,14 +206,14 @@ def _last_of_each(numbers: Hashes, order: Integers) -> Integers:
 
 
 def _repeats(rows: pa.Table) -> bool:
-    """Whether folding would leave clearly less: asked of the keys with certain hashes only, of each with all of its changes."""
+    """Whether folding would leave clearly less. Samples keys by hash, each with all of its changes."""
     hashes = _hashes(rows)
     asked = hashes[hashes % np.uint64(_ONE_KEY_OF) == 0]
     return len(np.unique(asked)) <= _WORTH_FOLDING * len(asked)
 
 
 def _numbers(rows: pa.Table) -> Hashes | None:
-    """A number for each key of each table, where keys are so short that their hashes are as good as they are. Else None."""
+    """A number for each key, if keys are so short that hashes identify them; else None."""
     lengths = pc.min_max(pc.binary_length(rows.column("row_key")))
     shortest, longest = lengths["min"].as_py(), lengths["max"].as_py()
     if shortest is None or shortest < longest or longest > _WORD_BYTES or not _are_alike(rows.column("table_index").to_numpy()):
@@ -225,7 +226,7 @@ def _are_alike(column: Integers) -> bool:
 
 
 def _order(rows: pa.Table) -> Integers:
-    """For each row a number that ascends in the order of application; those of a key differ."""
+    """A number per row that ascends in the order of application; it differs among a key's rows."""
     columns = [rows.column(name).to_numpy() for name in _ORDER]
     telling = [column for column in columns if not _are_alike(column)]
     if _ascends(telling):
@@ -242,7 +243,7 @@ def _order(rows: pa.Table) -> Integers:
 
 
 def _ascends(columns: Sequence[Integers]) -> bool:
-    """Whether lines of these columns ascend, compared from the first column on."""
+    """Whether rows of these columns ascend, compared from the first column on."""
     same = np.True_
     for column in columns:
         if (same & (column[1:] < column[:-1])).any():
@@ -277,7 +278,7 @@ def _blocks(rows: pa.Table, buckets: int, blocks: Blocks) -> Iterator[pa.RecordB
 
 
 def _pieces(rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Rows in pieces that fit into a processor's cache: the batches that they came in, small ones together."""
+    """Yields pieces that fit into a processor's cache: the batches as they came, small ones joined."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in rows.to_batches(_BUCKETED_ROWS):
@@ -291,7 +292,7 @@ def _pieces(rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def _parted(rows: pa.RecordBatch, parts: npt.NDArray[np.uint16], count: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each part that has any."""
+    """Yields the rows of each part that has any."""
     sorted_ = rows.take(pa.array(np.argsort(parts, kind="stable")))
     ends = np.cumsum(np.bincount(parts, minlength=count)).tolist()
     for part, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
@@ -299,14 +300,14 @@ def _parted(rows: pa.RecordBatch, parts: npt.NDArray[np.uint16], count: int) -> 
             yield part, sorted_.slice(begin, end - begin)
 
 
-# by number of bytes, a mask for those of a word that count
+# by number of bytes, a mask of the bytes of a word that count
 _LOWEST = np.array([(1 << 8 * count) - 1 for count in range(_WORD_BYTES + 1)], np.uint64)
 _MULTIPLIER, _LENGTH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 def _hashes(rows: pa.Table) -> Hashes:
-    """A hash of each key, the same in each task. Equal hashes prove nothing, but for keys of one length of up to eight bytes: of them none
-    are alike, since each step can be undone."""
+    """A hash of each key, the same in each task. Equal hashes prove nothing, except for keys of one length up to eight bytes: each step is
+    invertible, so their hashes are distinct."""
     return np.concatenate([_hashes_of(keys) for keys in rows.column("row_key").chunks] or [np.zeros(0, np.uint64)])
 
 
@@ -327,15 +328,15 @@ def _hashes_of(keys: pa.Array) -> Hashes:
 
 
 def _mix_alike(found: Hashes, padded: npt.NDArray[np.uint8], size: int) -> None:
-    """As `_mix`, of keys of one length that follow each other: their words need not be looked up one by one."""
+    """As `_mix`, for contiguous keys of one length: their words need no lookup."""
     for begin in range(0, size, _WORD_BYTES):
         word = np.ndarray(len(found), np.dtype("<u8"), padded, begin, (size,))
         _mix_word(found, slice(None), word & _LOWEST[min(size - begin, _WORD_BYTES)])
 
 
 def _mix(found: Hashes, padded: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> None:
-    """Mixes the words of each key into its hash; `left` bytes from `at` on."""
-    # a word from each position on
+    """Mixes the words of each key into its hash; a key has `left` bytes from `at` on."""
+    # a word starting at each position
     words = np.ndarray(len(padded) - _WORD_BYTES + 1, np.dtype("<u8"), padded, strides=(1,))
     rows = np.flatnonzero(left > 0)
     while len(rows):

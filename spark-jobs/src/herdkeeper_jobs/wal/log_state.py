@@ -1,8 +1,8 @@
-"""What the control entries of a log leave behind at an LSN: all that a later walk needs to go on from there. Pure.
+"""The state that a log's control entries leave at an LSN: all that a later walk needs to continue from there. Pure.
 
-A checkpoint keeps it, so that the next one can be made from the checkpoint's rows and the log behind them. What has ended by then needs no
-memory: it is in the rows, or in nothing. What has not ended does: the tables and indexes that an open transaction has made, those that it
-drops at its COMMIT, and where it began, since its row changes are read again from there.
+A checkpoint stores it, so that the next one can start from the checkpoint's rows and the log behind them. What has ended is in the rows, or
+in nothing. An open transaction is not: the state keeps the tables and indexes that it made, and those that it will drop at its COMMIT. It
+also keeps its BEGIN, since its row changes are read again from there.
 """
 
 from __future__ import annotations
@@ -18,23 +18,22 @@ from herdkeeper_jobs.wal.lsn import Lsn
 
 @dataclass(frozen=True, slots=True)
 class StateTable:
-    """A table. `maker` is the id of the transaction that made it and has not committed it, None when it is committed."""
+    """A table. `maker`: the transaction that made it without a COMMIT yet; None if it is committed."""
 
     definition: TableDefinition
     maker: int | None = None
     altered: bool = False
-    """Whether its columns were ever changed: rows from before may be stored in another form than its definition gives."""
+    """Whether its columns ever changed: older rows may be stored in another form than its definition gives."""
 
 
 NOBODY = 0
-"""The `maker` of an index that a ROLLBACK has left, where its transaction's id is not known: none has this one, so no COMMIT makes the
+"""The `maker` of an index that a ROLLBACK left, if the transaction's id is unknown. No transaction has this id, so no COMMIT makes the
 index usable."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateIndex:
-    """An index, and the uuid of its table. `maker` is the id of the transaction that made it and has not committed it, None when it is
-    committed."""
+    """An index, and its table's uuid. `maker`: the transaction that made it without a COMMIT yet; None if it is committed."""
 
     definition: IndexDefinition
     table_uuid: str
@@ -55,7 +54,7 @@ class StateTransaction:
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """Everything that exists or is open; tables and indexes by name, transactions by their BEGIN."""
+    """All that exists or is open; tables and indexes by name, transactions by their BEGIN."""
 
     tables: tuple[StateTable, ...] = ()
     indexes: tuple[StateIndex, ...] = ()
@@ -63,25 +62,25 @@ class LogState:
 
     @property
     def transaction_ids(self) -> set[int]:
-        """Those that are open, and those whose next COMMIT makes something usable."""
+        """Open transactions, and those whose next COMMIT makes something usable."""
         makers = (*(table.maker for table in self.tables), *(index.maker for index in self.indexes))
         return {maker for maker in makers if maker is not None} | {one.transaction_id for one in self.transactions}
 
 
 @dataclass(frozen=True)
 class StartingPoint:
-    """Where a walk goes on: the state at an LSN, of which the rows are known. Picklable; it travels to the tasks."""
+    """Where a walk continues: the state at an LSN whose rows are known. Picklable, since tasks need it."""
 
     at: Lsn
     state: LogState = field(default_factory=LogState)
 
     @property
     def restart(self) -> Lsn:
-        """The first entry to read again: the oldest BEGIN that was open. Without one the entry at `at` itself, of which nothing is used."""
+        """The first entry to read again: the oldest open BEGIN. Without one, the entry at `at`, which has no effect."""
         return min((transaction.begin for transaction in self.state.transactions), default=self.at)
 
     def needs(self, lsn: Lsn, transaction_id: int) -> bool:
-        """Whether an entry can change what comes after: it lies behind, or belongs to a transaction that was open here."""
+        """Whether an entry has an effect: it is later, or belongs to a transaction that was open here."""
         if lsn > self.at:
             return True
         begin = self._begins.get(transaction_id) if transaction_id > 0 else None

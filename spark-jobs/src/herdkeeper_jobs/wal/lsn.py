@@ -9,7 +9,7 @@ _TEXT = re.compile(r"(\d+),(\d+)")
 
 
 class Lsn(NamedTuple):
-    """Ledger and entry. Compares in log order, since ledger ids ascend along a log (HerdDB compares them the same way)."""
+    """Ledger and entry. Compares in log order: ledger ids ascend along a log, and HerdDB compares the same way."""
 
     ledger_id: int
     entry_id: int
@@ -19,7 +19,7 @@ class Lsn(NamedTuple):
 
     @staticmethod
     def parse(text: str) -> Lsn:
-        """From `LEDGER,ENTRY`. Raises ValueError that names the text and the form."""
+        """Parses `LEDGER,ENTRY`. Raises ValueError, naming the text and the form."""
         match = _TEXT.fullmatch(text.strip())
         if match is None:
             raise ValueError(f"{text!r} is not an LSN: expected LEDGER,ENTRY, for example 12,345")

@@ -15,16 +15,16 @@ _LAST_MILLIS = (datetime.datetime.max.replace(tzinfo=datetime.UTC) - _EPOCH) // 
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time in milliseconds since the epoch, which is how HerdDB stamps entries; `text` as it was written."""
+    """A time in milliseconds since the epoch, like HerdDB's stamps; `text` as written."""
 
     millis: int
     text: str
 
 
 def parse_moment(text: str) -> Lsn | Time | None:
-    """From `now` (None), `LEDGER,ENTRY`, or a time of RFC 3339 with its offset; parts of a millisecond are dropped.
+    """Parses `now` (None), `LEDGER,ENTRY`, or a time of RFC 3339 with its offset; parts of a millisecond are dropped.
 
-    Raises ValueError that names the text and the forms.
+    Raises ValueError, naming the text and the forms.
     """
     if text == "now":
         return None
@@ -42,6 +42,6 @@ def parse_moment(text: str) -> Lsn | Time | None:
 
 
 def stamp(millis: int) -> str:
-    """A time of the log, in UTC, to the millisecond (RFC 3339), which ends with the year 9999, and begins with 1."""
+    """Formats a time of the log in UTC, to the millisecond (RFC 3339), limited to the years 1 to 9999."""
     within = min(max(millis, _FIRST_MILLIS), _LAST_MILLIS)
     return (_EPOCH + within * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")

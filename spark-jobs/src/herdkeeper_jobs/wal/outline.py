@@ -1,6 +1,5 @@
-"""What the driver knows of a decoded log once tasks went over it: how much there is, and which entries change no row. Few columns are read
-for that, and of what is read little comes back.
-"""
+"""What the driver learns from one pass over a decoded log: its extent, and the entries that change no row. Tasks read few columns, and
+return little."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ _DEFINITION_NAMES = (*BOUNDARY_NAMES, "table_name", "row_value")
 _CHANGES = pa.array([int(kind) for kind in ROW_CHANGES], pa.int32())
 _KINDS = {int(kind): kind for kind in LogEntryType}
 _BOUNDARIES = pa.array([int(kind) for kind in (LogEntryType.BEGIN, LogEntryType.COMMIT, LogEntryType.ROLLBACK)], pa.int32())
-"""Of transactions: these entries have neither name nor value."""
+"""Boundaries of transactions: they have neither name nor value."""
 _NOT_CONTROL = pa.array([int(kind) for kind in (*ROW_CHANGES, LogEntryType.NOOP, LogEntryType.CONSISTENCY_CHECK)], pa.int32())
 
 
@@ -56,7 +55,7 @@ class LogOutline:
 
 
 def log_outline(log: DataFrame | TaskLog) -> LogOutline:
-    """Goes over a decoded log (columns `decode.LOG_COLUMNS`) once."""
+    """Scans a decoded log (columns `decode.LOG_COLUMNS`) once."""
     found = as_task_log(log).of_each_input(_outline, _OUTLINE_COLUMNS).collect()
     blocks = pa.RecordBatch.from_pydict({"block": pa.array([row["block"] for row in found if row["block"] is not None], pa.binary())})
     boundaries = [BOUNDARY_SCHEMA.empty_table()]
@@ -72,7 +71,7 @@ def log_outline(log: DataFrame | TaskLog) -> LogOutline:
 
 
 def log_extent(log: DataFrame | TaskLog) -> LogExtent:
-    """Counts the entries of a decoded log and finds the last one's time, and the latest."""
+    """Counts the entries of a decoded log, and finds the last entry's time and the latest time."""
     return _extent_of(as_task_log(log).in_tasks(_extents, _EXTENT_COLUMNS, ("ledger_id", "entry_id", "timestamp")).collect())
 
 
@@ -83,7 +82,7 @@ def _extent_of(parts: Sequence[Row]) -> LogExtent:
 
 
 def _extents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Of each batch how many entries it has, the last one, and the latest time."""
+    """Yields, per batch, its number of entries, its last entry, and its latest time."""
     for batch in batches:
         if batch.num_rows:
             ledgers, entries, times = (batch.column(name).to_numpy() for name in ("ledger_id", "entry_id", "timestamp"))
@@ -94,7 +93,7 @@ def _extents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _outline(entries: Entries) -> Iterator[pa.RecordBatch]:
-    """Extents, and the control entries as blocks. Names and values, most of what a log has, are read where definitions are: they are
+    """Yields extents, then control entries as blocks. Names and values, the bulk of a log, are only read where definitions are, which is
     rare."""
     boundaries: list[pa.RecordBatch] = []
     defines = False
@@ -127,9 +126,9 @@ def _entries_of(batch: pa.RecordBatch) -> Iterator[ControlEntry]:
 
 
 def log_timeline(log: DataFrame | TaskLog, start: StartingPoint | None = None, outline: LogOutline | None = None) -> Timeline:
-    """The timeline of a decoded log (columns `decode.LOG_COLUMNS`), which goes on from `start`, or begins with nothing.
+    """Returns the timeline of a decoded log (columns `decode.LOG_COLUMNS`), continuing from `start`, or from nothing.
 
-    `outline` is of this log, or of one that it is a part of; None: it is made. Raises what `timeline.walk` raises.
+    `outline`: of this log, or of one that contains it; None: it is made. Raises as `timeline.walk`.
     """
     task_log = as_task_log(log)
     control = (log_outline(task_log) if outline is None else outline).control
@@ -138,7 +137,7 @@ def log_timeline(log: DataFrame | TaskLog, start: StartingPoint | None = None, o
 
 
 def _touches(log: TaskLog, tables: list[str], transactions: Spans) -> list[Touch]:
-    """The first change of each of these tables by each of these transactions."""
+    """Finds each transaction's first change of each of these tables."""
     broadcast = log.tasks.sparkSession.sparkContext.broadcast(BatchBegins(transactions))
     names = pa.array(tables, pa.string())
 

@@ -1,4 +1,4 @@
-"""The lives of a log's transactions, in columns: there may be millions of them, and of nearly all nothing is asked but where they end.
+"""The begins and ends of a log's transactions, in columns. There may be millions, and only the ends of most matter.
 
 An LSN is a pair of columns, since ledger ids and entry ids need 63 bits each.
 """
@@ -27,7 +27,7 @@ _BEGIN, _COMMIT = int(LogEntryType.BEGIN), int(LogEntryType.COMMIT)
 
 
 class LogInconsistentError(RuntimeError):
-    """The log can't be replayed from where it begins: an entry refers to something that no earlier entry made."""
+    """The log can't be replayed from its beginning: an entry refers to something that no earlier entry made."""
 
 
 class ControlEntry(NamedTuple):
@@ -41,7 +41,7 @@ class ControlEntry(NamedTuple):
 
     @property
     def of_no_open_transaction(self) -> LogInconsistentError:
-        """What is wrong with one whose transaction is not open."""
+        """The error if its transaction is not open."""
         return LogInconsistentError(
             f"entry {self.lsn} ({self.type.name}) belongs to transaction {self.transaction_id}, which is not open there"
         )
@@ -65,7 +65,7 @@ class Lsns:
         return Lsn(int(self.ledgers[position]), int(self.entries[position]))
 
     def and_nowhere(self) -> Lsns:
-        """With one more line: what has no position is there, and there is something to look at."""
+        """Appends NOWHERE, so that index -1 means no position, and the column is never empty."""
         return Lsns(np.append(self.ledgers, NOWHERE.ledger_id), np.append(self.entries, NOWHERE.entry_id))
 
     def take(self, positions: Any) -> Lsns:
@@ -85,7 +85,7 @@ class Lsns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Lives of transaction ids, by id, and those of an id by where they begin."""
+    """Lifetimes of transactions, sorted by id and begin. An id may have many."""
 
     ids: Integers
     begins: Lsns
@@ -96,7 +96,7 @@ class Spans:
 
     @staticmethod
     def of(boundaries: pa.RecordBatch, start: StartingPoint | None = None) -> Spans:
-        """Of all boundaries (BOUNDARY_SCHEMA) behind the start, in any order. Raises LogInconsistentError for an end without a BEGIN."""
+        """From all boundaries (BOUNDARY_SCHEMA) after the start, in any order. Raises LogInconsistentError for an end without a BEGIN."""
         opened = () if start is None else start.state.transactions
         begun = Lsns.of([one.begin for one in opened])
         columns = [column.to_numpy() for column in boundaries.columns]
@@ -122,13 +122,13 @@ class Spans:
 
     @property
     def ended(self) -> Flags:
-        """Which are open no more."""
+        """Flags those that have ended."""
         ended: Flags = self.ends.ledgers != NOWHERE.ledger_id
         return ended
 
     @property
     def open(self) -> list[tuple[Lsn, int]]:
-        """BEGINs and ids of those that are open at the end, the oldest first."""
+        """BEGINs and ids of transactions that are open at the end, oldest first."""
         return sorted((self.begins[position], int(self.ids[position])) for position in np.flatnonzero(~self.ended).tolist())
 
     def open_at(self, lsns: Iterable[Lsn]) -> set[int]:
@@ -140,7 +140,7 @@ class Spans:
         return found
 
     def of_ids(self, ids: set[int]) -> Spans:
-        """All lives of some ids."""
+        """All lifetimes of some ids."""
         mine = np.isin(self.ids, list(ids))
         return Spans(self.ids[mine], self.begins.take(mine), self.ends.take(mine), self.committed[mine])
 
@@ -151,14 +151,14 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The entries of a log that change no row. `boundaries` (BOUNDARY_SCHEMA) in any order, definitions in log order."""
+    """The entries of a log that change no row: `boundaries` (BOUNDARY_SCHEMA) in any order, `definitions` in log order."""
 
     boundaries: pa.RecordBatch
     definitions: tuple[ControlEntry, ...]
 
     @staticmethod
     def of(entries: Iterable[ControlEntry]) -> Control:
-        """Some entries, in log order."""
+        """From entries in log order."""
         boundaries, definitions = [], []
         for entry in entries:
             if entry.type in (LogEntryType.BEGIN, LogEntryType.COMMIT, LogEntryType.ROLLBACK):
@@ -170,7 +170,7 @@ class Control:
         return Control(pa.RecordBatch.from_arrays(arrays, schema=BOUNDARY_SCHEMA), tuple(definitions))
 
     def behind(self, start: StartingPoint) -> Control:
-        """What comes after the start."""
+        """The entries after the start."""
         ledgers, entries = (self.boundaries.column(name).to_numpy() for name in BOUNDARY_NAMES[:2])
         later = Lsns.of([start.at]).is_before(Lsns(ledgers, entries))
         return Control(self.boundaries.filter(pa.array(later)), tuple(entry for entry in self.definitions if entry.lsn > start.at))

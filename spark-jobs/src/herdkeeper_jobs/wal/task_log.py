@@ -1,6 +1,5 @@
-"""A decoded log that only tasks look into, batch by batch: in Spark it is blocks of many entries (`blocks`), or whatever else tasks make
-entries of. What is asked of a log is few rows, so these are rows.
-"""
+"""A decoded log that only tasks read, batch by batch. In Spark it consists of blocks (`blocks`), or of anything that tasks convert to
+entries. Queries return few rows."""
 
 from __future__ import annotations
 
@@ -20,29 +19,29 @@ _LSN = ("ledger_id", "entry_id")
 _DDL = dict(zip(LOG_SCHEMA.names, LOG_COLUMNS.split(", "), strict=True))
 Work = Callable[[Batches], Iterator[pa.RecordBatch]]
 Entries = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
-"""Some entries of a log, with the columns that are asked for, as often as it is asked."""
+"""Yields some entries of a log with the requested columns; may be called repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLog:
-    """The entries from `first` to `last`, both included, that `read` makes of what tasks get."""
+    """The entries from `first` to `last`, both included, that `read` makes of each task's input."""
 
     tasks: DataFrame
     read: Callable[[Batches, Sequence[str]], Iterator[pa.RecordBatch]]
-    """Batches with the columns of LOG_SCHEMA that are asked for, and may have more of them. The same ones each time."""
+    """Yields batches with the requested columns of LOG_SCHEMA, or more. Repeatable."""
     first: Lsn | None = None
     last: Lsn | None = None
     blocks: Blocks = field(default_factory=Blocks)
-    """How what tasks make of it travels to other tasks."""
+    """How results travel to other tasks."""
 
     @staticmethod
     def of_rows(log: DataFrame) -> TaskLog:
-        """One that Spark has as rows (`decode.LOG_COLUMNS`)."""
+        """From a log with Spark rows (`decode.LOG_COLUMNS`)."""
         return TaskLog(log, lambda batches, _: iter(batches))
 
     @staticmethod
     def of_blocks(log: DataFrame, blocks: Blocks) -> TaskLog:
-        """One that Spark has as blocks (made by `Blocks.of_batches`)."""
+        """From a log in blocks (made by `Blocks.of_batches`)."""
         return TaskLog(log, lambda batches, _: blocks.rows(batches), blocks=blocks)
 
     def since(self, lsn: Lsn) -> TaskLog:
@@ -54,15 +53,15 @@ class TaskLog:
         return replace(self, last=lsn if self.last is None else min(self.last, lsn))
 
     def has(self, lsn: Lsn) -> bool:
-        """Whether an LSN lies between the first and the last one."""
+        """Whether an LSN is between the first and the last one."""
         return (self.first is None or self.first <= lsn) and (self.last is None or lsn <= self.last)
 
     def part(self, entries: pa.RecordBatch) -> pa.RecordBatch:
-        """Those of some entries that lie between the first and the last one."""
+        """Those of `entries` between the first and the last one."""
         return _within(entries, self.first, self.last)
 
     def in_tasks(self, work: Work, made: str, columns: Sequence[str] = LOG_SCHEMA.names) -> DataFrame:
-        """What `work` makes of the entries of each task, which come with these columns; `made` are its result's, as Spark's DDL text."""
+        """Applies `work` to each task's entries, with these columns. `made` is the result's schema, as Spark DDL."""
         reader = _Reader(self.read, self.first, self.last)
 
         def of_task(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -71,8 +70,8 @@ class TaskLog:
         return self.tasks.mapInArrow(of_task, made)
 
     def of_each_input(self, work: Callable[[Entries], Iterator[pa.RecordBatch]], made: str) -> DataFrame:
-        """What `work` makes of the entries of each batch that a task gets. It may read them more than once, first with few columns, so that
-        columns which only some entries have are read where those are; `made` are its result's, as Spark's DDL text."""
+        """Applies `work` to the entries of each input batch. It may read them repeatedly, first with few columns, so that rare columns are
+        only read where needed. `made` is the result's schema, as Spark DDL."""
         reader = _Reader(self.read, self.first, self.last)
 
         def of_task(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -88,7 +87,7 @@ class TaskLog:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """What tasks need of a TaskLog."""
+    """The part of a TaskLog that tasks need."""
 
     read: Callable[[Batches, Sequence[str]], Iterator[pa.RecordBatch]]
     first: Lsn | None
@@ -101,7 +100,7 @@ class _Reader:
 
 
 def as_task_log(log: DataFrame | TaskLog) -> TaskLog:
-    """A log in either form."""
+    """Accepts a log in either form."""
     return log if isinstance(log, TaskLog) else TaskLog.of_rows(log)
 
 

@@ -1,26 +1,25 @@
-"""What the control entries of a log say: which transactions committed where, and which tables had which name when. Pure.
+"""The meaning of a log's control entries: which transactions committed where, and which tables had which name when. Pure.
 
-Control entries are all but row changes and NOOPs. One process has them: transactions as columns (`spans`), and definitions, which are few,
-it walks in log order. The result tells for any row
-change, in any order and on any machine, whether it is part of the state at the end, of which table, and in which place it applies:
-
-- Outside a transaction (id 0) it applies at its own LSN. Inside, at its transaction's COMMIT; without one by the end it does not apply.
-- A transaction's net effect on a key is its last change of that key: HerdDB applies new rows, then changed, then deleted ones, and
-  keeps a key in one of the three only (`herddb.model.Transaction`). So the order (commit LSN, own LSN) is the order of application.
-- Transaction ids restart with every leader. A BEGIN on an id that is open replaces it; what it had changed is gone. (No leader writes that:
-  a new one first rolls back what was open.) A table that the replaced one had made belongs to the id, and so to its next life.
-- A change names its table by name. HerdDB looks the name up when it applies the change: at the entry outside of a transaction, at the
-  COMMIT inside. A name that means nothing at the COMMIT (renamed or dropped meanwhile) is passed over, there and here. The same holds for
-  a DROP TABLE inside a transaction: the COMMIT drops whatever has that name then.
+Control entries are all entries but row changes and NOOPs. One process handles them. Transactions are columns (`spans`); the few definitions
+are walked in log order. For any row change, in any order and on any machine, the result says whether it is part of the final state, of
+which table, and when it applies.
+- Outside a transaction (id 0) a change applies at its own LSN. Inside, it applies at the COMMIT; without one by the end, never.
+- A transaction's net effect on a key is its last change of that key. HerdDB applies new rows, then changed, then deleted ones, and keeps a
+  key in one of the three only (`herddb.model.Transaction`). So the order of application is (commit LSN, own LSN).
+- Transaction ids restart with every leader. A BEGIN on an open id replaces that transaction and discards its changes. No leader writes
+  that: a new one first rolls back open transactions. A table that the replaced one made belongs to the id, and so to its next transaction.
+- A change names its table by name. HerdDB resolves the name when it applies the change: at the entry outside of a transaction, at the
+  COMMIT inside. A name without a table at the COMMIT (renamed or dropped meanwhile) is skipped, there and here. The same holds for a DROP
+  TABLE inside a transaction: the COMMIT drops whatever has that name then.
 - TRUNCATE takes effect unless HerdDB refuses it, by the rule of `uncommitted`.
 - A rename to the name of another table is accepted, and that table is gone.
-- A ROLLBACK leaves the indexes that its transaction has made on older tables: nobody can use them, and a TRUNCATE of the table is refused,
-  until they are dropped. It brings back none: a DROP INDEX inside a transaction drops at the COMMIT, and until then the name is taken for
-  everybody. So who makes one of that name in the same transaction can do so only after somebody else has dropped the older one for good.
-- An index becomes usable at the COMMIT of the transaction that has made it, whatever others have done under its name.
+- A ROLLBACK leaves the indexes that its transaction made on older tables. Until they are dropped they are unusable, and a TRUNCATE of the
+  table is refused. It restores none: a DROP INDEX inside a transaction drops at the COMMIT, and the name is taken until then. So the same
+  transaction can reuse the name only after another one has dropped the older index for good.
+- An index becomes usable at the COMMIT of the transaction that made it, whatever others did under its name.
 
-A walk begins with nothing, or with a StartingPoint: then control entries up to there are in its state and left out, and of the row changes
-up to there only those of transactions that were open count.
+A walk begins with nothing, or with a StartingPoint. Then the state replaces earlier control entries. Of earlier row changes only those of
+open transactions count.
 
 Source: TableSpaceManager.apply, TableManager.apply and Transaction of HerdDB 0.29.0.
 """
@@ -42,29 +41,29 @@ from herdkeeper_jobs.wal.uncommitted import PendingDefinitions, Uncommitted
 
 
 def names_no_table(lsn: Lsn, table: str) -> LogInconsistentError:
-    """Of a row change outside of transactions."""
+    """The error of a row change outside of transactions."""
     return LogInconsistentError(f"entry {lsn} changes a row of table {table!r}, which does not exist there")
 
 
 def is_in_no_transaction(lsn: Lsn, transaction_id: int) -> LogInconsistentError:
-    """Of a row change that is said to be inside of one."""
+    """The error of a row change inside of a transaction."""
     return LogInconsistentError(f"entry {lsn} belongs to transaction {transaction_id}, which is not open there")
 
 
 class Touch(NamedTuple):
-    """That a transaction changed rows of a table: needed for TRUNCATE only."""
+    """A transaction's changes of a table's rows; needed for TRUNCATE only."""
 
     transaction_id: int
     table: str
     begin: Lsn
-    """Of the transaction: an id has many lives in a log, even in one ledger."""
+    """The transaction's BEGIN: a log may reuse an id many times, even in one ledger."""
     first: Lsn
     """The first such change."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction that had begun and not ended at the end of the log."""
+    """A transaction that is open at the end of the log."""
 
     transaction_id: int
     begin: Lsn
@@ -72,44 +71,44 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The outcome of the walk. Picklable; it travels to the tasks."""
+    """The result of a walk. Picklable, since tasks need it."""
 
     tables: tuple[TableDefinition, ...]
-    """The tables at the end, by name. Not those that only an open transaction created."""
+    """The tables at the end, by name, without those that only an open transaction created."""
     indexes: tuple[IndexDefinition, ...]
     open_transactions: tuple[OpenTransaction, ...]
     spans: Spans
     names: Mapping[str, tuple[tuple[Lsn, ...], tuple[str | None, ...]]]
-    """Per name, when its meaning changed and to which table's uuid."""
+    """By name, when its meaning changed, and to which table's uuid."""
     truncated: Mapping[str, Lsn]
-    """Per uuid, the last TRUNCATE that took effect."""
+    """By uuid, the last TRUNCATE that took effect."""
     positions: Mapping[str, int]
-    """Per uuid, the index in `tables`."""
+    """By uuid, the index in `tables`."""
     made: Mapping[str, tuple[int, Lsn]]
-    """Per uuid of a table that a transaction made, its id and its COMMIT: what others commit before that passes the table over."""
+    """By uuid of a table that a transaction made, its id and COMMIT. Earlier commits of others skip the table."""
     state: LogState
-    """What the walk left at its end, for one that goes on from there."""
+    """The state at the end, from which a later walk can continue."""
     start: StartingPoint | None = None
     """Where the walk began; None for the log's beginning."""
 
     def place_of_base(self, uuid: str) -> int | None:
-        """Index in `tables` of a table whose rows are known at the start; None when it was dropped or truncated since."""
+        """Index in `tables` of a table whose rows are known at the start; None if it was dropped or truncated since."""
         return None if uuid in self.truncated else self.positions.get(uuid)
 
 
 FindTouches = Callable[[list[str], Spans], Iterable[Touch]]
-"""Finds the first change of each of these tables by each of these transactions."""
+"""Finds each transaction's first change of each of these tables."""
 
 
 def walk(control: Control, find_touches: FindTouches, start: StartingPoint | None = None) -> Timeline:
-    """The timeline of control entries. Touches are looked for only where there are TRUNCATEs.
+    """Returns the timeline of control entries. Touches are only searched if there are TRUNCATEs.
 
-    Only definitions are walked, and the transactions that have any, or that a TRUNCATE may meet: of all others the place of their COMMIT
-    matters alone. Without a `start` the log begins with nothing. With one the entries up to there are passed over.
+    Only definitions are walked, with the transactions that have any, or that a TRUNCATE may meet: of all others only the COMMIT's place
+    matters. Without a `start` the log begins with nothing. With one, entries up to it are skipped.
 
     Raises:
         LogInconsistentError: an entry refers to a transaction, a table or an index that no earlier one made.
-        MalformedDataError: a definition that can't be decoded.
+        MalformedDataError: a definition can't be decoded.
     """
     behind = control if start is None else control.behind(start)
     spans = Spans.of(behind.boundaries, start)
