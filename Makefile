@@ -69,8 +69,11 @@ integration-disturbed: ## the API server fails at each call of each story, one b
 integration-fields: ## each field of each kind's spec gets another value and its old one back (some minutes; TURN=5 make integration takes one day's tenth again)
 	@EVERY_FIELD=1 $(run) pytest operator/tests/integration/test_every_field_and_back.py -n auto --maxprocesses 4 --dist worksteal
 
-integration-servers: ## a repair against real bookies, the jobs' fold of a log and its restore against real SQL, checkpoints in a real HDFS
+integration-servers: ## a repair against real bookies, the jobs' fold of a log and its restore against real SQL
 	@$(run) pytest spark-jobs/tests/integration
+
+integration-azure: ## checkpoints in Azurite, which stands for Azure Blob Storage; needs node and npm
+	@AZURITE=1 $(run) pytest spark-jobs/tests/integration/test_checkpoints_in_azure.py
 
 integration-sql: ## random stories in SQL alone (SEED=7 tells one again; SEEDS=200 FIRST=1000)
 	@$(run) pytest spark-jobs/tests/integration/test_log_and_sql_agree.py $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first-seed $(FIRST))

@@ -15,6 +15,7 @@ from spark_of_tests import spark_of_tests
 from herdkeeper_e2e.server_processes import jars_of
 
 _FIRST_SEED = 1
+collect_ignore = [] if os.environ.get("AZURITE") else ["test_checkpoints_in_azure.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """What the tests start is made before them, while no test's time runs."""
     if not config.option.collectonly:
-        for server in ("zookeeper", "bookkeeper", "herddb", "hdfs"):
+        for server in ("zookeeper", "bookkeeper", "herddb"):
             jars_of(server)
 
 
