@@ -210,7 +210,7 @@ def changed(labels: Json | None = None, **spec: Any) -> Json:
             "has no token",
         ),
         (changed(serviceAccountName="somebody-s"), "runs as no other ServiceAccount than its job"),
-        (changed(volumes=[token_for("https://kubernetes.default.svc")]), "has no token"),
+        (changed(serviceAccountName="default", volumes=[token_for("https://kubernetes.default.svc")]), "has no token"),
     ],
     ids=["no label", "a server", "another job's", "a token", "the network", "a disk", "a token as a volume", "an account", "its token"],
 )
