@@ -72,6 +72,9 @@ integration-fields: ## each field of each kind's spec gets another value and its
 integration-servers: ## a repair against real bookies, the jobs' fold of a log and its restore against real SQL; five groups of files take turns by commit (EVERY=1 runs all)
 	@EVERY='$(EVERY)' $(run) pytest spark-jobs/tests/integration --durations=10
 
+integration-azure: ## checkpoints in Azurite, which stands for Azure Blob Storage; needs node and npm
+	@AZURITE=1 $(run) pytest spark-jobs/tests/integration/test_checkpoints_in_azure.py
+
 integration-sql: ## random stories in SQL alone (SEED=7 tells one again; SEEDS=200 FIRST=1000)
 	@$(run) pytest spark-jobs/tests/integration/test_log_and_sql_agree.py $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first-seed $(FIRST))
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints a folder with the jars of a server's image, for benchmarks and tests that run servers without containers, of HerdDB's JDBC clients, or of HDFS.
-# Usage: server-jars.sh zookeeper | bookkeeper | herddb | jdbc | hdfs
+# Prints a folder with the jars of a server's image, for benchmarks and tests that run servers without containers, or of HerdDB's JDBC clients.
+# Usage: server-jars.sh zookeeper | bookkeeper | herddb | jdbc
 # They are kept by content: what build.sh has staged for an image of the same inputs is taken, else the builder makes it.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,10 +11,6 @@ command=(/src/e2e/images/stage-jars.sh "$name")
 if [ "$name" = jdbc ]; then
   inputs=("$repo/e2e/jdbc")
   command=(bash -ec 'cp -r /src/e2e/jdbc /tmp/module && cd /tmp/module && rm -rf target && mvn -B -q -DskipTests package && mkdir /out/lib && cp target/*.jar /out/lib/')
-fi
-if [ "$name" = hdfs ]; then
-  inputs=("$repo/e2e/hdfs")
-  command=(bash -ec 'cp -r /src/e2e/hdfs /tmp/module && cd /tmp/module && mvn -B -q dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=/out/lib')
 fi
 key=$(content_key "${inputs[@]}")
 folder=$cache/jars/$name-image-$key

@@ -71,9 +71,9 @@ def keys_in(bucket: str) -> list[str]:
     """What is in a bucket, as the server lists it."""
     import obstore  # in the Spark image only
 
-    from herdkeeper_jobs.storage.object_path import StoreSettings
+    from herdkeeper_jobs.storage.object_store import StoreSettings
 
-    return sorted(str(item["path"]) for page in obstore.list(StoreSettings.of(os.environ).open(bucket)) for item in page)
+    return sorted(str(item["path"]) for page in obstore.list(StoreSettings.of("s3", os.environ).open(bucket)) for item in page)
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ import pytest
 from herdkeeper_e2e.object_store import SERVING, Keys
 from herdkeeper_e2e.object_store_process import server_program
 from herdkeeper_e2e.server_processes import free_port
-from herdkeeper_jobs.storage.object_path import StoreSettings
+from herdkeeper_jobs.storage.object_store import StoreSettings
 
 KEYS = Keys("an-id", "a-secret")
 BUCKET = "backups"
@@ -52,8 +52,9 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 
 def opened(port: int, keys: Keys) -> obstore.store.S3Store:
-    settings = StoreSettings(keys.access_key_id, keys.secret_access_key, f"http://127.0.0.1:{port}")
-    return settings.open(BUCKET)
+    found = StoreSettings.of("s3", {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", **keys.variables}).open(BUCKET)
+    assert isinstance(found, obstore.store.S3Store)
+    return found
 
 
 def test_its_bucket_is_there_and_its_keys_are_printed(port: int) -> None:

@@ -13,9 +13,11 @@ from herdkeeper_e2e.control_plane import REPOSITORY
 
 Json = dict[str, Any]
 LAST_LSN = f"{7:020d}-{9:020d}"
-PLACES = ("persistentVolumeClaim", "objectStore", "fileSystem")
-ONE_OF = (PLACES, ("lsn", "timestamp", "latest"), ("checkpoint", "files"))
+PLACES = ("persistentVolumeClaim", "objectStore")
+ONE_OF = (PLACES, ("credentialsSecretRef", "serviceAccountName"), ("lsn", "timestamp", "latest"), ("checkpoint", "files"))
 """Siblings of which a resource may have one."""
+BESIDE: dict[str, Json] = {"storageAccount": {"uri": "az://other-container/prefix"}}
+"""What must be beside a field, which the schema does not tell."""
 NEW_ITEMS: dict[str, Json] = {"tolerations": {"key": "dedicated", "effect": "NoExecute"}, "ledgerRanges": {"first": 3, "last": 9}}
 """An item of a list that is empty so far, without which its other fields mean nothing."""
 
@@ -37,7 +39,6 @@ CHOSEN: dict[str, Any] = {
     r".*zooKeeperAddress": "elsewhere.example.com:2181",
     r".*\buri": "s3://other-bucket/prefix",
     r".*\bendpoint": "https://other.example.com:9000",
-    r".*\burl": "webhdfs://other.example.com:9870/folder",
     r".*timestamp": "2026-01-01T12:00:00Z",
     r".*\bmanifest": f"an-instance/other-uuid/manifests/{LAST_LSN}.json",
     r".*archive\.folder": "an-instance/other-uuid",
@@ -110,12 +111,14 @@ def _changed(spec: Json, schema: Json, path: str, whole: str) -> Json:
         value = _changed(present or {}, below, rest, whole) if rest else other_value(whole, below, present)
     excluded = {sibling for group in ONE_OF if name in group for sibling in group} - {name}
     kept = {key: entry for key, entry in spec.items() if key not in excluded}
-    return _completed({**kept, name: value}, schema, whole)
+    return _completed({**kept, **BESIDE.get(name, {}), name: value}, schema, whole)
 
 
 def _completed(spec: Json, schema: Json, whole: str) -> Json:
     """With another value for each field that is required and absent."""
     missing = [name for name in schema.get("required", ()) if name not in spec]
+    if "credentialsSecretRef" in schema["properties"] and not {"credentialsSecretRef", "serviceAccountName"} & set(spec):
+        missing.append("credentialsSecretRef")
     return spec | {name: _made(schema["properties"][name], f"{whole.split(maxsplit=1)[0]} {name}") for name in missing}
 
 

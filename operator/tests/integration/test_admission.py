@@ -130,6 +130,14 @@ def test_who_may_create_no_pods_runs_no_image_of_his_through_the_operator(
     wait_for("rights", lambda: create(policies, namespace, tenant, kind, spec) is None or Pending("not yet"), Limit(60, 0.1))
 
 
+def test_who_may_create_no_pods_has_none_run_as_another_service_account(policies: ControlPlane, namespace: str, tenant: str) -> None:
+    spec = {**CHECKPOINT, "destination": {"objectStore": {"uri": "gs://backups", "serviceAccountName": "somebody-s"}}}
+    refused = str(create(policies, namespace, tenant, "Checkpoint", spec))
+    assert "it names the ServiceAccount somebody-s, and you may not create pods" in refused
+    allow(policies, namespace, tenant, rule("", "pods", "create"))
+    wait_for("rights", lambda: create(policies, namespace, tenant, "Checkpoint", spec) is None or Pending("not yet"), Limit(60, 0.1))
+
+
 OTHERS_SECRETS = [
     ("HerdDBCluster", {"bookKeeperRef": {"name": "bk"}, "users": [{"secretName": "somebody-s"}]}),
     ("Checkpoint", {**CHECKPOINT, "destination": STORE}),
@@ -177,6 +185,10 @@ def test_the_operator_makes_the_runs_of_a_schedule_and_metadata_change_whatever_
     checkpoints.patch(name=made.metadata.name, namespace=namespace, body=patch, content_type="application/merge-patch+json")
 
 
+def token_for(audience: str) -> Json:
+    return {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "audience": audience}}]}}
+
+
 def changed(labels: Json | None = None, **spec: Any) -> Json:
     metadata = {**EXECUTOR["metadata"], "labels": EXECUTOR["metadata"]["labels"] if labels is None else labels}
     return {"metadata": metadata, "spec": {**EXECUTOR["spec"], **spec}}
@@ -197,13 +209,26 @@ def changed(labels: Json | None = None, **spec: Any) -> Json:
             ),
             "has no token",
         ),
+        (changed(serviceAccountName="somebody-s"), "runs as no other ServiceAccount than its job"),
+        (changed(serviceAccountName="default", volumes=[token_for("https://kubernetes.default.svc")]), "has no token"),
     ],
-    ids=["no label", "a server", "another job's", "a token", "the network", "a disk", "a token as a volume"],
+    ids=["no label", "a server", "another job's", "a token", "the network", "a disk", "a token as a volume", "an account", "its token"],
 )
 def test_a_spark_driver_makes_nothing_but_its_executors(policies: ControlPlane, namespace: str, pod: Json, words: str) -> None:
     allow(policies, namespace, driver_of(namespace), rule("", "pods", "create", "delete"), rule("herdkeeper.io", "executors", "drive"))
     wait_for("rights", lambda: make_pod(policies, namespace, EXECUTOR) is None or Pending("not yet"), Limit(60, 0.1))
     assert words in str(make_pod(policies, namespace, pod))
+
+
+def test_executors_run_as_the_account_of_their_job_with_the_tokens_of_its_cloud(policies: ControlPlane, namespace: str) -> None:
+    with policies.api_client() as api:
+        client.CoreV1Api(api).create_namespaced_service_account(namespace, {"metadata": {"name": "backups"}})
+    runs = {**rule("herdkeeper.io", "executors", "run"), "resourceNames": ["backups"]}
+    allow(policies, namespace, driver_of(namespace), rule("", "pods", "create"), rule("herdkeeper.io", "executors", "drive"), runs)
+    executor = changed(serviceAccountName="backups", volumes=[token_for("sts.amazonaws.com")])
+    wait_for("rights", lambda: make_pod(policies, namespace, executor) is None or Pending("not yet"), Limit(60, 0.1))
+    assert make_pod(policies, namespace, changed(serviceAccountName="backups", volumes=[token_for("api://AzureADTokenExchange")])) is None
+    assert "runs as no other" in str(make_pod(policies, namespace, changed(serviceAccountName=DRIVER)))
 
 
 def test_a_spark_driver_deletes_neither_servers_nor_anybody_s_configuration(policies: ControlPlane, namespace: str) -> None:

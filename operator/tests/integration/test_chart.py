@@ -136,7 +136,7 @@ def test_the_operator_may_hand_a_spark_driver_its_role(clean_access: ControlPlan
     roles = dynamic.resources.get(api_version="rbac.authorization.k8s.io/v1", kind="Role")
     rules = [
         {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"]},
-        {"apiGroups": ["herdkeeper.io"], "resources": ["executors"], "verbs": ["drive"]},
+        {"apiGroups": ["herdkeeper.io"], "resources": ["executors"], "verbs": ["drive", "run"]},
     ]
     body = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "driver"}, "rules": rules}
     roles.server_side_apply(body=body, name="driver", namespace=namespace, field_manager="herdkeeper")

@@ -174,12 +174,11 @@ def built() -> dict[str, tuple[Any, ...]]:
         bytesPerSecondPerBookie="20Mi",
         job=EXECUTORS,
     )
-    hdfs = {"fileSystem": {"url": "webhdfs://namenode:9870/backups", "optionsSecretRef": {"name": "hdfs-options"}}}
-    in_hdfs = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=hdfs, job=EXECUTORS)
-    log_in_hdfs = {**hdfs["fileSystem"], "url": "webhdfs://archives:9870/logs", "optionsSecretRef": {"name": "archive-options"}}
-    archived_in_hdfs = read(
-        Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": {"fileSystem": log_in_hdfs}}}
-    )
+    azure = {"objectStore": {"uri": "az://backups/flights", "storageAccount": "account", "serviceAccountName": "backups"}}
+    in_azure = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=azure, job=EXECUTORS)
+    log_in_azure = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": azure}})
+    google = {"objectStore": {"uri": "gs://backups", "credentialsSecretRef": {"name": "google-key"}}}
+    in_google = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=google)
     sealed = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=SEALED, job=EXECUTORS)
     with_keys = CLAIM | {"encryption": {"keysSecretRef": {"name": "archive-keys"}}}
     sealed_log = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": with_keys}})
@@ -237,21 +236,13 @@ def built() -> dict[str, tuple[Any, ...]]:
         ),
         "tablespace-encrypted": (build_connection_secret(tablespace, ZOOKEEPER, UserCredentials("admin", "given"), "certificates"),),
         "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.1.0"),
-        "checkpoint-in-hdfs": (
-            *build_checkpoint(
-                in_hdfs,
-                replace(source, archive=ArchiveSource("flights", archived_in_hdfs.spec.log.archive.destination)),
-                SPARK,
-            ),
-            build_removal(in_hdfs, "i/u/manifests/m.json", SPARK),
+        "checkpoint-by-workload-identity": (
+            *build_checkpoint(in_azure, source, SPARK),
+            build_removal(in_azure, "i/u/manifests/m.json", SPARK),
+            build_archiver(log_in_azure, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd"), SPARK, StoreSecrets({})),
         ),
-        "archive-in-hdfs": (
-            build_archiver(
-                archived_in_hdfs,
-                ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd"),
-                SPARK,
-                StoreSecrets({"archive-options/user": "archives"}),
-            ),
+        "checkpoint-in-google-beside-an-archive-in-azure": build_checkpoint(
+            in_google, replace(source, archive=ArchiveSource("flights", log_in_azure.spec.log.archive.destination)), SPARK
         ),
         "checkpoint-in-object-store": (*build_checkpoint(stored, source, SPARK), build_removal(stored, "i/u/manifests/m.json", SPARK)),
         "checkpoint-with-keys": (*build_checkpoint(sealed, source, SPARK), build_removal(sealed, "i/u/manifests/m.json", SPARK)),

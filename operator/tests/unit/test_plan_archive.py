@@ -228,7 +228,7 @@ PLACE = "s3://archives/flights at https://store:9000"
 FIELD = "spec.log.archive.destination.objectStore"
 KEYS = {"AWS_ACCESS_KEY_ID": "an id", "AWS_SECRET_ACCESS_KEY": "a secret"}
 SECRETS = {"archive-keys": KEYS, "archive-ca": {"ca.crt": "certificates"}}
-UIDS = {"archive-keys": "uid-of-keys", "archive-ca": "uid-of-certificates", "hdfs-options": "uid-of-options"}
+UIDS = {"archive-keys": "uid-of-keys", "archive-ca": "uid-of-certificates"}
 IN_STORE = with_spec(FORGETFUL, log=TablespaceLog.model_validate({"archive": {"destination": {"objectStore": STORE}, "everySeconds": 30}}))
 THERE = replace(PROGRESS, destination=PLACE)
 
@@ -251,11 +251,11 @@ def test_an_archiver_of_an_object_store_gets_its_keys_and_certificates_and_mount
     assert [given[given.index(option) + 1] for option in ("--destination", "--place")] == ["s3://archives/flights", PLACE]
     variables = {entry["name"]: entry.get("value") or entry["valueFrom"]["secretKeyRef"]["name"] for entry in container["env"]}
     assert variables == {
-        "AWS_ACCESS_KEY_ID": "archive-keys",
-        "AWS_SECRET_ACCESS_KEY": "archive-keys",
-        "AWS_ENDPOINT_URL": "https://store:9000",
-        "AWS_REGION": "eu-central-1",
-        "OBJECT_STORE_AUTHORITIES": "archive-ca",
+        "DESTINATION_AWS_ACCESS_KEY_ID": "archive-keys",
+        "DESTINATION_AWS_SECRET_ACCESS_KEY": "archive-keys",
+        "DESTINATION_AWS_ENDPOINT_URL": "https://store:9000",
+        "DESTINATION_AWS_REGION": "eu-central-1",
+        "DESTINATION_OBJECT_STORE_AUTHORITIES": "archive-ca",
     }
     assert [volume["name"] for volume in template["spec"]["volumes"]] == ["tmp"]
     assert "a secret" not in str(template)
@@ -334,22 +334,17 @@ def test_the_log_is_kept_until_it_is_archived_at_the_very_store_that_is_declared
     assert fields(PROGRESS, tablespace=IN_STORE) == {"archive": {"objectStore": STORE}}
 
 
-def test_an_archive_in_a_file_system_is_told_by_its_url_and_its_archiver_started_anew_with_other_options() -> None:
-    hdfs = {"url": "webhdfs://namenode:9870/archives", "optionsSecretRef": {"name": "hdfs-options"}}
-    declared = with_spec(FORGETFUL, log=TablespaceLog.model_validate({"archive": {"destination": {"fileSystem": hdfs}}}))
-
-    def annotations(options: dict[str, str]) -> Any:
-        store = store_secrets(
-            declared.spec.log.archive.destination.store, {"hdfs-options": options}, UIDS, "spec.log.archive.destination.fileSystem"
-        )
-        made = archive_steps(declared, replace(SEEN, archive=ArchiveObserved(store=store)), "spark:1")
-        (template,) = (action.manifest["spec"]["template"] for action in made.actions if isinstance(action, Apply))
-        return template["metadata"]["annotations"]
-
-    assert annotations({"user": "a"}) == annotations({"user": "a"})
-    assert annotations({"user": "a"}) != annotations({"user": "b"})
-    told = fields(replace(PROGRESS, destination=hdfs["url"]), tablespace=declared)["archive"]
-    assert (told["fileSystem"], told["lsn"], "claimName" in told) == (hdfs, {"ledgerId": 5, "entryId": 9}, False)
+def test_an_archive_that_is_opened_without_a_secret_is_told_with_its_account_and_its_archiver_runs_as_that() -> None:
+    azure = {"uri": "az://archives/logs", "storageAccount": "account", "serviceAccountName": "archives"}
+    declared = with_spec(FORGETFUL, log=TablespaceLog.model_validate({"archive": {"destination": {"objectStore": azure}}}))
+    store = store_secrets(declared.spec.log.archive.destination.object_store, {}, UIDS, FIELD)
+    made = archive_steps(declared, replace(SEEN, archive=ArchiveObserved(store=store)), "spark:1")
+    (template,) = (action.manifest["spec"]["template"] for action in made.actions if isinstance(action, Apply))
+    assert (template["spec"]["serviceAccountName"], template["spec"]["automountServiceAccountToken"]) == ("archives", False)
+    assert template["metadata"]["labels"]["azure.workload.identity/use"] == "true"
+    assert template["spec"]["containers"][0]["env"] == [{"name": "DESTINATION_AZURE_STORAGE_ACCOUNT_NAME", "value": "account"}]
+    told = fields(replace(PROGRESS, destination="az://archives/logs at account"), tablespace=declared)["archive"]
+    assert (told["objectStore"], told["lsn"], "claimName" in told) == (azure, {"ledgerId": 5, "entryId": 9}, False)
 
 
 OTHER_STORE: dict[str, Any] = {"uri": "s3://backups", "endpoint": "http://other:9000", "credentialsSecretRef": {"name": "backup-keys"}}
@@ -382,7 +377,11 @@ OF_THE_ARCHIVE = {
     "ARCHIVE_AWS_REGION": "eu-central-1",
     "ARCHIVE_OBJECT_STORE_AUTHORITIES": "archive-ca",
 }
-OF_THE_OTHER = {"AWS_ACCESS_KEY_ID": "backup-keys", "AWS_SECRET_ACCESS_KEY": "backup-keys", "AWS_ENDPOINT_URL": "http://other:9000"}
+OF_THE_OTHER = {
+    "DESTINATION_AWS_ACCESS_KEY_ID": "backup-keys",
+    "DESTINATION_AWS_SECRET_ACCESS_KEY": "backup-keys",
+    "DESTINATION_AWS_ENDPOINT_URL": "http://other:9000",
+}
 
 
 @pytest.mark.parametrize(
@@ -402,7 +401,7 @@ def test_a_checkpoint_at_the_store_of_the_archive_opens_it_once_unless_it_has_ot
     assert ("--archive" in arguments, [name for name in given if name.startswith("ARCHIVE_")]) == (False, [])
     arguments, given, _ = driver({"objectStore": {**STORE, "credentialsSecretRef": {"name": "own-keys"}}}, {"objectStore": STORE})
     assert arguments[arguments.index("--archive") + 1] == "s3://archives/flights"
-    assert (given["AWS_ACCESS_KEY_ID"], given["ARCHIVE_AWS_ACCESS_KEY_ID"]) == ("own-keys", "archive-keys")
+    assert (given["DESTINATION_AWS_ACCESS_KEY_ID"], given["ARCHIVE_AWS_ACCESS_KEY_ID"]) == ("own-keys", "archive-keys")
 
 
 def test_a_checkpoint_in_a_store_mounts_the_archive_that_is_on_a_volume() -> None:

@@ -209,16 +209,14 @@ def test_files_in_an_object_store_are_removed_there_once_its_secret_is_there_and
     assert done(given_up) is Reason.DELETION_GIVEN_UP, "a namespace whose Secrets went first could never be deleted"
 
 
-def test_files_in_a_file_system_are_removed_there_and_the_same_manifest_is_known_by_its_url():
-    hdfs = Destination.model_validate({"fileSystem": {"url": "webhdfs://namenode:9870/backups"}})
-    in_hdfs = with_spec(GOING, destination=hdfs)
-    made = plan_removal(in_hdfs, seen(claim=None), "spark:1").actions[0]
+def test_files_in_a_store_without_a_secret_are_removed_by_a_pod_that_the_cloud_knows():
+    google = {"uri": "gs://backups", "serviceAccountName": "backups"}
+    made = plan_removal(
+        with_spec(GOING, destination=Destination.model_validate({"objectStore": google})), seen(claim=None), "spark:1"
+    ).actions[0]
     assert isinstance(made, Apply)
-    assert made.manifest["spec"]["template"]["spec"]["containers"][0]["args"][3:5] == ["--destination", "webhdfs://namenode:9870/backups"]
-    same = with_metadata(in_hdfs, name="twin", uid="twin", deletion_timestamp=None)
-    assert done(plan_removal(in_hdfs, seen(claim=None, checkpoints=(same,)), "spark:1")) is Reason.DATA_KEPT
-    reading = tablespace(files=CheckpointFiles(file_system=hdfs.file_system, manifest=MANIFEST))
-    assert done(plan_removal(in_hdfs, seen(claim=None, tablespaces=(reading,)), "spark:1")) is Reason.WAITING_FOR_DEPENDENTS
+    pod = made.manifest["spec"]["template"]["spec"]
+    assert (pod["serviceAccountName"], pod["containers"][0]["args"][3:5]) == ("backups", ["--destination", "gs://backups"])
 
 
 def test_patience_with_a_store_begins_when_its_secret_is_missed():

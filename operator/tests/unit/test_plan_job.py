@@ -27,7 +27,7 @@ from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import build_removal
 from herdkeeper.spark.encryption_keys import why_keys_unusable
-from herdkeeper.spark.object_store import StoreSecrets, store_secrets, why_store_unusable
+from herdkeeper.spark.object_store import StoreSecrets, store_secrets, why_store_unusable, why_two_accounts
 from herdkeeper.spark.work import work_of
 
 CHECKPOINT, AUDIT = (
@@ -232,36 +232,87 @@ def test_a_checkpoint_in_an_object_store_waits_until_its_secrets_are_whole_and_n
     assert "a secret" not in plan.wait.message
 
 
-HDFS = {"url": "webhdfs://namenode:9870/backups", "optionsSecretRef": {"name": "hdfs-options"}}
-IN_HDFS = with_spec(CHECKPOINT, destination=Destination.model_validate({"fileSystem": HDFS}))
-
-
-def test_a_checkpoint_in_a_file_system_waits_for_the_secret_with_its_options_whatever_they_are():
-    place, field = IN_HDFS.spec.destination, "spec.destination.fileSystem"
-    missing = why_store_unusable(place.store, {"hdfs-options": None}, field)
-    plan = plan_checkpoint(IN_HDFS, replace(SEEN, store_unusable=missing), "spark:1")
-    assert (plan.actions, plan.wait.reason) == ((), Reason.WAITING_FOR_SECRET)
-    assert plan.wait.message == f"{field}.optionsSecretRef.name is hdfs-options: the Secret does not exist; create it with the options"
-    found = store_secrets(place.store, {"hdfs-options": {"user": "me"}}, {"hdfs-options": "a-uid"}, field)
-    assert found == StoreSecrets({"hdfs-options": "a-uid", "hdfs-options/user": "me"})
-    plan = plan_checkpoint(IN_HDFS, SEEN, "spark:1")
-    assert arguments(plan)[arguments(plan).index("--destination") + 1] == "webhdfs://namenode:9870/backups"
-    without = Destination.model_validate({"fileSystem": {"url": HDFS["url"]}})
-    assert why_store_unusable(without.store, {}, field) is None
-    assert (place.place, without.place, place.claim_name, place.described) == (
-        HDFS["url"],
-        HDFS["url"],
-        None,
-        "the file system webhdfs://namenode:9870/backups",
-    )
-
-
-def test_what_a_job_does_in_a_file_system_is_seen_as_the_place_that_its_checkpoint_names():
-    (job,) = (action.manifest for action in plan_checkpoint(IN_HDFS, SEEN, "spark:1").actions if isinstance(action, Apply))
-    assert [(work.place, work.at(IN_HDFS.place)) for work in work_of({**job, "status": {}})] == [(HDFS["url"], True)]
-
-
 VOLUME = {"persistentVolumeClaim": {"claimName": "checkpoints"}}
+IN_AZURE = {"uri": "az://backups/flights", "storageAccount": "account"}
+
+
+@pytest.mark.parametrize(
+    ("store", "keys"),
+    [
+        ({"uri": "s3://backups"}, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        ({"uri": "gs://backups"}, "GOOGLE_SERVICE_ACCOUNT_KEY"),
+        (IN_AZURE, "AZURE_STORAGE_ACCOUNT_KEY"),
+    ],
+)
+def test_each_kind_of_store_waits_for_the_keys_that_it_is_opened_with(store, keys):
+    place = Destination.model_validate({"objectStore": {**store, "credentialsSecretRef": {"name": "keys"}}})
+    missing = why_store_unusable(place.object_store, {"keys": None}, FIELD)
+    assert missing.why == f"{FIELD}.credentialsSecretRef.name is keys: the Secret does not exist; create it with {keys}"
+    held = dict.fromkeys(keys.split(" and "), "a value")
+    found = store_secrets(place.object_store, {"keys": {**held, "another": "key"}}, {"keys": "a-uid"}, FIELD)
+    assert found == StoreSecrets({"keys": "a-uid", **{f"keys/{key}": "a value" for key in held}})
+
+
+def pod_of(destination, archive=None, executors=0):
+    """The pod of a Checkpoint's driver there, and what executors' pods are made from."""
+    job = CHECKPOINT.spec.job.model_copy(update={"executors": Executors(instances=executors)})
+    log = TablespaceLog.model_validate({"archive": {"destination": archive}} if archive else {})
+    archived = with_spec(ready(quickstart("Tablespace"), replicas=COPIES), log=log)
+    there = with_spec(CHECKPOINT, destination=Destination.model_validate(destination), job=job)
+    plan = plan_checkpoint(there, replace(SEEN, tablespace=archived), "spark:1")
+    template = plan.actions[-1].manifest["spec"]["template"]
+    given = arguments(plan)
+    executor = json.loads(given[given.index("--executor-pod") + 1]) if executors else None
+    return template, executor, [action.manifest for action in plan.actions[:-1]]
+
+
+def test_without_a_secret_pods_run_as_the_service_account_that_the_cloud_knows():
+    by_account = {"objectStore": {**IN_AZURE, "serviceAccountName": "backups"}}
+    for destination, archive in ((by_account, None), (VOLUME, by_account), (by_account, by_account)):
+        template, _, others = pod_of(destination, archive)
+        assert (template["spec"]["serviceAccountName"], template["spec"]["automountServiceAccountToken"]) == ("backups", False)
+        assert template["metadata"]["labels"]["azure.workload.identity/use"] == "true"
+        assert others == []
+    on_google, _, _ = pod_of({"objectStore": {"uri": "gs://backups", "serviceAccountName": "backups"}})
+    assert "azure.workload.identity/use" not in on_google["metadata"]["labels"]
+    by_secret, _, _ = pod_of({"objectStore": STORE})
+    assert "serviceAccountName" not in by_secret["spec"]
+
+
+def test_a_driver_that_runs_as_that_account_drives_executors_by_a_token_of_its_own_one():
+    template, executor, others = pod_of({"objectStore": {**IN_AZURE, "serviceAccountName": "backups"}}, executors=2)
+    (made,) = (each for each in others if each["kind"] == "ServiceAccount")
+    (token,) = (each for each in others if each["kind"] == "Secret")
+    assert token["metadata"]["annotations"]["kubernetes.io/service-account.name"] == made["metadata"]["name"]
+    assert token["type"] == "kubernetes.io/service-account-token"
+    assert (template["spec"]["serviceAccountName"], template["spec"]["automountServiceAccountToken"]) == ("backups", False)
+    mounts = {mount["name"]: mount["mountPath"] for mount in template["spec"]["containers"][0]["volumeMounts"]}
+    assert mounts["token"] == "/var/run/secrets/kubernetes.io/serviceaccount"
+    assert [each["secret"]["secretName"] for each in template["spec"]["volumes"] if each["name"] == "token"] == [made["metadata"]["name"]]
+    assert (executor["spec"]["serviceAccountName"], executor["spec"]["automountServiceAccountToken"]) == ("backups", False)
+    assert executor["metadata"]["labels"]["azure.workload.identity/use"] == "true"
+    assert "token" not in str(executor["spec"].get("volumes", ""))
+
+
+def test_a_destination_and_an_archive_that_name_two_service_accounts_are_told_apart():
+    one, other = (
+        Destination.model_validate({"objectStore": {"uri": "gs://backups", "serviceAccountName": name}}) for name in ("backups", "archives")
+    )
+    refused = why_two_accounts(one, other, "spec.log.archive.destination.")
+    assert refused.reason is Reason.INVALID_SPEC
+    assert refused.why.startswith("spec.log.archive.destination.objectStore.serviceAccountName is archives, and that of the destination")
+    assert why_two_accounts(one, one, "") is None
+    assert why_two_accounts(one, Destination.model_validate(VOLUME), "") is None
+    assert why_two_accounts(one, None, "") is None
+
+
+def test_what_a_job_does_in_azure_is_seen_as_the_place_that_its_checkpoint_names():
+    there = with_spec(CHECKPOINT, destination=Destination.model_validate({"objectStore": {**IN_AZURE, "serviceAccountName": "backups"}}))
+    (job,) = (action.manifest for action in plan_checkpoint(there, SEEN, "spark:1").actions if isinstance(action, Apply))
+    assert [(work.place, work.at(there.place)) for work in work_of({**job, "status": {}})] == [("az://backups/flights at account", True)]
+    assert there.spec.destination.described == "the object store az://backups/flights at account"
+
+
 A_KEY, ANOTHER_KEY = base64.b64encode(b"1" * 32).decode(), base64.b64encode(b"2" * 32).decode()
 NAMED, UNNAMED = ({"keysSecretRef": {"name": "backup-keys"}} | chosen for chosen in ({"currentKey": "2026-11"}, {}))
 SECRET = "spec.destination.encryption.keysSecretRef.name is backup-keys: "

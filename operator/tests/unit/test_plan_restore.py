@@ -111,7 +111,7 @@ def test_a_restore_from_an_object_store_waits_for_its_secret_and_remembers_the_s
     (job,) = (action.manifest for action in made if isinstance(action, Apply) and action.manifest["kind"] == "Job")
     container = job["spec"]["template"]["spec"]["containers"][0]
     assert container["args"][container["args"].index("--manifest") + 1] == f"s3://backups/flights/{MANIFEST}"
-    secrets = [entry["valueFrom"]["secretKeyRef"]["name"] for entry in container["env"] if entry["name"].startswith("AWS_")]
+    secrets = [entry["valueFrom"]["secretKeyRef"]["name"] for entry in container["env"] if "AWS_" in entry["name"]]
     assert secrets == ["store-keys", "store-keys"]
 
 
@@ -362,7 +362,9 @@ def test_an_archive_in_an_object_store_is_opened_with_keys_of_its_own(files):
         entry["name"]: entry["valueFrom"]["secretKeyRef"]["name"] for entry in pod["containers"][0]["env"] if "ACCESS_KEY" in entry["name"]
     }
     own = {"ARCHIVE_AWS_ACCESS_KEY_ID": "archive-keys", "ARCHIVE_AWS_SECRET_ACCESS_KEY": "archive-keys"}
-    of_files = {"AWS_ACCESS_KEY_ID": "store-keys", "AWS_SECRET_ACCESS_KEY": "store-keys"} if "objectStore" in files else {}
+    of_files = (
+        {"DESTINATION_AWS_ACCESS_KEY_ID": "store-keys", "DESTINATION_AWS_SECRET_ACCESS_KEY": "store-keys"} if "objectStore" in files else {}
+    )
     assert keys == own | of_files
 
 

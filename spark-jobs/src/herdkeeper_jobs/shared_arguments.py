@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from herdkeeper.shared.names import ARCHIVE_VARIABLES, FILE_SYSTEM_OPTIONS_VARIABLE
+from herdkeeper.shared.names import ARCHIVE_VARIABLES, DESTINATION_VARIABLES, STORE_AUTHORITIES_VARIABLE
 from herdkeeper_jobs.encryption.keys import FOLDERS
 
 
@@ -27,10 +27,8 @@ def add_destination_argument(parser: argparse.ArgumentParser, folder: str) -> No
     parser.add_argument(
         "--destination",
         required=True,
-        help=f"{folder}; or s3://bucket/prefix, opened with the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, "
-        "AWS_REGION, and OBJECT_STORE_AUTHORITIES (certificates, PEM); or the URL of another file system, e.g. "
-        f"webhdfs://namenode:9870/folder, opened with the options that are files in the folder that the variable "
-        f"{FILE_SYSTEM_OPTIONS_VARIABLE} names",
+        help=f"{folder}; or s3://bucket/prefix, gs://bucket/prefix or az://container/prefix, opened with obstore's variables, "
+        f"{DESTINATION_VARIABLES} before their names, and {STORE_AUTHORITIES_VARIABLE} likewise (certificates, PEM)",
     )
 
 
@@ -39,8 +37,8 @@ def add_archive_argument(parser: argparse.ArgumentParser, when: str = "") -> Non
     parser.add_argument(
         "--archive",
         default="",
-        help=f"{when}folder where the log is archived, s3://bucket/prefix, or the URL of another file system, if that is not where the "
-        f"checkpoints are; such a place is opened with the same variables as theirs, but {ARCHIVE_VARIABLES} before their names",
+        help=f"{when}folder where the log is archived, or s3://bucket/prefix, gs:// or az://, if that is not where the checkpoints are; "
+        f"a store is opened with the same variables as theirs, but {ARCHIVE_VARIABLES} before their names",
     )
 
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import assert_never
 
-from herdkeeper_jobs.storage.remote_path import RemotePath
+from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
 
@@ -16,10 +16,9 @@ def remove_below(folder: StoredPath) -> None:
     match folder:
         case Path():
             shutil.rmtree(folder, ignore_errors=True)
-        case RemotePath():
+        case ObjectPath():
             with contextlib.suppress(OSError):
                 for path in folder.below():
                     path.unlink()
-                folder.remove_empty_folders()
         case _:
             assert_never(folder)

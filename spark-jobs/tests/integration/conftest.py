@@ -17,6 +17,7 @@ from herdkeeper_e2e.server_processes import jars_of
 
 _HERE = Path(__file__).parent
 _FIRST_SEED = 1
+collect_ignore = [] if os.environ.get("AZURITE") else ["test_checkpoints_in_azure.py"]
 BY_TURN = (
     ("test_sqlalchemy_suite.py",),
     ("test_admin_port_of_a_real_bookie.py",),
@@ -42,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Builds what the tests start, outside of any test's time limit."""
     if not config.option.collectonly:
-        for server in ("zookeeper", "bookkeeper", "herddb", "hdfs"):
+        for server in ("zookeeper", "bookkeeper", "herddb"):
             jars_of(server)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import object_store_server
-import played_web_hdfs
 import pytest
 import secret_keys
 from pyspark.sql import SparkSession
@@ -15,9 +14,8 @@ from spark_of_tests import spark_of_tests
 from herdkeeper_e2e.object_store_process import server_program
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
-# Spark's workers open the store and the file system with the variables that they were started with.
+# Spark's workers, too, open the store with the variables that they were started with.
 object_store_server.announce()
-played_web_hdfs.announce()
 secret_keys.announce()
 
 
@@ -27,14 +25,12 @@ def pytest_configure(config: pytest.Config) -> None:
         server_program()
 
 
-@pytest.fixture(params=["folder", "object store", "file system"])
+@pytest.fixture(params=["folder", "object store"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> StoredPath:
     """The place of checkpoints: each test runs on every kind."""
     if request.param == "folder":
         (tmp_path / "checkpoints").mkdir()
         return tmp_path / "checkpoints"
-    if request.param == "file system":
-        return played_web_hdfs.new_folder() / "checkpoints"
     return object_store_server.new_bucket() / "checkpoints"
 
 

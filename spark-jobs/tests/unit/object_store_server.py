@@ -14,24 +14,26 @@ import uuid
 from functools import cache
 from pathlib import Path
 
-from herdkeeper.shared.names import ARCHIVE_VARIABLES
-from herdkeeper_e2e.object_store import Keys
+from herdkeeper.shared.names import ARCHIVE_VARIABLES, DESTINATION_VARIABLES, REGION_VARIABLE
+from herdkeeper_e2e.object_store import ENDPOINT, Keys
 from herdkeeper_e2e.object_store_process import StoreProcess
-from herdkeeper_jobs.storage.object_path import ACCESS_KEY_ID, ENDPOINT, REGION, SECRET_ACCESS_KEY, ObjectPath, StoreSettings
+from herdkeeper_jobs.storage.object_path import ObjectPath
+from herdkeeper_jobs.storage.object_store import StoreSettings
 
 # Reserves both ports until the first test wants a bucket.
 _HELD, _HELD_FOR_ARCHIVES = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
 _PORT, _PORT_FOR_ARCHIVES = (each.getsockname()[1] for each in (_HELD, _HELD_FOR_ARCHIVES))
 _KEYS, _KEYS_OF_ARCHIVES = Keys("an-id", "a secret"), Keys("archives-id", "another secret")
 ADDRESS, ARCHIVES_ADDRESS = (f"http://127.0.0.1:{port}" for port in (_PORT, _PORT_FOR_ARCHIVES))
-SETTINGS = StoreSettings(_KEYS.access_key_id, _KEYS.secret_access_key, ADDRESS)
+OF_CHECKPOINTS = {ENDPOINT: ADDRESS, REGION_VARIABLE: "us-east-1", **_KEYS.variables}
+SETTINGS = StoreSettings("s3", OF_CHECKPOINTS)
 OF_ARCHIVES = {ENDPOINT: ARCHIVES_ADDRESS, **_KEYS_OF_ARCHIVES.variables}
 
 
 def announce() -> None:
     """Sets the stores' variables for processes started from now on. The stores need not serve yet."""
-    os.environ |= {ENDPOINT: ADDRESS, REGION: SETTINGS.region, ACCESS_KEY_ID: SETTINGS.access_key_id, SECRET_ACCESS_KEY: "a secret"}
-    os.environ |= {f"{ARCHIVE_VARIABLES}{name}": value for name, value in OF_ARCHIVES.items()}
+    told = {"": OF_CHECKPOINTS, DESTINATION_VARIABLES: OF_CHECKPOINTS, ARCHIVE_VARIABLES: OF_ARCHIVES}
+    os.environ |= {f"{prefix}{name}": value for prefix, variables in told.items() for name, value in variables.items()}
 
 
 @cache
@@ -55,4 +57,4 @@ def new_bucket(name: str | None = None) -> ObjectPath:
     """An empty bucket."""
     name = name or f"bucket-{uuid.uuid4().hex}"
     (_served()[0] / name).mkdir(exist_ok=True)
-    return ObjectPath(name)
+    return ObjectPath("s3", name)

@@ -1,10 +1,10 @@
-"""What tests do at a place for checkpoints: a folder, an object store or another file system."""
+"""What tests do at a place for checkpoints, be it a folder or an object store."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from herdkeeper_jobs.storage.remote_path import RemotePath
+from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
 
@@ -19,5 +19,5 @@ def write(path: StoredPath, content: bytes) -> None:
 
 def all_files(place: StoredPath) -> set[str]:
     """The paths of all files below."""
-    found = place.below() if isinstance(place, RemotePath) else (path for path in place.rglob("*") if path.is_file())
+    found = place.below() if isinstance(place, ObjectPath) else (path for path in place.rglob("*") if path.is_file())
     return {path.relative_to(place).as_posix() for path in found}  # type: ignore[arg-type]

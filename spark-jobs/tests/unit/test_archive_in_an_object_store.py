@@ -19,15 +19,15 @@ from test_archive_expiry import ORDER_PATH, archiver, firsts, order, place_of
 from test_log_archive import IDENTITY, Archive, Entries, Killed
 
 from herdkeeper.protocol.log_archive import ArchiveProgress, decode_archive_progress, encode_expiry_order
-from herdkeeper.shared.names import ARCHIVE_VARIABLES
+from herdkeeper.shared.names import ACCESS_KEY_ID_KEY, ARCHIVE_VARIABLES, DESTINATION_VARIABLES, SECRET_ACCESS_KEY_KEY
 from herdkeeper_jobs.archive import segment as archived_segment
 from herdkeeper_jobs.archive.archive_only_log import identity_of_archive
 from herdkeeper_jobs.archive.expiry import delete_segments, due, sweep
 from herdkeeper_jobs.archive.parts import WholeLog, log_parts
 from herdkeeper_jobs.archive.segment import manifest_path, newest_segment, oldest_segment, segments
 from herdkeeper_jobs.errors import CheckpointRetryable
-from herdkeeper_jobs.storage import object_path
-from herdkeeper_jobs.storage.object_path import ACCESS_KEY_ID, SECRET_ACCESS_KEY, ObjectPath
+from herdkeeper_jobs.storage import object_store
+from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import names_from, stored_path, take_name
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -225,7 +225,7 @@ DESTINATION = "spec.log.archive.destination (--destination) is"
 
 def test_a_missing_bucket_is_named_with_the_field_until_it_exists(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     said = []
-    lost = replace(archive, folder=ObjectPath("missing-bucket") / "archives" / "c" / "0ab")
+    lost = replace(archive, folder=ObjectPath("s3", "missing-bucket") / "archives" / "c" / "0ab")
 
     def create() -> None:
         said.append(told(lost).trouble)
@@ -243,9 +243,9 @@ def test_keys_that_the_store_refuses_are_reported_with_the_field_and_without_sec
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in object_store_server.OF_ARCHIVES.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv(ACCESS_KEY_ID, "a-wrong-id")
-    object_path._opened.cache_clear()
+        monkeypatch.setenv(f"{DESTINATION_VARIABLES}{name}", value)
+    monkeypatch.setenv(f"{DESTINATION_VARIABLES}{ACCESS_KEY_ID_KEY}", "a-wrong-id")
+    object_store.opened.cache_clear()
     before = len(archive.log.metadata.told)
     archiver(archive, monkeypatch)
     said = told(archive)
@@ -257,16 +257,20 @@ def test_keys_that_the_store_refuses_are_reported_with_the_field_and_without_sec
     assert said.held is None
     assert "another secret" not in said.trouble
     monkeypatch.undo()
-    object_path._opened.cache_clear()
+    object_store.opened.cache_clear()
 
 
 def test_a_missing_variable_is_reported(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.delenv(SECRET_ACCESS_KEY)
-        object_path._opened.cache_clear()
+        patched.delenv(f"{DESTINATION_VARIABLES}{SECRET_ACCESS_KEY_KEY}")
+        # What has no prefix is a user's own, and is not taken for what is missing.
+        patched.delenv(SECRET_ACCESS_KEY_KEY)
+        object_store.opened.cache_clear()
         archiver(archive, patched)
-    object_path._opened.cache_clear()
-    assert f"{SECRET_ACCESS_KEY} not set: pass the object store's settings from its Secret" in told(archive).trouble
+    object_store.opened.cache_clear()
+    assert "can't be opened: " in told(archive).trouble
+    assert "Missing SecretAccessKey" in told(archive).trouble
+    assert told(archive).trouble.endswith("correct its Secret or fields")
 
 
 def test_a_store_that_would_overwrite_an_archive_is_refused(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ import object_store_server
 import pyarrow as pa
 import pyspark
 import pytest
-from fsspec.implementations.webhdfs import WebHDFS
 from places import all_files, write
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
@@ -50,7 +49,6 @@ from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated, KeyUnusable
 from herdkeeper_jobs.log_source import open_log
 from herdkeeper_jobs.manifests.manifest import Identity, manifests
-from herdkeeper_jobs.storage import file_system_path
 from herdkeeper_jobs.storage import stored_path as stored_path_module
 from herdkeeper_jobs.storage.object_path import ObjectPath, ObjectWriter
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path
@@ -209,8 +207,6 @@ CHANGES: list[tuple[Any, tuple[str, ...]]] = [
     (ObjectPath, ("create", "write", "unlink")),
     (stored_path_module._SyncedFile, ("write", "close")),
     (ObjectWriter, ("write", "close")),
-    (WebHDFS, ("pipe_file", "mv", "rm", "makedirs")),
-    (file_system_path._Writer, ("write", "close")),
 ]
 """All calls by which a run changes the place."""
 
@@ -267,18 +263,12 @@ IN_A_STORE = {
     "before the manifest's PUT": (ObjectPath, "create", 1),
     "before the answer to the manifest's PUT": (ObjectPath, "create", -1),
 }
-IN_A_FILE_SYSTEM = {
-    "before the manifest's file is renamed": (WebHDFS, "mv", 1),
-    "before the answer to the manifest's rename": (WebHDFS, "mv", -1),
-}
-STEPS = ANYWHERE | IN_A_FOLDER | IN_A_STORE | IN_A_FILE_SYSTEM
+STEPS = ANYWHERE | IN_A_FOLDER | IN_A_STORE
 KILLED = [
     *(("folder", step) for step in ANYWHERE | IN_A_FOLDER),
     *(("object store", step) for step in ANYWHERE | IN_A_STORE),
-    *(("file system", step) for step in ANYWHERE | IN_A_FILE_SYSTEM),
 ]
 COMMITTED = {
-    "before the answer to the manifest's rename",
     "after the manifest",
     "before the report",
     "between the manifest's link and its folder",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
-import ipaddress
 import pickle
 import re
 import threading
@@ -17,23 +15,21 @@ from typing import Any
 import object_store_server
 import obstore
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from obstore.store import S3Store
+from own_certificate import own_certificate
 from places import all_files
 from refusing_store import RefusingStore
 from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.shared.names import ARCHIVE_VARIABLES
+from herdkeeper_e2e.object_store import ENDPOINT, SECRET_ACCESS_KEY
 from herdkeeper_e2e.server_processes import free_port
 from herdkeeper_jobs.checkpoint import cli, removal_cli
 from herdkeeper_jobs.checkpoint.base import BaseUnusable, stored_rows
 from herdkeeper_jobs.restore.source import open_source
-from herdkeeper_jobs.storage import object_path
-from herdkeeper_jobs.storage.object_path import ENDPOINT, SECRET_ACCESS_KEY, ObjectPath, StoreSettings
+from herdkeeper_jobs.storage import object_path, object_store
+from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import create_if_absent, new_file, stored_path, why_unusable
 
 
@@ -43,12 +39,19 @@ def bucket() -> ObjectPath:
 
 
 def test_an_address_is_a_bucket_and_perhaps_a_prefix() -> None:
-    assert stored_path("s3://bucket") == ObjectPath("bucket")
-    assert str(stored_path("s3://bucket/a/b/")) == "s3://bucket/a/b"
+    assert stored_path("s3://bucket") == ObjectPath("s3", "bucket")
+    for address in ("s3://bucket/a/b", "gs://bucket/a/b", "az://container/a/b"):
+        assert str(stored_path(f"{address}/")) == address
     assert stored_path("/checkpoints") == Path("/checkpoints")
-    for wrong in ("s3://", "s3:///key", "s3://bucket//a", "s3://bucket/../other"):
-        with pytest.raises(ValueError, match="names no object store: give s3://bucket"):
-            stored_path(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["s3://", "s3:///key", "s3://bucket//a", "s3://bucket/../other", "hdfs://namenode/a", "file:///a", "webhdfs://n:9870/a"]
+)
+def test_an_address_of_something_else_is_refused_with_what_there_is(wrong: str) -> None:
+    fix = "give s3://bucket/prefix, gs://bucket/prefix or az://container/prefix, or the path of a folder"
+    with pytest.raises(ValueError, match=f"^'{wrong}' names no object store: {fix}$"):
+        stored_path(wrong)
 
 
 def test_a_destination_is_usable_once_the_store_has_shown_that_it_creates_only_once(bucket: ObjectPath) -> None:
@@ -86,10 +89,12 @@ def test_a_store_that_looks_first_and_writes_then_is_refused(bucket: ObjectPath,
 
 def test_a_bucket_that_is_not_there_and_keys_that_are_not_given_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     object_store_server.new_bucket()
-    assert why_unusable(ObjectPath("none"), writes=True) == "the object store has no bucket none; create it, or correct the endpoint"
+    assert why_unusable(ObjectPath("s3", "none"), writes=True) == "the object store has no bucket none; create it, or correct the endpoint"
     monkeypatch.delenv(SECRET_ACCESS_KEY)
-    object_path._opened.cache_clear()
-    assert (why_unusable(ObjectPath("none"), writes=True) or "").startswith("AWS_SECRET_ACCESS_KEY not set")
+    object_store.opened.cache_clear()
+    said = why_unusable(ObjectPath("s3", "none"), writes=True) or ""
+    assert said.startswith("s3://none can't be opened: ")
+    assert said.endswith("Missing SecretAccessKey; correct its Secret or fields")
 
 
 def test_of_a_store_s_answer_its_code_and_message_are_told_and_not_the_keys_that_it_repeats() -> None:
@@ -101,7 +106,7 @@ def test_of_a_store_s_answer_its_code_and_message_are_told_and_not_the_keys_that
     told = "Server returned non-2xx status code: 403 Forbidden: SignatureDoesNotMatch: The signature differs"
     with (
         pytest.raises(PermissionError, match=f"the object store refuses these credentials: {told}$"),
-        object_path._as_os_errors(ObjectPath("b")),
+        object_path._as_os_errors(ObjectPath("s3", "b")),
     ):
         raise obstore.exceptions.PermissionDeniedError(answer)
 
@@ -119,9 +124,9 @@ def refusing(monkeypatch: pytest.MonkeyPatch, *refusals: tuple[int, str]) -> Ite
     store = RefusingStore(object_store_server.ADDRESS, refusals=list(refusals))
     with store.serving() as address, monkeypatch.context() as patched:
         patched.setenv(ENDPOINT, address)
-        object_path._opened.cache_clear()
+        object_store.opened.cache_clear()
         yield store
-    object_path._opened.cache_clear()
+    object_store.opened.cache_clear()
 
 
 def test_of_many_that_create_the_same_object_one_is_told_that_it_did_and_its_bytes_are_there(bucket: ObjectPath) -> None:
@@ -138,9 +143,9 @@ def test_of_many_that_create_the_same_object_one_is_told_that_it_did_and_its_byt
 def test_a_secret_that_is_wrong_is_told_and_neither_it_nor_the_right_one(bucket: ObjectPath, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setenv(SECRET_ACCESS_KEY, "mistyped")
-        object_path._opened.cache_clear()
+        object_store.opened.cache_clear()
         told = why_unusable(bucket, writes=True) or ""
-    object_path._opened.cache_clear()
+    object_store.opened.cache_clear()
     assert "the object store refuses these credentials: " in told
     assert "403 Forbidden: SignatureDoesNotMatch: " in told
     assert "correct the keys in the Secret" in told
@@ -230,46 +235,14 @@ def test_a_job_that_can_not_use_its_destination_says_so_before_it_starts(
 
 
 def test_a_store_with_a_certificate_of_one_s_own_is_trusted_by_it_only(tmp_path: Path) -> None:
-    authority, certificate, key = _own_certificate()
+    authority, certificate, key = own_certificate()
     (tmp_path / "store.pem").write_bytes(certificate)
     (tmp_path / "key.pem").write_bytes(key)
     name, port = object_store_server.new_bucket().bucket, free_port()
     server = object_store_server.start_another(port, (tmp_path / "store.pem", tmp_path / "key.pem"))
-    known = replace(object_store_server.SETTINGS, endpoint=f"https://127.0.0.1:{port}")
+    secure = object_store_server.OF_CHECKPOINTS | {ENDPOINT: f"https://127.0.0.1:{port}"}
+    known = replace(object_store_server.SETTINGS, config=secure)
     obstore.put(replace(known, authorities=authority).open(name), "a", b"content")
     with pytest.raises(obstore.exceptions.BaseError):
         obstore.get(known.open(name), "a")
     server.stop()
-
-
-def _own_certificate() -> tuple[str, bytes, bytes]:
-    """An authority's certificate, one that it vouches for and that serves 127.0.0.1, and the key of that one (all PEM)."""
-    authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    above = _certificate("authority", authority, authority, x509.BasicConstraints(ca=True, path_length=None))
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    private = server.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    own = _certificate("store", server, authority, address).public_bytes(Encoding.PEM)
-    return above.public_bytes(Encoding.PEM).decode(), own, private
-
-
-def _certificate(
-    name: str, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey, extension: x509.ExtensionType
-) -> x509.Certificate:
-    now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]))
-        .issuer_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "authority")]))
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(extension, critical=False)
-        .sign(signer, hashes.SHA256())
-    )
-
-
-def test_a_store_without_an_endpoint_is_amazon_s_own_whatever_another_store_s_variables_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://another-store:9000")
-    opened = StoreSettings("an id", "a secret", region="eu-central-1").open("archives")
-    assert opened.config["endpoint"] == "https://s3.eu-central-1.amazonaws.com"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 
 import pytest
-
 from herdkeeper_jobs.storage.race import why_not_one
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -85,88 +85,66 @@ StoreAddress = Annotated[
     str,
     Field(
         max_length=512,
-        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_=-][A-Za-z0-9._=-]*)*$",
+        pattern=r"^(s3|gs|az)://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/[A-Za-z0-9_=-][A-Za-z0-9._=-]*)*$",
         examples=["s3://backups/flights"],
     ),
 ]
-"""A bucket and the prefix of keys in it."""
+"""A bucket, or a container, and the prefix of keys in it."""
 
 
 class ObjectStore(Model):
-    """A prefix in a bucket of an S3-compatible object store, which must honour `If-None-Match: *` in PutObject."""
+    """A prefix in an object store: S3 and what speaks its protocol, Google Cloud Storage, or Azure Blob Storage. It must create an object
+    only once."""
 
-    uri: StoreAddress = Field(description="Bucket and prefix, `s3://bucket/prefix`. The bucket must exist.")
+    uri: StoreAddress = Field(
+        description="`s3://bucket/prefix`, `gs://bucket/prefix` (Google), or `az://container/prefix` (Azure). The bucket must exist."
+    )
     endpoint: str | None = Field(
         None,
         max_length=512,
-        pattern=r"^https?://[^/?#\s]+$",
-        description="Where the store answers, e.g. `https://minio.storage.svc:9000`; Amazon S3 in the region when absent.",
+        pattern=r"^https?://[^/?#\s]+(/[^/?#\s]+)*$",
+        description="Where the store answers, e.g. `https://minio.storage.svc:9000`; the cloud's own address when absent.",
     )
     region: str | None = Field(
-        None, min_length=1, max_length=63, description="Region that requests are signed for; `us-east-1` when absent."
+        None,
+        min_length=1,
+        max_length=63,
+        description="Of S3: the region that requests are signed for. When absent, that of the pod's `AWS_REGION`, else `us-east-1`.",
     )
-    credentials_secret_ref: SecretReference = Field(
-        description="Secret with the keys `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`. They must allow to list the bucket, and to "
-        "read, write and delete what begins with the prefix."
+    storage_account: str | None = Field(
+        None, pattern=r"^[a-z0-9]{3,24}$", description="Of Azure, which needs it: the storage account with the container."
+    )
+    credentials_secret_ref: SecretReference | None = Field(
+        None,
+        description="Secret with the keys `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` (S3), `GOOGLE_SERVICE_ACCOUNT_KEY` (JSON), or "
+        "`AZURE_STORAGE_ACCOUNT_KEY`. They must allow to list, and to read, write and delete what begins with the prefix.",
+    )
+    service_account_name: str | None = Field(
+        None,
+        min_length=1,
+        max_length=253,
+        description="Instead of a Secret: the ServiceAccount in the same namespace as which the pods run, so that the cloud knows them "
+        "(workload identity).",
     )
     ca_secret_ref: SecretReference | None = Field(
         None, description="Secret whose key `ca.crt` has the certificates (PEM) to trust besides those that are well known."
     )
 
-    FIELD: ClassVar[str] = "objectStore"
-
     @property
-    def address(self) -> str:
-        """As the programs' arguments name it."""
-        return self.uri
+    def scheme(self) -> str:
+        """What the address begins with: s3, gs or az."""
+        return self.uri.split("://", maxsplit=1)[0]
 
     @property
     def place(self) -> str:
         """Identity of the place."""
-        return place_in_store(self.uri, self.endpoint)
+        return place_in_store(self.uri, self.endpoint, self.storage_account)
 
 
-def place_in_store(uri: str, endpoint: str | None) -> str:
+def place_in_store(uri: str, endpoint: str | None, storage_account: str | None) -> str:
     """Identity of the place in a store. It never equals a claim's name."""
-    return uri if endpoint is None else f"{uri} at {endpoint}"
-
-
-FileSystemAddress = Annotated[
-    str,
-    Field(
-        max_length=512,
-        pattern=r"^[a-z][a-z0-9+-]*://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[A-Za-z0-9_=-][A-Za-z0-9._=-]*)*$",
-        examples=["webhdfs://namenode:9870/backups/flights"],
-    ),
-]
-"""The URL of a folder, without user and password."""
-
-
-class FileSystem(Model):
-    """A folder of a file system that fsspec knows by its URL, e.g. HDFS. It must give a name only once, which each job tries first."""
-
-    url: FileSystemAddress = Field(
-        description="The folder's URL, whose scheme is one of fsspec's. The image has what `webhdfs://host:port/folder` needs (HDFS, and "
-        "what an HttpFS gateway serves); others need an image with their package."
-    )
-    options_secret_ref: SecretReference | None = Field(
-        None,
-        description="Secret whose entries are options of fsspec's class for the scheme, e.g. `user` or `token`; one whose name ends with "
-        "`.json` has a value that is no text (`use_https.json`: `true`). Entries with another dot in their name are files that an option "
-        "may name: `/file-systems/<name of the Secret>/<entry>`.",
-    )
-
-    FIELD: ClassVar[str] = "fileSystem"
-
-    @property
-    def address(self) -> str:
-        """As the programs' arguments name it."""
-        return self.url
-
-    @property
-    def place(self) -> str:
-        """Identity of the place."""
-        return self.url
+    at = endpoint or storage_account
+    return uri if at is None else f"{uri} at {at}"
 
 
 class Encryption(Model):
@@ -186,11 +164,10 @@ class Encryption(Model):
 
 
 class Destination(Model):
-    """Where checkpoints lie. One of `persistentVolumeClaim`, `objectStore` and `fileSystem`."""
+    """Where checkpoints lie. One of `persistentVolumeClaim` and `objectStore`."""
 
     persistent_volume_claim: ClaimDestination | None = Field(None, description="A volume.")
-    object_store: ObjectStore | None = Field(None, description="A prefix of an S3-compatible object store.")
-    file_system: FileSystem | None = Field(None, description="A folder of another file system, e.g. HDFS.")
+    object_store: ObjectStore | None = Field(None, description="A prefix of an object store: S3, Google or Azure.")
     encryption: Encryption | None = Field(
         None,
         description="Encrypts new files before they leave the job's pods, and provides the keys for existing ones. Without it files are"
@@ -198,14 +175,9 @@ class Destination(Model):
     )
 
     @property
-    def store(self) -> ObjectStore | FileSystem | None:
-        """What is opened by its address; None for a volume."""
-        return self.object_store or self.file_system
-
-    @property
     def place(self) -> str:
         """Identity of the destination: the name of a claim, or the address of a store, which is never a claim's name."""
-        return self.claim_name or "" if self.store is None else self.store.place
+        return self.claim_name or "" if self.object_store is None else self.object_store.place
 
     @property
     def claim_name(self) -> str | None:
@@ -215,35 +187,50 @@ class Destination(Model):
     @property
     def described(self) -> str:
         """For people."""
-        kind = "volume claim" if self.store is None else "object store" if self.object_store is not None else "file system"
+        kind = "volume claim" if self.object_store is None else "object store"
         return f"the {kind} {self.place}"
 
 
-PLACES = ("persistentVolumeClaim", "objectStore", "fileSystem")
+PLACES = ("persistentVolumeClaim", "objectStore")
 """The fields of a Destination of which it has one."""
+_SUPPORTED = "give s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
 
 
-def place_rules(field: str, absent: str | None = None) -> tuple[Rule, Rule]:
-    """Rules that refuse none and several places at the spec's `field`, which is a Destination, e.g. `destination`, and a URL of what is no
-    file system of its own. `absent` is CEL for that there is no such Destination."""
-    unless = f"{absent} || " if absent else ""
+def place_rules(field: str, absent: str | None = None) -> tuple[Rule, ...]:
+    """Rules for the spec's `field`, which is a Destination, e.g. `destination`: one place, which is known, and one way to open it. `absent`
+    is CEL for that there is no such Destination."""
     there = [f"has(self.{field}.{place})" for place in PLACES]
     fix = f"set one of {', '.join(PLACES)} there"
-    named = "fileSystem.url"
-    other = f"spec.{field}.{named} is in the pod itself or an object store: set persistentVolumeClaim or objectStore there instead"
+    store = f"self.{field}.objectStore"
+    no_store = f"!has({store})" if absent is None else f"{absent} || !has({store})"
+    path = f".{field.split('.', maxsplit=1)[0]}" if absent else f".{field}"
+    uri = f"spec.{field}.objectStore.uri"
+    opened = f"spec.{field}.objectStore names no credentials, or two: set one of credentialsSecretRef, serviceAccountName there"
+    account = f"spec.{field}.objectStore.storageAccount belongs to az:// addresses, which need it: set it for these, and for no others"
     return (
         Rule(
-            rule=f"{unless}[{', '.join(there)}].exists_one(named, named)",
+            rule=f"{f'{absent} || ' if absent else ''}[{', '.join(there)}].exists_one(named, named)",
             message=f"spec.{field} names no place, or several: {fix}",
             message_expression=None
             if absent
             else formatted(f"spec.{field} names %s: {fix}", f"{' || '.join(there)} ? 'several places' : 'no place'"),
-            field_path=f".{field.split('.', maxsplit=1)[0]}" if absent else f".{field}",
+            field_path=path,
         ),
         Rule(
-            rule=f"{unless}!{there[-1]} || !self.{field}.{named}.matches('^(s3|s3a|file|local|memory)://')",
-            message=other,
-            field_path=f".{field.split('.', maxsplit=1)[0]}" if absent else f".{field}.{named}",
+            rule=f"{no_store} || {store}.uri.matches('^(s3|gs|az)://')",
+            message=f"{uri} is no object store that is known: {_SUPPORTED}",
+            message_expression=None if absent else formatted(f"{uri} is %s: {_SUPPORTED}", f"{store}.uri"),
+            field_path=path,
+        ),
+        Rule(
+            rule=f"{no_store} || has({store}.credentialsSecretRef) != has({store}.serviceAccountName)",
+            message=opened,
+            field_path=path,
+        ),
+        Rule(
+            rule=f"{no_store} || has({store}.storageAccount) == {store}.uri.startsWith('az://')",
+            message=account,
+            field_path=path,
         ),
     )
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.checkpoint import Lsn, Moment
-from herdkeeper.api.job import PLACES, ClaimDestination, Destination, Encryption, FileSystem, ObjectStore, Phase, SparkJob, place_rules
+from herdkeeper.api.job import PLACES, ClaimDestination, Destination, Encryption, ObjectStore, Phase, SparkJob, place_rules
 from herdkeeper.api.pods import PodTraits, pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -280,7 +280,6 @@ class RestoreStatus(Model):
     job: str | None = Field(None, description="The Job that runs it.")
     claim_name: str | None = Field(None, description="The volume claim with the checkpoint.")
     object_store: ObjectStore | None = Field(None, description="The object store with the checkpoint.")
-    file_system: FileSystem | None = Field(None, description="The file system with the checkpoint.")
     encryption: Encryption | None = Field(None, description="The keys that the checkpoint is read with.")
     manifest: str | None = Field(
         None,
@@ -302,10 +301,9 @@ class RestoreStatus(Model):
     def source(self) -> Destination | None:
         """Where the checkpoint is; None while that is not noted."""
         claim = ClaimDestination(claim_name=self.claim_name) if self.claim_name else None
-        store, file_system = self.object_store, self.file_system
-        if claim is None and store is None and file_system is None:
+        if claim is None and self.object_store is None:
             return None
-        return Destination(persistent_volume_claim=claim, object_store=store, file_system=file_system, encryption=self.encryption)
+        return Destination(persistent_volume_claim=claim, object_store=self.object_store, encryption=self.encryption)
 
 
 class ArchiveStatus(Model):
@@ -313,7 +311,6 @@ class ArchiveStatus(Model):
 
     claim_name: str | None = Field(None, description="The volume claim with the archive.")
     object_store: ObjectStore | None = Field(None, description="The object store with the archive.")
-    file_system: FileSystem | None = Field(None, description="The file system with the archive.")
     lsn: Lsn | None = Field(None, description="Everything up to here is archived, from where the archive begins.")
     lsn_timestamp: str | None = Field(
         None,

@@ -33,6 +33,7 @@ JOBS = (
     ("batch/v1", "Job"),
     ("v1", "Pod"),
     ("v1", "ServiceAccount"),
+    *SECRETS,
     ("rbac.authorization.k8s.io/v1", "Role"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding"),
     *NETWORK_POLICIES,

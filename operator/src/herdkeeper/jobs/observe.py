@@ -13,7 +13,7 @@ from herdkeeper.jobs.state import JobObserved
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects
-from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreUnusable
+from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreUnusable, why_two_accounts
 from herdkeeper.spark.observe_object_store import observe_destination, observe_store
 from herdkeeper.spark.observe_work import observe_work
 
@@ -40,18 +40,19 @@ def observe_checkpoint(checkpoint: Checkpoint, reader: ClusterReader) -> JobObse
         seen,
         work=observe_work(namespace, reader),
         store_unusable=observe_destination(checkpoint.spec.destination, _FIELD, reader, namespace=namespace, writes=True),
-        archive_unusable=None if seen.tablespace is None else _archive(seen.tablespace, reader),
+        archive_unusable=None if seen.tablespace is None else _archive(checkpoint, seen.tablespace, reader),
     )
 
 
 def _store(checkpoint: Checkpoint, reader: ClusterReader) -> StoreUnusable | None:
     """What a removal needs: no key, since it reads only what is in the clear."""
-    return observe_store(checkpoint.spec.destination.store, checkpoint.metadata.namespace, _FIELD, reader)
+    return observe_store(checkpoint.spec.destination.object_store, checkpoint.metadata.namespace, _FIELD, reader)
 
 
-def _archive(tablespace: Tablespace, reader: ClusterReader) -> StoreUnusable | None:
-    destination = tablespace.spec.log.archive.destination if tablespace.spec.log.archive is not None else None
-    return observe_destination(destination, ARCHIVE_FIELD, reader, namespace=tablespace.metadata.namespace, writes=False)
+def _archive(checkpoint: Checkpoint, tablespace: Tablespace, reader: ClusterReader) -> StoreUnusable | None:
+    archive = tablespace.spec.log.archive.destination if tablespace.spec.log.archive is not None else None
+    unusable = observe_destination(archive, ARCHIVE_FIELD, reader, namespace=tablespace.metadata.namespace, writes=False)
+    return unusable or why_two_accounts(checkpoint.spec.destination, archive, ARCHIVE_FIELD)
 
 
 def _referred(checkpoint: Checkpoint, objects: Objects, reader: ClusterReader) -> JobObserved:

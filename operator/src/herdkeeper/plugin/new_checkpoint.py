@@ -53,7 +53,7 @@ def where(spec: Json) -> str:
     destination = spec["destination"]
     if "persistentVolumeClaim" in destination:
         return f"on the volume {destination['persistentVolumeClaim']['claimName']}"
-    return f"at {(destination.get('objectStore') or {}).get('uri') or (destination.get('fileSystem') or {}).get('url')}"
+    return f"at {(destination.get('objectStore') or {}).get('uri')}"
 
 
 def template_of(cluster: Cluster, tablespace: str) -> Json | None:

@@ -44,7 +44,13 @@ EXECUTOR_RULES = (
         Scope.WATCHED, "", ("pods",), (*APPLY, "delete", "deletecollection"), "Spark drivers make executors as pods, and remove them"
     ),
     AccessRule(Scope.WATCHED, "", ("configmaps",), (*APPLY, "delete", "deletecollection"), "Spark drivers give executors their settings"),
-    AccessRule(Scope.WATCHED, GROUP, ("executors",), ("drive",), "a mark only: the chart's admission policy knows Spark drivers by it"),
+    AccessRule(
+        Scope.WATCHED,
+        GROUP,
+        ("executors",),
+        ("drive", "run"),
+        "marks only: by them the chart's admission policy knows Spark drivers, and as which ServiceAccounts their executors may run",
+    ),
 )
 """What the Role of a Spark driver may grant at most."""
 

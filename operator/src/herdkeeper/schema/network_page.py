@@ -21,6 +21,10 @@ _REST = f"""
 Only incoming connections are limited: jobs reach object stores, pods reach the DNS. Kubelets' probes and `kubectl port-forward` pass. Jobs
 without executors, archivers and drains listen for nobody, so they have no policy.
 
+Where policies of yours limit what pods of a namespace reach, let jobs and archivers (`{names.MANAGED_BY_LABEL}: herdkeeper`) also reach the
+object store at its port, and without a Secret what tells the cloud who they are: [checkpoint.md](checkpoint.md#without-a-secret) has the
+addresses.
+
 Policies need a network that enforces them (Calico, Cilium and others do; where nothing does, they have no effect). The operator is known
 by the label `{names.COMPONENT_LABEL}: {names.OPERATOR_COMPONENT}`, which the chart gives it, and by its namespace.
 

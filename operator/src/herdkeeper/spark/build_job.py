@@ -16,7 +16,7 @@ from typing import assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, Tablespace
 from herdkeeper.api.checkpoint import Target
-from herdkeeper.api.job import Destination, Executors, FileSystem, ObjectStore, SparkJob
+from herdkeeper.api.job import Destination, Executors, ObjectStore, SparkJob
 from herdkeeper.api.replication_audit import LedgerFilter, RepairMode
 from herdkeeper.api.resource import GROUP, Compute
 from herdkeeper.api.tablespace import Bootstrap
@@ -30,8 +30,8 @@ from herdkeeper.shared.quantity import MIB, bytes_of
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.timetable import duration_of
 from herdkeeper.spark import build_encryption_keys as encryption_keys
-from herdkeeper.spark import build_file_system as file_system
 from herdkeeper.spark import build_throwaway_server as throwaway_server
+from herdkeeper.spark.object_store import identity_labels, keys_of, service_account
 
 READ_UNTIL = "--read-until"
 """The program's argument: when the window closes in which it was started."""
@@ -42,6 +42,9 @@ ARCHIVE = "/archive"
 """Where the claim with the archive of the log is mounted, if it is another one."""
 REMOVAL_RESOURCES = Compute(cpu="100m", memory="512Mi")
 """Of a Job that lists and deletes files: Python with the modules that know a checkpoint's layout."""
+
+_TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a folder, not a password
+"""Where clients of the API server look for a token, Spark's among them."""
 
 DRILL_KEPT_SECONDS = 86400
 """For how long the logs of a drill that has ended can be read."""
@@ -144,33 +147,26 @@ class DrillSource:
 
 @dataclass(frozen=True)
 class _Files:
-    """What a job reads and writes: at `claim` or in `store`, both None where that is nothing. `reads_only`: it writes nothing to its claim;
-    `archive`: where the log that it reads is archived; `keys`: the Secrets with keys of its files; `options`: those with options of file
-    systems."""
+    """What a job reads and writes: at `place`, None where that is nothing. `reads_only`: it writes nothing to its claim; `archive`: where
+    the log that it reads is archived; `keys`: the Secrets with keys of its files."""
 
-    claim: str | None
-    store: ObjectStore | FileSystem | None = None
+    place: Destination | None
     reads_only: bool = False
     archive: ArchiveSource | None = None
     keys: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
 
     @staticmethod
     def at(place: Destination, archive: ArchiveSource | None = None, *, reads_only: bool = False) -> _Files:
         """Those at a place, and at an archive, which are opened with the keys of both."""
-        places = (place, archive.destination if archive else None)
-        keys, options = encryption_keys.secrets_of(*places), file_system.secrets_of(*places)
-        return _Files(place.claim_name, place.store, reads_only, archive, keys, options)
+        return _Files(place, reads_only, archive, encryption_keys.secrets_of(place, archive.destination if archive else None))
 
     @property
-    def secret_volumes(self) -> list[Json]:
-        """The Secrets that are mounted, in the driver and in executors."""
-        return [*encryption_keys.volumes(self.keys), *file_system.volumes(self.options)]
+    def claim(self) -> str | None:
+        return self.place.claim_name if self.place else None
 
     @property
-    def secret_mounts(self) -> list[Json]:
-        """Where they are mounted."""
-        return [*encryption_keys.mounts(self.keys), *file_system.mounts(self.options)]
+    def places(self) -> tuple[Destination | None, Destination | None]:
+        return (self.place, self.archive.destination if self.archive else None)
 
 
 @dataclass(frozen=True)
@@ -246,17 +242,17 @@ def _begins_with(source: FollowerSource | None) -> tuple[str, ...]:
 
 def root_of(destination: Destination) -> str:
     """What paths are relative to, as the programs' arguments name it."""
-    return DESTINATION if destination.store is None else destination.store.address
+    return DESTINATION if destination.object_store is None else destination.object_store.uri
 
 
 def _archive_arguments(archive: ArchiveSource | None, destination: Destination) -> tuple[str, ...]:
     """Nothing where the archive is at the destination itself, opened with the same Secrets. All keys are there in any case."""
     if archive is None:
         return ()
-    claim, store = archive.destination.claim_name, archive.destination.store
-    if (claim, store) == (destination.claim_name, destination.store):
+    claim, store = archive.destination.claim_name, archive.destination.object_store
+    if (claim, store) == (destination.claim_name, destination.object_store):
         return ()
-    return ("--archive", ARCHIVE if store is None else store.address)
+    return ("--archive", ARCHIVE if store is None else store.uri)
 
 
 def _moment(target: Target | None) -> str:
@@ -279,8 +275,7 @@ def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: s
     )
     spec = checkpoint.spec.job.model_copy(update={"resources": REMOVAL_RESOURCES, "executors": Executors()})
     destination = checkpoint.spec.destination
-    options = file_system.secrets_of(destination)
-    files = _Files(destination.claim_name, destination.store, options=options)  # no rows are read: no key is needed
+    files = _Files(destination)  # no rows are read: no key is needed
     return _job(_Run(checkpoint, names.REMOVAL_COMPONENT, default_image, command, spec, files), ())
 
 
@@ -300,10 +295,10 @@ def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str
         *(("--output", DESTINATION) if spec.destination else ()),
         *((READ_UNTIL, text_of(window.closes)) if window else ()),
     )
-    claim = spec.destination.persistent_volume_claim.claim_name if spec.destination else None
+    files = _Files(Destination(persistent_volume_claim=spec.destination.persistent_volume_claim) if spec.destination else None)
     seconds = spec.job.deadline_seconds + (window.seconds_left if window else 0)
     job = spec.job.model_copy(update={"deadline_seconds": seconds})
-    return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, job, _Files(claim), identity=source.identity))
+    return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, job, files, identity=source.identity))
 
 
 def _filter_arguments(audit: ReplicationAudit) -> tuple[str, ...]:
@@ -435,7 +430,7 @@ def _volumes(files: _Files) -> tuple[list[Json], list[Json]]:
     read = {DESTINATION: files.reads_only, ARCHIVE: True}
     volumes = [{"name": called[path], "persistentVolumeClaim": {"claimName": claim}} for claim, path in _claims(files)]
     mounts = [{"name": called[path], "mountPath": path, **({"readOnly": True} if read[path] else {})} for _, path in _claims(files)]
-    return [*volumes, *files.secret_volumes], [*mounts, *files.secret_mounts]
+    return [*volumes, *encryption_keys.volumes(files.keys)], [*mounts, *encryption_keys.mounts(files.keys)]
 
 
 def _beside_the_archiver(archive: ArchiveSource | None) -> Json:
@@ -451,7 +446,12 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
     # The run keeps its id over the Job's retries, so that a retry of a finished run finds its result.
     run_id = run.owner.metadata.uid or run.owner.metadata.name
     volumes, mounts = _volumes(run.files)
-    identity = python_identity(run.identity)
+    identity, account = python_identity(run.identity), service_account(*run.files.places)
+    drives = run.spec.executors.instances > 0
+    if drives and account is not None:
+        # A pod is one account, here that which the cloud knows: by this token it is to the API server what drives executors.
+        volumes = [*volumes, {"name": "token", "secret": {"secretName": run.name, "defaultMode": 0o440}}]
+        mounts = [*mounts, {"name": "token", "mountPath": _TOKEN_FOLDER, "readOnly": True}]
     container = {
         "name": "driver",
         "image": run.image,
@@ -460,7 +460,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
             pod.field("POD_IP", "status.podIP"),
             pod.field("POD_NAME", "metadata.name"),
             pod.field("POD_NAMESPACE", "metadata.namespace"),
-            *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if run.spec.executors.instances else []),
+            *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if drives else []),
             *(_login(run.login) if run.login is not None else ()),
             *((_node_token(run.node_token),) if run.node_token is not None else ()),
             *_access_to_files(run.files),
@@ -476,8 +476,9 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
         **pod.admitted(run.spec.pods),
         **_beside_the_archiver(run.files.archive),
         "restartPolicy": "Never",
+        **({"serviceAccountName": account} if account is not None else {}),
     }
-    if run.spec.executors.instances:
+    if drives and account is None:
         spec |= {"serviceAccountName": run.name, "automountServiceAccountToken": True}
     return {
         "apiVersion": "batch/v1",
@@ -503,7 +504,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
 
 
 def _labels(run: _Run, component: str) -> dict[str, str]:
-    return names.labels(component, run.owner.KIND, run.owner.metadata.name)
+    return {**identity_labels(*run.files.places), **names.labels(component, run.owner.KIND, run.owner.metadata.name)}
 
 
 def _executor_pod(run: _Run) -> Json:
@@ -514,7 +515,7 @@ def _executor_pod(run: _Run) -> Json:
         "name": "executor",
         "securityContext": pod.CONTAINER_SECURITY,
         **({"env": opens} if (opens := [*_access_to_files(run.files), *identity.variables]) else {}),
-        **({"volumeMounts": mounts} if (mounts := [*run.files.secret_mounts, *identity.mounts]) else {}),
+        **({"volumeMounts": mounts} if (mounts := [*encryption_keys.mounts(run.files.keys), *identity.mounts]) else {}),
     }
     return {
         "apiVersion": "v1",
@@ -525,7 +526,8 @@ def _executor_pod(run: _Run) -> Json:
             "enableServiceLinks": False,
             "securityContext": pod.POD_SECURITY,
             "containers": [container],
-            **({"volumes": volumes} if (volumes := [*run.files.secret_volumes, *identity.volumes]) else {}),
+            **({"volumes": volumes} if (volumes := [*encryption_keys.volumes(run.files.keys), *identity.volumes]) else {}),
+            **({"serviceAccountName": account} if (account := service_account(*run.files.places)) is not None else {}),
             **pod.admitted(run.spec.pods),
         },
     }
@@ -554,37 +556,43 @@ def _access_to_files(files: _Files) -> tuple[Json, ...]:
 
 def _opens_stores(files: _Files) -> tuple[Json, ...]:
     """The variables for the destination's store, and those for the archive's: each has its own, so that they may be different stores."""
-    archive = files.archive.destination.store if files.archive is not None else None
+    store, archive = (place.object_store if place is not None else None for place in files.places)
     return (
-        *(store_access(files.store) if files.store else ()),
-        *(store_access(archive, names.ARCHIVE_VARIABLES) if archive is not None and archive != files.store else ()),
+        *(store_access(store) if store is not None else ()),
+        *(store_access(archive, names.ARCHIVE_VARIABLES) if archive is not None and archive != store else ()),
     )
 
 
-def store_access(store: ObjectStore | FileSystem, prefix: str = "") -> tuple[Json, ...]:
+def store_access(store: ObjectStore, prefix: str = names.DESTINATION_VARIABLES) -> tuple[Json, ...]:
     """What herdkeeper_jobs.storage reads, in the driver and in executors; `prefix` goes before the variables' names."""
-    if isinstance(store, FileSystem):
-        return file_system.variables(store, prefix)
-    plain = {names.ENDPOINT_VARIABLE: store.endpoint, "AWS_REGION": store.region}
-    secret, authorities = store.credentials_secret_ref.name, f"{prefix}OBJECT_STORE_AUTHORITIES"
+    plain = {
+        names.STORE_ENDPOINTS[store.scheme]: store.endpoint,
+        names.REGION_VARIABLE: store.region if store.scheme == "s3" else None,
+        names.STORAGE_ACCOUNT_VARIABLE: store.storage_account,
+    }
+    held, authorities = store.credentials_secret_ref, f"{prefix}{names.STORE_AUTHORITIES_VARIABLE}"
     return (
-        pod.secret(f"{prefix}{names.ACCESS_KEY_ID_KEY}", secret, names.ACCESS_KEY_ID_KEY),
-        pod.secret(f"{prefix}{names.SECRET_ACCESS_KEY_KEY}", secret, names.SECRET_ACCESS_KEY_KEY),
+        *((pod.secret(f"{prefix}{key}", held.name, key) for key in keys_of(store)) if held is not None else ()),
         *({"name": f"{prefix}{name}", "value": value} for name, value in plain.items() if value is not None),
         *((pod.secret(authorities, store.ca_secret_ref.name, names.AUTHORITIES_KEY),) if store.ca_secret_ref else ()),
     )
 
 
-def _access(run: _Run) -> tuple[Json, Json, Json]:
-    """What a driver needs to start, watch and remove its executors, and nothing more."""
-    meta = pod.metadata(run.owner, run.component, run.name)
+def _access(run: _Run) -> tuple[Json, ...]:
+    """What a driver needs to start, watch and remove its executors, and nothing more. Where its pod runs as another ServiceAccount, a
+    Secret in which the API server puts a token of this one."""
+    meta, account = pod.metadata(run.owner, run.component, run.name), service_account(*run.files.places)
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"]},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "delete", "deletecollection"]},
         # by this mark the chart's admission policy knows who may make and delete nothing but executors
         {"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["drive"]},
+        # and by this one as whom they may run, beside the default account
+        *([{"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["run"], "resourceNames": [account]}] if account else []),
     ]
     group = "rbac.authorization.k8s.io"
+    of_account = {**meta, "annotations": {**(meta.get("annotations") or {}), "kubernetes.io/service-account.name": run.name}}
+    token = {"apiVersion": "v1", "kind": "Secret", "metadata": of_account, "type": "kubernetes.io/service-account-token"}
     return (
         # the driver's pod asks for the token, and no other one that runs as this account has it
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False},
@@ -596,4 +604,5 @@ def _access(run: _Run) -> tuple[Json, Json, Json]:
             "roleRef": {"apiGroup": group, "kind": "Role", "name": run.name},
             "subjects": [{"kind": "ServiceAccount", "name": run.name, "namespace": run.owner.metadata.namespace}],
         },
+        *((token,) if account is not None else ()),
     )

@@ -1,11 +1,11 @@
-"""What was seen of the Secrets that an object store or a file system is opened with."""
+"""How an object store is opened: what was seen of its Secrets, and as which ServiceAccount pods run that have none."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from herdkeeper.api.job import FileSystem, ObjectStore
+from herdkeeper.api.job import Destination, ObjectStore
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 
@@ -13,14 +13,14 @@ ARCHIVE_FIELD = "spec.log.archive.destination."
 """Before what a Tablespace says of the place with its log's archive."""
 Secrets = Mapping[str, Mapping[str, str] | None]
 """By name the values of Secrets, None for one that is not there."""
-Store = ObjectStore | FileSystem
-"""What is opened by its address."""
+_OF_AZURE = {"azure.workload.identity/use": "true"}
+"""By this label Azure's webhook knows the pods that it gives an identity."""
 
 
 @dataclass(frozen=True)
 class StoreUnusable:
     """A Secret is not there, or lacks a key: a pod that takes its variables from it would never start, or end without having done
-    anything."""
+    anything. Or a pod would have to run as two ServiceAccounts."""
 
     reason: Reason
     why: str
@@ -34,37 +34,64 @@ class StoreSecrets:
     values: Mapping[str, str] = field(repr=False)
 
 
-def needed_of_secrets(store: Store) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """Each Secret that the store is opened with: the field that names it, its name, and the keys that it must have; none where any may be
-    there, and all of them count."""
-    if isinstance(store, FileSystem):
-        return () if store.options_secret_ref is None else (("optionsSecretRef", store.options_secret_ref.name, ()),)
-    credentials = ("credentialsSecretRef", store.credentials_secret_ref.name, (names.ACCESS_KEY_ID_KEY, names.SECRET_ACCESS_KEY_KEY))
-    if store.ca_secret_ref is None:
-        return (credentials,)
-    return (credentials, ("caSecretRef", store.ca_secret_ref.name, (names.AUTHORITIES_KEY,)))
+def needed_of_secrets(store: ObjectStore) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Each Secret that the store is opened with: the field that names it, its name, and the keys that it must have."""
+    needed = (
+        ("credentialsSecretRef", store.credentials_secret_ref, keys_of(store)),
+        ("caSecretRef", store.ca_secret_ref, (names.AUTHORITIES_KEY,)),
+    )
+    return tuple((named, reference.name, keys) for named, reference, keys in needed if reference is not None)
 
 
-def why_store_unusable(store: Store, secrets: Secrets, field: str) -> StoreUnusable | None:
+def keys_of(store: ObjectStore) -> tuple[str, ...]:
+    """The keys that the Secret with the store's credentials must have."""
+    return names.STORE_KEYS[store.scheme]
+
+
+def why_store_unusable(store: ObjectStore, secrets: Secrets, field: str) -> StoreUnusable | None:
     """Why the store can't be opened, which the resource names at `field`; None when all is there."""
     for name, secret, keys in needed_of_secrets(store):
         values = secrets.get(secret)
         named = f"{field}.{name}.name is {secret}"
         if values is None:
-            return StoreUnusable(
-                Reason.WAITING_FOR_SECRET, f"{named}: the Secret does not exist; create it with {' and '.join(keys) or 'the options'}"
-            )
+            return StoreUnusable(Reason.WAITING_FOR_SECRET, f"{named}: the Secret does not exist; create it with {' and '.join(keys)}")
         if missing := [key for key in keys if not values.get(key)]:
             return StoreUnusable(Reason.WAITING_FOR_SECRET, f"{named}: that Secret lacks {' and '.join(missing)}; add it")
     return None
 
 
-def store_secrets(store: Store, secrets: Secrets, uids: Mapping[str, str], field: str) -> StoreSecrets | StoreUnusable:
+def store_secrets(store: ObjectStore, secrets: Secrets, uids: Mapping[str, str], field: str) -> StoreSecrets | StoreUnusable:
     """What the store is opened with, or why it can't be, as `why_store_unusable`. `uids` are the Secrets' by name."""
     unusable = why_store_unusable(store, secrets, field)
     if unusable is not None:
         return unusable
     needed = needed_of_secrets(store)
-    found = ((secret, secrets.get(secret) or {}, keys) for _, secret, keys in needed)
-    values = {f"{secret}/{key}": held[key] for secret, held, keys in found for key in keys or held}
+    values = {f"{secret}/{key}": (secrets.get(secret) or {})[key] for _, secret, keys in needed for key in keys}
     return StoreSecrets({**{secret: uids[secret] for _, secret, _ in needed}, **values})
+
+
+def service_account(*places: Destination | None) -> str | None:
+    """The ServiceAccount by which the cloud knows the pods that open these places; None where all are opened without one."""
+    return next((name for place in places if (name := _account(place)) is not None), None)
+
+
+def identity_labels(*places: Destination | None) -> dict[str, str]:
+    """The labels that these pods need for that."""
+    stores = [place.object_store for place in places if place is not None and place.object_store is not None]
+    return _OF_AZURE if any(store.scheme == "az" and store.service_account_name for store in stores) else {}
+
+
+def why_two_accounts(place: Destination | None, archive: Destination | None, field: str) -> StoreUnusable | None:
+    """Why no pod can open both, of which `field` names the second; None when one can."""
+    one, other = _account(place), _account(archive)
+    if one is None or other is None or one == other:
+        return None
+    return StoreUnusable(
+        Reason.INVALID_SPEC,
+        f"{field}objectStore.serviceAccountName is {other}, and that of the destination {one}: a pod runs as one ServiceAccount; "
+        "name the same one, or a Secret at one of the two",
+    )
+
+
+def _account(place: Destination | None) -> str | None:
+    return place.object_store.service_account_name if place is not None and place.object_store is not None else None

@@ -1,23 +1,25 @@
-"""Looks at the Secrets that an object store or a file system is opened with, and what lies at a destination."""
+"""Looks at the Secrets that an object store is opened with, and at the keys of what lies at a destination."""
 
 from __future__ import annotations
 
-from herdkeeper.api.job import Destination, Encryption
+from herdkeeper.api.job import Destination, Encryption, ObjectStore
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.spark.encryption_keys import why_keys_unusable
-from herdkeeper.spark.object_store import Store, StoreSecrets, StoreUnusable, needed_of_secrets, store_secrets
+from herdkeeper.spark.object_store import StoreSecrets, StoreUnusable, needed_of_secrets, store_secrets
 
 
-def observe_store(store: Store | None, namespace: str, field: str, reader: ClusterReader) -> StoreUnusable | None:
+def observe_store(store: ObjectStore | None, namespace: str, field: str, reader: ClusterReader) -> StoreUnusable | None:
     """Why the store of a place that a resource names can't be opened; None when it can, or when there is none to open. Each field of the
     place begins with `field`."""
     seen = observe_store_secrets(store, namespace, field, reader)
     return seen if isinstance(seen, StoreUnusable) else None
 
 
-def observe_store_secrets(store: Store | None, namespace: str, field: str, reader: ClusterReader) -> StoreSecrets | StoreUnusable | None:
+def observe_store_secrets(
+    store: ObjectStore | None, namespace: str, field: str, reader: ClusterReader
+) -> StoreSecrets | StoreUnusable | None:
     """The same, and else what the store is opened with."""
     if store is None:
         return None
@@ -25,7 +27,7 @@ def observe_store_secrets(store: Store | None, namespace: str, field: str, reade
     found = {secret: reader.kubernetes.document("v1", "Secret", ObjectKey(namespace, secret)) for secret in named}
     secrets = {secret: None if document is None else values_of_secret(document) for secret, document in found.items()}
     uids = {secret: str(document["metadata"]["uid"]) for secret, document in found.items() if document is not None}
-    return store_secrets(store, secrets, uids, f"{field}{store.FIELD}")
+    return store_secrets(store, secrets, uids, f"{field}objectStore")
 
 
 def observe_keys(encryption: Encryption | None, field: str, reader: ClusterReader, *, namespace: str, writes: bool) -> StoreUnusable | None:
@@ -43,6 +45,6 @@ def observe_destination(
     """The same of a place that a resource names, each field of which begins with `field`, and of the store that it may be in."""
     if destination is None:
         return None
-    return observe_store(destination.store, namespace, field, reader) or observe_keys(
+    return observe_store(destination.object_store, namespace, field, reader) or observe_keys(
         destination.encryption, f"{field}encryption", reader, namespace=namespace, writes=writes
     )

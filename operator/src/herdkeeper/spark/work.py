@@ -40,11 +40,13 @@ def work_of(item: Json) -> tuple[CheckpointWork, ...]:
 
 
 def _stores(spec: Json) -> Iterator[str]:
-    """The places that the containers' arguments and variables name, as `Destination.place` does of object stores and file systems."""
+    """The places that the containers' arguments and variables name, as `Destination.place` does of object stores."""
     for container in spec.get("containers") or []:
         variables = {entry["name"]: entry.get("value") for entry in container.get("env") or []}
         arguments = container.get("args") or []
         for option, argument in pairwise(arguments):
             if option in _PLACES and "://" in argument:
-                prefix = names.ARCHIVE_VARIABLES if option == "--archive" else ""
-                yield place_in_store(argument, variables.get(f"{prefix}{names.ENDPOINT_VARIABLE}"))
+                prefix = names.ARCHIVE_VARIABLES if option == "--archive" else names.DESTINATION_VARIABLES
+                endpoint = names.STORE_ENDPOINTS.get(argument.split("://", maxsplit=1)[0], "")
+                account = variables.get(f"{prefix}{names.STORAGE_ACCOUNT_VARIABLE}")
+                yield place_in_store(argument, variables.get(f"{prefix}{endpoint}"), account)

@@ -23,6 +23,7 @@ import structlog
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress
+from herdkeeper.shared.names import DESTINATION_VARIABLES
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.expiry import delete_segments, due, sweep
 from herdkeeper_jobs.archive.progress import expiry_order, held_at, held_from, publish_progress, published_progress
@@ -121,7 +122,7 @@ def _failed(error: Exception) -> _Run:
 def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) -> _Run:
     log = open_log(catalog, parsed.herd_root, parsed.tablespace)
     identity = log.identity
-    destination = stored_path(parsed.destination)
+    destination = stored_path(parsed.destination, DESTINATION_VARIABLES)
     place = Place(tablespace_folder(destination, identity), identity, parsed.run_id, known=known.newest)
     before, began = published_progress(catalog.client, place, parsed.place), time.time()
     try:
@@ -173,7 +174,7 @@ def _progress(before: ArchiveProgress, copied: Copied, held: ArchivedRange | Non
 
 def _require_valid(parsed: argparse.Namespace) -> None:
     try:
-        stored_path(parsed.destination)
+        stored_path(parsed.destination, DESTINATION_VARIABLES)
     except ValueError as error:
         raise CheckpointRefused(f"--destination is {error}") from error
     if (why := why_no_run_id(parsed.run_id)) is not None:

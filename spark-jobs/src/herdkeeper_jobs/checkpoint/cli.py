@@ -18,7 +18,7 @@ import structlog
 
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
-from herdkeeper.shared.names import ARCHIVE_VARIABLES
+from herdkeeper.shared.names import ARCHIVE_VARIABLES, DESTINATION_VARIABLES
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
@@ -132,7 +132,7 @@ def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
         raise CheckpointRefused(f"--bytes-per-second-per-bookie is {rate:g}: give more than 0, or leave it out for no limit")
     if parsed.full_every_seconds <= 0:
         raise CheckpointRefused(f"--full-every-seconds is {parsed.full_every_seconds}: give more than 0")
-    destination = _usable("--destination", _path("--destination", parsed.destination), writes=True)
+    destination = _usable("--destination", _path("--destination", parsed.destination, DESTINATION_VARIABLES), writes=True)
     archive = _usable("--archive", _path("--archive", parsed.archive, ARCHIVE_VARIABLES), writes=False) if parsed.archive else None
     try:
         moment = parse_moment(parsed.to)
@@ -163,7 +163,7 @@ def _follower(parsed: argparse.Namespace) -> FollowerSource | None:
     return FollowerSource(parsed.base_follower, os.environ.get(_TOKEN, ""), parsed.base_witness)
 
 
-def _path(argument: str, text: str, variables: str = "") -> StoredPath:
+def _path(argument: str, text: str, variables: str) -> StoredPath:
     try:
         return stored_path(text, variables)
     except ValueError as error:

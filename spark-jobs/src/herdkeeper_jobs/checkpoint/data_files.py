@@ -30,8 +30,7 @@ from herdkeeper_jobs.checkpoint.file_check import faults_in_tasks, file_fault
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks, by_table, decode_columns, digest_of_columns
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
-from herdkeeper_jobs.storage.remote_path import NewFile
-from herdkeeper_jobs.storage.stored_path import StoredPath, new_file, sync_folder
+from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, new_file, sync_folder
 
 _ROWS_PER_GROUP = 50_000
 _HELD_BYTES = 32 * 1024 * 1024

@@ -20,7 +20,7 @@ import structlog
 from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.manifests.manifest import Outline, manifest_path, manifests, read_outline, report_path
 from herdkeeper_jobs.manifests.run_id import why_no_run_id
-from herdkeeper_jobs.storage.remote_path import RemotePath
+from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, names_from, remove_file, sync_folder, take_name
 
 _log = structlog.get_logger()
@@ -155,14 +155,12 @@ def _sweep(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -
                 # Folders with a checkpoint's files stay. So do links, which are not followed.
                 with contextlib.suppress(OSError):
                     path.rmdir()
-        if isinstance(run, RemotePath):
-            run.remove_empty_folders()
     return files, size, kept
 
 
 def _walked(run: StoredPath) -> Iterator[tuple[list[StoredPath], list[Path]]]:
     """Yields the files below, and a volume's folders that may be empty afterwards, innermost first."""
-    if isinstance(run, RemotePath):
+    if isinstance(run, ObjectPath):
         yield list(run.below()), []
         return
     for place, folders, found in os.walk(run, topdown=False):

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from herdkeeper.protocol.job_summary import JobOutcome
+from herdkeeper.shared.names import DESTINATION_VARIABLES
 from herdkeeper_jobs.checkpoint.removal import Removed, remove_checkpoint
 from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.shared_arguments import add_destination_argument
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _attempt(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
     try:
-        destination = stored_path(parsed.destination)
+        destination = stored_path(parsed.destination, DESTINATION_VARIABLES)
         if (unusable := why_unusable(destination, writes=False)) is not None:
             return JobOutcome.CONFIGURATION_REFUSED, f"--destination is {parsed.destination!r}: {unusable}"
         removed = remove_checkpoint(destination, parsed.run_id, parsed.manifest or None)

@@ -22,7 +22,7 @@ import structlog
 
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
-from herdkeeper.shared.names import ARCHIVE_VARIABLES
+from herdkeeper.shared.names import ARCHIVE_VARIABLES, DESTINATION_VARIABLES
 from herdkeeper.sql.connection import Address, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, SqlError
 from herdkeeper_jobs.encryption.keys import writing_key
@@ -41,7 +41,7 @@ from herdkeeper_jobs.spark_session import (
     session_on_demand,
     spark_settings,
 )
-from herdkeeper_jobs.storage.remote_path import RemotePath
+from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
 from herdkeeper_jobs.termination_message import write_termination_message
@@ -71,8 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--manifest",
-        help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key, or the URL of "
-        "another file system",
+        help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key, gs:// or az://",
     )
     which.add_argument(
         "--folder", help="with --to, where there is no checkpoint: the tablespace's folder with the archive, <INSTANCEID>/<tablespace uuid>"
@@ -121,8 +120,8 @@ def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Rest
         return RestoreRequest(_moment(parsed), target, parsed.run_id)
     if parsed.manifest is None:
         raise RestoreRefused("--folder names no checkpoint: give --to with it, or --manifest")
-    manifest = _stored("--manifest", parsed.manifest)
-    if isinstance(manifest, RemotePath) and (unusable := why_unusable(manifest.parent, writes=False)) is not None:
+    manifest = _stored("--manifest", parsed.manifest, DESTINATION_VARIABLES)
+    if isinstance(manifest, ObjectPath) and (unusable := why_unusable(manifest.parent, writes=False)) is not None:
         raise RestoreRefused(f"--manifest is {parsed.manifest!r}: {unusable}")
     return RestoreRequest(manifest, target, parsed.run_id)
 
@@ -134,8 +133,8 @@ def _moment(parsed: argparse.Namespace) -> MomentSource:
         raise RestoreRefused(f"spec.bootstrap.target (--to): {error}") from error
     if (why := why_no_run_id(parsed.run_id)) is not None:
         raise RestoreRefused(why)
-    named = None if parsed.manifest is None else _stored("--manifest", parsed.manifest)
-    folder = _stored("--folder", parsed.folder) if named is None else named.parent.parent
+    named = None if parsed.manifest is None else _stored("--manifest", parsed.manifest, DESTINATION_VARIABLES)
+    folder = _stored("--folder", parsed.folder, DESTINATION_VARIABLES) if named is None else named.parent.parent
     place = folder.parent.parent
     archived_at = place if not parsed.archive else _stored("--archive", parsed.archive, ARCHIVE_VARIABLES)
     asked = "--folder" if named is None else "--manifest"
@@ -145,7 +144,7 @@ def _moment(parsed: argparse.Namespace) -> MomentSource:
     return MomentSource(folder, archived_at, at, parsed.run_id, named, writing_key(parsed.encrypt_with))
 
 
-def _stored(argument: str, text: str, variables: str = "") -> StoredPath:
+def _stored(argument: str, text: str, variables: str) -> StoredPath:
     try:
         return stored_path(text, variables)
     except ValueError as error:

@@ -1,37 +1,37 @@
-"""Objects of an S3-compatible store.
+"""Objects of an object store, with the part of pathlib's interface that readers of checkpoints use.
 
-A path holds the names of the bucket and the key only, and of the variables with which its store is opened, so that Spark can pickle it:
-each process opens the store with its own environment (`StoreSettings`), and credentials are never part of a task. obstore does the
-requests: they are retried within a minute, and an object is there with all of its bytes or not at all.
+A path holds the names of the store, the bucket and the key only, and what the names of the variables begin with that its store is opened
+with, so that Spark can pickle it: each process opens the store with its own environment (`object_store`), and credentials are never part of
+a task. obstore does the requests: they are retried within a minute, and an object is there with all of its bytes or not at all. What can't
+be read is told by OSError, as of a file.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import timedelta
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import IO
+from threading import Barrier
+from typing import IO, cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
-from obstore.store import S3Store
 
-from herdkeeper_jobs.storage.race import why_not_one
-from herdkeeper_jobs.storage.remote_path import RemotePath, read_by_ranges
+from herdkeeper_jobs.storage.object_store import Store, StoreNotConfiguredError, StoreSettings, line_of, opened
 
-SCHEME = "s3://"
-ENDPOINT, REGION = "AWS_ENDPOINT_URL", "AWS_REGION"
-ACCESS_KEY_ID, SECRET_ACCESS_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
-AUTHORITIES = "OBJECT_STORE_AUTHORITIES"
+_ADDRESS = re.compile(r"(?P<scheme>s3|gs|az)://(?P<bucket>[^/]+)(?P<key>(/[^/]+)*)/?")
+_SUPPORTED = "give s3://bucket/prefix, gs://bucket/prefix or az://container/prefix, or the path of a folder"
 _PART, _PARTS_AT_ONCE = 8 << 20, 2
-"""What an upload holds in memory: a task has little, and a store takes 10,000 parts of an object."""
+"""What an upload holds in memory: a task has little, and S3 takes 10,000 parts of an object."""
+_READ_AHEAD = 1 << 20
 _PROBE = ".herdkeeper-creates-once"
 """An object at a destination that is created twice, to see that the store refuses the second one."""
 _RACES, _RACERS = 3, 4
@@ -39,108 +39,120 @@ _RACES, _RACERS = 3, 4
 _UNDECIDED = ("<Code>ConditionalRequestConflict</Code>", "<Code>OperationAborted</Code>")
 """Answers 409 to a create while another request changed the object, as its removal: they say nothing of who was first."""
 _UNDECIDED_PAUSES_SECONDS = (0.1, 0.4, 1.6)
+_NO_BUCKET = ("<Code>NoSuchBucket</Code>", "<Code>ContainerNotFound</Code>")
+_MISSING = {
+    "s3": "bucket {}; create it, or correct the endpoint",
+    "gs": "bucket {}; create it, or correct its name",
+    "az": "container {}; create it, or correct the endpoint or the storage account",
+}
 _TAKE_ANOTHER = "so two jobs could write over each other; take one that honours it"
-_MARKUP = re.compile(r"<\?xml|<Error")
-_RETRIED_FOR = timedelta(seconds=60)
-_ANSWERED_WITHIN = timedelta(seconds=120)
-
-
-class StoreNotConfiguredError(ValueError):
-    """A variable that a store is opened with is missing; the message names it and the fix."""
 
 
 class _UndecidedError(OSError):
     """A store has not decided who creates an object."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSettings:
-    """How a store is reached. `endpoint` None means Amazon's own for the region; `authorities` are certificates (PEM) to trust besides."""
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectPath:
+    """A key of a bucket (of Azure: a container), or what begins with it and a slash. `variables` is what the names of the variables begin
+    with that the store is opened with."""
 
-    access_key_id: str
-    secret_access_key: str = field(repr=False)
-    endpoint: str | None = None
-    region: str = "us-east-1"
-    authorities: str | None = None
-
-    @staticmethod
-    def of(environment: Mapping[str, str], prefix: str = "") -> StoreSettings:
-        """From a process's variables, whose names begin with `prefix`. Raises StoreNotConfiguredError."""
-        if missing := [name for key in (ACCESS_KEY_ID, SECRET_ACCESS_KEY) if not environment.get(name := f"{prefix}{key}")]:
-            raise StoreNotConfiguredError(f"{' and '.join(missing)} not set: pass the object store's settings from its Secret")
-        return StoreSettings(
-            environment[f"{prefix}{ACCESS_KEY_ID}"],
-            environment[f"{prefix}{SECRET_ACCESS_KEY}"],
-            environment.get(f"{prefix}{ENDPOINT}") or None,
-            environment.get(f"{prefix}{REGION}") or "us-east-1",
-            environment.get(f"{prefix}{AUTHORITIES}") or None,
-        )
-
-    def open(self, bucket: str) -> S3Store:
-        """The bucket; nothing is asked of it yet."""
-        return S3Store(
-            bucket,
-            config={
-                "access_key_id": self.access_key_id,
-                "secret_access_key": self.secret_access_key,
-                "region": self.region,
-                # What every store understands, whatever names it has in DNS; Amazon's own takes both.
-                "virtual_hosted_style_request": False,
-                # Said in any case: obstore would take that of the variables without a prefix, which are another store's.
-                "endpoint": self.endpoint or f"https://s3.{self.region}.amazonaws.com",
-            },
-            client_options={
-                "allow_http": self.endpoint is not None and self.endpoint.startswith("http://"),
-                "timeout": _ANSWERED_WITHIN,
-                **({"root_certificate": self.authorities} if self.authorities else {}),
-            },
-            retry_config={"max_retries": 5, "retry_timeout": _RETRIED_FOR},
-        )
-
-
-@lru_cache(maxsize=8)
-def _opened(bucket: str, variables: str, process: int) -> S3Store:
-    """One per process: a fork does not inherit the threads that answer."""
-    del process
-    return StoreSettings.of(os.environ, variables).open(bucket)
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectPath(RemotePath):
-    """A key of a bucket, or what begins with it and a slash."""
-
+    scheme: str
     bucket: str
     key: str = ""
     variables: str = ""
 
     @staticmethod
     def parse(uri: str, variables: str = "") -> ObjectPath:
-        """From `s3://bucket/key`. Raises ValueError for another text."""
-        bucket, *parts = uri.removeprefix(SCHEME).rstrip("/").split("/")
-        if not uri.startswith(SCHEME) or not bucket or any(part in ("", ".", "..") for part in parts):
-            raise ValueError(f"{uri!r} names no object store: give s3://bucket or s3://bucket/prefix")
-        return ObjectPath(bucket, "/".join(parts), variables)
+        """From `s3://bucket/key`, `gs://bucket/key` or `az://container/key`. Raises ValueError for another text."""
+        found = _ADDRESS.fullmatch(uri)
+        if found is None or any(part in (".", "..") for part in found["key"].split("/")):
+            raise ValueError(f"{uri!r} names no object store: {_SUPPORTED}")
+        return ObjectPath(found["scheme"], found["bucket"], found["key"].strip("/"), variables)
+
+    def __str__(self) -> str:
+        return f"{self.place}/{self.key}" if self.key else self.place
+
+    def __truediv__(self, name: str) -> ObjectPath:
+        return self._at(PurePosixPath(self.key) / name)
 
     @property
     def place(self) -> str:
         """`s3://bucket`."""
-        return f"{SCHEME}{self.bucket}"
+        return f"{self.scheme}://{self.bucket}"
+
+    @property
+    def parent(self) -> ObjectPath:
+        """What it lies in; the bucket lies in itself."""
+        return self._at(PurePosixPath(self.key).parent)
+
+    @property
+    def name(self) -> str:
+        """Its last part."""
+        return PurePosixPath(self.key).name
+
+    @property
+    def stem(self) -> str:
+        """Its last part without the suffix."""
+        return PurePosixPath(self.key).stem
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The bucket's name and the parts of the key."""
         return (self.bucket, *PurePosixPath(self.key).parts)
 
+    def joinpath(self, *names: str) -> ObjectPath:
+        """As `/`, for several."""
+        return self._at(PurePosixPath(self.key).joinpath(*names))
+
+    def with_name(self, name: str) -> ObjectPath:
+        """The same with another last part."""
+        return self._at(PurePosixPath(self.key).with_name(name))
+
     def named(self, key: str) -> ObjectPath:
         """Another key of the bucket."""
-        return ObjectPath(self.bucket, key, self.variables)
+        return replace(self, key=key)
+
+    def relative_to(self, other: ObjectPath) -> PurePosixPath:
+        """Its key below another one. ValueError when it is not there."""
+        if other.named(self.key) != self:
+            raise ValueError(f"{self} is not below {other}")
+        return PurePosixPath(self.key).relative_to(PurePosixPath(other.key))
+
+    def _at(self, key: PurePosixPath) -> ObjectPath:
+        return self.named("" if key == PurePosixPath() else key.as_posix())
+
+    def is_symlink(self) -> bool:
+        """What is here leads nowhere else."""
+        return False
+
+    def is_file(self) -> bool:
+        """Whether there is such an object."""
+        try:
+            self.size()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def glob(self, pattern: str) -> Iterator[ObjectPath]:
+        """What is below and matches, part by part; a part without `*`, `?` and `[` is a name."""
+        *folders, last = pattern.split("/")
+        places = [self]
+        for part in folders:
+            places = [found for place in places for found in place._matching(part)]
+        return (child for place in places for child in place.children() if fnmatchcase(child.name, last))
+
+    def _matching(self, part: str) -> list[ObjectPath]:
+        if not any(character in part for character in "*?["):
+            return [self / part]
+        return [child for child in self.children() if fnmatchcase(child.name, part)]
 
     def bucket_is_there(self) -> bool:
         """Asks for this object, which needs not exist. PermissionError for keys that the store refuses."""
         try:
             self.read_bytes()
         except FileNotFoundError as error:
-            return "<Code>NoSuchBucket</Code>" not in str(error.__cause__)
+            return not any(code in str(error.__cause__) for code in _NO_BUCKET)
         return True
 
     def size(self) -> int:
@@ -162,11 +174,11 @@ class ObjectPath(RemotePath):
         """The object as a file that can be read anywhere in it. ValueError for another mode: `create` and `stream` write."""
         if mode != "rb":
             raise ValueError(f"mode {mode!r}: an object is opened for reading only")
-        return read_by_ranges(self.read_range, self.size())
+        return cast("IO[bytes]", io.BufferedReader(_RangeReader(self.read_range, self.size()), _READ_AHEAD))
 
     def create(self, content: bytes) -> bool:
-        """One request with `If-None-Match: *`, which the store decides; whether the object was created. A store that says that it has not
-        decided is asked again; OSError when it never does."""
+        """One request on the condition that there is none, which the store decides; whether the object was created. A store that says that
+        it has not decided is asked again; OSError when it never does."""
         for pause in (*_UNDECIDED_PAUSES_SECONDS, None):
             try:
                 with _as_os_errors(self):
@@ -190,9 +202,14 @@ class ObjectPath(RemotePath):
         """A new object of any size, which is there once the writer is closed. For a name that nobody else takes."""
         return ObjectWriter(self)
 
+    def take_name(self, other: ObjectPath) -> None:
+        """Gives the object another name, by which it replaces what is there: it is copied first and removed then."""
+        other.write(self.read_bytes())
+        self.unlink()
+
     def unlink(self) -> None:
         """Removes the object; none is no fault."""
-        with _as_os_errors(self):
+        with suppress(FileNotFoundError), _as_os_errors(self):
             obstore.delete(self._store, self.key)
 
     def below(self) -> Iterator[ObjectPath]:
@@ -224,16 +241,16 @@ class ObjectPath(RemotePath):
         probe = self / _PROBE
         try:
             if not probe.bucket_is_there():
-                return f"the object store has no bucket {self.bucket}; create it, or correct the endpoint"
+                return f"the object store has no {_MISSING[self.scheme].format(self.bucket)}"
             # The first create of a new destination succeeds; from then on each of them must be refused.
             if writes and probe.create(b"") and probe.create(b""):
-                return f"the object store ignores `If-None-Match: *`, {_TAKE_ANOTHER}"
+                return f"the object store ignores {self._condition}, {_TAKE_ANOTHER}"
             if writes and (why := probe.why_not_once()) is not None:
-                return f"the object store does not decide about `If-None-Match: *` in one step ({why}), {_TAKE_ANOTHER}"
+                return f"the object store does not decide about {self._condition} in one step ({why}), {_TAKE_ANOTHER}"
         except StoreNotConfiguredError as error:
             return str(error)
         except PermissionError as error:
-            return f"{error}; correct the keys in the Secret, or their permissions in the bucket"
+            return f"{error}; {StoreSettings.of(self.scheme, os.environ, self.variables).credentials}"
         return None
 
     def why_not_once(self) -> str | None:
@@ -241,18 +258,20 @@ class ObjectPath(RemotePath):
         None when it is so. Raises OSError."""
         names = [self.with_name(f"{self.name}-{uuid.uuid4().hex}") for _ in range(_RACES)]
         try:
-            return next((why for name in names if (why := why_not_one([name.create] * _RACERS, name.read_bytes))), None)
+            return next((why for name in names if (why := _why_not_one(name))), None)
         finally:
             for name in names:
                 with suppress(OSError):
                     name.unlink()
 
-    def remove_empty_folders(self) -> None:
-        """There are none."""
+    @property
+    def _condition(self) -> str:
+        """The header that says it."""
+        return "`x-goog-if-generation-match: 0`" if self.scheme == "gs" else "`If-None-Match: *`"
 
     @property
-    def _store(self) -> S3Store:
-        return _opened(self.bucket, self.variables, os.getpid())
+    def _store(self) -> Store:
+        return opened(self.scheme, self.bucket, self.variables, os.getpid())
 
 
 class ObjectWriter:
@@ -282,20 +301,70 @@ def _as_os_errors(path: ObjectPath) -> Iterator[None]:
     except AlreadyExistsError as error:
         # obstore takes each 409 for an object that is there
         if any(code in str(error) for code in _UNDECIDED):
-            raise _UndecidedError(f"{path}: the store did not decide whether it is created: {_line(error)}") from error
+            raise _UndecidedError(f"{path}: the store did not decide whether it is created: {line_of(error)}") from error
         raise FileExistsError(f"{path} exists") from error
     except (PermissionDeniedError, UnauthenticatedError) as error:
-        raise PermissionError(f"{path}: the object store refuses these credentials: {_line(error)}") from error
+        raise PermissionError(f"{path}: the object store refuses these credentials: {line_of(error)}") from error
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{path} is not there: {_line(error)}") from error
+        raise FileNotFoundError(f"{path} is not there: {line_of(error)}") from error
     except BaseError as error:
-        raise OSError(f"{path}: {_line(error)}") from error
+        raise OSError(f"{path}: {line_of(error)}") from error
 
 
-def _line(error: Exception) -> str:
-    """What an error says: of the store's own answer its status, code and message only, since some stores repeat keys and signatures in it,
-    and who tells of it has no room for what was asked, which is said already."""
-    text = str(error).split("\n\nDebug source:")[0]
-    said = ": ".join(found.group(1) for name in ("Code", "Message") if (found := re.search(f"<{name}>([^<]*)</{name}>", text)))
-    text = text[max(0, text.find("Server returned")) :] if said else text
-    return " ".join(f"{_MARKUP.split(text)[0]} {said}".split())[:500]
+def _why_not_one(name: ObjectPath) -> str | None:
+    """Has several create the same new object, with bytes of their own, all at once; why not exactly one of them did. That the second of two
+    in a row is refused tells nothing of a store that looks first and writes then: it gives the name to all who have looked before.
+
+    An error is no answer, but it is none that the name is theirs. Raises OSError where nobody was told so.
+    """
+    together, failed = Barrier(_RACERS, timeout=60), list[OSError]()
+
+    def race(content: bytes) -> bool:
+        together.wait()
+        try:
+            return name.create(content)
+        except OSError as error:
+            failed.append(error)
+            return False
+
+    contents = [b"of %d" % number for number in range(_RACERS)]
+    with ThreadPoolExecutor(_RACERS) as racing:
+        won = [content for content, created in zip(contents, racing.map(race, contents), strict=True) if created]
+    if not won:
+        raise failed[0] if failed else OSError(f"of {_RACERS} concurrent creates none succeeded")
+    if len(won) > 1:
+        return f"of {_RACERS} concurrent creates {len(won)} succeeded"
+    return None if name.read_bytes() == won[0] else f"of {_RACERS} concurrent creates one that was refused has written"
+
+
+class _RangeReader(io.RawIOBase):
+    """A file of `size` bytes, of which `read` gives a range: its first byte and its length."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        super().__init__()
+        self._read = read
+        self._size = size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        length = max(0, min(len(buffer), self._size - self._position))
+        if length:
+            content = self._read(self._position, length)
+            if len(content) != length:
+                raise OSError(f"{len(content)} bytes came instead of {length} from byte {self._position} on")
+            buffer[:length] = content
+            self._position += length
+        return length

@@ -1,8 +1,7 @@
 """Files of checkpoints, wherever they lie: whole or not there, committed once, never written over.
 
-A folder is a `pathlib.Path`, a prefix of an object store an `ObjectPath`, a folder of another file system a `FileSystemPath`, with the same
-interface for readers. What writes differs, and is here: a folder commits by `link()` and fsync, an object store by a conditional create
-(`If-None-Match: *`), another file system in the way that was proven of it.
+A folder is a `pathlib.Path`, a prefix of an object store an `ObjectPath`, with the same interface for readers. What writes differs, and is
+here: a folder commits by `link()` and fsync, an object store by a conditional create.
 """
 
 from __future__ import annotations
@@ -12,30 +11,36 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, TypeVar, assert_never, cast
+from typing import IO, Protocol, TypeVar, assert_never, cast
 
 from xxhash import xxh3_128
 
 from herdkeeper_jobs.durable_file import link_once, why_not_linked, written_beside
-from herdkeeper_jobs.storage.file_system_path import FileSystemPath
-from herdkeeper_jobs.storage.object_path import SCHEME, ObjectPath
-from herdkeeper_jobs.storage.remote_path import NewFile, RemotePath
+from herdkeeper_jobs.storage.object_path import ObjectPath
 
-StoredPath = Path | RemotePath
-"""A file or a folder of a volume, of an object store, or of another file system."""
-AnyPath = TypeVar("AnyPath", bound=Path | RemotePath)
+StoredPath = Path | ObjectPath
+"""A file or a folder of a volume, or of an object store."""
+AnyPath = TypeVar("AnyPath", bound=Path | ObjectPath)
 """One of them: what is made of it lies at the same place."""
 Answer = TypeVar("Answer")
 _READ_AT_ONCE = 1 << 23
 ASKED_AT_ONCE = 16
 
 
+class NewFile(Protocol):
+    """A file that is being written. It is durable once it is closed."""
+
+    def write(self, data: bytes, /) -> int:
+        """Takes the bytes."""
+
+    def close(self) -> None:
+        """Makes them durable."""
+
+
 def stored_path(text: str, variables: str = "") -> StoredPath:
-    """From an argument: `s3://bucket/prefix`, the URL of another file system, or the path of a folder. `variables` is what the names of
-    those begin with that it is opened with. Raises ValueError for an address that names no bucket or no file system."""
-    if text.startswith(SCHEME):
-        return ObjectPath.parse(text, variables)
-    return FileSystemPath.parse(text, variables) if "://" in text else Path(text)
+    """From an argument: `s3://bucket/prefix`, also of `gs://` and `az://`, or the path of a folder. `variables` is what the names of those
+    begin with that it is opened with. Raises ValueError for an address of something else."""
+    return ObjectPath.parse(text, variables) if "://" in text else Path(text)
 
 
 def below(folder: AnyPath, *names: str) -> AnyPath:
@@ -54,7 +59,7 @@ def names_from(folder: StoredPath, first: str = "") -> Iterator[str]:
     match folder:
         case Path():
             yield from sorted(name for name in os.listdir(folder) if name >= first) if folder.is_dir() else ()
-        case RemotePath():
+        case ObjectPath():
             yield from folder.names_from(first)
         case _:
             assert_never(folder)
@@ -67,7 +72,7 @@ def names_below(folder: StoredPath) -> Iterator[str]:
             for place, _, names in os.walk(folder):
                 above = Path(place).relative_to(folder)
                 yield from ((above / name).as_posix() for name in names)
-        case RemotePath():
+        case ObjectPath():
             yield from (path.relative_to(folder).as_posix() for path in folder.below())
         case _:
             assert_never(folder)
@@ -93,7 +98,7 @@ def why_unusable(destination: StoredPath, *, writes: bool) -> str | None:
             if not destination.is_dir():
                 return "no such folder; mount the volume there"
             return why_not_linked(destination) if writes else None
-        case RemotePath():
+        case ObjectPath():
             return destination.why_unusable(writes=writes)
         case _:
             assert_never(destination)
@@ -109,7 +114,7 @@ def create_if_absent(path: StoredPath, content: bytes) -> bool:
             sync_folder(path.parent)
             sync_folder(path.parent.parent)
             return True
-        case RemotePath():
+        case ObjectPath():
             if not path.create(content):
                 # A request whose answer was lost is tried again, and then refused for what it has done itself.
                 return path.read_bytes() == content
@@ -121,12 +126,11 @@ def create_if_absent(path: StoredPath, content: bytes) -> bool:
 
 
 def replace_file(path: StoredPath, content: bytes) -> None:
-    """Makes a file, or puts another content in its place: whoever opens it has the old one or the new one, whole; in a file
-    system by URL perhaps none, for a moment. Raises OSError."""
+    """Makes a file, or puts another content in its place: whoever opens it has the old one or the new one, whole. Raises OSError."""
     match path:
         case Path():
             written_beside(path, lambda stream: stream.write(content)).replace(path)
-        case RemotePath():
+        case ObjectPath():
             path.write(content)
         case _:
             assert_never(path)
@@ -138,7 +142,7 @@ def new_file(path: StoredPath) -> NewFile:
         case Path():
             path.parent.mkdir(parents=True, exist_ok=True)
             return _SyncedFile(path.open("xb"))
-        case RemotePath():
+        case ObjectPath():
             return path.stream()
         case _:
             assert_never(path)
@@ -168,12 +172,12 @@ def file_hash(path: StoredPath) -> str:
 
 def file_size(path: StoredPath) -> int:
     """Bytes of a file. Raises FileNotFoundError when there is none, and OSError."""
-    return path.size() if isinstance(path, RemotePath) else path.stat().st_size
+    return path.size() if isinstance(path, ObjectPath) else path.stat().st_size
 
 
 def sync_folder(path: StoredPath) -> None:
     """Makes the names in a folder durable, by fsync; those that are on no volume are."""
-    if isinstance(path, RemotePath):
+    if isinstance(path, ObjectPath):
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -189,7 +193,7 @@ def take_name(path: StoredPath, other: StoredPath) -> None:
         case Path(), Path():
             path.rename(other)
             sync_folder(path.parent)
-        case RemotePath(), RemotePath():
+        case ObjectPath(), ObjectPath():
             path.take_name(other)
         case _:
             raise ValueError(f"{path} and {other} do not lie at the same place")
@@ -198,7 +202,7 @@ def take_name(path: StoredPath, other: StoredPath) -> None:
 def remove_file(path: StoredPath) -> int | None:
     """Removes a file; its bytes, None when there was none."""
     try:
-        size = path.size() if isinstance(path, RemotePath) else path.lstat().st_size
+        size = path.size() if isinstance(path, ObjectPath) else path.lstat().st_size
         path.unlink()
     except FileNotFoundError:
         return None
@@ -208,9 +212,7 @@ def remove_file(path: StoredPath) -> int | None:
 def remove_empty_folder(folder: StoredPath) -> None:
     """Makes what was removed from a folder stay away, by fsync, and removes the folder if nothing is left in it. An object store has
     none."""
-    if isinstance(folder, RemotePath):
-        folder.remove_empty_folders()
-    elif folder.is_dir():
+    if isinstance(folder, Path) and folder.is_dir():
         sync_folder(folder)  # else a file could come back that nobody knows any more
         with contextlib.suppress(OSError):
             folder.rmdir()

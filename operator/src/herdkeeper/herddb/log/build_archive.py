@@ -12,9 +12,8 @@ from herdkeeper.shared.names import TablespaceNames
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.spark import build_encryption_keys as encryption_keys
-from herdkeeper.spark import build_file_system as file_system
 from herdkeeper.spark.build_job import store_access
-from herdkeeper.spark.object_store import StoreSecrets
+from herdkeeper.spark.object_store import StoreSecrets, identity_labels, service_account
 
 DESTINATION = "/archive"
 """Where the destination's claim is mounted."""
@@ -36,11 +35,11 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
     archive = tablespace.spec.log.archive
     if archive is None:
         raise ValueError("spec.log.archive is absent: there is nothing to archive")
-    claim, store, rate = archive.destination.claim_name, archive.destination.store, archive.bytes_per_second_per_bookie
+    claim, store, rate = archive.destination.claim_name, archive.destination.object_store, archive.bytes_per_second_per_bookie
     key = tablespace.key
     labels = names.labels(names.ARCHIVE_COMPONENT, tablespace.KIND, key.name)
-    keys, options = encryption_keys.secrets_of(archive.destination), file_system.secrets_of(archive.destination)
-    identity = python_identity(log.identity)
+    keys, identity = encryption_keys.secrets_of(archive.destination), python_identity(log.identity)
+    account = service_account(archive.destination)
     environment = [*(store_access(store) if store else ()), *encryption_keys.variables(keys), *identity.variables]
     container = {
         "name": "archiver",
@@ -51,7 +50,7 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
             *("--ledgers-root", log.ledgers_root),
             *("--herd-root", log.herd_root),
             *("--tablespace", tablespace.sql_name),
-            *("--destination", DESTINATION if store is None else store.address),
+            *("--destination", DESTINATION if store is None else store.uri),
             *("--place", archive.destination.place),
             *encryption_keys.encrypts(archive.destination),
             *("--run-id", tablespace.metadata.uid or key.name),
@@ -62,13 +61,12 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
         "volumeMounts": [
             *([{"name": "destination", "mountPath": DESTINATION}] if claim else []),
             *encryption_keys.mounts(keys),
-            *file_system.mounts(options),
             *identity.mounts,
         ],
         **({"env": environment} if environment else {}),
     }
     destination = [{"name": "destination", "persistentVolumeClaim": {"claimName": claim}}] if claim else []
-    volumes = [*destination, *encryption_keys.volumes(keys), *file_system.volumes(options), *identity.volumes]
+    volumes = [*destination, *encryption_keys.volumes(keys), *identity.volumes]
     opened_with = {names.CONFIG_ANNOTATION: pod.config_hash(secrets.values)} if secrets else {}
     return {
         "apiVersion": "apps/v1",
@@ -80,8 +78,12 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, key.name)},
             "template": {
-                "metadata": pod.template_metadata(labels, opened_with, archive.pods),
-                "spec": {**pod.pod_spec(container, volumes, 30), **pod.admitted(archive.pods)},
+                "metadata": pod.template_metadata({**identity_labels(archive.destination), **labels}, opened_with, archive.pods),
+                "spec": {
+                    **pod.pod_spec(container, volumes, 30),
+                    **pod.admitted(archive.pods),
+                    **({"serviceAccountName": account} if account is not None else {}),
+                },
             },
         },
     }

@@ -151,9 +151,9 @@ def _remembered(tablespace: Tablespace) -> dict[str, Any]:
 
 def _where(archive: LogArchive) -> dict[str, Any]:
     """The place of the archive, as its status names it."""
-    claim, store = archive.destination.claim_name, archive.destination.store
+    claim, store = archive.destination.claim_name, archive.destination.object_store
     if store is not None:
-        return {store.FIELD: store.model_dump(mode="json", by_alias=True, exclude_none=True)}
+        return {"objectStore": store.model_dump(mode="json", by_alias=True, exclude_none=True)}
     return {"claimName": claim}
 
 

@@ -234,7 +234,7 @@ def _secrets_of_archive(tablespace: Tablespace, reader: ClusterReader) -> StoreS
     if archive is None:
         return None
     where, namespace = archive.destination, tablespace.metadata.namespace
-    opened_with = observe_store_secrets(where.store, namespace, ARCHIVE_FIELD, reader)
+    opened_with = observe_store_secrets(where.object_store, namespace, ARCHIVE_FIELD, reader)
     if isinstance(opened_with, StoreUnusable):
         return opened_with
     return observe_keys(where.encryption, f"{ARCHIVE_FIELD}encryption", reader, namespace=namespace, writes=True) or opened_with

@@ -18,6 +18,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.names import HERDDB_SQL_PORT, ObjectKey
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.object_store import why_two_accounts
 from herdkeeper.spark.observe_object_store import observe_destination
 from herdkeeper.spark.observe_work import observe_work
 from herdkeeper.sql.connection import Address, Connection, Credentials
@@ -45,7 +46,9 @@ def observe_restore(tablespace: Tablespace, seen: TablespaceObserved, reader: Cl
     field, source = _source(tablespace, checkpoint)
     unusable = observe_destination(source, field, reader, namespace=key.namespace, writes=makes_one)
     if bootstrap is not None and unusable is None:
-        unusable = observe_destination(bootstrap.archive, "spec.bootstrap.archive.", reader, namespace=key.namespace, writes=False)
+        archive, of_archive = bootstrap.archive, "spec.bootstrap.archive."
+        unusable = observe_destination(archive, of_archive, reader, namespace=key.namespace, writes=False)
+        unusable = unusable or why_two_accounts(source, archive, of_archive)
     work = observe_work(key.namespace, reader) if makes_one and not runs else ()
     return replace(seen, objects=objects, checkpoint=checkpoint, progress=progress, store_unusable=unusable, work=work)
 

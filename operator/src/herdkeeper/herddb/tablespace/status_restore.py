@@ -114,7 +114,7 @@ def _source(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
     if not isinstance(files, RestoreFiles):
         return {}
     place = files.destination
-    said = {"objectStore": place.object_store, "fileSystem": place.file_system, "encryption": place.encryption}
+    said = {"objectStore": place.object_store, "encryption": place.encryption}
     shown = {name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in said.items() if value is not None}
     return {"claimName": files.destination.claim_name, **shown, "manifest": files.manifest}
 

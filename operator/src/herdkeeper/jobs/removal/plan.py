@@ -29,7 +29,7 @@ def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, wa
     removal = seen.removal
     if removal is None:
         raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")
-    if removal.claim is None and checkpoint.spec.destination.store is None:
+    if removal.claim is None and checkpoint.spec.destination.object_store is None:
         return _let_go(Reason.DATA_DELETED, f"there is nothing to remove: the volume claim {checkpoint.place} is gone")
     job = seen.objects.get("Job", names.job_name(checkpoint.key, names.REMOVAL_COMPONENT))
     if job is not None:

@@ -53,7 +53,7 @@ def place_of(run: Json, written: str) -> tuple[str, str]:
         raise ClusterError(f"{written} has no report: {said}" if destination else f"{written} has no destination, so no report is written")
     claim = (destination.get("persistentVolumeClaim") or {}).get("claimName")
     if claim is None:
-        place = (destination.get("objectStore") or {}).get("uri") or (destination.get("fileSystem") or {}).get("url")
+        place = (destination.get("objectStore") or {}).get("uri")
         raise ClusterError(f"the report of {written} is no file of a volume: fetch {place}/{path} with that store's own client")
     return str(claim), str(path)
 
