@@ -24,7 +24,8 @@ from herdkeeper.shared.objects import Json
 
 LATE_SECONDS = 60.0
 """For so long a round of checks waits for watches that are behind; longer for one that catches up: at a start it tells of all there is."""
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.5
+"""How often a watch is looked at that is waited for: each look goes through all objects of its kind."""
 AGAIN_SECONDS = 60.0
 """How soon a kind is checked again that was behind, or could not be listed."""
 DEAD_AFTER_CHECKS = 3
