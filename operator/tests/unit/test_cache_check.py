@@ -67,6 +67,23 @@ class Checked:
         self.complete = self.check.once()
 
 
+def test_watches_that_catch_up_are_waited_for_however_long_it_takes(monkeypatch):
+    told = [config_map(ObjectKey("a", f"zk-{number}"), 40) for number in range(10)]
+    cache, clock = ObjectCache(), [0.0]
+    monkeypatch.setattr(module, "LATE_SECONDS", 60.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    check = CacheCheck(Settings(), Lists(*told), cache, lambda kind, event: pytest.fail(f"it was told by the check: {event}"))
+
+    def pass_time(_seconds: float) -> bool:
+        clock[0] += 59.0
+        cache.put(told.pop())
+        return False
+
+    monkeypatch.setattr(check, "_stop", SimpleNamespace(is_set=lambda: False, wait=pass_time))
+    assert check.once()
+    assert clock[0] > 9 * 59.0
+
+
 def test_what_no_watch_told_of_is_kept_and_its_owner_looked_at():
     found = Checked(Lists(config_map(SHARED, 7)))
     assert found.cache.get("ConfigMap", SHARED) == config_map(SHARED, 7)

@@ -331,3 +331,12 @@ def test_a_member_catches_up_with_the_ensemble_before_anything_is_read_from_it(c
     read(ensemble)
     assert [name for name, _ in journal.asked][:2] == ["sync_async", asked]
     assert [name for name, _ in journal.asked].count("sync_async") == 1
+
+
+def test_reads_of_one_look_catch_up_once_and_those_of_another_one_anew(clock):
+    journal = Journal()
+    for _ in range(2):
+        ensemble, _session = through(journal)
+        ensemble.read("/a")
+        ensemble.children("/b")
+    assert [name for name, _ in journal.asked] == ["sync_async", "get_async", "get_children_async"] * 2

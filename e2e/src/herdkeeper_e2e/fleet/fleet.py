@@ -126,6 +126,11 @@ class Fleet:
         annotations = {"example.org/noise": str(next(self._numbers))}
         self.request("patch", f"/api/v1/namespaces/{namespace}/pods/db-herddb-0", {"metadata": {"annotations": annotations}})
 
+    def annotate(self, kind: str, namespace: str, name: str) -> None:
+        """Somebody annotates a resource."""
+        annotations = {"example.org/noise": str(next(self._numbers))}
+        self.request("patch", f"{_path(kind, namespace)}/{name}", {"metadata": {"annotations": annotations}})
+
     @contextmanager
     def meanwhile(self, deed: Any, seconds: float) -> Iterator[list[float]]:
         """Do something each so many seconds, from a thread; its times."""

@@ -73,13 +73,14 @@ class Operator:
             self._process.send_signal(signal.SIGTERM)
             self._keeper.join(30.0)
 
-    def series(self, name: str) -> int:
-        """How many series of a metric it serves; 0 while it serves none."""
+    def metric(self, name: str) -> dict[str, float]:
+        """A metric that it serves, by its labels as text; empty while it serves none."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
-                return len(re.findall(rf"^{name}\{{", answer.read().decode(), re.MULTILINE))
+                found = re.findall(rf"^{name}(?:\{{(.*)\}})? (\S+)$", answer.read().decode(), re.MULTILINE)
         except (urllib.error.URLError, OSError):
-            return 0
+            return {}
+        return {labels: float(value) for labels, value in found}
 
     def _start(self) -> None:
         environment = {

@@ -1,10 +1,11 @@
 """ZooKeeper as the operator uses it: few reads and compare-and-set writes, through one session per ensemble (member_session.py).
 
-Every read begins with sync(): a read from a follower may be older than what the operator itself wrote.
+Reads begin with a sync(): a read from a follower may be older than what the operator itself wrote.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import random
 import threading
@@ -118,12 +119,14 @@ class MembershipChange:
 
 
 class KazooEnsemble:
-    """An Ensemble through a session with one of its members."""
+    """An Ensemble through a session with one of its members. What is read is no older than the first read: who must know of something later
+    asks for another Ensemble."""
 
     def __init__(self, address: str, session: MemberSession) -> None:
         self._address = address
         self._session = session
         self._client = session.client
+        self._synced = False
 
     def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
         """See Ensemble."""
@@ -134,7 +137,7 @@ class KazooEnsemble:
         """See Ensemble."""
 
         def get() -> Znode | None:
-            self._answer(self._client.sync_async(path))
+            self._sync(path)
             return self._znode(self._client.get_async(path, watch=self._session.watched_by(wake)))
 
         return self._ask(path, get)
@@ -143,7 +146,7 @@ class KazooEnsemble:
         """See Ensemble."""
 
         def get() -> tuple[str, ...] | None:
-            self._answer(self._client.sync_async(path))
+            self._sync(path)
             try:
                 return tuple(sorted(self._answer(self._client.get_children_async(path, watch=self._session.watched_by(wake)))))
             except NoNodeError:
@@ -163,7 +166,7 @@ class KazooEnsemble:
             found: list[Znode | None] = []
             waiting: deque[Any] = deque()
             if paths:
-                self._answer(self._client.sync_async(paths[0]))
+                self._sync(paths[0])
             for path in paths:
                 waiting.append(self._client.get_async(path))
                 if len(waiting) >= REQUESTS_IN_FLIGHT:
@@ -258,6 +261,12 @@ class KazooEnsemble:
                     ) from error
                 case _:
                     raise
+
+    def _sync(self, path: str) -> None:
+        """Once: what a session reads never goes back."""
+        if not self._synced:
+            self._answer(self._client.sync_async(path))
+            self._synced = True
 
     def _znode(self, request: Any) -> Znode | None:
         """The answer to a request for a znode's data."""
@@ -371,14 +380,13 @@ class Ensembles:
 
     def at(self, address: str, identity: ObjectKey | None = None) -> Ensemble:
         """See EnsembleDirectory."""
-        place = address, identity
+        place, now = (address, identity), time.monotonic()
         with self._guard:
-            if place not in self._contacts:
-                self._contacts[place] = Contact(address, self._credentials(identity))
-            contact = self._contacts[place]
-            contact.asked_at = time.monotonic()
-            for forgotten in [each for each, other in self._contacts.items() if time.monotonic() - other.asked_at > FORGOTTEN_SECONDS]:
-                self._contacts.pop(forgotten).stop()
+            contact = self._contacts.pop(place, None) or Contact(address, self._credentials(identity))
+            contact.asked_at = now
+            self._contacts[place] = contact  # last: those that nobody has asked for come first
+            for eldest in [*itertools.takewhile(lambda each: now - self._contacts[each].asked_at > FORGOTTEN_SECONDS, self._contacts)]:
+                self._contacts.pop(eldest).stop()
         return contact.ensemble()
 
     def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:

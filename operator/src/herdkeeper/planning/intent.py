@@ -32,6 +32,8 @@ def difference(intended: Any, live: Any, path: str = "") -> str | None:
     since the API server writes `1000m` as `1`.
     """
     match intended, live:
+        case _ if intended == live or (live is None and intended in ({}, [])):  # most of it is equal, and Python is quicker to see so
+            return None
         case dict(), dict():
             for key, value in intended.items():
                 if found := difference(value, live.get(key), f"{path}.{key}" if path else key):
@@ -42,10 +44,8 @@ def difference(intended: Any, live: Any, path: str = "") -> str | None:
                 if found := difference(one, other, f"{path}[{index}]"):
                     return found
             return None
-        case ((dict() | list()), None) if not intended:
-            return None
         case _:
-            return None if intended == live or _same_quantity(intended, live) else path
+            return None if _same_quantity(intended, live) else path
 
 
 def _same_quantity(one: Any, other: Any) -> bool:

@@ -23,8 +23,9 @@ from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Json
 
 LATE_SECONDS = 60.0
-"""For so long a round of checks waits for watches that are behind."""
-POLL_SECONDS = 0.1
+"""For so long a round of checks waits for watches that are behind; longer for one that catches up: at a start it tells of all there is."""
+POLL_SECONDS = 0.5
+"""How often a watch is looked at that is waited for: each look goes through all objects of its kind."""
 AGAIN_SECONDS = 60.0
 """How soon a kind is checked again that was behind, or could not be listed."""
 DEAD_AFTER_CHECKS = 3
@@ -103,10 +104,14 @@ class CacheCheck:
         return not difference.behind
 
     def _when_caught_up(self, kind: WatchedKind, listed: Mapping[ObjectKey, int], version: int, deadline: float) -> Difference:
-        """How the cache differs once the watches told of all that was listed, or have had time for it."""
+        """How the cache differs once the watches told of all that was listed, or tell of nothing more."""
+        behind = 0
         while True:
             difference = self._cache.compare(kind.kind, self._settings.watch_namespaces, listed, version)
-            if not difference.behind or time.monotonic() > deadline or self._stop.wait(POLL_SECONDS):
+            if len(difference.behind) < behind:
+                deadline = max(deadline, time.monotonic() + LATE_SECONDS)
+            behind = len(difference.behind)
+            if not behind or time.monotonic() > deadline or self._stop.wait(POLL_SECONDS):
                 return difference
 
     def _make_good(self, kind: WatchedKind, difference: Difference, version: int) -> None:

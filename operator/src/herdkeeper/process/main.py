@@ -7,22 +7,28 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 import structlog
 from kubernetes import client, config
+from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import ResourceNotFoundError
 from structlog.tracebacks import ExceptionDictTransformer
 from urllib3 import Retry
+from urllib3.exceptions import HTTPError
 
+from herdkeeper.api import KINDS
+from herdkeeper.api.resource import API_VERSION
 from herdkeeper.bookkeeper.execute import HttpBookieAdmin
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.counters import LEADING
 from herdkeeper.clients.http import HttpJsonReader
 from herdkeeper.clients.identities import read_identity
-from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
+from herdkeeper.clients.kubernetes import ANSWER_SECONDS, KubernetesReader, LiveSource
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.clients.zookeeper import Ensembles
@@ -43,6 +49,9 @@ from herdkeeper.process.watches import WatchEvents, watch
 from herdkeeper.process.workers import THREADS, Workers
 from herdkeeper.settings import Settings
 
+AGAIN_SECONDS = 1.0
+"""How soon an API server that was not reached is tried again."""
+
 logger = structlog.get_logger()
 _TRACEBACKS = ExceptionDictTransformer(show_locals=False)
 """Local variables hold passwords: of credentials that were read, of Secrets that are about to be made."""
@@ -51,7 +60,12 @@ _TRACEBACKS = ExceptionDictTransformer(show_locals=False)
 def run(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; ends the process when the Lease is lost."""
     configure_logging(settings.log_level)
-    dynamic = kubernetes_client()
+    troubles: list[Callable[[], str | None]] = []
+    health = HealthServer(settings.http_port, lambda: next(filter(None, (trouble() for trouble in troubles)), None))
+    health.start()
+    for number in (signal.SIGTERM, signal.SIGINT):  # until there is a Lease to give up
+        signal.signal(number, lambda *_: sys.exit(0))
+    dynamic = answering(kubernetes_client)
     lease = Lease(dynamic, settings.namespace, settings.identity, _end_at_once)
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
@@ -82,8 +96,7 @@ def run(settings: Settings) -> None:
     streams = NodeStreams(queues.hurry, partial(_look_around, queues, references), reader.liveness)
     events = WatchEvents(queues, cache, streams, references, reader.deleted)
     check = CacheCheck(settings, live, cache, events.event)
-    health = HealthServer(settings.http_port, lambda: next(filter(None, (each.trouble() for each in (*controllers, check))), None))
-    health.start()
+    troubles += [each.trouble for each in (*controllers, check)]
     if lease.acquire():
         LEADING.set(1)
         check.start(then=partial(_start, controllers))
@@ -115,8 +128,31 @@ def _start(controllers: Iterable[Workers]) -> None:
         each.start()
 
 
+def answering(connect: Callable[[], DynamicClient]) -> DynamicClient:
+    """What `connect` makes, once the API server serves our kinds. A process that ended instead would be started again later and later, and
+    come back long after the API server."""
+    while True:
+        try:
+            dynamic = connect()
+            for kind in KINDS:
+                dynamic.resources.get(api_version=API_VERSION, kind=kind.KIND)
+            return dynamic
+        except (ApiException, HTTPError, ResourceNotFoundError) as error:
+            logger.warning("the API server is not there yet", error=str(error)[:200], again_in_seconds=AGAIN_SECONDS)
+            time.sleep(AGAIN_SECONDS)
+
+
+class BoundedClient(client.ApiClient):  # type: ignore[misc]
+    """A client of Kubernetes whose requests all end, those by which it discovers kinds, too."""
+
+    def call_api(self, *arguments: Any, _request_timeout: Any = None, **options: Any) -> Any:
+        """See ApiClient."""
+        return super().call_api(*arguments, _request_timeout=_request_timeout or ANSWER_SECONDS, **options)
+
+
 def kubernetes_client() -> DynamicClient:
-    """A client for the cluster that the process runs in, else for the kubeconfig's."""
+    """A client for the cluster that the process runs in, else for the kubeconfig's. Raises ApiException, and HTTPError while the API server
+    does not answer."""
     try:
         config.load_incluster_config()
     except config.ConfigException:
@@ -125,7 +161,7 @@ def kubernetes_client() -> DynamicClient:
     configuration.connection_pool_maxsize = THREADS * 8
     configuration.retries = Retry(3, read=0)  # urllib3 would wait for each answer four times, and a timeout mean a quarter of itself
     folder = tempfile.mkdtemp(prefix="herdkeeper-")
-    return DynamicClient(client.ApiClient(configuration), cache_file=os.path.join(folder, "discovery.json"))
+    return DynamicClient(BoundedClient(configuration), cache_file=os.path.join(folder, "discovery.json"))
 
 
 def configure_logging(level: str) -> None:

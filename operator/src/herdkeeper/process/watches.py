@@ -26,6 +26,9 @@ from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.objects import Json, is_controlled_by, why_gone, why_stopping
 
+AGAIN_SECONDS = (1.0,) * 60
+"""How soon a watch that failed is begun again: by default it takes longer each time, and looks would rest on old news for as long."""
+
 
 class NothingKept(kopf.DiffBaseStorage):
     """Nothing of an object's last state: `on.event` needs no difference, and kopf would copy each object twice for it."""
@@ -121,6 +124,7 @@ def watch(settings: Settings, events: WatchEvents) -> None:
     kopf_settings.posting.enabled = False
     kopf_settings.watching.chunk_size = 50  # of all kinds at once: what a process once took it keeps
     kopf_settings.persistence.diffbase_storage = NothingKept()
+    kopf_settings.networking.error_backoffs = AGAIN_SECONDS
     kopf_settings.queueing.idle_timeout = 0.05  # a worker of kopf keeps the last event of its object for as long
     for kind in WATCHED_KINDS:
         if kind.selector:

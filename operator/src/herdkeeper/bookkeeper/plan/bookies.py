@@ -29,7 +29,7 @@ from herdkeeper.bookkeeper.state.racks import racks_of
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
 from herdkeeper.planning.intent import settle, unsettled
-from herdkeeper.planning.rolling import Gate, kept_alive, moving, restart
+from herdkeeper.planning.rolling import Gate, kept_alive, moving, outdated_pods, restart
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.objects import Json, Objects, annotation
@@ -175,9 +175,11 @@ def _rolled(identities: list[BookieIdentity], stack: Stack, source: DrainSource)
         if (first := kept_alive(manifest, objects, [pod]) or unsettled(manifest, objects)) is not None:
             steps.append(first)
             continue
+        if not outdated_pods(pods[pod], objects, [pod]):
+            continue
         restarted = "another bookie is restarted just now" if _restarts(steps) else None
         gate = Gate(restarted or why_not_restart(identity, stack), hanging, serving, restarted or moving(objects, pods, hanging))
-        step = restart(manifest, objects, [pod], gate) if objects.revision(pods[pod]) is not None else ()
+        step = restart(manifest, objects, [pod], gate)
         if step and stack.seen.scan is None and (objects.pod_ready(pod) or pod in serving):
             steps.append(NeedsLedgers())
         steps += [step] if isinstance(step, Wait) else step
