@@ -1,9 +1,9 @@
-"""Reads a tablespace's archived log beside the ledgers' metadata: `python3 -m herdkeeper_e2e.archive_check --ledgers-root PATH`, in a pod
-that mounts the archive's volume, or whose variable ARCHIVE_DESTINATION names its object store, beside those that open it.
+"""Compares a tablespace's archived log with the ledgers' metadata: `python3 -m herdkeeper_e2e.archive_check --ledgers-root PATH`. It runs
+in a pod that mounts the archive's volume, or has the variables of its object store, including ARCHIVE_DESTINATION.
 
-Prints one JSON object: segments, entries, the first and the last LSN, where the first segment ends, the ledgers that are archived to their
-end, and what is wrong (a gap, an entry twice, a ledger without its beginning behind another one, a closed ledger whose end is missing
-though a later one is archived). Bytes are verified while they are read. Segments must not expire meanwhile.
+Prints one JSON object: segments, entries, the first and the last LSN, where the first segment ends, the completely archived ledgers, and
+what is wrong: a gap, an entry twice, a ledger without its beginning after another one, or a closed ledger without its end before a later
+one. Bytes are verified while they are read. Segments must not expire meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ DESTINATION = "ARCHIVE_DESTINATION"
 
 
 def wrong_of(archived: Mapping[int, Sequence[int]], ends: Mapping[int, int | None]) -> list[str]:
-    """What is wrong with the entry ids that each ledger has in an archive. `ends`: the last entry of each ledger, None while it is open."""
+    """Returns what is wrong with the entry ids of each ledger in an archive. `ends`: the last entry of each ledger, None
+    while it is open.
+    """
     found = []
     oldest, newest = min(archived, default=-1), max(archived, default=-1)
     for ledger, entries in sorted(archived.items()):
@@ -37,7 +39,7 @@ def wrong_of(archived: Mapping[int, Sequence[int]], ends: Mapping[int, int | Non
 
 
 def look(session: Session, ledgers_root: str) -> dict[str, object]:
-    """The object that is printed. Raises what kazoo, the decoders and the archive's readers raise."""
+    """Returns the object that is printed. Raises the errors of kazoo, the decoders and the archive's readers."""
     from herdkeeper_jobs.archive.segment import read_segment, segments
     from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, identify
     from herdkeeper_jobs.manifests.manifest import Identity

@@ -13,9 +13,9 @@ ARCHIVING = Limit(300, 1)
 
 
 def archive_at(item: Object | None, moment: datetime) -> Object | Pending:
-    """The Tablespace when its condition tells that all of the log is archived which was confirmed at a moment. Pure.
+    """Returns the Tablespace once its condition shows that everything confirmed at a moment is archived. Pure.
 
-    The last entry of an idle log is confirmed with the one behind it, and may be missing still.
+    The last entry of an idle log is confirmed by the next one, and may still be missing.
     """
     if item is None:
         return Pending("there is no such tablespace")
@@ -26,5 +26,5 @@ def archive_at(item: Object | None, moment: datetime) -> Object | Pending:
 
 
 def archived_after(kubectl: Kubectl, tablespace: str, moment: datetime, say: Callable[[str], None]) -> Object:
-    """The Tablespace, once all that was confirmed at a moment is archived. Raises WaitError after ARCHIVING."""
+    """Returns the Tablespace once everything confirmed at a moment is archived. Raises WaitError after ARCHIVING."""
     return wait_for(f"the archive of {moment}", lambda: archive_at(kubectl.get("tablespace", tablespace), moment), ARCHIVING, say)

@@ -1,9 +1,9 @@
-"""What a full check costs: `python3 -m herdkeeper_e2e.bench_full_check`.
+"""Measures the cost of a full check: `python3 -m herdkeeper_e2e.bench_full_check`.
 
-Starts ZooKeeper, a bookie and two SQL nodes as plain processes, and loads rows of about 100 bytes into a table that both nodes hold. A
-client writes autocommit rows beside each check, into another table of the tablespace. Prints for how long the leader has stopped writes, in
-all and in one piece, how long the check took, and how long the client's writes took without a check and beside one. Turns differ in for how
-long writes may stand still in one piece. Fails when the follower does not pass.
+Starts ZooKeeper, a bookie and two SQL nodes as plain processes, and loads rows of about 100 bytes into a replicated table. During each
+check a client writes autocommit rows into another table of the tablespace. Prints how long the leader paused writes, in total and at most
+at a time, how long the check took, and how long the client's writes took with and without it. Turns differ in the longest pause allowed.
+Fails if the follower does not pass.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BESIDE_SECONDS, LONGEST_SECONDS = 15.0, 1800.0
 
 @dataclass
 class Writer:
-    """A client that writes one row after the other until it is told to end, and remembers how long each took."""
+    """A client that writes row after row until stopped, and records how long each took."""
 
     address: Address
     seconds: list[float] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Writer:
                 key += 1
 
     def beside(self, what: Any) -> str:
-        """Writes while `what` is done, and says how long the writes took."""
+        """Write while `what` runs; returns how long the writes took."""
         self.seconds.clear()
         self.ended.clear()
         thread = threading.Thread(target=self.write)
@@ -82,13 +82,13 @@ def load(address: Address, rows: int) -> None:
 
 
 def told(http: str) -> dict[str, Any]:
-    """What a node says of the tablespace."""
+    """Returns a node's view of the tablespace."""
     with urllib.request.urlopen(f"{http}/tablespaces", timeout=60) as answer:
         return next((entry for entry in json.load(answer) if entry["name"] == TABLESPACE), {})
 
 
 def check(leader: str, follower: str, millis: int) -> dict[str, Any]:
-    """A check of all tables, once it has ended and the follower has come to its end."""
+    """Run a check of all tables until the follower has finished it, too."""
     path = f"{leader}/tablespaces/{TABLESPACE}/check?maxStopMillis={millis}"
     order = urllib.request.Request(path, method="POST", headers={"Authorization": f"Bearer {TOKEN}"})
     with urllib.request.urlopen(order, timeout=60) as answer:
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def report(found: dict[str, Any], rows: int, millis: int, beside: str) -> None:
-    """One line; SystemExit when the follower did not pass."""
+    """Print one line; SystemExit if the follower did not pass."""
     if not all(found["checks"][table]["pass"] for table in ("t", "w")):
         raise SystemExit(f"equal copies did not pass: {found['checks']}")
     stopped, took = found["tables"]["t"] / 1000, (found["endedAtMillis"] - found["startedAtMillis"]) / 1000

@@ -1,8 +1,8 @@
-"""How long no write is acknowledged while a tablespace's leader changes: `python3 -m herdkeeper_e2e.bench_leadership --rounds 20`.
+"""Measures how long no write is acknowledged during a leader change: `python3 -m herdkeeper_e2e.bench_leadership --rounds 20`.
 
-On the test cluster, with a writer that connects again at once. Each round begins with the stack Ready and its SQL nodes' processes half a
-minute old: a JVM that has just started runs its code uncompiled, and two restarts in a row are not what is measured. At the end the table
-is read and compared with the writer's history: an acknowledged row that is missing fails the benchmark, whatever the times are.
+It uses the test cluster, and a writer that reconnects at once. Each round starts with a Ready stack whose SQL processes are half a minute
+old: a fresh JVM runs uncompiled code, and two restarts in a row are not measured. At the end, the table is compared with the writer's
+history: a missing acknowledged row fails the benchmark, whatever the times are.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=
 ROWS = 40
 """Acknowledged before and after each fault: a gap has two ends."""
 FIGURES = {"seconds": "Longest time without an acknowledged write", "pauses": f"All pauses over {PAUSE_SECONDS:g} s together"}
-"""What a gap tells, and the title of its column."""
+"""What is derived from a gap, and the title of its column."""
 
 
 def switch_over(stack: SqlStack, writer: WriterProcess) -> None:
-    """As a person asks for it."""
+    """As a user requests it."""
     stack.switch_over(stack.other())
     writer.acknowledges(ROWS)
 
@@ -46,7 +46,7 @@ def delete_gracefully(stack: SqlStack, writer: WriterProcess) -> None:
 
 
 def kill(stack: SqlStack, writer: WriterProcess) -> None:
-    """SIGKILL of the leader's JVM. Its pod is deleted afterwards, so that the kubelet's back-off does not add up."""
+    """SIGKILL of the leader's JVM. Its pod is deleted afterwards, so that the kubelet's back-off does not accumulate."""
     leader = stack.leader()
     stack.signal("KILL", leader)
     writer.acknowledges(ROWS)
@@ -54,7 +54,7 @@ def kill(stack: SqlStack, writer: WriterProcess) -> None:
 
 
 def delete_at_once(stack: SqlStack, writer: WriterProcess) -> None:
-    """The pod deleted with a grace of 0."""
+    """Delete the pod with a grace period of 0."""
     stack.delete(stack.leader(), "--grace-period=0", "--force")
     writer.acknowledges(ROWS)
 
@@ -70,11 +70,11 @@ def hang(stack: SqlStack, writer: WriterProcess) -> None:
 
 
 def lose_machine(stack: SqlStack, writer: WriterProcess) -> None:
-    """The leader's machine stands still, its kubelet and all its containers: bookie, ZooKeeper member and SQL node at once."""
+    """Freeze the leader's machine with kubelet and containers: bookie, ZooKeeper member and SQL node at once."""
     lost = stack.leader()
     with stack.standing_still(stack.node_of(lost)):
         writer.acknowledges(ROWS)
-    # The writer finds the next leader seconds before the status tells of it, by which the next machine is chosen.
+    # The writer finds the next leader seconds before the status shows it, and the status decides the next machine.
     wait_for(f"the status to tell of another leader than {lost}", lambda: stack.leader() != lost, Limit(120, 0.5))
 
 
@@ -89,7 +89,7 @@ def drain_machine(stack: SqlStack, writer: WriterProcess) -> None:
 
 
 def roll(stack: SqlStack, writer: WriterProcess) -> None:
-    """A change of the configuration, of some milliseconds that matter to nobody: each SQL node is restarted, the leader last."""
+    """Change an irrelevant setting by some milliseconds: each SQL node is restarted, the leader last."""
     before = {node: stack.get("pod", node)["metadata"]["uid"] for node in stack.replicas()}
     stack.kubectl.want("herddbcluster", "db", config={"server.checkpoint.period": str(900_000 + int(time.time()) % 1000)})
     for node, uid in before.items():
@@ -99,14 +99,15 @@ def roll(stack: SqlStack, writer: WriterProcess) -> None:
 
 
 def delete_leader_of_zookeeper(stack: SqlStack, writer: WriterProcess) -> None:
-    """No leader change of the tablespace: an ensemble elects its leader anew beneath it."""
+    """No leader change of the tablespace: the ensemble below elects its leader again."""
     stack.delete(stack.leader_of_zookeeper())
     writer.acknowledges(ROWS)
 
 
 def lead_from_a_machine_to_lose(stack: SqlStack) -> str | None:
-    """The machine that will be drained or lost is neither the operator's nor the writer's, and has one bookie at most: of two a drain
-    evicts the second once the first serves again, which here can't be elsewhere. Why there is none such."""
+    """Move the leader to a machine without operator and writer, and with at most one bookie. A drain evicts a second one only once the
+    first serves again, which is impossible here. Returns why there is no such machine.
+    """
     leader = stack.leader()
     chosen = who_shall_lead(
         Placement(
@@ -127,7 +128,7 @@ def lead_from_a_machine_to_lose(stack: SqlStack) -> str | None:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done to the leader, and what is made so before: why it can't be, None when it is."""
+    """A fault of the leader, and its preparation, which returns why it is impossible, or None."""
 
     inject: Callable[[SqlStack, WriterProcess], None]
     before: Callable[[SqlStack], str | None] = lambda _: None
@@ -147,7 +148,7 @@ FAULTS: Mapping[str, Fault] = {
 
 
 def table(what: str, seconds: Mapping[str, Sequence[float]]) -> str:
-    """The figures as a Markdown table, in seconds."""
+    """Returns the figures as a Markdown table, in seconds."""
     lines = [f"| {what} | n | min | median | p95 | max |", "|---|---|---|---|---|---|"]
     for name, found in seconds.items():
         ordered = sorted(found)
@@ -158,7 +159,7 @@ def table(what: str, seconds: Mapping[str, Sequence[float]]) -> str:
 
 
 def prepare() -> tuple[SqlStack, ToolsPod]:
-    """The cluster, the operator, and the quickstart in a namespace of its own."""
+    """Returns the cluster, the operator, and the quickstart in its own namespace."""
     environment = cluster.prepare(say)
     cluster.install_operator(environment, say)
     kubectl = Kubectl(NAMESPACE, environment)
@@ -174,7 +175,7 @@ def prepare() -> tuple[SqlStack, ToolsPod]:
 
 
 def rounds_within(rounds: int, minutes: float | None) -> Iterator[int]:
-    """The rounds by their number from 1, as long as they begin within the time."""
+    """Yields the rounds, from 1, as long as they begin in time."""
     begun = time.monotonic()
     for number in range(1, rounds + 1):
         if minutes is not None and time.monotonic() - begun > 60 * minutes:
@@ -185,18 +186,18 @@ def rounds_within(rounds: int, minutes: float | None) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured."""
+    """What to measure."""
 
     faults: Sequence[str]
     rounds: Iterator[int]
     settled_seconds: float
-    """For how long a SQL node's process has run before each fault, at least."""
+    """Minimum age of a SQL node's process before each fault."""
     pause_seconds: float = 0.0
     """Of the writer, after each row."""
 
 
 def measure(stack: SqlStack, tools: ToolsPod, plan: Plan) -> str | None:
-    """Prints the figures. What contradicts the history is returned: an acknowledged row that is lost, or None."""
+    """Print the figures. Returns a contradiction with the history, i.e. a lost acknowledged row, or None."""
     writer = WriterProcess(tools, f"bench_{int(time.time())}", "--patience-seconds", "0.5", "--pause-seconds", str(plan.pause_seconds))
     left_out: dict[str, str] = {}
     for number in plan.rounds:
@@ -223,7 +224,7 @@ def measure(stack: SqlStack, tools: ToolsPod, plan: Plan) -> str | None:
 
 
 def main() -> int:
-    """The command line; 1 when an acknowledged row is lost."""
+    """The command line; 1 if an acknowledged row is lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20, help="of each leader change")
     parser.add_argument("--minutes", type=float, help="no round begins later than this")

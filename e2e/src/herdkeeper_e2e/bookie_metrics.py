@@ -1,4 +1,4 @@
-"""What a bookie's page of metrics says (the text format of Prometheus, names of BookKeeper 4.18). Pure."""
+"""Parses a bookie's metrics page (Prometheus text format, names of BookKeeper 4.18). Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _READ_BYTES = "bookie_READ_BYTES"
 
 
 def bytes_read(page: str) -> int:
-    """What it has read of its ledgers for whoever asked, since it started. Raises ValueError when the page does not tell."""
+    """Returns the bytes that it has read for clients since its start. Raises ValueError if the page lacks them."""
     for line in page.splitlines():
         name, _, value = line.partition(" ")
         if name == _READ_BYTES:

@@ -1,5 +1,6 @@
-"""A plugin of pytest for runs that somebody waits for: `-p herdkeeper_e2e.bounded_tests --begin-within SECONDS`. What no longer had time is
-counted as skipped, with the reason."""
+"""A pytest plugin for interactive runs: `-p herdkeeper_e2e.bounded_tests --begin-within SECONDS`. Tests that get no time are skipped, with
+the reason.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leaves a test out, with its fixtures, when it is too late. The first one runs in any case."""
+    """Skip a test and its fixtures if it is too late. The first one always runs."""
     now = time.monotonic()
     if now - item.config.stash.setdefault(_BEGAN, now) > item.config.getoption("--begin-within"):
         pytest.skip(REASON)

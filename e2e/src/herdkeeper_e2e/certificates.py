@@ -1,4 +1,4 @@
-"""Certificates of servers and clients, made by the machine's openssl, and the Secret that a HerdDBCluster's `spec.tls` names."""
+"""Certificates of servers and clients, made by the machine's openssl, and the Secret of a HerdDBCluster's `spec.tls`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Issued:
 
     @property
     def fingerprint(self) -> str:
-        """By which it is told from others."""
+        """Fingerprint of the certificate."""
         return fingerprint(ssl.PEM_cert_to_DER_cert(self.certificate))
 
     def secret(self, name: str) -> Object:
@@ -37,7 +37,7 @@ class Issued:
 
 
 class Authority:
-    """Signs certificates; its key is in `folder`, which must be there."""
+    """Signs certificates. Its key is in `folder`, which must exist."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._key, self._certificate, self._folder = folder / "authority.key", folder / "authority.crt", folder
@@ -47,12 +47,11 @@ class Authority:
 
     @property
     def certificate(self) -> str:
-        """Its own, in PEM: whom clients trust."""
+        """Its own certificate, in PEM, for clients to trust."""
         return self._certificate.read_text()
 
     def issue(self, hosts: Sequence[str], subject: str = "/CN=a SQL node", days: str = DAYS) -> Issued:
-        """A new certificate, with a new key, for these host names; `*.example.svc` is one for all of a domain. One of -1 days
-        has expired."""
+        """Returns a new certificate with a new key for these host names; `*.example.svc` covers a domain. One of -1 days has expired."""
         key, request, names, certificate = (self._folder / name for name in ("node.key", "node.request", "node.names", "node.crt"))
         names.write_text(f"subjectAltName={','.join(map(_alternative, hosts))}\n")
         _openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout", str(key), "-out", str(request))

@@ -1,6 +1,6 @@
-"""What the newest checkpoint has of a writer's table: `python3 -m herdkeeper_e2e.checkpoint_rows --table T`, in a pod that mounts it.
+"""Prints the newest checkpoint's rows of a writer's table: `python3 -m herdkeeper_e2e.checkpoint_rows --table T`, in a pod that mounts it.
 
-Prints one JSON object: the ids (`rows`), and those of them whose payload is another one than was written (`altered`).
+The output is one JSON object: the ids (`rows`), and those with a changed payload (`altered`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from herdkeeper_e2e.tools_pod import CHECKPOINTS
 
 
 def main() -> int:
-    """The command line; 0 when there is such a table."""
+    """The command line; 0 if there is such a table."""
     from herdkeeper_jobs.checkpoint.reading import open_latest  # pyarrow is in the Spark image only
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

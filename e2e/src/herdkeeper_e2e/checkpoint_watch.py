@@ -1,8 +1,7 @@
-"""Reads all checkpoints of a volume again and again: `python3 -m herdkeeper_e2e.checkpoint_watch`, in a pod of the Spark image that has it.
+"""Reads all checkpoints of a volume repeatedly: `python3 -m herdkeeper_e2e.checkpoint_watch`, in a pod of the Spark image that mounts it.
 
-It ends with a line of its standard input, or with its end. On standard output it says after each look how many there were, as the writers
-do of rows (`acknowledged`), and in the end as one JSON object what was `wrong`: a checkpoint that could not be read whole, or was not there
-any more.
+It ends with a line, or the end, of its standard input. After each pass it prints how many there were (`acknowledged`, as the writers do).
+At the end it prints a JSON object with what was `wrong`: a checkpoint that was incomplete, or had vanished.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ PAUSE_SECONDS = 0.2
 
 
 def problem_of(manifest: Path) -> str | None:
-    """Why a checkpoint is not whole; None when each of its files has the bytes that were written, and each table its rows."""
+    """Returns why a checkpoint is incomplete. None if each file has the written bytes, and each table its rows."""
     from herdkeeper_jobs.checkpoint.reading import open_manifest  # pyarrow is in the Spark image only
     from herdkeeper_jobs.storage.stored_path import file_hash
 
@@ -36,11 +35,11 @@ def problem_of(manifest: Path) -> str | None:
 
 
 def look(destination: Path, before: frozenset[Path]) -> tuple[frozenset[Path], list[str]]:
-    """The manifests that are there, and what is wrong with them. `before` are those of the last look."""
+    """Returns the existing manifests, and what is wrong with them. `before` are those of the last pass."""
     from herdkeeper_jobs.errors import InvariantViolated
     from herdkeeper_jobs.manifests.manifest import manifests
 
-    # another kind of file has the name of a manifest where somebody is held who reads it (herdkeeper_e2e.hold)
+    # a manifest may be replaced by another kind of file to block its reader (herdkeeper_e2e.hold)
     found = frozenset(path for path in manifests(destination) if path.is_file())
     wrong = [f"{path} is not there any more" for path in before - found]
     for path in sorted(found):

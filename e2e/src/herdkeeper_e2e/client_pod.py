@@ -1,4 +1,4 @@
-"""What all pods have in common that the scenarios start beside the database: restricted, and at nobody's service but theirs."""
+"""What the scenarios' pods next to the database share: they are restricted, and serve nobody."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ ADMISSION: Object = {
         "ingress": [{"from": [{"podSelector": {"matchLabels": CLIENT_LABELS}}]}],
     },
 }
-"""Lets these pods reach all ports of what the operator makes: they read metadata, logs and admin ports. kind's own nodes
-enforce policies."""
+"""Lets these pods reach all ports of the operator's pods: they read metadata, logs and admin ports. kind's nodes enforce policies."""
 
 
 def client_pod(name: str, container: Object, volumes: list[Object], machine: str | None = None) -> Object:
-    """The manifest of the pod `name` with one container, on the machine `machine` where one is named. Its label is the container's name."""
+    """Returns the manifest of the pod `name` with one container, on the machine `machine`, if given. Its label is the container's name."""
     restricted = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
     security = {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001, "seccompProfile": {"type": "RuntimeDefault"}}
     return {
@@ -46,7 +45,7 @@ def client_pod(name: str, container: Object, volumes: list[Object], machine: str
 
 
 def start_pod(kubectl: Kubectl, manifest: Object) -> None:
-    """Makes the pod unless it is there, has it let in, and waits until it runs."""
+    """Create the pod unless it exists, admit it, and wait until it runs."""
     name = manifest["metadata"]["name"]
 
     def running() -> Object | Pending:

@@ -1,4 +1,4 @@
-"""What a client of the bookies says at its end (e2e/clients, `Report.java`). Pure."""
+"""The final report of a client of the bookies (e2e/clients, `Report.java`). Pure."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from herdkeeper_e2e.history import Gap, gap_table
 
 
 class ReportError(ValueError):
-    """A line is no report; the message has it."""
+    """A line is not a report. The message has it."""
 
 
 @dataclass(frozen=True)
 class ClientReport:
-    """What was promised and what was read."""
+    """Promised and read entries."""
 
     acknowledged: int
-    """Entries that the bookies promised to keep."""
+    """Entries that the bookies acknowledged."""
     tailed: int
-    """Entries that the reader got that followed the writer, and never fenced."""
+    """Entries that the following reader got without fencing."""
     read: int
     """Entries that a fresh client read back after the end."""
     gaps: tuple[Gap, ...]
     violation: str | None
-    """The first entry that was wrong, out of order, or missing though it was acknowledged; None when there is none."""
+    """The first entry that was wrong, out of order, or acknowledged but missing; or None."""
 
     def __str__(self) -> str:
         counts = f"{self.acknowledged} acknowledged, {self.tailed} followed, {self.read} read back"
@@ -33,11 +33,7 @@ class ClientReport:
 
 
 def parse_report(line: str) -> ClientReport:
-    """The report in a line of JSON.
-
-    Raises:
-        ReportError: it is none.
-    """
+    """Parses a line of JSON. Raises ReportError."""
     try:
         found = json.loads(line)["report"]
         gaps = tuple(Gap(str(gap["fault"]), float(gap["seconds"]), int(gap["unknown_rows"])) for gap in found["gaps"])

@@ -1,8 +1,7 @@
 """Runs the tests of docs/closed-holes.md against the code from before the holes were closed: each must fail there.
 
-The code before is checked out beside this one, with the tests as they were when modules still had its names; a test that was written
-later is taken as it is today. A test that uses a name which that code lacks is told apart from one that fails by what it asserts. One that
-passes there proves nothing, and fails the run.
+The old code is checked out next to this one, with the tests from when modules still had its names; later tests are taken from today. A test
+that fails because a name is missing is told apart from a failed assertion. A test that passes proves nothing, and fails the run.
 
 Usage: python -m herdkeeper_e2e.closed_holes [WORDS]   (rows that contain the words; all without)
 """
@@ -26,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/closed-holes.md"
 BEFORE = "866bbc2"
 NAMED_ALIKE = "ffdc90a"
-"""The last commit whose tests know modules by the names of the code before."""
+"""The last commit whose tests use the old code's module names."""
 TESTS = ("conftest.py", "operator/tests", "spark-jobs/tests", "e2e/tests", "images/herddb/src/test")
 _ROW = re.compile(r"^\| (?P<hole>[^|]+) \| `(?P<test>[^`|]+)`[^|]*\|", re.MULTILINE)
 _LACKS_A_NAME = re.compile(
@@ -35,7 +34,7 @@ _LACKS_A_NAME = re.compile(
 
 
 class Outcome(StrEnum):
-    """What became of a test on the code before."""
+    """Result of a test on the old code."""
 
     FAILS = "fails"
     NEEDS_A_NEW_NAME = "needs a name that the code before lacks"
@@ -44,7 +43,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Hole:
-    """A row of the page: what could happen, and the test (a pytest id, or `path/Class.java#method`) that holds it closed."""
+    """A row of the page: what could happen, and the test against it (a pytest id, or `path/Class.java#method`)."""
 
     what: str
     test: str
@@ -61,7 +60,7 @@ def holes(page: str) -> tuple[Hole, ...]:
 
 
 def outcome(code: int, output: str) -> Outcome:
-    """What a test's exit code and output mean."""
+    """Returns the meaning of a test's exit code and output."""
     if code == 0:
         return Outcome.PASSES
     told = "\n".join(line for line in output.splitlines() if line.startswith(("E  ", "ERROR", "FAILED", "[ERROR]")))
@@ -70,7 +69,7 @@ def outcome(code: int, output: str) -> Outcome:
 
 @contextmanager
 def code_before() -> Iterator[Path]:
-    """A checkout of the code before with later tests."""
+    """A checkout of the old code with later tests."""
     folder = Path(tempfile.mkdtemp(prefix="herdkeeper-before-"))
     git = ["git", "-C", str(ROOT), "worktree"]
     subprocess.run([*git, "add", "--quiet", "--detach", "--force", str(folder), BEFORE], check=True)
@@ -89,7 +88,7 @@ def code_before() -> Iterator[Path]:
 
 
 def run(hole: Hole, folder: Path) -> tuple[Outcome, str]:
-    """Runs one test on the code before; the last line that says why it failed comes with what became of it."""
+    """Run one test on the old code; returns the outcome and the last line that explains a failure."""
     if "#" in hole.test:
         command = ["mvn", "-B", "-ntp", "test", f"-Dtest={Path(hole.file).stem}#{hole.test.partition('#')[2]}"]
         cwd = folder / "images/herddb"
@@ -103,7 +102,7 @@ def run(hole: Hole, folder: Path) -> tuple[Outcome, str]:
 
 
 def main() -> int:
-    """Prints a line for each row, and how many of each there are."""
+    """Print a line for each row, and the counts."""
     words = " ".join(sys.argv[1:])
     counts: Counter[Outcome] = Counter()
     with code_before() as folder:

@@ -1,4 +1,4 @@
-"""The test cluster and what is installed into it, by the project's scripts: engine, kind, images, the operator's chart."""
+"""The test cluster and its content, by the project's scripts: engine, kind, images, the operator's chart."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ RELEASE = "herdkeeper"
 
 
 class CommandError(RuntimeError):
-    """A script or program ended with an error; the message holds its last lines."""
+    """A script or program failed. The message has its last lines."""
 
 
 def run(command: Sequence[str], environment: Mapping[str, str], say: Callable[[str], None]) -> str:
-    """Standard output of a program. What it says on standard error goes to `say`, line by line. Raises CommandError."""
+    """Returns standard output of a program. Its standard error goes to `say`, line by line. Raises CommandError."""
     process = subprocess.Popen(
         command, cwd=REPOSITORY, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     last: list[str] = []
     if process.stderr is None or process.stdout is None:
         raise CommandError("no pipes")
-    # both pipes are read at once: a program that fills one while the other is awaited would never end
+    # both pipes are read concurrently: a program that fills one while only the other is read would hang
     with ThreadPoolExecutor(1) as reader:
         output = reader.submit(process.stdout.read)
         for line in process.stderr:
@@ -38,13 +38,13 @@ def run(command: Sequence[str], environment: Mapping[str, str], say: Callable[[s
 
 
 def prepare(say: Callable[[str], None]) -> dict[str, str]:
-    """Makes the cluster with all images in it, or finds it; the environment with which kubectl and helm reach it."""
+    """Create or find the cluster with all images; returns the environment for kubectl and helm."""
     run([str(REPOSITORY / "e2e/bootstrap/prepare.sh")], os.environ, say)
     return cluster_environment()
 
 
 def cluster_environment() -> dict[str, str]:
-    """The environment of the cluster that is there: KUBECONFIG, and PATH with the tools."""
+    """Returns the environment of the existing cluster: KUBECONFIG, and PATH with the tools."""
     text = run([str(REPOSITORY / "e2e/kind/cluster.sh"), "env"], os.environ, lambda _: None)
     environment = dict(os.environ)
     for line in text.splitlines():
@@ -54,7 +54,7 @@ def cluster_environment() -> dict[str, str]:
 
 
 def install_operator(environment: Mapping[str, str], say: Callable[[str], None], resync_seconds: int = 60) -> None:
-    """Installs the chart, or upgrades it. A changed image under the same tag restarts the operator."""
+    """Install or upgrade the chart. A changed image with the same tag restarts the operator."""
     image = run(["docker", "image", "inspect", "-f", "{{.Id}}", "herdkeeper/operator:0.1.0"], environment, say).strip()
     command = [
         *("helm", "upgrade", "--install", RELEASE, "charts/herdkeeper"),

@@ -1,6 +1,7 @@
 """Compares the newest checkpoint with the tables, row by row: `python3 -m herdkeeper_e2e.compare --tables a,b`, in a pod that mounts it.
 
-Meaningful while nobody writes. Prints one JSON object: per table how many rows either side has, and the first keys that differ.
+Only meaningful without concurrent writes. Prints one JSON object: per table the number of rows on either side, and the first differing
+keys.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Comparison:
-    """One table. `differing` are the first keys that only one side has, or with another row there."""
+    """One table. `differing` are the first keys that only one side has, or whose rows differ."""
 
     rows_in_sql: int
     rows_in_checkpoint: int
@@ -42,7 +43,7 @@ def compare(table: Table, in_sql: Iterable[Mapping[str, Any]], in_checkpoint: It
 
 
 def _by_key(table: Table, rows: Iterable[Mapping[str, Any]]) -> dict[Row, list[Row]]:
-    """Rows by key. A key that comes twice keeps both rows, so that it differs from one that comes once."""
+    """Returns rows by key. A duplicate key keeps both rows, so that it differs from a single one."""
     names = [column.name for column in table.columns]
     found: dict[Row, list[Row]] = {}
     for row in rows:
@@ -52,7 +53,7 @@ def _by_key(table: Table, rows: Iterable[Mapping[str, Any]]) -> dict[Row, list[R
 
 
 def _plain(value: Any) -> Any:
-    """Timestamps as milliseconds, since both sides have their own type for them."""
+    """Timestamps as milliseconds: each side has its own type."""
     if isinstance(value, datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=UTC)
         return round(moment.timestamp() * 1000)
@@ -72,7 +73,7 @@ def compare_all(tables: Sequence[Table]) -> dict[str, Comparison]:
 
 
 def main() -> int:
-    """The command line; 0 when the comparison could be made, whatever it says."""
+    """The command line; 0 if the comparison was possible, whatever its result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", default=",".join(table.name for table in TABLES))
     wanted = parser.parse_args().tables.split(",")

@@ -1,4 +1,4 @@
-"""What an object says about its own health: conditions of custom resources, readiness of pods. Pure."""
+"""Reads an object's health: conditions of custom resources, readiness of pods. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["all_ready", "condition", "label", "not_ready_reason", "pod_problem",
 
 
 def not_ready_reason(item: Object) -> str | None:
-    """Why a custom resource is not Ready for its present generation; None when it is."""
+    """Returns why a custom resource is not Ready for its current generation, or None."""
     return _why_not(item, "Ready", lambda ready: ready["status"] == "True")
 
 
 def unsettled_reason(item: Object) -> str | None:
-    """Why a custom resource is not Ready with nothing left to do, for its present generation; None when that is so."""
+    """Returns why a custom resource is not Ready and settled for its current generation, or None."""
     return _why_not(item, "Progressing", lambda progressing: progressing["reason"] == "Settled")
 
 
 def works_on(item: Object, reason: str) -> bool | Pending:
-    """Whether this is what the operator does for a custom resource, or waits for."""
+    """Returns whether the operator does this for a custom resource, or waits for it."""
     progressing = condition(item, "Progressing")
     return True if progressing is not None and progressing["reason"] == reason else Pending(str(progressing))
 
@@ -37,14 +37,14 @@ def _why_not(item: Object, name: str, wished: Callable[[Object], bool]) -> str |
 
 
 def unfinished_reason(item: Object) -> str | None:
-    """Why a Checkpoint or ReplicationAudit is not Succeeded; None when it is."""
+    """Returns why a Checkpoint or ReplicationAudit is not Succeeded, or None."""
     status = item.get("status", {})
     phase = status.get("phase", "no phase yet")
     return None if phase == "Succeeded" else f"{phase}" + (f": {status['message']}" if status.get("message") else "")
 
 
 def pod_problem(pod: Object) -> str | None:
-    """Why a pod does not serve; None when it is Ready, or has completed."""
+    """Returns why a pod does not serve. None if it is Ready or has completed."""
     status = pod.get("status", {})
     if status.get("phase") == "Succeeded":
         return None
@@ -66,7 +66,7 @@ def pod_problem(pod: Object) -> str | None:
 
 
 def all_ready(items: Sequence[Object], expected: int) -> Sequence[Object] | Pending:
-    """The resources when all `expected` ones are Ready, else the first that is not, in the order in which they wait for each other."""
+    """Returns the resources if all `expected` ones are Ready, else the first that is not, in the order of their dependencies."""
     if len(items) < expected:
         return Pending(f"{len(items)} of {expected} resources exist")
     waiting = [item for item in sorted(items, key=_layer) if not_ready_reason(item) is not None]

@@ -1,4 +1,4 @@
-"""Who is connected to whom, from a process's point of view (/proc/net/tcp and tcp6 of Linux). Pure."""
+"""A process's connections (/proc/net/tcp and tcp6 of Linux). Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _ESTABLISHED = "01"
 
 
 def is_connected(tables: str, port: int, client: str) -> bool:
-    """Whether a client (an IPv4 address) has a connection to a local port, by the text of both tables.
+    """Returns whether a client (an IPv4 address) is connected to a local port, by the text of both tables.
 
-    Addresses are hexadecimal, each four bytes from the last to the first; an IPv4 address in the table of IPv6 stands at the end.
+    Addresses are hexadecimal, each four bytes reversed; an IPv4 address is at the end of an IPv6 one.
     """
     wanted = f"{int.from_bytes(IPv4Address(client).packed, 'little'):08X}"
     rows = (line.split() for line in tables.splitlines())

@@ -1,6 +1,6 @@
-"""`make demo`, once the cluster is there (e2e/bootstrap/demo.sh): a replicated SQL database with real data, checkpointed and audited.
+"""`make demo`, once the cluster exists (e2e/bootstrap/demo.sh): a replicated SQL database with real data, checkpointed and audited.
 
-Can be run again at any time.
+It can be repeated at any time.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ STAGES = ("cluster", "operator", "database", "data", "jobs")
 
 @dataclass(frozen=True)
 class Demo:
-    """A run of the demo. `environment` is of the cluster, once there is one."""
+    """A run of the demo. `environment` is the cluster's, once it exists."""
 
     progress: Progress
     kubectl: Kubectl
 
     def database(self) -> ToolsPod:
-        """Applies the quickstart, waits until all of it is Ready, and starts the pod for SQL."""
+        """Apply the quickstart, wait until it is Ready, and start the pod for SQL."""
         if self.kubectl.get("namespace", NAMESPACE) is None:
             self.kubectl.run("create", "namespace", NAMESPACE)
         for line in self.kubectl.apply(EXAMPLES / "quickstart.yaml").splitlines():
@@ -48,12 +48,12 @@ class Demo:
         return tools
 
     def data(self, tools: ToolsPod) -> None:
-        """Loads the tables; those that are complete are left as they are."""
+        """Load the tables; complete ones are left alone."""
         tools.copy(data_directory(), "data")
         tools.follow("loader", "--data", "/work/data", say=self.progress.say)
 
     def jobs(self) -> None:
-        """Applies the checkpoint and the audit, each unless it is there, and waits for both. One that failed is made anew."""
+        """Apply checkpoint and audit unless they exist, and wait for both. A failed one is recreated."""
         jobs = (("checkpoint", "flights-1", "checkpoint.yaml"), ("replicationaudit", "bk-1", "audit.yaml"))
         for kind, name, file in jobs:
             self._forget_failed(kind, name)
@@ -63,7 +63,7 @@ class Demo:
             wait_until_succeeded(self.kubectl, kind, name, self.progress.say)
 
     def _forget_failed(self, kind: str, name: str) -> None:
-        """Deletes a run that failed, with its Job: a run is never repeated, so its record would fail every later demo too."""
+        """Delete a failed run with its Job: a run is never retried, so its record would fail every later demo."""
         found = self.kubectl.get(kind, name)
         if found is None or found.get("status", {}).get("phase") != "Failed":
             return
@@ -71,7 +71,7 @@ class Demo:
         self.kubectl.run("delete", kind, name, "--cascade=foreground", "--timeout=120s", timeout_seconds=130)
 
     def shown(self, tools: ToolsPod) -> Shown:
-        """What the last screen tells, read now."""
+        """Returns the content of the last screen."""
         checkpoint, audit = self.kubectl.get("checkpoint", "flights-1"), self.kubectl.get("replicationaudit", "bk-1")
         if checkpoint is None or audit is None:
             raise RuntimeError("the checkpoint or the audit was deleted meanwhile")
@@ -86,7 +86,7 @@ class Demo:
 
 
 def main() -> int:
-    """The command line; 1 with the stage, the reason and what explains it when something failed."""
+    """The command line; 1 with stage, reason and explanation if something failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--begun", type=int, default=None, help="when the cluster was begun to be made, in seconds since 1970")
     begun = parser.parse_args().begun

@@ -1,4 +1,4 @@
-"""What explains a failure: what `kubectl herdkeeper doctor` tells, and the operator's log."""
+"""Explains a failure by `kubectl herdkeeper doctor` and the operator's log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_LOG_LINES = 25
 
 
 def explain(kubectl: Kubectl, operator_namespace: str) -> str:
-    """The explanation as text; parts that can't be read say why instead."""
+    """Returns the explanation as text; unreadable parts are replaced by the error."""
     server = ApiServer(Access(kubectl.namespace, kubeconfig=kubectl.environment.get("KUBECONFIG")))
     parts = (
         _part("What is wrong", lambda: diagnosis(server, operator_namespace)[2]),

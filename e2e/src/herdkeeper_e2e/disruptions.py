@@ -1,7 +1,7 @@
-"""When servers were away, out of what the API server told of their pods. Pure.
+"""When servers were away, from watch events of their pods. Pure.
 
-A server is away from the moment in which its pod stops being Ready, is told to stop or is gone, until a pod of its name is Ready. One that
-was never Ready is not away: it has yet to come.
+A server is away from the moment its pod stops being Ready, is told to stop or is gone, until a pod of its name is Ready. A server that was
+never Ready is not away.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from herdkeeper_e2e.kubectl import Object
 
 @dataclass(frozen=True)
 class Sight:
-    """A pod as it was told of at a time (seconds of any clock). `why_away` is None for one that serves and stays."""
+    """A pod in an event at a time (seconds of any clock). `why_away` is None if it serves and stays."""
 
     at: float
     pod: str
@@ -25,7 +25,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class Absence:
-    """A server was away from `since` until `until`, None while it still is. `why` is how it began."""
+    """A server was away from `since` until `until` (None: still). `why` is the cause."""
 
     pod: str
     since: float
@@ -34,13 +34,13 @@ class Absence:
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """Returns the absence as a sentence."""
         end = "until the end" if self.until is None else f"for {self.until - self.since:.1f} s"
         return f"{self.pod} away from {self.since:.1f} {end} ({self.why})"
 
 
 def sight(at: float, event: Mapping[str, Object | str]) -> Sight:
-    """What one event of a watch on pods (`{"type": …, "object": …}`) tells."""
+    """Returns the content of a watch event (`{"type": …, "object": …}`)."""
     pod = event["object"]
     if isinstance(pod, str):
         raise TypeError(f"no pod: {pod}")
@@ -56,7 +56,7 @@ def sight(at: float, event: Mapping[str, Object | str]) -> Sight:
 
 
 def absences(sights: Iterable[Sight]) -> list[Absence]:
-    """When each server was away, in the order of the beginnings."""
+    """Returns when each server was away, in the order of the beginnings."""
     served: set[str] = set()
     away: dict[str, Absence] = {}
     ended: list[Absence] = []
@@ -71,7 +71,7 @@ def absences(sights: Iterable[Sight]) -> list[Absence]:
 
 
 def together(found: Iterable[Absence]) -> Iterator[tuple[Absence, Absence]]:
-    """The pairs of servers that were away at the same time."""
+    """Yields pairs of servers that were away at the same time."""
     for first, second in combinations(sorted(found, key=lambda absence: absence.since), 2):
         if first.pod != second.pod and (first.until is None or second.since < first.until):
             yield first, second

@@ -1,6 +1,6 @@
-"""Takes entries of a ledger away from a bookie's disk, or damages them: faults that a replication audit must find (e2e/faults/README.md).
+"""Deletes or damages entries on a bookie's disk: faults that a replication audit must find (e2e/faults/README.md).
 
-The operator is told to pause, the bookie is stopped by its StatefulSet, and a pod with its two claims runs the tool in its place.
+The operator is paused, the bookie is stopped by its StatefulSet, and a pod with its claims runs the tool.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PATIENCE = Limit(300)
 
 @dataclass(frozen=True)
 class Loss:
-    """Entries `first`..`last` of a ledger, on the bookie of this number of a BookKeeperCluster. They go, or are damaged."""
+    """Entries `first`..`last` of a ledger on the bookie with this number: deleted, or damaged."""
 
     cluster: str
     number: int
@@ -40,13 +40,15 @@ class Loss:
 
     @property
     def command(self) -> str:
-        """What makes it, in a shell beside the bookie's volumes."""
+        """Returns the shell command that causes it, next to the bookie's volumes."""
         arguments = f"/ledgers/ledgers /journal/journal {self.ledger} {self.first} {self.last}"
         return f"java -cp '/opt/bookkeeper/lib/*:/faults' DropEntries {arguments}{' damage' if self.damaged else ''}"
 
 
 def drop_entries(kubectl: Kubectl, loss: Loss, *more: Loss) -> None:
-    """Makes the losses, all of one bookie, which serves again afterwards. WaitError or KubectlError otherwise; ValueError for several."""
+    """Cause the losses on one bookie, and wait until it serves again. Raises WaitError or KubectlError, and ValueError for
+    several bookies.
+    """
     if {each.bookie for each in more} - {loss.bookie}:
         raise ValueError(f"losses of {loss.bookie} and of others: make those of each bookie for themselves")
     _ship_tool(kubectl)
@@ -56,12 +58,12 @@ def drop_entries(kubectl: Kubectl, loss: Loss, *more: Loss) -> None:
     kubectl.apply(json.dumps(_pod((loss, *more))))
     wait_for("the end of drop-entries", lambda: _succeeded(kubectl), PATIENCE)
     kubectl.run("delete", "pod", CONFIG_MAP)
-    # the operator brings the bookie back: its StatefulSet is not as intended
+    # the operator restarts the bookie: its StatefulSet differs from its intent
     kubectl.run("annotate", "--overwrite", "bookkeepercluster", loss.cluster, f"{PAUSED}-")
 
 
 def _ship_tool(kubectl: Kubectl) -> None:
-    """Compiles the tool in the builder and puts its class into a ConfigMap."""
+    """Compile the tool in the builder and put its class into a ConfigMap."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _copy_jar(kubectl.environment, folder)
@@ -73,7 +75,7 @@ def _ship_tool(kubectl: Kubectl) -> None:
 
 
 def _copy_jar(environment: Mapping[str, str], folder: Path) -> None:
-    """RocksDB's jar out of the image, which the tool is compiled against."""
+    """Copy RocksDB's jar out of the image, to compile the tool against it."""
     listing = run(["docker", "run", "--rm", "--entrypoint", "ls", IMAGE, "/opt/bookkeeper/lib"], environment, lambda _: None)
     jar = next(line for line in listing.splitlines() if line.startswith("rocksdbjni"))
     container = run(["docker", "create", IMAGE], environment, lambda _: None).strip()

@@ -1,10 +1,10 @@
-"""Gives rows on a SQL node's disk another value, silently: `python3 -m herdkeeper_e2e.falsified_page FOLDER OLD NEW`.
+"""Silently changes values of rows on a SQL node's disk: `python3 -m herdkeeper_e2e.falsified_page FOLDER OLD NEW`.
 
-FOLDER is a tablespace's (`<uuid>.tablespace`), of a node whose process stands still and is killed afterwards: it reads the pages again when
-it starts. OLD and NEW are texts of the same length. Ends with 1 when no page has OLD.
+FOLDER is a tablespace's (`<uuid>.tablespace`), of a node whose process is frozen and killed afterwards, so that it reads the pages at its
+next start. OLD and NEW are texts of equal length. Exits with 1 if no page has OLD.
 
 A page: VLong version (1), VLong flags (0), i32 number of records, for each the key and the value (VInt length, bytes), i64 XXHash64 of all
-that, or 0 where none was made; what follows is garbage. Source: FileDataStorageManager.rawReadDataPage of HerdDB 0.29.0.
+that, or 0 for none; the rest is garbage. Source: FileDataStorageManager.rawReadDataPage of HerdDB 0.29.0.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ NO_HASH = 0
 
 
 def falsified(page: bytes, old: bytes, new: bytes) -> bytes:
-    """The page with `new` wherever a value has `old`; without a hash, which the node takes. The same bytes when no value has it.
+    """Returns the page with `new` in place of `old` in values, without a hash, which the node accepts. Unchanged if no value has it.
 
-    Raises:
-        ValueError: the two are not of one length, which would change the places of what follows.
-        MalformedDataError: it is no page, or of another version.
+    Raises ValueError for texts of different lengths, and MalformedDataError for an invalid page or another version.
     """
     if len(old) != len(new):
         raise ValueError(f"{old!r} has {len(old)} bytes and {new!r} has {len(new)}: they must be of one length")
@@ -45,7 +43,7 @@ def falsified(page: bytes, old: bytes, new: bytes) -> bytes:
 
 
 def falsify(folder: Path, old: bytes, new: bytes) -> list[Path]:
-    """The pages of tables that were changed."""
+    """Returns the changed pages of tables."""
     found = []
     for path in sorted(folder.glob("*.table/*.page")):
         page = path.read_bytes()

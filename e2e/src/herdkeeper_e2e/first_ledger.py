@@ -1,6 +1,6 @@
-"""Which ledger a tablespace's log begins with, and who holds it: `python3 -m herdkeeper_e2e.first_ledger --ledgers-root PATH`.
+"""Prints the first ledger of a tablespace's log and its bookies: `python3 -m herdkeeper_e2e.first_ledger --ledgers-root PATH`.
 
-Prints one JSON object: the ledger's id, the bookies of its first segment, whether it is closed, and the version of its znode.
+The output is one JSON object: the ledger's id, the bookies of its first segment, whether it is closed, and its znode's version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from herdkeeper_e2e.session import Session
 
 
 def first_ledger(session: Session, ledgers_root: str) -> dict[str, object]:
-    """Id, bookies, whether it is closed, and the version of its metadata. Raises what kazoo and the decoders raise."""
+    """Returns id, bookies, whether it is closed, and the version of its metadata. Raises the errors of kazoo and the decoders."""
     from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, identify
 
     zookeeper, root = session.finder.zookeeper, session.finder.herd_root

@@ -1,6 +1,6 @@
-"""The job's own reader, decoder, timeline and fold over the log of a tablespace, one batch after the other in this process.
+"""The job's own reader, decoder, timeline and fold over a tablespace's log, batch by batch in this process.
 
-A checkpoint runs the same functions in Spark's tasks. What is left out here is Spark's part, how batches get from task to task.
+A checkpoint runs the same functions in Spark's tasks. Only Spark's transport of batches between tasks is missing here.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _NO_CONTROL = {*ROW_CHANGES, LogEntryType.NOOP, LogEntryType.CONSISTENCY_CHECK}
 
 @dataclass(frozen=True)
 class FoldedLog:
-    """The state that a log gives at its confirmed end. `rows`: per table of the timeline, each with one value per column; `digests`: as
-    they are stored. `transactions`: what the log has of each, by its id, without a word of the timeline."""
+    """The state at a log's confirmed end. `rows`: per table of the timeline, each with one value per column; `digests`: of rows as stored.
+    `transactions`: what the log has of each, by id, without using the timeline.
+    """
 
     timeline: Timeline
     rows: list[list[tuple[Any, ...]]]
@@ -51,14 +52,14 @@ class FoldedLog:
 
 @dataclass
 class LoggedTransaction:
-    """The ledgers in which a transaction changed rows, and the entry that ended it, if one did."""
+    """The ledgers in which a transaction changed rows, and the entry that ended it, if any."""
 
     ledgers: set[int] = field(default_factory=set)
     end: LogEntryType | None = None
 
 
 def folded_log(catalog: LedgerCatalog, herd_root: str, tablespace: str, folder: Path) -> FoldedLog:
-    """Reads and folds a tablespace's log up to the end of its last closed ledger, or farther. The folder is where no archive is."""
+    """Read and fold a tablespace's log at least up to the end of its last closed ledger. The folder has no archive."""
     log = open_log(catalog, herd_root, tablespace)
     whole = WholeLog(log, folder, log.identity)
     parts = whole.live_up_to(log.confirmed_end())

@@ -1,9 +1,8 @@
-"""Holds a restore in the middle of its load: `python3 -m herdkeeper_e2e.held_chunk`, in a pod of the Spark image with the checkpoints.
+"""Blocks a restore in the middle of its load: `python3 -m herdkeeper_e2e.held_chunk`, in a pod of the Spark image with the checkpoints.
 
-The newest checkpoint is about to be restored into the tablespace of this pod's settings. Once the restore has begun there, a transaction
-of this program takes the mark of the chunk in the middle of the load: who loads that chunk waits for the transaction's end. On standard
-output it says as the writers do (`acknowledged`) how many chunks come before that one. It ends with a line of its standard input, or with
-its end, and nobody has the mark then.
+The newest checkpoint is about to be restored into the tablespace of this pod's settings. Once the restore has begun, a transaction of this
+program takes the mark of a chunk in the middle: the loader of that chunk waits for the transaction's end. Like the writers, it prints
+(`acknowledged`) how many chunks precede that one. It ends with a line, or the end, of its standard input, and releases the mark.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from herdkeeper_e2e.session import Session, SettingError, open_session
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
 
 PATIENCE = Patience(deadline_seconds=300.0, call_seconds=120.0)
-"""The tablespace need not be there yet."""
+"""The tablespace need not exist yet."""
 POLL_SECONDS = 0.05
 
 
@@ -32,7 +31,7 @@ class GivenUp(Exception):  # noqa: N818 - an order, not a fault
 
 
 def steps(destination: Path) -> list[str]:
-    """Each chunk of the newest checkpoint by its name in the restore's bookkeeping, in the order in which a single thread loads them."""
+    """Returns the chunks of the newest checkpoint, by their names in the restore's bookkeeping, in a single thread's order."""
     from herdkeeper_jobs.manifests.manifest import manifests  # pyarrow is in the Spark image only
     from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
     from herdkeeper_jobs.restore.source import open_source
@@ -43,12 +42,12 @@ def steps(destination: Path) -> list[str]:
 
 
 def has_begun(connection: Connection) -> bool:
-    """Whether a restore has its bookkeeping in the tablespace."""
+    """Returns whether a restore has its bookkeeping in the tablespace."""
     return any(row["table_name"] == RESTORE_TABLE for row in connection.query("SELECT * FROM systables"))
 
 
 def hold(session: Session, chunks: list[str]) -> None:
-    """Takes the mark, says so, and keeps it until the order comes. Raises SqlError; AlreadyDone when it came too late."""
+    """Take the mark, report it, and keep it until the order. Raises SqlError, and AlreadyDone if it came too late."""
     from herdkeeper_jobs.restore.bookkeeping import mark
 
     before = len(chunks) // 2

@@ -1,8 +1,7 @@
-"""Whoever reads a file stands still there, for as long as this runs: `python3 -m herdkeeper_e2e.held_file PATH`.
+"""Blocks every reader of a file while it runs: `python3 -m herdkeeper_e2e.held_file PATH`.
 
-PATH is a FIFO (`os.mkfifo`). Nothing is written into it. On standard output it says each time that somebody has come how many have come so
-far, as the writers say of rows (`acknowledged`). It ends with a line of its standard input, or with its end; whoever stands there then
-reads an empty file, so kill it before.
+PATH is a FIFO (`os.mkfifo`). Nothing is written into it. For each reader it prints how many have come so far, like the writers
+(`acknowledged`). It ends with a line, or the end, of its standard input. A blocked reader then reads an empty file, so kill it first.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from collections.abc import Callable
 
 
 def hold(path: str, came: Callable[[int], object]) -> None:
-    """Holds all who come, one after the other, and tells how many have come. It ends once the name is gone, and whoever came last."""
+    """Block all readers, one after the other, and report their number. It ends once the name is gone and the last reader has come."""
     count = 0
     while True:
         try:
-            held = os.open(path, os.O_WRONLY)  # comes back when somebody opens it to read
+            held = os.open(path, os.O_WRONLY)  # returns when somebody opens it to read
         except FileNotFoundError:
             return
         count += 1
         came(count)
         left = select.poll()
-        left.register(held, 0)  # an error is always told: that nobody reads any more
+        left.register(held, 0)  # always an error: nobody reads any more
         left.poll()
         os.close(held)
 
 
 def say(count: int) -> None:
-    """One line for who steers this."""
+    """Print one line for the caller."""
     print(json.dumps({"acknowledged": count}), flush=True)
 
 

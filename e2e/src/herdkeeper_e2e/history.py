@@ -1,8 +1,7 @@
-"""The history of a writer: what it tried, what was acknowledged, and what faults happened meanwhile. Pure.
+"""A writer's history: attempts, acknowledgements, and faults. Pure.
 
-One JSON object a line. `at` is seconds of one monotonic clock, the writer's. A row is *acknowledged* when the server answered its INSERT
-with success; it is *unknown* when the answer was lost, so that it may be durable or not; an attempt that failed before anything was
-applied leaves no record.
+One JSON object per line. `at` is seconds of the writer's monotonic clock. A row is *acknowledged* if the server answered its INSERT with
+success. It is *unknown* if the answer was lost, so it may be durable. An attempt that failed before anything was applied leaves no record.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from itertools import pairwise
 
 
 class HistoryError(ValueError):
-    """A line is no event of a history; the message names the line."""
+    """A line is not an event of a history. The message has the line."""
 
 
 class EventKind(StrEnum):
-    """What an event is."""
+    """Kind of an event."""
 
     ACKNOWLEDGED = "acknowledged"
     UNKNOWN = "unknown"
     MARK = "mark"
-    """Somebody outside did something to the cluster; `name` says what."""
+    """A fault or change from outside, named by `name`."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Event:
     name: str = ""
 
     def to_line(self) -> str:
-        """One line of JSON, without the line's end."""
+        """Returns one line of JSON, without the line end."""
         return json.dumps({"at": round(self.at, 6), "kind": self.kind.value, "row": self.row, "name": self.name})
 
 
@@ -52,28 +51,28 @@ class Gap:
     fault: str
     seconds: float
     unknown_rows: int
-    """Rows after the fault whose answer was lost."""
+    """Rows after the fault with a lost answer."""
     pauses: float = 0.0
-    """Seconds: all times of more than PAUSE_SECONDS without an acknowledged row, together. Clients in Java don't tell it."""
+    """Seconds: the sum of all times over PAUSE_SECONDS without an acknowledged row. Java clients don't report it."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of the rows of a history, compared with the rows in the table."""
+    """The rows of a history, compared with the table."""
 
     acknowledged: int
     unknown: int
     unknown_durable: int
     lost: tuple[int, ...]
-    """Acknowledged, and not in the table: must be empty."""
+    """Acknowledged but missing in the table: must be empty."""
     strangers: tuple[int, ...]
-    """In the table, and neither acknowledged nor unknown: must be empty."""
+    """In the table, but neither acknowledged nor unknown: must be empty."""
     altered: tuple[int, ...] = ()
-    """In the table with another payload than was written: must be empty."""
+    """In the table with another payload than written: must be empty."""
 
     @property
     def violation(self) -> str | None:
-        """Why the history contradicts the table, None when it does not."""
+        """Returns why the history contradicts the table, or None."""
         if self.lost:
             return f"{len(self.lost)} of {self.acknowledged} acknowledged rows are lost: {_shortened(self.lost)}"
         if self.strangers:
@@ -84,11 +83,7 @@ class Verdict:
 
 
 def parse_history(lines: Iterable[str]) -> list[Event]:
-    """The events of a history file.
-
-    Raises:
-        HistoryError: a line is not an event.
-    """
+    """Returns the events of a history file. Raises HistoryError for an invalid line."""
     events = []
     for number, line in enumerate(lines, start=1):
         try:
@@ -100,17 +95,17 @@ def parse_history(lines: Iterable[str]) -> list[Event]:
 
 
 def payload_of(row: int) -> str:
-    """What a writer of rows writes beside an id."""
+    """Returns the payload that a writer writes with an id."""
     return f"row {row}"
 
 
 def altered_in(rows: Iterable[tuple[int, object]]) -> list[int]:
-    """The ids, of (id, payload), that have another payload than was written."""
+    """Returns the ids, of (id, payload), whose payload differs from the written one."""
     return [row for row, payload in rows if payload != payload_of(row)]
 
 
 def judge(events: Sequence[Event], rows_in_table: Iterable[int], altered: Iterable[int] = ()) -> Verdict:
-    """Compares a history with the ids that a complete scan of the table returned. `altered`: those whose payload is another one."""
+    """Compares a history with the ids from a complete scan of the table. `altered`: those with another payload."""
     present = set(rows_in_table)
     acknowledged = {event.row for event in events if event.kind is EventKind.ACKNOWLEDGED}
     unknown = {event.row for event in events if event.kind is EventKind.UNKNOWN} - acknowledged
@@ -125,10 +120,9 @@ def judge(events: Sequence[Event], rows_in_table: Iterable[int], altered: Iterab
 
 
 def comparison(events: Sequence[Event], rows: Iterable[int], altered: Iterable[int] = ()) -> str:
-    """What a reader says of a history and the rows that are there: one line of JSON with the verdict, its violation or None, and the gaps.
+    """Returns a reader's result as one line of JSON: the verdict, its violation or None, and the gaps.
 
-    Raises:
-        HistoryError: there is a mark whose gap can't be measured.
+    Raises HistoryError for a mark whose gap can't be measured.
     """
     verdict = judge(events, rows, altered)
     found = {"verdict": asdict(verdict), "violation": verdict.violation, "gaps": [asdict(gap) for gap in gaps(events)]}
@@ -136,14 +130,13 @@ def comparison(events: Sequence[Event], rows: Iterable[int], altered: Iterable[i
 
 
 def wrong_between(events: Sequence[Event], marks: tuple[str, str], rows: Iterable[int]) -> str | None:
-    """Why these rows are not the table as it was at a moment between two marks; None when they may be that.
+    """Returns why these rows are not the table at a moment between two marks, or None.
 
-    A mark is recorded between two rows, never while one is tried, and a row is tried once the one before it was answered. So what was
-    acknowledged before the first mark is there, nothing is there that was tried after the second one, and what was acknowledged before a
-    row that is there is there as well. Of rows whose answer was lost nothing is known.
+    A mark is recorded between two rows, never during an attempt, and each row is tried after the answer to the previous one. So rows
+    acknowledged before the first mark must exist, and none tried after the second may. Rows acknowledged before an existing row must exist,
+    too. Rows with lost answers prove nothing.
 
-    Raises:
-        HistoryError: there is no such mark, or more than one.
+    Raises HistoryError unless each mark exists exactly once.
     """
     present = set(rows)
     first, second = (_place_of(events, name) for name in marks)
@@ -168,18 +161,17 @@ def _place_of(events: Sequence[Event], mark: str) -> int:
 
 
 def recorded(events: Sequence[Event], rows: Iterable[int]) -> list[int]:
-    """The rows that a history can know of: ids rise by one, and an id is recorded before the next one is tried."""
+    """Returns the rows that a history can cover: ids rise by one, and an id is recorded before the next one is tried."""
     last = max((event.row for event in events), default=-1)
     return [row for row in rows if row <= last]
 
 
 def gaps(events: Sequence[Event]) -> list[Gap]:
-    """For each mark the longest time between two successive acknowledgements that ends after it, until the next mark.
+    """Returns for each mark the longest time between two successive acknowledgements that ends after it and before the next mark.
 
-    The acknowledgement before the mark counts as the first one's beginning: a gap begins with the last success, not with the fault.
+    A gap begins with the last success before the mark, not with the fault.
 
-    Raises:
-        HistoryError: no row was acknowledged before a mark, or after it: then there is no gap to measure.
+    Raises HistoryError if no row was acknowledged before or after a mark.
     """
     marks = [event for event in events if event.kind is EventKind.MARK]
     return [_gap(events, mark, marks[index + 1].at if index + 1 < len(marks) else None) for index, mark in enumerate(marks)]

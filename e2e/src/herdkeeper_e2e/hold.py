@@ -1,6 +1,6 @@
-"""Holds a job at a step: where it reads a file that a scenario has put there, it stands still until it is killed.
+"""Blocks a job at a step, where it reads a file that a scenario has put there, until it is killed.
 
-A step may take less time than it takes to look for it from outside. Who is held there can be looked at, and killed, at any speed.
+A step may be shorter than the time to detect it from outside. A blocked job can be inspected and killed at any speed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REMOVE = "import pathlib, sys; pathlib.Path(sys.argv[1]).unlink(missing_ok=True
 
 
 class Hold(SteeredProcess):
-    """A file, by its path in a pod that mounts it, at which whoever reads it is held."""
+    """A file, by its path in a pod that mounts it, that blocks its readers."""
 
     def __init__(self, tools: ToolsPod, path: str) -> None:
         self._tools, self._path = tools, path
@@ -28,7 +28,7 @@ class Hold(SteeredProcess):
     @staticmethod
     @contextmanager
     def at(tools: ToolsPod, path: str) -> Iterator[Hold]:
-        """For as long as the block lasts, at whose end nobody may be held any more."""
+        """Within the block; at its end no reader may be blocked."""
         hold = Hold(tools, path)
         try:
             yield hold
@@ -38,13 +38,13 @@ class Hold(SteeredProcess):
 
     @property
     def arrivals(self) -> int:
-        """How many have come so far, those who were killed meanwhile included."""
+        """Returns how many readers have come so far, including killed ones."""
         return self.acknowledged
 
     def wait_for_arrival(self, number: int) -> None:
-        """So many have come, and the last one of them is held. Raises WaitError, or ProgramEndedError."""
+        """Wait until so many have come, and the last one is blocked. Raises WaitError, or ProgramEndedError."""
         self.has_acknowledged(number, ARRIVAL)
 
     def give_up_the_name(self) -> None:
-        """Whoever comes from now on finds no such file; who is held there stays."""
+        """Remove the name: later readers find no file, a blocked one stays."""
         self._tools.kubectl.exec(self._tools.name, "python3", "-c", _REMOVE, self._path)

@@ -1,4 +1,4 @@
-"""An image registry in a container, for tests. The engine and Helm reach it at 127.0.0.1, the nodes of a kind cluster by kind's network."""
+"""An image registry in a container, for tests. Engine and Helm use it at 127.0.0.1, the nodes of a kind cluster over kind's network."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 BASE = "debian:bookworm-slim"
 NETWORK = "kind"
-"""Which kind makes for its nodes."""
+"""kind's network for its nodes."""
 _HOSTS = "/etc/containerd/certs.d"
-"""Where a node's containerd asks how to reach a registry (e2e/kind/cluster.yaml)."""
+"""Where a node's containerd looks up how to reach a registry (e2e/kind/cluster.yaml)."""
 
 
 @dataclass(frozen=True)
 class ImageRegistry:
-    """One that answers. `address` is `127.0.0.1:port`, which stands before the names of its images, also in the cluster."""
+    """A running registry. `address` is `127.0.0.1:port`, the prefix of its images, also in the cluster."""
 
     container: str
     address: str
 
     @staticmethod
     def start(say: Callable[[str], None]) -> ImageRegistry:
-        """Starts an empty one at a free port. It is built when it is missing, which takes a minute or two."""
+        """Start an empty registry on a free port. It is built if missing, which takes a minute or two."""
         program = _output([str(REPOSITORY / "e2e/bootstrap/go-program.sh"), "registry", "linux"], say).strip()
         _output([str(REPOSITORY / "e2e/images/base.sh")], say)
         name = f"herdkeeper-registry-{secrets.token_hex(4)}"
         mounts = [f"{program}:/usr/local/bin/registry:ro", f"{REPOSITORY / 'e2e/registry/config.yml'}:/etc/registry.yml:ro"]
-        # named, since the engine would choose another free port as soon as the container joins another network
+        # named, since the engine would choose another free port when the container joins another network
         address = f"127.0.0.1:{free_port()}"
         command = ["docker", "run", "--detach", "--name", name, "--publish", f"{address}:5000", "--env", "OTEL_TRACES_EXPORTER=none"]
         command += [word for mount in mounts for word in ("--volume", mount)]
@@ -46,7 +46,7 @@ class ImageRegistry:
         return registry
 
     def push(self, image: str, name: str, say: Callable[[str], None]) -> str:
-        """Has an image of the engine under another name; the full name, with its digest. The engine forgets that name."""
+        """Push an image of the engine under another name; returns the full name with its digest. The engine forgets that name."""
         pushed = f"{self.address}/{name}"
         _output(["docker", "tag", image, pushed], say)
         _output(["docker", "push", "--quiet", pushed], say)
@@ -56,22 +56,22 @@ class ImageRegistry:
         return next(digest for digest in digests if digest.startswith(f"{repository}@"))
 
     def serve(self, nodes: Sequence[str], say: Callable[[str], None]) -> None:
-        """Lets the nodes of a kind cluster pull by the address that this machine has for it."""
+        """Let the nodes of a kind cluster pull by this machine's address."""
         _output(["docker", "network", "connect", NETWORK, self.container], say)
         file = f"{_HOSTS}/{self.address}/hosts.toml"
-        # as a host, since containerd 1.6 asks 127.0.0.1 itself where the file names a `server` alone
+        # as a host, since containerd 1.6 asks 127.0.0.1 itself if the file has only a `server`
         told = f'[host."http://{self.container}:5000"]\n'
         for node in nodes:
             _output(["docker", "exec", node, "sh", "-c", f"mkdir -p {Path(file).parent} && printf %s '{told}' > {file}"], say)
 
     def pulled(self) -> frozenset[str]:
-        """Repositories of which a manifest was asked for by a node's containerd."""
+        """Returns repositories whose manifests a node's containerd has requested."""
         lines = _output(["docker", "logs", self.container], _silent).splitlines()
         asked = (line.partition('"GET /v2/')[2] for line in lines if "containerd/" in line)
         return frozenset(each.partition("/manifests/")[0] for each in asked if "/manifests/" in each)
 
     def remove(self) -> None:
-        """Removes it with all its images, and has the engine forget its names."""
+        """Remove it with all its images, and make the engine forget its names."""
         _output(["docker", "rm", "--force", "--volumes", self.container], _silent)
         listed = _output(["docker", "image", "ls", "--digests", "--format", "{{.Repository}} {{.Tag}} {{.Digest}}"], _silent).splitlines()
         for repository, tag, digest in (line.split() for line in listed if line.startswith(f"{self.address}/")):

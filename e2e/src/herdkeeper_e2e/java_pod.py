@@ -1,4 +1,4 @@
-"""A pod for Java clients of ours: the image of a server has most of their jars, the rest is built here and copied into the pod."""
+"""A pod for Java clients: a server's image has most of their jars, the rest is built here and copied into the pod."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRAMS = "/programs"
 
 @dataclass(frozen=True)
 class JavaProgram:
-    """A Maven module of the repository whose `mvn package` leaves in target/ all jars that the image lacks."""
+    """A Maven module whose `mvn package` leaves in target/ all jars that the image lacks."""
 
     module: str
     """The module's folder, such as `e2e/jdbc`."""
@@ -28,7 +28,7 @@ class JavaProgram:
     """The folder of the image's own jars."""
 
     def build(self, folder: Path, environment: Mapping[str, str]) -> None:
-        """Leaves the jars in the folder. CommandError when they can't be built."""
+        """Put the jars into the folder. Raises CommandError."""
         steps = (
             f"cp -r /src/{self.module} /tmp/module",
             "cd /tmp/module",
@@ -42,9 +42,9 @@ class JavaProgram:
 
 @dataclass(frozen=True)
 class JavaPod:
-    """The pod `name` for a program. `container` are further fields of its container (`envFrom`, say).
+    """The pod `name` for a program. `container` are further fields of its container (e.g. `envFrom`).
 
-    `folders` are volumes by where they are mounted.
+    `folders` are volumes by mount path.
     """
 
     kubectl: Kubectl
@@ -53,10 +53,10 @@ class JavaPod:
     container: Object = field(default_factory=dict)
     folders: Mapping[str, Object] = field(default_factory=dict)
     machine: str | None = None
-    """Where it runs; anywhere when None."""
+    """Its machine; any if None."""
 
     def start(self) -> None:
-        """Builds the program, makes the pod unless it is there, waits until it runs, and copies the jars into it."""
+        """Build the program, create the pod unless it exists, wait until it runs, and copy the jars into it."""
         jars = _jars_of(self.program, tuple(sorted(self.kubectl.environment.items())))
         start_pod(self.kubectl, self.manifest())
         self.kubectl.exec(self.name, "tar", "-xf", "-", "--no-same-owner", "-C", PROGRAMS, stdin=jars)
@@ -66,7 +66,7 @@ class JavaPod:
         return ("java", "-XX:+UseSerialGC", "-Xmx128m", "-cp", f"{self.program.libraries}/*:{PROGRAMS}/*", main_class, *arguments)
 
     def manifest(self) -> Object:
-        """The pod; a JVM of 128 MiB of heap has room in it, and its memory has no limit."""
+        """Returns the pod: it fits a JVM with a heap of 128 MiB, and has no memory limit."""
         volumes: Mapping[str, Object] = {PROGRAMS: {"emptyDir": {}}, "/tmp": {"emptyDir": {}}, **self.folders}
         names = {path: path.strip("/").replace("/", "-") for path in volumes}
         container = {
@@ -82,7 +82,7 @@ class JavaPod:
 
 @cache
 def _jars_of(program: JavaProgram, environment: tuple[tuple[str, str], ...]) -> bytes:
-    """An archive (tar) of what the program's build leaves; it is built once in the life of this process."""
+    """Returns a tar archive of the program's build, which happens once per process."""
     with tempfile.TemporaryDirectory() as name:
         folder, stream = Path(name), io.BytesIO()
         program.build(folder, dict(environment))

@@ -1,4 +1,4 @@
-"""Kubernetes through kubectl: what a person would type, so that a failure can be repeated by hand."""
+"""Kubernetes through kubectl, as a person would type it, so that a failure can be repeated by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 class KubectlError(RuntimeError):
-    """kubectl ended with an error; the message holds the command and what it said."""
+    """kubectl failed. The message has the command and its output."""
 
     def __init__(self, command: Sequence[str], said: str) -> None:
         super().__init__(f"`{' '.join(command)}` failed: {said.strip()[-2000:]}")
@@ -83,7 +83,7 @@ class Kubectl:
         return self.run("apply", "-f", "-", stdin=manifest.encode())
 
     def want(self, kind: str, name: str, **spec: object) -> None:
-        """Changes these fields of an object's spec and no others; so, too, within a field that is a mapping. None removes a field."""
+        """Change these fields of an object's spec and no others, also within mapping fields. None removes a field."""
         self.run("patch", kind, name, "--type", "merge", "-p", json.dumps({"spec": spec}))
 
     def exec(self, pod: str, *command: str, stdin: bytes = b"", timeout_seconds: float = 600.0) -> str:

@@ -1,9 +1,9 @@
-"""Clients of the bookies that are no SQL nodes (e2e/clients), in a pod of their own: plain BookKeeper, and DistributedLog.
+"""Clients of the bookies other than SQL nodes (e2e/clients), in their own pod: plain BookKeeper, and DistributedLog.
 
-Each one writes without an end, follows what it writes with a reader that never fences, and reads all of it back at its end:
+Each writes endlessly, follows its own writes with a reader that never fences, and reads everything back at its end:
 
     client = StripedClient(Place(stack.kubectl), "striped-while-draining")
-    client.acknowledges(50)                    # they go on: waits for so many further entries
+    client.acknowledges(50)                    # they continue: waits for so many further entries
     client.order("mark a bookie drained")      # from here on the longest gap is measured, until the next mark
     …
     report = client.proof()                    # stops it, reads everything back with a fresh client
@@ -27,13 +27,13 @@ READ_BACK_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Place:
-    """Which bookies a client writes to, and from where: the clients of a place share a pod."""
+    """A client's bookies and location: the clients of a place share a pod."""
 
     kubectl: Kubectl
     cluster: str = "bk"
     """The BookKeeperCluster."""
     machine: str | None = None
-    """Where the pod runs; anywhere when None."""
+    """The pod's machine; any if None."""
 
     def pod(self) -> JavaPod:
         """The pod of its clients, as it will be."""
@@ -51,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Bookies:
-    """Where the bookies of a BookKeeperCluster are, as its status publishes it."""
+    """Location of a BookKeeperCluster's bookies, by its status."""
 
     name: str
     metadata_service_uri: str
@@ -60,7 +60,7 @@ class Bookies:
 
     @staticmethod
     def of(kubectl: Kubectl, name: str) -> Bookies:
-        """Reads the status. KeyError when there is no such cluster, or it is not there yet."""
+        """Read the status. Raises KeyError if the cluster or its status does not exist."""
         found = kubectl.get("bookkeepercluster", name)
         if found is None:
             raise KeyError(f"there is no BookKeeperCluster {name}")
@@ -70,27 +70,27 @@ class Bookies:
 
 @dataclass(frozen=True)
 class Striping:
-    """How the ledgers of a StripedClient are; each entry has two copies, and both are acknowledged."""
+    """The ledgers of a StripedClient; each entry has two copies, both acknowledged."""
 
     ensemble_size: int = 4
-    """Bookies that a ledger is spread over; while fewer are writable nothing can be written. To go on when one is lost takes one more."""
+    """Bookies per ledger; with fewer writable ones, writes stop. Surviving a loss takes one more."""
     entries: int = 500
-    """Then the next ledger begins; at fifty entries a second, after ten seconds."""
+    """Entries per ledger; at fifty entries a second, ten seconds."""
 
 
 class LedgerClient(SteeredProcess):
-    """A program of e2e/clients. `acknowledged` counts its entries; `mark TEXT` tells of a fault; it ends with `proof`."""
+    """A program of e2e/clients. `acknowledged` counts its entries; `mark TEXT` announces a fault; `proof` ends it."""
 
     def proof(self) -> ClientReport:
-        """Ends it, and says what its readers found. Raises ProgramEndedError when it failed, ReportError when it said nothing."""
+        """Stop it; returns its readers' report. Raises ProgramEndedError if it failed, and ReportError without a report."""
         self.stop(READ_BACK_SECONDS)
         return parse_report(self.last_line)
 
 
 class StripedClient(LedgerClient):
-    """Writes and reads ledgers that are striped over more bookies than hold an entry. `name` is in their custom metadata (`component`).
+    """Writes and reads ledgers with more bookies than copies of an entry. `name` is in their custom metadata (`component`).
 
-    It is told where bookies stand, as autorecovery is (the ConfigMap `-racks`).
+    Like autorecovery, it gets the bookies' racks (the ConfigMap `-racks`).
     """
 
     def __init__(self, place: Place, name: str = "striped", striping: Striping = Striping()) -> None:
@@ -100,10 +100,9 @@ class StripedClient(LedgerClient):
 
 
 class DistributedLogClient(LedgerClient):
-    """Writes and reads a new stream of DistributedLog with its own quorums (E = Wq = 3, Aq = 2), whose log segments end after 64 KiB.
+    """Writes and reads a new DistributedLog stream with its own quorums (E = Wq = 3, Aq = 2), whose log segments end after 64 KiB.
 
-    The stream's namespace, of its own, is `/<Kubernetes namespace>/streams-<name>` in ZooKeeper, beside the bookies' root: a name can be
-    used once.
+    The stream's namespace is `/<Kubernetes namespace>/streams-<name>` in ZooKeeper, next to the bookies' root: each name can be used once.
     """
 
     SEGMENT_BYTES = 64 << 10

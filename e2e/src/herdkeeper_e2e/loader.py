@@ -1,8 +1,8 @@
 """Loads the demo's data through SQL, inside the cluster: `python3 -m herdkeeper_e2e.loader --data DIRECTORY`.
 
-Rows go in transactions of `--chunk-rows` rows over `--connections` connections. The same file always gives the same chunks, and a chunk
-is committed as a whole, so the presence of its first row says whether it is loaded: an interrupted load goes on where it stopped, without
-a table of its own for that. It stops (after the chunks under way) when its standard input ends, so that it never outlives its caller.
+Transactions have `--chunk-rows` rows, over `--connections` connections. A file always gives the same chunks, and a chunk is committed as a
+whole, so its first row shows whether it is loaded: an interrupted load continues without further bookkeeping. It stops after the current
+chunks if its standard input ends, so that it never outlives its caller.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from herdkeeper_e2e.session import Session, SettingError, open_session
 PATIENCE = Patience(deadline_seconds=120.0, call_seconds=60.0)
 """A commit of 1,000 rows takes well below a second, but the first statements of a cold SQL planner take several."""
 MAX_ATTEMPTS = 10
-"""Per chunk. Each attempt waits for a leader itself, so this is far more than a failover needs."""
+"""Per chunk. Each attempt itself waits for a leader, so this is far more than a failover needs."""
 
 
 PROGRESS_SECONDS = 5.0
@@ -35,19 +35,19 @@ PROGRESS_SECONDS = 5.0
 
 
 class LoadError(RuntimeError):
-    """The load cannot go on; the message names the table and the fix."""
+    """The load can't continue. The message names the table and the fix."""
 
 
 @dataclass
 class Tally:
-    """What was done, shared by the threads."""
+    """Counts of the work done, shared by the threads."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
     rows: int = 0
 
     def add(self, count: int) -> None:
-        """Counts rows that are known to be committed."""
+        """Count rows that are certainly committed."""
         with self.lock:
             self.rows += count
 
@@ -66,7 +66,7 @@ class Chunks:
 
 
 class TableLoader:
-    """Loads the chunks of one table over one connection, which it renews after each failover."""
+    """Loads the chunks of one table over one connection, and reconnects after each failover."""
 
     def __init__(self, session: Session, table: Table) -> None:
         self._session = session
@@ -80,10 +80,10 @@ class TableLoader:
             self._connection = None
 
     def load(self, rows: Sequence[Row], *, look_first: bool) -> None:
-        """Commits the rows exactly once. `look_first`: an earlier run may have committed them.
+        """Commit the rows exactly once. `look_first`: an earlier run may have committed them.
 
         Raises:
-            LoadError: the table holds some of these rows but not the first one, or no attempt succeeded.
+            LoadError: the table has some of these rows but not the first one, or no attempt succeeded.
             ServerError: the server refused a row.
         """
         refused: DuplicateKey | None = None
@@ -97,13 +97,13 @@ class TableLoader:
                         f"the table {self._table.name} holds rows that this program did not load: {refused}; "
                         "drop the table, then load again"
                     ) from refused
-                # Whatever happens from here on, look before the next attempt: a lost answer to a COMMIT says nothing.
+                # From here on, check before the next attempt: a lost answer to a COMMIT proves nothing.
                 look_first = True
                 with connection.transaction() as transaction:
                     transaction.execute_batch(statements.insert(self._table), rows)
                 return
             except DuplicateKey as error:
-                refused = error  # a lost COMMIT may have become durable meanwhile: the next look tells
+                refused = error  # a lost COMMIT may have become durable: the next check shows
             except (ConnectionLost, NotLeader, OutcomeUnknown):
                 self.close()
         raise LoadError(f"{MAX_ATTEMPTS} attempts to load a chunk of {self._table.name} failed: is its tablespace Ready?")
@@ -151,7 +151,7 @@ def load_table(session: Session, table: Table, plan: LoadPlan, stop: threading.E
                 loader.load(rows, look_first=present > 0)
                 tally.add(len(rows))
         except BaseException:
-            tally.stop.set()  # the others must not go on for a minute before the error is seen
+            tally.stop.set()  # the others must not continue for a minute before the error is seen
             raise
         finally:
             loader.close()

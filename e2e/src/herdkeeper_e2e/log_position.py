@@ -1,6 +1,6 @@
-"""Where a tablespace's log stands at a SQL node, inside the cluster: `python3 -m herdkeeper_e2e.log_position --host HOST`.
+"""Prints a SQL node's position in a tablespace's log, inside the cluster: `python3 -m herdkeeper_e2e.log_position --host HOST`.
 
-Prints one JSON object, `{"ledgerId": 3, "entryId": 17}`, as the target of a Checkpoint has it.
+The output is one JSON object, `{"ledgerId": 3, "entryId": 17}`, as in the target of a Checkpoint.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from herdkeeper_e2e.session import TABLESPACE
 
 
 def log_position(host: str, tablespace: str) -> dict[str, int]:
-    """The last entry that the node has written or read. LookupError when it tells of none; OSError when it does not answer."""
+    """Returns the last entry that the node has written or read. Raises LookupError if it reports none, and OSError if it
+    does not answer.
+    """
     with urllib.request.urlopen(f"http://{host}:{HERDDB_HTTP_PORT}/tablespaces", timeout=30) as answer:
         found = [item["log"] for item in json.load(answer) if item["name"] == tablespace]
     if not found or found[0] is None or found[0]["entryId"] < 0:

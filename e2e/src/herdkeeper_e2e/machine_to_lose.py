@@ -1,4 +1,4 @@
-"""Which machine a benchmark may have stand still: one whose loss costs a leader, and nothing that nobody could go on without."""
+"""Chooses a machine for a benchmark to freeze: one whose loss costs a leader, but nothing indispensable."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 MOST_BOOKIES = 1
-"""Of the quickstart's four, whose ledgers are spread over three: after two nothing can be written until one is back."""
+"""Of the quickstart's four, with ensembles of three: after two losses, writes stop until one is back."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the pods run, as machines' names. `replicas` are the SQL nodes with a copy, by name; `leader` is one of them. `observers` are
-    those that must go on for there to be something to measure, by what they are."""
+    """The machines of the pods. `replicas` are the SQL nodes with a replica, by name, `leader` one of them. `observers` are pods that the
+    measurement needs, by role.
+    """
 
     leader: str
     replicas: Mapping[str, str]
@@ -22,13 +23,13 @@ class Placement:
 
 @dataclass(frozen=True)
 class Refused:
-    """No machine may be lost, and why, for each."""
+    """No machine may be lost, with a reason for each."""
 
     why: str
 
 
 def who_shall_lead(seen: Placement) -> str | Refused:
-    """The SQL node whose machine may be lost with it as the leader: the present one if possible, since that changes nothing."""
+    """Returns the SQL node whose machine may be lost with it as the leader: preferably the current one, without a change."""
     names = sorted(seen.replicas, key=lambda name: (name != seen.leader, name))
     for name in names:
         if why_not(seen, seen.replicas[name]) is None:
@@ -38,7 +39,7 @@ def who_shall_lead(seen: Placement) -> str | Refused:
 
 
 def why_not(seen: Placement, machine: str) -> str | None:
-    """Why a machine must not be lost; None when it may."""
+    """Returns why a machine must not be lost, or None."""
     on_it = sorted(what for what, where in seen.observers.items() if where == machine)
     if on_it:
         return f"it has {' and '.join(on_it)}"

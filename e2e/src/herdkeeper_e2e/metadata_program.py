@@ -1,4 +1,4 @@
-"""What the programs share that look at one thing of the metadata, inside the cluster, and print it as one line of JSON."""
+"""Shared code of programs that read one fact of the metadata, inside the cluster, and print it as one line of JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from herdkeeper_e2e.session import Session, SettingError, open_session
 
 
 def print_answer(name: str, description: str | None, ask: Callable[[Session, str], object]) -> int:
-    """The command line `--ledgers-root PATH`; `ask` gets the session and that root. 1 when it finds no answer, which is said why."""
+    """The command line `--ledgers-root PATH`; `ask` gets the session and that root. Exits with 1, and the reason, without an answer."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ledgers-root", required=True)
     arguments = parser.parse_args()

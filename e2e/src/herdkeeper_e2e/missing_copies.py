@@ -1,9 +1,9 @@
-"""How many copies of entries may be missing once bookies have stopped under load, and what an audit's findings say beyond that. Pure.
+"""How many copies may be missing after bookies stopped under load, and which findings of an audit exceed that. Pure.
 
-Only what was under way to a bookie when that stopped may lack a copy: an entry is acknowledged by Aq of its Wq bookies, and BookKeeper
-replaces a bookie in its ledger from the first entry on that was not acknowledged (docs/limits.md). So may what was under way to the slowest
-bookie when a leader stopped: the next one fences the ledger, and copies nothing that was acknowledged. Of striped ledgers an entry that
-both of its bookies acknowledged may have one copy only, for a fault of BookKeeper's client, which it has in flight then.
+Only entries in flight to a stopped bookie may lack a copy: Aq of Wq bookies acknowledge an entry, and BookKeeper replaces a bookie in a
+ledger from the first unacknowledged entry on (docs/limits.md). So may entries in flight to the slowest bookie when a leader stopped: the
+next leader fences the ledger, and copies nothing that was acknowledged. In striped ledgers, an entry acknowledged by both bookies may have
+a single copy, by a fault of BookKeeper's client, if it was in flight then.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 LAG_SECONDS = 2.0
-"""For so long a bookie that serves may be behind the others with what it has yet to write."""
+"""How far a serving bookie may be behind the others."""
 UNANSWERED = 16
-"""Entries that a client of striped ledgers has in flight at most (`StripedLedgers.MOST_UNANSWERED`); a SQL writer has one."""
+"""Maximum entries in flight of a client of striped ledgers (`StripedLedgers.MOST_UNANSWERED`); a SQL writer has one."""
 
 
 @dataclass(frozen=True)
 class Stops:
-    """What happened while clients wrote: how many times a bookie or a SQL node stopped, for how many seconds a bookie was silent before it
-    was replaced (a machine that stands still; 0 when each ended), and how many entries a second the clients wrote, all together."""
+    """What happened during the writes: how often a bookie or a SQL node stopped, for how many seconds a bookie was silent before its
+    replacement (a frozen machine; 0 if it ended), and the clients' total entries per second.
+    """
 
     number: int
     silent_seconds: float
@@ -30,21 +31,21 @@ class Stops:
 
     @property
     def most(self) -> int:
-        """Copies that may be missing."""
+        """Maximum number of missing copies."""
         return self.number * (UNANSWERED + math.ceil(self.entries_per_second * (LAG_SECONDS + self.silent_seconds)))
 
     @property
     def most_acknowledged_by_all(self) -> int:
-        """Of them copies that had been acknowledged."""
+        """Of these, copies that had been acknowledged."""
         return self.number * UNANSWERED
 
 
 def beyond(status: Mapping[str, Any], striped: Collection[int], stops: Stops) -> Iterator[str]:
-    """What a repairing audit's status tells that these stops don't explain; what is said of the racks of striped ledgers left out.
+    """Yields what a repairing audit's status reports beyond these stops, except for racks of striped ledgers.
 
     Args:
         status: of a ReplicationAudit with `repair: Repair`.
-        striped: the ids of the ledgers whose entries are on fewer bookies than the ledger.
+        striped: the ids of ledgers with more bookies than copies of an entry.
         stops: what happened before.
     """
     findings = [finding for finding in status.get("findings", []) if finding["kind"] != "TooFewRacks" or finding["ledgerId"] not in striped]
@@ -58,7 +59,7 @@ def beyond(status: Mapping[str, Any], striped: Collection[int], stops: Stops) ->
         elif finding["severity"] not in ("UnderReplicated", "Critical") or (finding["severity"] == "Critical" and not is_striped):
             yield f"it is more than a copy of several that was under way: {finding}"
     told = [finding for finding in findings if finding["severity"] == "Critical"]
-    # the status has room for some findings only; each of the others is of one entry at least
+    # the status has room for only some findings; each of the others covers at least one entry
     critical = sum(map(_entries, told)) + max(0, status.get("findingsBySeverity", {}).get("critical", 0) - len(told))
     if critical > stops.most_acknowledged_by_all:
         explained = f"{stops.number} stops explain {stops.most_acknowledged_by_all}"

@@ -1,4 +1,4 @@
-"""Certificates for the servers of a test, in files as Kubernetes mounts them."""
+"""Certificates for a test's servers, in files like those that Kubernetes mounts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from herdkeeper_e2e.certificates import Authority, Issued
 
 @dataclass(frozen=True)
 class MountedSecret:
-    """A folder with files that change together, by the link `..data`, as kubelet writes Secrets."""
+    """A folder with files that change together, by the link `..data`, as the kubelet writes Secrets."""
 
     folder: Path
 
     def write(self, files: Mapping[str, str]) -> None:
-        """Puts these files in the place of those that are there."""
+        """Replace all files."""
         self.folder.mkdir(parents=True, exist_ok=True)
         before = self.folder / "..data"
         old = os.readlink(before) if before.is_symlink() else None
@@ -38,7 +38,7 @@ class MountedSecret:
             shutil.rmtree(self.folder / old)
 
     def hold(self, issued: Issued, authorities: str | None = None) -> None:
-        """Puts a certificate there; `authorities` are whom its holder trusts, where that is not the one that signed it."""
+        """Put a certificate there; `authorities` are what its holder trusts, by default its issuer."""
         self.write(
             {
                 CERTIFICATE_KEY: issued.certificate,
@@ -50,13 +50,13 @@ class MountedSecret:
 
     @property
     def identity(self) -> MountedIdentity:
-        """As clients of this project read it."""
+        """Returns the identity as the project's clients read it."""
         return MountedIdentity(str(self.folder))
 
 
 @dataclass(frozen=True)
 class StackSecrets:
-    """What the servers of one stack are given, and who tests it. The folders hold certificates of one authority."""
+    """Certificates of one stack's servers and of its tester, in folders, all by one authority."""
 
     zookeeper: MountedSecret
     bookies: MountedSecret
@@ -64,23 +64,23 @@ class StackSecrets:
     tester: MountedSecret
 
     def zookeeper_lines(self, port: int) -> dict[str, object]:
-        """Of a member that serves nobody without a certificate."""
+        """Returns settings of a member that requires certificates."""
         return {"secureClientPortAddress": LOOPBACK, **client_port_lines(str(self.zookeeper.folder), port)}
 
 
 LOOPBACK = "127.0.0.1"
 HOSTS = (LOOPBACK, "localhost")
-"""Of the servers of tests. ZooKeeper's client looks up the name of an address before it compares."""
+"""Host names of tests' servers. ZooKeeper's client resolves the name of an address before it compares."""
 REFRESHED = {"tlsCertFilesRefreshDurationSeconds": 1}
-"""BookKeeper looks sooner than in earnest whether its files have changed."""
+"""BookKeeper checks for changed files more often than in production."""
 ROLE = "the-log"
-"""Of whoever may use the bookies."""
+"""Role of authorized clients of the bookies."""
 SUBJECTS = {"zookeeper": "/CN=zookeeper", "bookies": f"/CN=bookies/OU=0:{ROLE}", "nodes": f"/CN=nodes/OU=0:{ROLE}"}
 TESTER = f"/CN=tester/OU=0:{ROLE}"
 
 
 def stack_secrets(folder: Path, authority: Authority) -> StackSecrets:
-    """Certificates for everybody, for servers on this machine."""
+    """Returns certificates for all servers on this machine."""
     made = StackSecrets(*(MountedSecret(folder / name) for name in (*SUBJECTS, "tester")))
     for secret, subject in zip((made.zookeeper, made.bookies, made.nodes, made.tester), (*SUBJECTS.values(), TESTER), strict=True):
         secret.hold(authority.issue(HOSTS, subject))

@@ -24,7 +24,7 @@ Row = tuple[Cell, ...]
 
 
 class DataError(ValueError):
-    """The data files are not what they should be; the message names file, row, column and value."""
+    """Invalid data files. The message names file, row, column and value."""
 
 
 class SqlType(StrEnum):
@@ -55,7 +55,7 @@ class Table:
 
     @property
     def key_positions(self) -> tuple[int, ...]:
-        """Where the key's columns are in a row."""
+        """Positions of the key's columns in a row."""
         names = [column.name for column in self.columns]
         return tuple(names.index(name) for name in self.primary_key)
 
@@ -158,10 +158,9 @@ def _row(table: Table, line: list[str], place: str) -> Row:
 
 
 def parse_cell(kind: SqlType, text: str) -> Cell:
-    """A CSV field as a value: `NA` is NULL, timestamps are UTC (`2013-01-01T10:00:00Z`).
+    """Parses a CSV field: `NA` is NULL, timestamps are UTC (`2013-01-01T10:00:00Z`).
 
-    Raises:
-        ValueError: the text is no value of that type.
+    Raises ValueError for invalid text.
     """
     if text == MISSING:
         return None

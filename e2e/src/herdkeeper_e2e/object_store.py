@@ -1,9 +1,9 @@
 """A real S3 server: `python3 -m herdkeeper_e2e.object_store --program FILE --folder FOLDER --listen HOST:PORT`, here or in a pod.
 
-The program is versitygw (`e2e/bootstrap/go-program.sh`). It checks the signature of each request with the one pair of keys that it knows,
-decides a conditional create while it holds a lock of the file system, and serves a folder: each folder in it is a bucket, each file below
-that an object. Several servers may serve one folder. It ends when standard input does, so that it does not outlive who started it. Its keys
-are those of the variables that a client of it is opened with. `--list BUCKET` prints what the server at AWS_ENDPOINT_URL has in a bucket.
+The program is versitygw (`e2e/bootstrap/go-program.sh`). It checks each request's signature with its one key pair, decides conditional
+creates under a file system lock, and serves a folder: its subfolders are buckets, the files below are objects. Several servers may share a
+folder. It ends with its standard input, so it does not outlive its caller. Its keys come from the same variables as a client's. `--list
+BUCKET` prints the content of a bucket of the server at AWS_ENDPOINT_URL.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 
 SERVING = "serving"
-"""The line that is printed once requests are answered."""
+"""Printed once requests are answered."""
 ENDPOINT, ACCESS_KEY_ID, SECRET_ACCESS_KEY = "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 _START_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Keys:
-    """The pair that a server knows."""
+    """The key pair of a server."""
 
     access_key_id: str
     secret_access_key: str
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the server is started with, and a client of it."""
+        """Returns the variables of the server and its clients."""
         return {ACCESS_KEY_ID: self.access_key_id, SECRET_ACCESS_KEY: self.secret_access_key}
 
 
 @contextmanager
 def serving(command: list[str], listen: str, keys: Keys) -> Iterator[None]:
-    """The server runs and answers, until the end of the block. Raises SystemExit with its last words when it does not start."""
+    """The server answers within the block. Raises SystemExit with its last output if it does not start."""
     known = {"ROOT_ACCESS_KEY": keys.access_key_id, "ROOT_SECRET_KEY": keys.secret_access_key}
     if _listens(listen):
         raise SystemExit(f"another program listens at {listen}")
@@ -68,7 +68,7 @@ def _listens(address: str) -> bool:
 
 
 def keys_in(bucket: str) -> list[str]:
-    """What is in a bucket, as the server lists it."""
+    """Returns the keys in a bucket, as the server lists them."""
     import obstore  # in the Spark image only
 
     from herdkeeper_jobs.storage.object_store import StoreSettings
@@ -93,7 +93,7 @@ def main() -> int:
         (given.folder / bucket).mkdir(parents=True, exist_ok=True)
     secure = ["--cert", given.certificate[0], "--key", given.certificate[1]] if given.certificate else []
     with TemporaryDirectory() as accounts:
-        # Without a folder for accounts, though it stays empty, a key that it does not know is answered with 404 and a code of its own.
+        # Without a folder for accounts, even an empty one, an unknown key is answered with 404 and a special code.
         options = ["--iam-dir", accounts, "--keep-alive", "--quiet", *secure]
         command = [given.program, "--port", given.listen, *options, "posix", str(given.folder)]
         with serving(command, given.listen, Keys(os.environ[ACCESS_KEY_ID], os.environ[SECRET_ACCESS_KEY])):

@@ -1,4 +1,4 @@
-"""A pod with a real S3 server in it: the image of the jobs, and the server's program, copied into the pod."""
+"""A pod with a real S3 server: the jobs' image, with the server's program copied into the pod."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PORT = 9000
 
 
 class NotServingError(RuntimeError):
-    """The server ended, or said something else; the message has it."""
+    """The server ended, or printed something else. The message has it."""
 
 
 @dataclass(frozen=True)
 class ObjectStorePod:
-    """A store that is there while it is served, with one bucket, which is empty at first. It knows one pair of keys."""
+    """A store that exists while it is served, with one bucket, initially empty, and one key pair."""
 
     tools: ToolsPod
     address: str
@@ -35,13 +35,13 @@ class ObjectStorePod:
     @staticmethod
     @contextmanager
     def serving(kubectl: Kubectl, database: Database, keys: Keys, name: str = "object-store") -> Iterator[ObjectStorePod]:
-        """Serves in a pod of this name until the end of the block, and removes the pod. Raises NotServingError."""
+        """Serve in a pod of this name within the block, then remove the pod. Raises NotServingError."""
         tools = ToolsPod(kubectl, name, database, image="herdkeeper/spark:0.1.0")
         tools.start()
         with TemporaryDirectory() as folder:
             shutil.copy2(server_program("linux"), Path(folder) / "s3-server")
             tools.copy(Path(folder), ".")
-        # A folder of the pod's volume, since a container's own file system need not take extended attributes, in which it keeps ETags.
+        # A folder of the pod's volume: a container's own file system may lack extended attributes, which hold the ETags.
         serve = ("--program", f"{WORK}/s3-server", "--folder", f"{WORK}/buckets", "--bucket", BUCKET, "--listen", f"0.0.0.0:{_PORT}")
         process = kubectl.start("exec", "-i", tools.name, "--", *_with(keys.variables), *tools.program("object_store", *serve))
         lines: list[str] = []
@@ -52,7 +52,7 @@ class ObjectStorePod:
                     break
             else:
                 raise NotServingError(" | ".join(lines[-5:]))
-            # What it says from now on is read by nobody, and a full pipe would stop it.
+            # Its further output is not read, and a full pipe would block it.
             threading.Thread(target=deque, args=(process.stdout, 0), daemon=True).start()
             pod = kubectl.get("pod", tools.name)
             if pod is None:
@@ -64,11 +64,11 @@ class ObjectStorePod:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What a program that opens the store is started with."""
+        """Returns the variables for a program that uses the store."""
         return {**self.keys.variables, ENDPOINT: self.address}
 
     def names(self) -> set[str]:
-        """The keys of what is in the bucket."""
+        """Returns the keys in the bucket."""
         program = self.tools.program("object_store", "--list", BUCKET)
         return set(self.tools.kubectl.exec(self.tools.name, *_with(self.variables), *program).split())
 

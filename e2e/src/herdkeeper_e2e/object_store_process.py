@@ -16,7 +16,7 @@ _SCRIPT = Path(__file__).parents[2] / "bootstrap/go-program.sh"
 
 @cache
 def server_program(system: str = "") -> Path:
-    """The server's file, for this machine's system or another one. It is built when it is missing, which takes minutes."""
+    """Returns the server's file, for this machine's system or another one. It is built if missing, which takes minutes."""
     command = [str(_SCRIPT), "object-store", *([system] if system else [])]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return Path(printed.strip())
@@ -24,14 +24,13 @@ def server_program(system: str = "") -> Path:
 
 @dataclass(frozen=True)
 class StoreProcess:
-    """A server that answers. It ends with the process that started it, if nobody ends it before."""
+    """A running server, which ends with its parent process at the latest."""
 
     process: subprocess.Popen[str]
 
     @staticmethod
     def start(folder: Path, port: int, keys: Keys, certificate: tuple[Path, Path] | None = None) -> StoreProcess:
-        """Serves the buckets of a folder at 127.0.0.1, with TLS when it is given a certificate and its key (PEM). Raises SystemExit when
-        it does not start."""
+        """Serve a folder's buckets at 127.0.0.1, with TLS if given a certificate and key (PEM). Raises SystemExit if it does not start."""
         serve = [sys.executable, "-m", "herdkeeper_e2e.object_store", "--program", str(server_program()), "--folder", str(folder)]
         secure = ["--certificate", *map(str, certificate)] if certificate else []
         process = subprocess.Popen(
@@ -47,7 +46,7 @@ class StoreProcess:
         return StoreProcess(process)
 
     def stop(self) -> None:
-        """Ends it; what it stored stays."""
+        """End it; stored data stays."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()

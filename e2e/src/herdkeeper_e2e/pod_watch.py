@@ -1,4 +1,4 @@
-"""Listens to what the API server tells of pods, from outside the cluster: each change as it happens, so that none is missed."""
+"""Watches pods from outside the cluster, so that no change is missed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_SECONDS = 3600
 
 
 class PodWatch:
-    """Collects sights of the pods that a label selector chooses, from its making until it is stopped."""
+    """Collects the events of the pods with a label selector until stopped."""
 
     def __init__(self, kubectl: Kubectl, selector: str) -> None:
         path = f"/api/v1/namespaces/{kubectl.namespace}/pods?watch=1&timeoutSeconds={LONGEST_SECONDS}&labelSelector={quote(selector)}"
@@ -25,11 +25,11 @@ class PodWatch:
         self._listener.start()
 
     def sights(self) -> list[Sight]:
-        """What was told so far, in the order in which it happened."""
+        """Returns the events so far, in order."""
         return list(self._sights)
 
     def stop(self) -> list[Sight]:
-        """All that was told. Raises RuntimeError when the API server ended the watch before: something may be missing then."""
+        """Returns all events. Raises RuntimeError if the API server ended the watch before: some may be missing."""
         ended = self._process.poll()
         self._process.terminate()
         self._process.wait(timeout=30)

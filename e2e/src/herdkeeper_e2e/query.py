@@ -1,7 +1,7 @@
 """Runs SQL statements on a tablespace's leader, inside the cluster: `python3 -m herdkeeper_e2e.query "SELECT …"`.
 
-Prints the rows of a query as a text table, or as lines of JSON with `--json`; of anything else how many rows it changed. The leader is
-found through ZooKeeper, or is who answers at `--host`, a Service's name.
+Prints a query's rows as a text table, or as lines of JSON with `--json`, and for other statements the number of changed rows. The leader is
+found through ZooKeeper, or is whatever answers at `--host`, e.g. a Service.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from herdkeeper.sql.statements import has_rows
 from herdkeeper_e2e.session import Session, SettingError, open_session
 
 PATIENCE = Patience(deadline_seconds=60.0, call_seconds=120.0)
-"""The second covers a full scan of a large table."""
+"""The second value is enough for a full scan of a large table."""
 
 
 def run_statement(connection: Connection, sql: str, output: str) -> str:
-    """Runs one statement; the result as text of the form `output` (`table` or `json`)."""
+    """Run one statement; returns the result as `table` or `json`."""
     if not has_rows(sql):
         return f"{connection.execute(sql)} changed"
     rows = connection.query(sql)
@@ -39,7 +39,7 @@ def _connection(session: Session, arguments: argparse.Namespace) -> Connection:
 
 
 def main() -> int:
-    """The command line; 1 with the reason on standard error when a statement was refused."""
+    """The command line; 1 with the reason on standard error if a statement was refused."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_const", const="json", default="table", dest="output", help="one JSON object a row")
     parser.add_argument("--host", help="whom to ask")

@@ -1,7 +1,7 @@
-"""Unit tests that a change can reach: `python -m herdkeeper_e2e.reached_tests` prints their files, nearest first.
+"""Prints the unit tests that a change can reach: `python -m herdkeeper_e2e.reached_tests`, nearest first.
 
-A change is what differs from the merge base with main, committed or not. A test is reached when its file, its conftest, or a module that
-one of them imports, however indirectly, has changed; by another file, when it names the file or a folder of its path.
+A change is the difference from the merge base with main, committed or not. It reaches a test if it touches the test's file, its conftest,
+or a directly or indirectly imported module, or another file that the test names, itself or a folder of its path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALL_TESTS = ("pyproject.toml", "requirements.lock", "conftest.py")
 
 
 def imported_names(source: str) -> Iterator[str]:
-    """Dotted names that a module imports, and those that may be names in a module."""
+    """Yields dotted names that a module imports, and possible names in modules."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -29,7 +29,7 @@ def imported_names(source: str) -> Iterator[str]:
 
 
 def import_graph(repository: Path) -> dict[str, frozenset[str]]:
-    """For each Python file below the roots, the files that it imports itself; a test's conftests are among them."""
+    """Returns for each Python file below the roots its direct imports; a test's conftests are among them."""
     modules: dict[str, str] = {}
     sources: dict[str, str] = {}
     for root in IMPORT_ROOTS:
@@ -49,7 +49,7 @@ def _conftests(file: str, sources: Collection[str]) -> Iterator[str]:
 
 
 def reached(graph: Mapping[str, Iterable[str]], changed: Collection[str], texts: Mapping[str, str]) -> list[str]:
-    """Test files that these changes reach, those first that are fewest imports away. `texts`: of each test file, what it says."""
+    """Returns the reached test files, fewest imports first. `texts`: the test files' texts."""
     if any(each in ALL_TESTS for each in changed):
         return sorted(texts)
     others = [PurePosixPath(each) for each in changed if each not in graph]
@@ -58,7 +58,7 @@ def reached(graph: Mapping[str, Iterable[str]], changed: Collection[str], texts:
 
 
 def _imports_away(graph: Mapping[str, Iterable[str]], start: str, changed: Collection[str]) -> int | None:
-    """How many imports lead from a file to the nearest that has changed; None where none does."""
+    """Returns how many imports lead from a file to the nearest changed one, or None."""
     seen, level, away = {start}, {start}, 0
     while level:
         if not level.isdisjoint(changed):
@@ -75,7 +75,7 @@ def _names(text: str, path: PurePosixPath) -> bool:
 
 
 def changes(repository: Path) -> set[str]:
-    """Files that differ from the merge base with main, or from HEAD where there is no main."""
+    """Returns files that differ from the merge base with main, or from HEAD without main."""
     base = "HEAD"
     for main in ("main", "origin/main"):
         found = subprocess.run(["git", "merge-base", "HEAD", main], cwd=repository, check=False, capture_output=True, text=True)

@@ -1,11 +1,11 @@
 """Compares a writer's history with the table, inside the cluster: `python3 -m herdkeeper_e2e.reader --table T --history FILE`.
 
-Reads the whole table from its present leader and prints one JSON object: the verdict and the write gaps. With `--while-writing` the writer
-may go on meanwhile: what it wrote after its history was read is left out.
+Reads the whole table from its current leader and prints one JSON object: the verdict and the write gaps. With `--while-writing` the writer
+may continue: rows written after its history was read are ignored.
 
-With `--repeat` it reads until a line `stop` or the end of standard input, through leader changes. After each read it prints how
-many there were (`acknowledged`), and at the end the first `violation`, null when there was none. What is missing is read again over
-another connection: a leader that does not know yet that it was replaced may answer what it knows.
+With `--repeat` it reads until a line `stop` or the end of standard input, through leader changes. After each read it prints their number
+(`acknowledged`), and at the end the first `violation` or null. Missing rows are read again over another connection: a leader that was
+replaced unknowingly may return old data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PAUSE_SECONDS = 0.5
 
 
 def _events(history: Path) -> list[Event]:
-    # the piece after the last line's end is an event that is being written
+    # the piece after the last line end is an incomplete event
     return parse_history(history.read_text(encoding="utf-8").split("\n")[:-1])
 
 
@@ -44,7 +44,7 @@ def _violation(events: Sequence[Event], rows: Sequence[tuple[int, object]]) -> s
 
 
 def read_repeatedly(session: Session, table: str, history: Path, stop: threading.Event) -> str | None:
-    """Until told to stop; the first violation, which ends it, too."""
+    """Read until stopped or a violation is found; returns the first violation."""
     reads = 0
     while not stop.wait(PAUSE_SECONDS):
         try:
@@ -60,7 +60,7 @@ def read_repeatedly(session: Session, table: str, history: Path, stop: threading
 
 
 def main() -> int:
-    """The command line; 0 when the comparison could be made, whatever it says."""
+    """The command line; 0 if the comparison was possible, whatever its result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", required=True)
     parser.add_argument("--history", type=Path, required=True)

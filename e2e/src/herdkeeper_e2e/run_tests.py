@@ -1,7 +1,7 @@
-"""All checks and tests, as `make test` runs them: `python3 -m herdkeeper_e2e.run_tests FOLDER [--resume]`.
+"""All checks and tests of `make test`: `python3 -m herdkeeper_e2e.run_tests FOLDER [--resume]`.
 
-FOLDER keeps the logs of the last runs, and which stages passed. Scenarios wait for pods most of the time, and are first in line for a core
-then; what only computes takes the rest. Python's own library is enough for this: the project's environment is made by a stage.
+FOLDER keeps the logs of the last runs, and the passed stages. Scenarios mostly wait for pods, so they have priority for a core; computing
+stages take the rest. It uses only Python's standard library: a stage makes the project's environment.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEPT_RUNS = 10
 HEARTBEAT_SECONDS = 60
 MOST_FAILURE_LINES = 10
 LOG_FOLDER = "HERDKEEPER_LOG_FOLDER"
-"""The variable that names the folder where a scenario that fails leaves conditions, events and logs."""
+"""Variable with the folder in which a failed scenario leaves conditions, events and logs."""
 _CLOSING = re.compile(
     r"=+ .*\b(passed|failed|error|errors|no tests ran)\b.* =+|\[\w+\] Tests run: \d+, Failures: \d+, Errors: \d+, Skipped: \d+"
 )
@@ -51,7 +51,7 @@ STAGES = (
     _made("unit", "computing", Kind.SUITE, 10),
     *(_made(name, "cluster", Kind.SUITE, 0, ("environment", "cluster")) for name in ("e2e", "e2e-scenario")),
     Stage("cluster-pause", (str(CLUSTER), "pause"), Kind.PREPARATION, "cluster", ("e2e", "e2e-scenario")),
-    # after the cluster, which makes the programs and the builder that they need
+    # after the cluster, which makes the programs and the builder for them
     _made("integration-operator", "computing", Kind.SUITE, 10, ("environment", "cluster")),
     *(_made(name, None, Kind.SUITE, 10, ("environment", "cluster")) for name in ("integration-servers", "unit-java")),
 )
@@ -68,7 +68,7 @@ class Console:
         self.write(f"[{clock_text(time.monotonic() - self.began):>7}] {line}\n")
 
     def tell(self, name: str, result: Result | None) -> None:
-        """A stage began or, with a result, ended; then with the lines in which its test programs sum up."""
+        """Report that a stage began or, with a result, ended; then with the summary lines of its test programs."""
         if result is None:
             self.say(f"{name}: begins")
             return
@@ -82,17 +82,17 @@ def _lines(log: Path) -> list[str]:
 
 
 def closing_lines(lines: Sequence[str]) -> list[str]:
-    """What the test programs of a stage said last: how many tests passed, in which time; and which scenario had its turn."""
+    """Returns the summary lines of a stage's test programs: tests passed and their time, and the scenario of this turn."""
     return [line for line in lines if _CLOSING.fullmatch(line) or line.startswith(_SCENARIO)]
 
 
 def failed_tests(lines: Sequence[str]) -> list[str]:
-    """A line for each test that failed, as the test program names it; where it names none, the end of the log."""
+    """Returns a line for each failed test, or else the end of the log."""
     return [line for line in lines if _FAILURE.fullmatch(line)] or [line for line in lines if line][-3:]
 
 
 def busy_seconds(stat: str) -> float:
-    """CPU seconds since the machine's start, of all cores and of everything on it, out of /proc/stat. Source: proc(5)."""
+    """Returns CPU seconds since the machine's start, of all cores and processes, from /proc/stat. Source: proc(5)."""
     ticks = [int(field) for field in stat.splitlines()[0].split()[1:9]]
     user, nice, system, _idle, _iowait, *interrupts = ticks
     return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
@@ -104,14 +104,14 @@ def _machine_busy_seconds() -> float:
 
 
 def table(results: Collection[Result], seconds: float, cpu_seconds: float) -> str:
-    """Each stage with its seconds, and those of CPU that its processes took; in all those of the machine, containers included."""
+    """Returns each stage with its seconds and the CPU seconds of its processes; the total covers the machine with containers."""
     rows = [f"{'stage':<22}{'seconds':>8}{'CPU':>8}"]
     rows += [f"{each.stage.name:<22}{each.seconds:>8.0f}{each.cpu_seconds:>8.0f}  {each.outcome.value}" for each in results]
     return "\n".join([*rows, f"{'in all':<22}{seconds:>8.0f}{cpu_seconds:>8.0f}"])
 
 
 def what_failed(results: Collection[Result], folder: Path) -> list[str]:
-    """In ten lines at most: which stages, which tests, where their logs are, and where conditions and events are told."""
+    """Returns at most ten lines: failed stages and tests, their logs, and where conditions and events are."""
     failed = [each for each in results if each.outcome is Outcome.FAILED]
     explained = sorted(folder.glob("*.explained.txt"))
     last = [*(f"conditions, events, logs of pods: {path}" for path in explained[:1]), "go on with what has not passed: make test RESUME=1"]
@@ -125,7 +125,7 @@ def what_failed(results: Collection[Result], folder: Path) -> list[str]:
 
 
 def content_key(repository: Path, *chosen: str) -> str:
-    """Changes with any file of the checkout that is not ignored, committed or not, and with what was chosen for this run."""
+    """Returns a key that changes with any file of the checkout that is not ignored, committed or not, and with this run's choices."""
     listed = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=repository, check=True, capture_output=True).stdout
     digest = hashlib.sha256(repr(chosen).encode())
     for name in sorted(set(listed.decode().split("\0"))):
@@ -136,12 +136,12 @@ def content_key(repository: Path, *chosen: str) -> str:
 
 @dataclass(frozen=True)
 class Passed:
-    """Which stages have passed for which content; in a file."""
+    """Which stages have passed for which content, in a file."""
 
     file: Path
 
     def of(self, key: str) -> frozenset[str]:
-        """Those that passed for exactly this content."""
+        """Returns the stages that passed for exactly this content."""
         with suppress(FileNotFoundError):
             kept = json.loads(self.file.read_text())
             return frozenset(kept["stages"] if kept["key"] == key else ())
@@ -152,7 +152,7 @@ class Passed:
 
 
 def _new_folder(runs: Path) -> Path:
-    """For the logs of this run. Of those of earlier runs the newest stay."""
+    """Create the folder for this run's logs. The newest of earlier ones stay."""
     runs.mkdir(parents=True, exist_ok=True)
     for old in sorted(path for path in runs.iterdir() if path.is_dir())[: 1 - KEPT_RUNS]:
         shutil.rmtree(old, ignore_errors=True)
@@ -168,7 +168,7 @@ def _say_what_runs(graph: Graph, console: Console) -> None:
 
 
 def run(runs: Path, *, resume: bool) -> int:
-    """Runs all stages. 0 when all of them passed, now or, with `resume`, in the run before with the same files."""
+    """Run all stages. Returns 0 if all passed, now or, with `resume`, in the previous run with the same files."""
     began, busy = time.monotonic(), _machine_busy_seconds()
     console = Console(began, lambda text: print(text, end="", flush=True))
     folder = _new_folder(runs)
@@ -186,7 +186,7 @@ def run(runs: Path, *, resume: bool) -> int:
             subprocess.run([str(CLUSTER), "resume"], check=False)
         results = [graph.results[stage.name] for stage in STAGES if stage.name in graph.results]
         passed = {each.stage.name for each in results if each.outcome in (Outcome.PASSED, Outcome.REMEMBERED)}
-        if content_key(REPOSITORY, chosen) == key:  # else nobody knows which content passed
+        if content_key(REPOSITORY, chosen) == key:  # otherwise it is unknown which content passed
             record.keep(key, {stage.name for stage in STAGES if stage.name in passed and stage.kind is not Kind.PREPARATION})
         print(f"\n{table(results, time.monotonic() - began, _machine_busy_seconds() - busy)}")
         print("\n".join(line for each in results for line in _lines(each.log) if line.startswith(_SCENARIO)))

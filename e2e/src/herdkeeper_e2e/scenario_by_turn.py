@@ -1,6 +1,6 @@
-"""Which of the long scenarios `make test` runs with this commit: `python -m herdkeeper_e2e.scenario_by_turn [PART OF ITS NAME]` prints it.
+"""Prints the long scenario that `make test` runs with this commit: `python -m herdkeeper_e2e.scenario_by_turn [PART OF ITS NAME]`.
 
-Each commit has the next one, so that all of them come by within some forty commits.
+Each commit has the next one, so all of them run within some forty commits.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[3]
 TESTS = Path("e2e/tests")
 LEFT_OUT = ("test_storage_9_",)
-"""These build the images of earlier versions first, which takes longer than a run has for a scenario: `make e2e-storage`."""
+"""These first build the images of earlier versions, which takes longer than a run has for a scenario: `make e2e-storage`."""
 OWN_CLUSTER = "registry"
-"""The folder of those that make a cluster of their own: `make e2e-registry`."""
+"""The folder of scenarios with their own cluster: `make e2e-registry`."""
 BY_FUNCTION = ("test_storage_1_", "test_storage_2_", "test_storage_3_", "test_storage_10_")
-"""Files whose functions need nothing of one another, and take too long together."""
+"""Files with independent functions that together take too long."""
 
 
 class ChoiceError(ValueError):
@@ -25,7 +25,7 @@ class ChoiceError(ValueError):
 
 
 def turns(repository: Path) -> list[str]:
-    """What takes a turn, as pytest is told of it: a file, or a function of a file."""
+    """Returns the turns as pytest arguments: a file, or a function of a file."""
     return [turn for folder in ("attacks", "schedules", "sql", "storage", "tutorials") for turn in _of_folder(repository, TESTS / folder)]
 
 
@@ -39,7 +39,7 @@ def _of_folder(repository: Path, folder: Path) -> Iterator[str]:
 
 
 def named(turns: Sequence[str], part: str) -> str:
-    """The one whose name has this part. Raises ChoiceError."""
+    """Returns the turn whose name has this part. Raises ChoiceError."""
     found = [turn for turn in turns if part in turn]
     if len(found) != 1:
         raise ChoiceError(f"SCENARIO is {part!r}: name one of {', '.join(found or turns)}")
@@ -47,7 +47,7 @@ def named(turns: Sequence[str], part: str) -> str:
 
 
 def turn_of_commit(repository: Path) -> int:
-    """A number that is one more with each commit; of a shallow clone, whose commits can't be counted, one of the commit's own."""
+    """Returns a number that increases with each commit; in a shallow clone, one derived from the commit."""
     if _git(repository, "rev-parse", "--is-shallow-repository") == "true":
         return int(_git(repository, "rev-parse", "HEAD"), 16)
     return int(_git(repository, "rev-list", "--count", "HEAD"))

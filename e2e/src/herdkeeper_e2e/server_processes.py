@@ -1,7 +1,7 @@
 """Real servers without containers: ZooKeeper, bookies and SQL nodes, each a plain Java process on free ports, in a temporary folder.
 
-They are the servers of the images, with the images' jars. Nothing of them outlives who started them, a benchmark or a test: their files
-are not fsynced where a server can be told so, since a client is what is looked at here.
+They use the images' jars. They end with their benchmark or test. Their files are not fsynced where that is configurable, since clients are
+under test here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _START_SECONDS = 180
 LEDGERS_ROOT, HERD_ROOT = "/ledgers", "/herd"
 CREDENTIALS = Credentials("bench", "only-for-a-benchmark")
 NODE, NODE_ID = "node", "node-0"
-"""The SQL node's name among the processes, and its id in the cluster."""
+"""The SQL node's process name, and its id in the cluster."""
 AUTORECOVERY = "autorecovery"
 GUARDED_HTTP = {
     "httpServerEnabled": "true",
@@ -45,47 +45,47 @@ GUARDED_HTTP = {
     "statsProviderClass": "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider",
     "prometheusStatsHttpEnable": "false",
 }
-"""Settings for an HTTP port as bookies and autorecovery have it in pods; `httpServerPort` comes from the caller."""
+"""Settings for an HTTP port as in the pods of bookies and autorecovery; the caller sets `httpServerPort`."""
 TOKEN = "orders-of-a-test"
-"""What the SQL node's HTTP port asks for."""
+"""The token of the SQL node's HTTP port."""
 _LOG4J = """<Configuration status="ERROR"><Appenders><Console name="stdout"/></Appenders>
 <Loggers><Root level="WARN"><AppenderRef ref="stdout"/></Root></Loggers></Configuration>"""
 
 
 @cache
 def jars_of(server: str) -> Path:
-    """The folder with the jars of an image: zookeeper, bookkeeper or herddb."""
+    """Returns the folder with the jars of an image: zookeeper, bookkeeper or herddb."""
     printed = subprocess.run([str(_SCRIPTS / "server-jars.sh"), server], check=True, stdout=subprocess.PIPE, text=True).stdout
     return Path(printed.strip())
 
 
 @dataclass
 class Servers:
-    """What runs. Made by `servers`."""
+    """The running servers. Made by `servers`."""
 
     folder: Path
     jars: Mapping[str, Path] = field(default_factory=dict)
-    """Folders with the jars of images, where they are others than this checkout's."""
+    """Folders with the jars of images, if not this checkout's."""
     java_options: tuple[str, ...] = ()
     """For every JVM, besides its own."""
     secrets: StackSecrets | None = None
-    """Where it is given, servers and clients know each other by these certificates, and nobody is served without one."""
+    """If given, servers and clients authenticate each other by these certificates, which are then mandatory."""
     zookeeper_host: str = LOOPBACK
-    """Under which name the member is reached, which leads to 127.0.0.1."""
+    """Host name of the member, which resolves to 127.0.0.1."""
     bookie_host: str = LOOPBACK
-    """The same of bookies."""
+    """The same for bookies."""
     tick_millis: int = 2000
-    """ZooKeeper's tick: a session may last from two of them on."""
+    """ZooKeeper's tick, half of the shortest session."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     commands: dict[str, list[str]] = field(default_factory=dict)
-    """What each process was started with."""
+    """The command line of each process."""
     zookeeper: str = ""
-    """host:port, once it was started."""
+    """host:port once started."""
     node_http: str = ""
-    """URL of the SQL node's HTTP port, once it was started."""
+    """URL of the SQL node's HTTP port once started."""
 
     def start_zookeeper(self, more: Mapping[str, object] | None = None) -> str:
-        """One member; returns where it listens. `more` are further settings."""
+        """Start one member; returns its address. `more` are further settings."""
         port = free_port()
         data = self._folder("zookeeper")
         plain = {"clientPort": port, "clientPortAddress": LOOPBACK}
@@ -108,8 +108,9 @@ class Servers:
             return self.zookeeper
 
     def start_bookies(self, count: int, settings: Mapping[str, object] | None = None) -> list[str]:
-        """Bookies with DbLedgerStorage and their cluster at LEDGERS_ROOT; returns their ids, once all are registered. `settings` are lines
-        of their configuration, which win over those here."""
+        """Start bookies with DbLedgerStorage and their cluster at LEDGERS_ROOT; returns their ids once all are registered. `settings`
+        override configuration lines.
+        """
         names = [f"bookie-{number}" for number in range(count)]
         tester = self._identity()
         ensembles = Ensembles(None if tester is None else lambda _: tester())
@@ -126,8 +127,8 @@ class Servers:
         return names
 
     def restart_bookie(self, name: str, meanwhile: Callable[[Path], None] | None = None) -> None:
-        """Ends a bookie as its StatefulSet does (SIGTERM), does what is to be done `meanwhile` with its folder, and starts it again."""
-        # Its registration must not be taken for the next one's.
+        """Stop a bookie like its StatefulSet (SIGTERM), call `meanwhile` with its folder, and start it again."""
+        # Its registration must not be mistaken for the next one's.
         self.stop_bookie(name)
         if meanwhile is not None:
             meanwhile(self.folder / name)
@@ -136,15 +137,16 @@ class Servers:
             self._wait_for_bookie(client, name)
 
     def stop_bookie(self, name: str) -> None:
-        """Ends a bookie in order, as somebody who does not want it back; its registration goes with it."""
+        """Stop a bookie for good, in order; its registration is removed."""
         self.processes[name].terminate()
         self.processes[name].wait(_START_SECONDS)
         with self.client() as client:
             self.wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is None, may_have_ended=True)
 
     def start_autorecovery(self, more: Mapping[str, object] | None = None) -> None:
-        """One daemon, an auditor and a replication worker, that takes a bookie for lost as soon as it is not registered. Nothing
-        tells when it is ready: whoever needs that waits for what it does. `more` are further settings."""
+        """Start one daemon, auditor and replication worker, that considers a bookie lost as soon as it is not registered. It reports no
+        readiness: wait for its effects. `more` are further settings.
+        """
         file = self._bookie_file(AUTORECOVERY, {"lostBookieRecoveryDelay": 0, **(more or {})})
         command = ("org.apache.bookkeeper.replication.AutoRecoveryMain", "--conf", str(file))
         self._start(AUTORECOVERY, ["-Xmx256m", "-XX:MaxDirectMemorySize=256m"], "bookkeeper", command)
@@ -158,24 +160,25 @@ class Servers:
         self.wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is not None)
 
     def start_sql_node(self, more: Mapping[str, object] | None = None) -> Address:
-        """A SQL node that leads the tablespace `herd`, whose log has as many copies as there are bookies, three at most.
+        """Start a SQL node that leads the tablespace `herd`, whose log has one copy per bookie, at most three.
 
-        `more` are settings that a caller wants besides, or other than, these.
+        `more` are additional or overriding settings.
         """
         address, self.node_http = self.begin_sql_node(NODE, NODE_ID, more or {})
         self.wait(NODE, lambda: leads(address))
         return address
 
     def start_another_sql_node(self, number: int, more: Mapping[str, object] | None = None) -> str:
-        """Node `number`, from 1 on, with the id `node-<number>`, which leads nothing before it is told to; returns the URL of its HTTP
-        port, which answers."""
+        """Start node `number`, from 1 on, with the id `node-<number>`, which leads nothing until told; returns the URL of its HTTP port
+        once it answers.
+        """
         name = f"node-{number}"
         _, http = self.begin_sql_node(name, name, more or {})
         self.wait(name, lambda: _listens(int(http.rpartition(":")[2])))
         return http
 
     def begin_sql_node(self, name: str, node_id: str, more: Mapping[str, object]) -> tuple[Address, str]:
-        """Starts the process of a SQL node, and waits for nothing; returns where it will serve SQL, and the URL of its HTTP port."""
+        """Start the process of a SQL node without waiting; returns its future SQL address, and the URL of its HTTP port."""
         copies = min(3, sum(1 for process in self.processes if process.startswith("bookie-")))
         port, http, folder = free_port(), free_port(), self._folder(name)
         credentials = self.folder / "credentials"
@@ -209,12 +212,12 @@ class Servers:
         return Address("127.0.0.1", port), f"http://127.0.0.1:{http}"
 
     def kill(self, name: str) -> None:
-        """Ends a server at once, as a power cut would (SIGKILL)."""
+        """End a server at once, like a power cut (SIGKILL)."""
         self.processes[name].kill()
         self.processes[name].wait()
 
     def start_again(self, name: str, ready: Callable[[], bool]) -> None:
-        """Starts a server that has ended, with the same command and files, and waits until it is ready."""
+        """Restart an ended server with the same command and files, and wait until it is ready."""
         self.run(name, self.commands[name])
         self.wait(name, ready)
 
@@ -232,11 +235,11 @@ class Servers:
             client.close()
 
     def process_ids(self) -> list[int]:
-        """Of the servers that run."""
+        """Returns the ids of the running servers' processes."""
         return [process.pid for process in self.processes.values() if process.poll() is None]
 
     def stop(self) -> None:
-        """Ends all of it, the last one first."""
+        """End all of them, the last one first."""
         for process in reversed(self.processes.values()):
             process.kill()
             process.wait()
@@ -292,24 +295,24 @@ class Servers:
         return self.run(name, self.commands[name])
 
     def _identity(self) -> MountedIdentity | None:
-        """Of clients in this process."""
+        """Identity of clients in this process."""
         return None if self.secrets is None else self.secrets.tester.identity
 
     def _identity_options(self, jars: str) -> tuple[str, ...]:
-        """Of a JVM that is a client of ZooKeeper."""
+        """Options of a JVM with a ZooKeeper client."""
         if self.secrets is None or jars == "zookeeper":
             return ()
         secret = self.secrets.bookies if jars == "bookkeeper" else self.secrets.nodes
         return zookeeper_client_options(str(secret.folder))
 
     def run(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
-        """Starts a process in the folder; what it says goes into a file there."""
+        """Start a process in the folder; its output goes into a file there."""
         with (self.folder / f"{name}.log").open("ab") as output:
             self.processes[name] = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self.folder)
         return self.processes[name]
 
     def wait(self, name: str, ready: Callable[[], bool], may_have_ended: bool = False) -> None:
-        """SystemExit with the end of the server's output when it has ended, or does not get ready."""
+        """Raises SystemExit with the end of the server's output if it has ended, or does not get ready."""
         deadline = time.monotonic() + _START_SECONDS
         while not ready():
             ended = self.processes[name].poll() is not None and not may_have_ended
@@ -321,7 +324,7 @@ class Servers:
 
 @contextmanager
 def servers() -> Iterator[Servers]:
-    """Nothing runs yet; whatever is started ends with the block, and its files with it."""
+    """Nothing runs yet; whatever is started ends with the block, including its files."""
     if "JAVA_HOME" not in os.environ:
         raise SystemExit("JAVA_HOME is not set: run this through e2e/bootstrap/run.sh")
     made = Servers(Path(tempfile.mkdtemp(prefix="herdkeeper-servers-")))
@@ -333,7 +336,7 @@ def servers() -> Iterator[Servers]:
 
 
 def free_port() -> int:
-    """Of this machine. Nobody else is given it by the kernel for as long as few ports are asked for."""
+    """Returns a free local port. The kernel gives it to nobody else as long as few ports are requested."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -341,7 +344,7 @@ def free_port() -> int:
 
 
 def _has_ledgers_root(ensembles: Ensembles, address: str, identity: ObjectKey | None) -> bool:
-    """Makes the ledgers root where it is missing. False while a busy machine keeps ZooKeeper from answering."""
+    """Create the ledgers root if missing. False while a busy machine keeps ZooKeeper from answering."""
     try:
         ensemble = ensembles.at(address, identity)
         if ensemble.read(f"{LEDGERS_ROOT}/LAYOUT") is None:
@@ -357,7 +360,7 @@ def _listens(port: int) -> bool:
 
 
 def leads(address: Address, tablespace: str = DEFAULT_TABLESPACE) -> bool:
-    """Whether the node there leads the tablespace now."""
+    """Returns whether that node leads the tablespace now."""
     try:
         with Connection.connect(address, CREDENTIALS, tablespace, timeout_seconds=5.0) as connection:
             connection.require_leader()

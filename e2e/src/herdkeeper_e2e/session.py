@@ -1,4 +1,4 @@
-"""How the programs inside the cluster reach the database: settings from the pod's environment, leaders found through ZooKeeper."""
+"""How programs inside the cluster reach the database: settings from the pod's environment, leaders from ZooKeeper."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ TABLESPACE = "HERDDB_TABLESPACE"
 USERNAME = "HERDDB_USERNAME"
 PASSWORD = "HERDDB_PASSWORD"
 NEXT_PASSWORD = "HERDDB_NEXT_PASSWORD"
-"""May be absent: the password of the same user that is tried where the first one is refused, as by a client that reads a Secret anew."""
+"""Optional: a second password of the same user, tried if the first one is refused, like by a client that rereads a Secret."""
 
 
 class SettingError(RuntimeError):
-    """An environment variable is not set; the message names it and who sets it."""
+    """An environment variable is not set. The message names it and who sets it."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """A tablespace of a database, and whom to be there. Connections are made where its leader is at that moment. `otherwise` is tried where
-    the server refuses `credentials`."""
+    """A tablespace and a user. Connections go to the current leader. `otherwise` is tried if the server refuses `credentials`."""
 
     finder: LeaderFinder
     tablespace: str
@@ -38,7 +37,7 @@ class Session:
     otherwise: Credentials | None = None
 
     def connect(self, patience: Patience) -> Connection:
-        """A connection to the tablespace's present leader; raises what `leader_connection` raises."""
+        """Returns a connection to the tablespace's current leader. Raises like `leader_connection`."""
         try:
             return leader_connection(self.finder, self.tablespace, self.credentials, patience)
         except AuthenticationFailed:

@@ -1,4 +1,4 @@
-"""Whether something happened while something else went on: what makes a fault one *in the middle* of a job. Pure."""
+"""Checks whether something happened during something else, so that a fault is *in the middle* of a job. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import datetime
 
 
 class NeverSaidError(LookupError):
-    """A log has no such line; the message names the words."""
+    """A log lacks such a line. The message has the words."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """From `begin` to `end`, both with their offsets, by clocks that tell the same time."""
+    """From `begin` to `end`, both with offsets, by synchronized clocks."""
 
     what: str
     begin: datetime
@@ -21,7 +21,7 @@ class Span:
 
 
 def why_not_within(inner: Span, outer: Span) -> str | None:
-    """Why a span does not lie within another one; None when it does."""
+    """Returns why a span is not within another one, or None."""
     if inner.begin < outer.begin:
         return f"{inner.what} began {(outer.begin - inner.begin).total_seconds():.1f} s before {outer.what}"
     if inner.end > outer.end:
@@ -30,7 +30,7 @@ def why_not_within(inner: Span, outer: Span) -> str | None:
 
 
 def line_with(log: Iterable[str], words: str) -> str:
-    """The first line of a log that has these words. Raises NeverSaidError."""
+    """Returns the first line of a log with these words. Raises NeverSaidError."""
     for line in log:
         if words in line:
             return line
@@ -38,5 +38,5 @@ def line_with(log: Iterable[str], words: str) -> str:
 
 
 def said_at(line: str) -> datetime:
-    """When a line was written, of a log that `kubectl logs --timestamps` printed: RFC 3339 at its beginning."""
+    """Returns the time of a line of `kubectl logs --timestamps`: RFC 3339 at its beginning."""
     return datetime.fromisoformat(line.split(maxsplit=1)[0])

@@ -1,7 +1,7 @@
-"""What a SQL node says of the tablespace, inside the cluster: `python3 -m herdkeeper_e2e.sql_node --host HOST`, as one JSON object.
+"""Prints a SQL node's view of the tablespace, inside the cluster: `python3 -m herdkeeper_e2e.sql_node --host HOST`, as one JSON object.
 
-With `--order checkpoint` (or another order of images/herddb, with the token of the credentials Secret on standard input) it prints what the
-node answered to that instead.
+With `--order checkpoint` (or another order of images/herddb, with the token of the credentials Secret on standard input) it prints the
+answer to that order instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TIMEOUT_SECONDS = 60.0
 
 
 def said_of(host: str, tablespace: str) -> Any:
-    """An entry of `GET /tablespaces`. LookupError when there is none; OSError when the node does not answer."""
+    """Returns an entry of `GET /tablespaces`. Raises LookupError if there is none, and OSError if the node does not answer."""
     with urllib.request.urlopen(f"http://{host}:{HERDDB_HTTP_PORT}/tablespaces", timeout=TIMEOUT_SECONDS) as answer:
         found = [entry for entry in json.load(answer) if entry["name"] == tablespace.lower()]
     if not found:
@@ -30,7 +30,7 @@ def said_of(host: str, tablespace: str) -> Any:
 
 
 def ordered(host: str, tablespace: str, order: str, token: str) -> Any:
-    """What the node answers to an order that it follows. OSError with its words when it does not."""
+    """Returns the answer to a successful order. Raises OSError with the node's error."""
     url = f"http://{host}:{HERDDB_HTTP_PORT}/tablespaces/{tablespace.lower()}/{order}"
     request = urllib.request.Request(url, method="POST", headers={"Authorization": f"Bearer {token}"})
     try:

@@ -1,4 +1,4 @@
-"""The quickstart on the test cluster, as somebody sees it who disturbs its SQL leader."""
+"""The quickstart on the test cluster, for tests that disturb its SQL leader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def say(message: str) -> None:
 
 
 def youngest_process(pods: Sequence[Object], now: datetime) -> float:
-    """For how many seconds each container of some pods has run, at least; 0 when one does not run."""
+    """Returns the minimum age in seconds of the containers of some pods; 0 if one does not run."""
     states = [status["state"].get("running") for pod in pods for status in pod["status"].get("containerStatuses", [{"state": {}}])]
     return min((now - datetime.fromisoformat(state["startedAt"])).total_seconds() if state else 0 for state in states)
 
@@ -38,7 +38,7 @@ def _resume(processes: str) -> str:
 
 @dataclass(frozen=True)
 class SqlStack:
-    """Where it runs."""
+    """The stack and its location."""
 
     kubectl: Kubectl
     environment: Mapping[str, str]
@@ -48,24 +48,24 @@ class SqlStack:
         return str(self.get("tablespace", TABLESPACE)["status"]["leader"])
 
     def leader_of_zookeeper(self) -> str:
-        """The pod of the ensemble's leader."""
+        """Returns the pod of the ensemble's leader."""
         return str(self.get("zookeepercluster", "zk")["status"]["leader"])
 
     def replicas(self) -> list[str]:
-        """The nodes with a copy."""
+        """Returns the nodes with a replica."""
         return [str(each["node"]) for each in self.get("tablespace", TABLESPACE)["status"]["replicas"]]
 
     def other(self) -> str:
-        """A replica that does not lead."""
+        """Returns a replica that does not lead."""
         leader = self.leader()
         return next(node for node in self.replicas() if node != leader)
 
     def wait_until_ready(self) -> None:
-        """All four resources are Ready."""
+        """Wait until all four resources are Ready."""
         wait_for("the stack", lambda: all_ready(self.kubectl.list(RESOURCES), 4), Limit(900, 1), say)
 
     def get(self, kind: str, name: str) -> Object:
-        """An object that is there; KeyError otherwise."""
+        """Returns an existing object. Raises KeyError."""
         found = self.kubectl.get(kind, name)
         if found is None:
             raise KeyError(f"{kind} {name}")
@@ -88,7 +88,7 @@ class SqlStack:
         return [str(pod["spec"]["nodeName"]) for pod in self.kubectl.list("pods", BOOKIES)]
 
     def wait_until_settled(self, seconds: float) -> None:
-        """All four resources are Ready, and no SQL node's process is younger than that."""
+        """Wait until all four resources are Ready, and no SQL node's process is younger than that."""
         self.wait_until_ready()
 
         def settled() -> bool | Pending:
@@ -98,30 +98,30 @@ class SqlStack:
         wait_for(f"SQL nodes that are {seconds:g} s old", settled, Limit(seconds + 300, 5))
 
     def replaced(self, pod: str, uid: str) -> bool | Pending:
-        """Whether another pod of that name is there."""
+        """Returns whether another pod of that name exists."""
         found = self.kubectl.get("pod", pod)
         return True if found is not None and found["metadata"]["uid"] != uid else Pending(f"{pod} is not replaced yet")
 
     def switch_over(self, target: str) -> None:
-        """Another node leads, as a person asks for it."""
+        """Make another node the leader, as a user requests it."""
         self.ask_to_lead(target)
         wait_for(target, lambda: self.leader() == target or Pending(f"{self.leader()} leads"), Limit(120, 0.5))
 
     def ask_to_lead(self, target: str) -> None:
-        """Asks for a switchover, as a person does, and does not wait for it."""
+        """Request a switchover, as a user does, without waiting."""
         self.kubectl.run("annotate", "tablespace", TABLESPACE, f"herdkeeper.io/switchover={target}", "--overwrite")
 
     def signal(self, name: str, pod: str) -> None:
-        """Send the JVM of a pod a signal. CommandError when there is none."""
+        """Send a signal to the JVM of a pod. Raises CommandError if there is none."""
         self.on_machine(self.node_of(pod), f"kill -{name} $({self._process_of(pod)})")
 
     def resume(self, pod: str) -> None:
-        """The JVM of a pod goes on, if it was stopped and is still there."""
+        """Resume the JVM of a pod, if it is stopped and still exists."""
         self.on_machine(self.node_of(pod), _resume(self._process_of(pod)))
 
     @contextmanager
     def stopped(self, pod: str) -> Iterator[None]:
-        """The JVM of a pod stands still for as long as the block lasts, or until it is killed. CommandError when there is none."""
+        """The JVM of a pod is frozen within the block, or until it is killed. Raises CommandError if there is none."""
         machine, process = self.node_of(pod), self._process_of(pod)
         try:
             self.on_machine(machine, f"kill -STOP $({process})")
@@ -130,24 +130,24 @@ class SqlStack:
             self.on_machine(machine, _resume(process))
 
     def _process_of(self, pod: str) -> str:
-        """What prints the JVM's process on its machine, where a pod of another namespace may have the same name."""
+        """Returns shell that prints the JVM's process on its machine, where a pod of another namespace may have the same name."""
         return processes_of(self.get("pod", pod), "[j]ava ")
 
     def delete(self, pod: str, *arguments: str) -> None:
         """Delete a pod and wait for its successor."""
         uid = self.get("pod", pod)["metadata"]["uid"]
-        # It waits for the end itself, with one watch: to ask each half second would take the next leader's processor.
+        # kubectl waits with one watch: polling each half second would take CPU from the next leader.
         self.kubectl.run("delete", "pod", pod, *arguments, timeout_seconds=320)
         wait_for(f"another {pod}", lambda: self.replaced(pod, uid), Limit(300))
 
     def kill_operator(self) -> None:
-        """Its pod is deleted with a grace of 0; another one leads once the Lease has run out."""
+        """Delete its pod with a grace period of 0; another one leads once the Lease has expired."""
         operator = self.kubectl.in_namespace(cluster.OPERATOR_NAMESPACE)
         operator.run("delete", "pods", "-l", OPERATOR, "--grace-period=0", "--force", "--wait=false")
 
     @contextmanager
     def standing_still(self, machine: str) -> Iterator[None]:
-        """Kubelet and containers of a machine stand still for as long as the block lasts."""
+        """Kubelet and containers of a machine are frozen within the block."""
 
         def frozen() -> bool | Pending:
             try:
@@ -155,7 +155,7 @@ class SqlStack:
             except cluster.CommandError as error:
                 if "unable to freeze" not in str(error):
                     raise
-                return Pending(str(error))  # the container runtime gives up where processes are born while it freezes them
+                return Pending(str(error))  # the container runtime gives up if processes are forked while it freezes them
             return True
 
         wait_for(f"{machine} to stand still", frozen, Limit(60, 0.5))
@@ -169,5 +169,5 @@ class SqlStack:
         return [str(machine["metadata"]["name"]) for machine in self.kubectl.list("nodes")]
 
     def on_machine(self, machine: str, script: str) -> None:
-        """Runs a shell script on a machine of the cluster. CommandError when it fails."""
+        """Run a shell script on a machine of the cluster. Raises CommandError."""
         cluster.run(["docker", "exec", machine, "sh", "-c", script], self.environment, say)

@@ -1,6 +1,6 @@
-"""Runs stages as a graph: each begins once those before it have passed and its lane is free. Each writes its own log.
+"""Runs stages as a graph: each begins once its predecessors have passed and its lane is free. Each writes its own log.
 
-Python's own library is enough for this, from 3.9 on: the project's environment is itself made by a stage.
+It uses only Python's standard library, from 3.9 on: a stage makes the project's environment.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-# Linux may schedule sessions as groups; nice alone then orders processes of one session only.
+# Linux may schedule sessions as groups; nice then orders only processes of one session.
 _IN_LINE = 'nice=$1; shift; { echo "$nice" >/proc/self/autogroup; } 2>/dev/null; exec nice -n "$nice" "$@"'
 
 
 class Kind(Enum):
-    """What a stage is to the others."""
+    """The role of a stage."""
 
     PREPARATION = "preparation"
-    """It makes what others need, or finds it: it runs each time."""
+    """It makes or finds what others need, and runs each time."""
     CHECK = "check"
-    """It takes seconds. When it fails, the others are ended: they would only delay the answer."""
+    """It takes seconds. If it fails, the others are ended: they would only delay the result."""
     SUITE = "suite"
-    """It takes minutes. When it fails, the others go on: one run tells of all that fails."""
+    """It takes minutes. If it fails, the others continue, so that one run shows all failures."""
 
 
 class Outcome(Enum):
@@ -44,22 +44,21 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Stage:
-    """A command, and when it runs. Stages of one lane run one at a time, in the order in which they are declared; one without a lane
-    takes the first that is free."""
+    """A command, and when it runs. Stages of one lane run one at a time, in declared order; one without a lane takes the first free one."""
 
     name: str
     command: Sequence[str]
     kind: Kind
     lane: str | None
     after: Collection[str] = ()
-    """Stages that have to pass first."""
+    """Stages that must pass first."""
     nice: int = 0
-    """From 0, first in line for a core, to 19."""
+    """From 0, highest priority for a core, to 19."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a stage ended. CPU seconds are of its processes; what an engine runs in containers is not among them."""
+    """How a stage ended. CPU seconds are those of its processes, without containers of an engine."""
 
     stage: Stage
     outcome: Outcome
@@ -77,7 +76,7 @@ class _Running:
 
 
 class Graph:
-    """One run of stages. `tell` hears of each that begins (its name, no result) and ends (its name and result)."""
+    """One run of stages. `tell` is called for each begin (name, no result) and end (name and result)."""
 
     def __init__(
         self, stages: Sequence[Stage], folder: Path, tell: Callable[[str, Result | None], None], remembered: Collection[str] = ()
@@ -93,15 +92,15 @@ class Graph:
 
     @property
     def running(self) -> list[str]:
-        """Names of the stages that run now."""
+        """Returns the names of the running stages."""
         return list(self._running)
 
     def log(self, name: str) -> Path:
-        """Where a stage writes."""
+        """Returns the log of a stage."""
         return self._folder / f"{name}.log"
 
     def run(self, each_seconds: float, heartbeat: Callable[[], None]) -> None:
-        """Comes back when all stages have a result. `heartbeat` is called about each so many seconds while some run."""
+        """Return when all stages have a result. `heartbeat` is called about each so many seconds while some run."""
         try:
             self._begin_what_may()
             while self._running:
@@ -143,7 +142,7 @@ class Graph:
 
     def _wait(self, name: str, process: subprocess.Popen[bytes]) -> None:
         _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = status  # else it would itself ask for a status that is taken
+        process.returncode = status  # otherwise it would itself ask for a status that is taken
         self._ended.put((name, status, usage.ru_utime + usage.ru_stime))
 
     def _end(self, name: str, status: int, cpu_seconds: float) -> None:

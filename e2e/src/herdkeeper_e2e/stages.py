@@ -1,4 +1,4 @@
-"""Progress of a long run: numbered stages, and lines with the time elapsed since the start."""
+"""Progress of a long run: numbered stages, and lines with the elapsed time."""
 
 from __future__ import annotations
 

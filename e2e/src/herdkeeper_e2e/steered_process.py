@@ -1,7 +1,7 @@
-"""A program inside a pod that writes until it is told to stop, steered from outside the cluster.
+"""A program inside a pod that writes until stopped, steered from outside the cluster.
 
-It takes orders as lines of its standard input (`stop`, or its end, ends it), and says on standard output, as lines of JSON, how many writes
-were acknowledged (`acknowledged`).
+It takes orders as lines of standard input (`stop`, or its end, stops it), and prints the number of acknowledged writes as lines of JSON
+(`acknowledged`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 PATIENCE = Limit(180, 0.2)
-"""For further rows: longer than any fault that a client may see."""
+"""For further rows: longer than any fault visible to a client."""
 
 
 class ProgramEndedError(RuntimeError):
-    """The program is not there any more; the message is its last line."""
+    """The program has ended. The message is its last line."""
 
 
 class SteeredProcess:
-    """Runs until it is stopped. `acknowledged` counts the writes that were promised to be kept, `last_line` is what it said last."""
+    """Runs until stopped. `acknowledged` counts the acknowledged writes, `last_line` is its last output."""
 
     def __init__(self, kubectl: Kubectl, pod: str, command: Sequence[str]) -> None:
         self._process: subprocess.Popen[str] = kubectl.start("exec", "-i", pod, "--", *command)
@@ -40,11 +40,11 @@ class SteeredProcess:
         self._process.stdin.flush()
 
     def acknowledges(self, more: int, limit: Limit = PATIENCE) -> None:
-        """Waits until that many further writes were acknowledged."""
+        """Wait until so many further writes are acknowledged."""
         self.has_acknowledged(self.acknowledged + more, limit)
 
     def has_acknowledged(self, wanted: int, limit: Limit = PATIENCE) -> None:
-        """Waits until that many writes were acknowledged in all."""
+        """Wait until so many writes are acknowledged in total."""
 
         def enough() -> bool | Pending:
             if self._process.poll() is not None:
@@ -54,10 +54,10 @@ class SteeredProcess:
         wait_for("acknowledged writes", enough, limit)
 
     def stop(self, patience_seconds: float = 60.0) -> None:
-        """Ends it. Raises ProgramEndedError when it ended with an error."""
+        """Stop it. Raises ProgramEndedError if it ended with an error."""
         self.order("stop")
         code = self._process.wait(timeout=patience_seconds)
-        self._listener.join(timeout=patience_seconds)  # else what it said last may not have been read yet
+        self._listener.join(timeout=patience_seconds)  # otherwise its last output may not be read yet
         if code != 0:
             raise ProgramEndedError(self.last_line)
 
@@ -71,8 +71,9 @@ class SteeredProcess:
 
 
 def acknowledged_in(line: str) -> int | None:
-    """How many writes a line says were acknowledged. None for any other line, and for one that a warning of the program runs into: both of
-    its outputs arrive in one stream, and the next report follows soon."""
+    """Returns how many writes a line reports as acknowledged. None for other lines, and for one merged with a warning: both outputs share
+    one stream, and the next report follows soon.
+    """
     try:
         return int(json.loads(line)["acknowledged"])
     except (ValueError, KeyError, TypeError):

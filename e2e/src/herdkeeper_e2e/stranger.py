@@ -1,4 +1,4 @@
-"""A pod that has no business with the database, and which ports of which pods it can open."""
+"""An unrelated pod, and the ports that it can open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool:
 
 @dataclass(frozen=True)
 class Port:
-    """A port of a pod of the database. `component` is that of the pod."""
+    """A port of a pod of the database. `component` is the pod's."""
 
     component: str
     pod: str
@@ -38,14 +38,14 @@ class Port:
 
 @dataclass(frozen=True)
 class Stranger:
-    """A pod with labels of its own choice, in a namespace that may be another one."""
+    """A pod with labels of its own choice, perhaps in another namespace."""
 
     kubectl: Kubectl
     name: str
     labels: dict[str, str]
 
     def start(self) -> None:
-        """Makes it, and waits until it runs."""
+        """Create it, and wait until it runs."""
         manifest = client_pod(
             self.name, {"name": "stranger", "image": "herdkeeper/operator:0.1.0", "command": ["sleep", "infinity"]}, volumes=[]
         )
@@ -62,7 +62,7 @@ class Stranger:
         wait_for(f"the start of {self.name}", running, START)
 
     def opens(self, pods: list[Object]) -> set[Port]:
-        """Which ports of these pods, of all that any server of ours has, it can connect to."""
+        """Returns the ports of these pods that it can connect to, of all that any server has."""
         ports = {
             (pod["status"]["podIP"], port): Port(pod["metadata"]["labels"]["app.kubernetes.io/name"], pod["metadata"]["name"], port)
             for pod in pods

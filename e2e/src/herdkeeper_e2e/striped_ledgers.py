@@ -1,4 +1,4 @@
-"""Which ledgers are striped (E > Wq), inside the cluster: `python3 -m herdkeeper_e2e.striped_ledgers --ledgers-root PATH`; a JSON list."""
+"""Prints the striped ledgers (E > Wq), inside the cluster: `python3 -m herdkeeper_e2e.striped_ledgers --ledgers-root PATH`; a JSON list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from herdkeeper_e2e.session import Session
 
 
 def striped_ledgers(session: Session, ledgers_root: str) -> list[int]:
-    """Their ids. LookupError where the metadata of a ledger can't be read; raises what kazoo raises."""
+    """Returns their ids. Raises LookupError if a ledger's metadata is unreadable, and kazoo's errors."""
     from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, identify
 
     catalog = identify(session.finder.zookeeper, ledgers_root)

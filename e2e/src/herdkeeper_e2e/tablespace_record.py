@@ -1,8 +1,7 @@
-"""HerdDB's own record of the tablespace, inside the cluster: `python3 -m herdkeeper_e2e.tablespace_record`.
+"""Prints HerdDB's own record of the tablespace, inside the cluster: `python3 -m herdkeeper_e2e.tablespace_record`.
 
-A status tells what the operator saw; this is what is true while none runs. Prints one JSON object: `leader`, `replicas`, how often the
-record was changed since it was made (`version`, the znode's own count), when that was last (`changedAt`, seconds since 1970 by ZooKeeper's
-clock), and for how long it has stood since (`unchangedSeconds`).
+Unlike a status, it is also current without an operator. The output is one JSON object: `leader`, `replicas`, `version` (the znode's count
+of changes), `changedAt` (last change in Unix seconds by ZooKeeper's clock), and `unchangedSeconds`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def main() -> int:
     try:
         with open_session() as session:
             path = tablespace_path(session.finder.herd_root, session.tablespace)
-            session.finder.zookeeper.sync(path)  # a member that follows may know less than its leader
+            session.finder.zookeeper.sync(path)  # a follower may be behind its leader
             data, stat = session.finder.zookeeper.get(path)
         record = decode_tablespace(data)
     except (KazooException, MalformedDataError, SettingError) as error:

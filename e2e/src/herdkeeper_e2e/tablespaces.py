@@ -1,4 +1,4 @@
-"""Waits for a Tablespace: one that is made, restored, or gets its copies back."""
+"""Waits for a Tablespace that is created, restored, or rebuilds its replicas."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 READY = Limit(1500, 2)
 FINAL = ("RestoreFailed", "InvalidSpec")
-"""Reasons after which nothing changes by itself."""
+"""Reasons that are final without intervention."""
 VERIFIED = "compared with the checkpoint's by digest"
-"""How `status.restore.verified` ends where no table was altered: what SQL returns has the digests of the checkpoint's manifest."""
+"""End of `status.restore.verified` if no table was altered: SQL returns the digests of the checkpoint's manifest."""
 
 
 class NeverReadyError(RuntimeError):
-    """The Tablespace won't become Ready by itself; the message is the condition's own."""
+    """The Tablespace won't become Ready by itself. The message is the condition's."""
 
 
 def readiness(name: str, item: Object | None) -> Object | Pending:
-    """The Tablespace when it is Ready for its present generation. Raises NeverReadyError. Pure."""
+    """Returns the Tablespace if it is Ready for its current generation. Raises NeverReadyError. Pure."""
     if item is None:
-        return Pending(f"tablespace {name}: it is not there")
+        return Pending(f"tablespace {name}: it does not exist")
     ready = condition(item, "Ready")
     if ready is not None and ready["reason"] in FINAL:
         raise NeverReadyError(f"tablespace {name}: {ready['reason']}: {ready['message']}")
@@ -31,5 +31,5 @@ def readiness(name: str, item: Object | None) -> Object | Pending:
 
 
 def wait_until_ready(kubectl: Kubectl, name: str, say: Callable[[str], None]) -> Object:
-    """The Tablespace, once it is Ready with all of its copies. Raises NeverReadyError, or WaitError after READY."""
+    """Returns the Tablespace once it is Ready with all replicas. Raises NeverReadyError, or WaitError after READY."""
     return wait_for(f"the tablespace {name}", lambda: readiness(name, kubectl.get("tablespace", name)), READY, say)

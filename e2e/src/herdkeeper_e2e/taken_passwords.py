@@ -1,7 +1,7 @@
-"""Which passwords SQL nodes take, inside the cluster: `python3 -m herdkeeper_e2e.taken_passwords NODE…`.
+"""Prints which passwords SQL nodes accept, inside the cluster: `python3 -m herdkeeper_e2e.taken_passwords NODE…`.
 
-Asks each with the password of the pod's environment, and with the next one where there is one. Prints a line of JSON for each node:
-`node`, `first` and `next`, true where it took it. Ends with 1 when a node does not answer.
+It tries the password in the pod's environment on each, and the next one, if any. It prints a line of JSON per node: `node`, `first` and
+`next`, true if accepted. Exits with 1 if a node does not answer.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ TIMEOUT_SECONDS = 10.0
 
 
 def address_of(session: Session, node: str) -> Address:
-    """Where a SQL node is, and how it is spoken to, by its own record. Raises KazooException, MalformedDataError."""
+    """Returns a SQL node's address and encryption, by its record. Raises KazooException, MalformedDataError."""
     record = decode_node(session.finder.zookeeper.get(node_path(session.finder.herd_root, node))[0])
     return Address(record.host, record.port, Encryption(record.host, None) if record.tls else None)
 
 
 def takes(address: Address, credentials: Credentials | None) -> bool:
-    """Whether a node lets somebody in; nobody is not let in. ConnectionLost when it does not answer."""
+    """Returns whether a node accepts the login; None never is. Raises ConnectionLost if it does not answer."""
     if credentials is None:
         return False
     try:

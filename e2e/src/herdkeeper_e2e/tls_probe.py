@@ -1,8 +1,8 @@
-"""How SQL nodes speak to a client, inside the cluster: `python3 -m herdkeeper_e2e.tls_probe HOST…`, with the authorities' certificates
+"""Prints how SQL nodes serve clients, inside the cluster: `python3 -m herdkeeper_e2e.tls_probe HOST…`, with the authorities' certificates
 (PEM) on standard input.
 
-Logs in to each over TLS, verified by these authorities under the node's name, and once more without TLS. Prints a line of JSON for each:
-the certificate that it showed, and whether plaintext was served. Ends with 1 when a node can't be verified.
+Logs in to each over TLS, verified with the node's name, and again without TLS. Prints a line of JSON per node: its certificate, and whether
+plaintext was served. Exits with 1 if a node can't be verified.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TIMEOUT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Spoken:
-    """What a node did. `refused` is what came of a login without TLS; None when it was served."""
+    """Behaviour of a node. `refused` is the error of a login without TLS; None if it was served."""
 
     host: str
     certificate: str
@@ -40,7 +40,7 @@ def fingerprint(certificate: bytes) -> str:
 
 
 def shown_certificate(host: str, port: int, authorities: str) -> str:
-    """The fingerprint of what the node shows, verified under its name. Raises ssl.SSLError, OSError."""
+    """Returns the fingerprint of the node's certificate, verified with its name. Raises ssl.SSLError, OSError."""
     with (
         socket.create_connection((host, port), TIMEOUT_SECONDS) as stream,
         client_context(authorities).wrap_socket(stream, server_hostname=host) as encrypted,
@@ -52,7 +52,7 @@ def shown_certificate(host: str, port: int, authorities: str) -> str:
 
 
 def spoken(host: str, authorities: str, credentials: Credentials) -> Spoken:
-    """Asks a node. Raises ssl.SSLError, OSError, SqlError when it does not serve TLS that these authorities vouch for."""
+    """Probe a node. Raises ssl.SSLError, OSError, SqlError if it does not serve TLS that these authorities verify."""
     certificate = shown_certificate(host, PORT, authorities)
     Connection.connect(Address(host, PORT, Encryption(host, authorities)), credentials, timeout_seconds=TIMEOUT_SECONDS).close()
     try:

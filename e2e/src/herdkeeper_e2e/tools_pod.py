@@ -1,7 +1,7 @@
-"""A pod inside the cluster for whatever speaks SQL or reads checkpoints: names and addresses of the servers are good only there.
+"""A pod inside the cluster for programs that use SQL or read checkpoints: only there do the servers' names and addresses resolve.
 
-Its image has Python with the project's packages; the programs of herdkeeper_e2e and the data are copied into it, so that trying out a
-change needs no image.
+Its image has Python with the project's packages. The programs of herdkeeper_e2e and the data are copied into it, so that a change needs no
+new image.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNPACK = f"import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode='r|
 
 @dataclass(frozen=True)
 class Database:
-    """Where a tablespace is: as the statuses of its resources say."""
+    """Location of a tablespace, by the statuses of its resources."""
 
     zookeeper: str
     herd_root: str
@@ -35,7 +35,7 @@ class Database:
 
     @staticmethod
     def of(kubectl: Kubectl, herddb: str, bookkeeper: str, tablespace: str) -> Database:
-        """Reads the statuses; the resources must be Ready. KeyError when they are not."""
+        """Read the statuses; the resources must be Ready. Raises KeyError otherwise."""
         database, bookies, tables = (
             kubectl.get(kind, name)
             for kind, name in (("herddbcluster", herddb), ("bookkeepercluster", bookkeeper), ("tablespace", tablespace))
@@ -52,10 +52,10 @@ class Database:
 
 @dataclass(frozen=True)
 class ToolsPod:
-    """A pod. With `claim`, the volume of checkpoints is mounted, read-only for the pod's user in practice: it only reads.
+    """A pod. With `claim`, the volume of checkpoints is mounted; programs only read it.
 
-    It runs on the machine `machine` where one is named. Its clients take the password that the credentials Secret had when the pod was
-    made, and `next_password` where that one is refused.
+    It runs on the machine `machine`, if given. Its clients use the password from the credentials Secret at its creation, and
+    `next_password` if that is refused.
     """
 
     kubectl: Kubectl
@@ -66,14 +66,14 @@ class ToolsPod:
     machine: str | None = None
     next_password: str | None = None
     login: Credentials | None = None
-    """Whom its programs are; the administrator, as he was when the pod was made, when None."""
+    """User of its programs; None: the administrator as of the pod's creation."""
 
     def as_user(self, username: str, password: str) -> ToolsPod:
-        """The same pod, for programs that shall be somebody else."""
+        """Returns the same pod with another user for its programs."""
         return replace(self, login=Credentials(username, password))
 
     def start(self) -> None:
-        """Makes the pod unless it is there, waits until it runs, and copies the programs into it."""
+        """Create the pod unless it exists, wait until it runs, and copy the programs into it."""
         start_pod(self.kubectl, self._manifest())
         self.copy(SOURCES, SOURCES.name)
 
@@ -92,11 +92,11 @@ class ToolsPod:
         return (*login, "python3", "-m", f"herdkeeper_e2e.{module}", *arguments)
 
     def run(self, module: str, *arguments: str, timeout_seconds: float = 900.0) -> str:
-        """Runs a program to its end; its standard output. Raises KubectlError."""
+        """Run a program to its end; returns its standard output. Raises KubectlError."""
         return self.kubectl.exec(self.name, *self.program(module, *arguments), timeout_seconds=timeout_seconds)
 
     def follow(self, module: str, *arguments: str, say: Callable[[str], None]) -> None:
-        """Runs a program that ends when its standard input does, and hands its lines on as they come. RuntimeError when it fails."""
+        """Run a program until its standard input ends, and pass its lines on. Raises RuntimeError if it fails."""
         process = self.kubectl.start("exec", "-i", self.name, "--", *self.program(module, *arguments))
         last = ""
         for line in process.stdout or ():
@@ -106,7 +106,7 @@ class ToolsPod:
             raise RuntimeError(f"{module} failed: {last}")
 
     def query(self, sql: str) -> list[Object]:
-        """The rows of a SELECT on the tablespace's leader."""
+        """Returns the rows of a SELECT on the tablespace's leader."""
         return [json.loads(line) for line in self.run("query", "--json", sql).splitlines() if line.startswith("{")]
 
     def _manifest(self) -> Object:

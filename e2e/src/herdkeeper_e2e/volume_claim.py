@@ -1,4 +1,4 @@
-"""A volume of a scenario's own."""
+"""A scenario's own volume."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from herdkeeper_e2e.kubectl import Object
 
 
 def volume_claim(name: str) -> Object:
-    """The manifest of a claim for as much as checkpoints of the scenarios need, of a kind that the test cluster has."""
+    """Returns the manifest of a claim that is large enough for the scenarios' checkpoints."""
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}

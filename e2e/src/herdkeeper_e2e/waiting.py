@@ -1,4 +1,4 @@
-"""Waiting for a condition, never for a time: a question is asked again until it has an answer or a limit is reached."""
+"""Waits for a condition, never for a time: a question is repeated until it is answered or a limit is reached."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Pending:
-    """Not yet; `reason` says what is still missing."""
+    """Not yet; `reason` is what is missing."""
 
     reason: str
 
 
 class WaitError(RuntimeError):
-    """The limit was reached; the message says what was waited for, how long, and what was still missing."""
+    """The limit was reached. The message has what was awaited, for how long, and what was missing."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """How long to ask, in seconds, and how often. The clock is replaceable for tests."""
+    """How long to ask, in seconds, and how often. Tests can replace the clock."""
 
     seconds: float
     interval: float = 1.0
@@ -32,10 +32,9 @@ class Limit:
 
 
 def wait_for(what: str, question: Callable[[], Answer | Pending], limit: Limit, say: Callable[[str], None] | None = None) -> Answer:
-    """Asks until the answer is not `Pending`, and returns it. `say` hears each new reason once.
+    """Ask until the answer is not `Pending`, and return it. `say` gets each new reason once.
 
-    Raises:
-        WaitError: not within the limit.
+    Raises WaitError at the limit.
     """
     deadline = limit.now() + limit.seconds
     said = ""

@@ -1,4 +1,4 @@
-"""Writes rows of a size, each of them an entry of the log: `python3 -m herdkeeper_e2e.wide_rows --table T --rows N --bytes B`."""
+"""Writes rows of a given size, each a log entry: `python3 -m herdkeeper_e2e.wide_rows --table T --rows N --bytes B`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE = Patience(deadline_seconds=60.0, call_seconds=60.0)
 
 
 def main() -> int:
-    """The command line; 1 with the reason on standard error when a row was refused."""
+    """The command line; 1 with the reason on standard error if a row was refused."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", required=True, help="created when absent: id long primary key, payload string")
     parser.add_argument("--rows", type=int, required=True, help="how many, with the ids from 0 on")

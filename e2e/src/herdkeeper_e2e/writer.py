@@ -1,8 +1,8 @@
 """Writes rows one by one and records each acknowledged one: `python3 -m herdkeeper_e2e.writer --table T --history FILE`.
 
-Every INSERT is a transaction of its own (autocommit), so each acknowledgement promises durability. After a lost connection it looks the
-leader up again at once. Standard input steers it: a line `mark NAME` is recorded with the writer's clock, `stop` or the end ends it.
-On standard output it says a few times a second how many rows were acknowledged, as lines of JSON.
+Every INSERT is its own transaction (autocommit), so each acknowledgement promises durability. After a lost connection it looks the leader
+up again at once. Standard input steers it: `mark NAME` is recorded with the writer's clock; `stop` or the end stops it. A few times a
+second it prints the number of acknowledged rows as a line of JSON.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from herdkeeper_e2e.session import Session, SettingError, open_session
 from herdkeeper_e2e.statements import quoted
 
 PATIENCE_SECONDS = 2.0
-"""Short, so that a connection to a dead node or to an old leader is given up soon; the writer itself tries again for ever."""
+"""Short, so that a connection to a dead node or an old leader ends soon. The writer itself retries forever."""
 REPORT_SECONDS = 0.25
 
 
 @dataclass
 class Recorder:
-    """Appends events to the history file; each line reaches the file before the next row is tried."""
+    """Appends events to the history file; each line is written before the next row is tried."""
 
     file: TextIO
     acknowledged: int = 0
@@ -40,14 +40,14 @@ class Recorder:
     reported: float = 0.0
 
     def record(self, kind: EventKind, row: int = -1, name: str = "") -> None:
-        """Writes one event, with the present time."""
+        """Write one event with the current time."""
         self.acknowledged += kind is EventKind.ACKNOWLEDGED
         self.unknown += kind is EventKind.UNKNOWN
         self.file.write(Event(time.monotonic(), kind, row, name).to_line() + "\n")
         self.file.flush()
 
     def report(self) -> None:
-        """Says on standard output how many rows were acknowledged, a few times a second."""
+        """Print how many rows are acknowledged, a few times a second."""
         if time.monotonic() - self.reported >= REPORT_SECONDS:
             self.reported = time.monotonic()
             print(json.dumps({"acknowledged": self.acknowledged, "unknown": self.unknown}), flush=True)
@@ -67,16 +67,16 @@ class Writer:
         self._connection: Connection | None = None
 
     def run(self, orders: queue.Queue[str]) -> None:
-        """Writes rows 0, 1, 2, … until an order says `stop`."""
+        """Write rows 0, 1, 2, … until the order `stop`."""
         row = 0
         while follow_order(orders, self._recorder):
             if self._write(row):
                 row += 1
-                time.sleep(self._pause_seconds)  # after what was answered only: what failed is tried again at once
+                time.sleep(self._pause_seconds)  # only after an answer: failures are retried at once
             self._recorder.report()
 
     def _write(self, row: int) -> bool:
-        """Whether the id is used up: acknowledged, or its outcome unknown. An unknown row is never tried again."""
+        """Returns whether the id is used up: acknowledged, or of unknown outcome. An unknown row is never retried."""
         try:
             if self._connection is None or self._connection.closed:
                 self._connection = self._session.connect(self._patience)
@@ -98,7 +98,7 @@ class Writer:
 
 
 def follow_order(orders: queue.Queue[str], recorder: Recorder) -> bool:
-    """Records marks; False after `stop`."""
+    """Record marks; returns False after `stop`."""
     while not orders.empty():
         order = orders.get()
         if order == "stop":
@@ -108,7 +108,7 @@ def follow_order(orders: queue.Queue[str], recorder: Recorder) -> bool:
 
 
 def read_orders(orders: queue.Queue[str]) -> None:
-    """Puts the lines of standard input into the queue; `stop` at its end."""
+    """Put the lines of standard input into the queue; `stop` at its end."""
     rest = b""
     while piece := os.read(0, 4096):  # not sys.stdin: a thread that holds its lock aborts the interpreter at its end
         *lines, rest = (rest + piece).split(b"\n")

@@ -1,4 +1,4 @@
-"""The writer running in the tools pod, steered from outside the cluster, and what the reader says of it."""
+"""The writer in the tools pod, steered from outside the cluster, and the reader's verdict."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from herdkeeper_e2e.tools_pod import ToolsPod
 from herdkeeper_e2e.waiting import Pending, wait_for
 
 READ_SECONDS = 300.0
-"""For a last read that waits for a leader."""
+"""For a final read that waits for a leader."""
 
 
 class ReaderProcess(SteeredProcess):
-    """Reads a writer's table until it is stopped. `acknowledged` counts its reads."""
+    """Reads a writer's table until stopped. `acknowledged` counts its reads."""
 
     def violation(self) -> str | None:
-        """Ends it; what it has found first, None when nothing is wrong."""
+        """Stop it; returns its first violation, or None."""
         self.stop(READ_SECONDS)
         found: str | None = json.loads(self.last_line)["violation"]
         return found
 
 
 class WriterProcess(SteeredProcess):
-    """Writes rows into a table until it is stopped; a line `mark NAME` tells it of a fault. `more` are further arguments of the program."""
+    """Writes rows into a table until stopped; a line `mark NAME` announces a fault. `more` are further arguments of the program."""
 
     def __init__(self, tools: ToolsPod, table: str, *more: str) -> None:
         self._tools = tools
@@ -34,22 +34,22 @@ class WriterProcess(SteeredProcess):
         super().__init__(tools.kubectl, tools.name, tools.program("writer", *self._arguments, *more))
 
     def read(self, *arguments: str) -> dict[str, Any]:
-        """What the reader finds: the verdict, its violation or None, and the gaps."""
+        """Returns the reader's result: the verdict, its violation or None, and the gaps."""
         found: dict[str, Any] = json.loads(self._tools.run("reader", *self._arguments, *arguments))
         return found
 
     def read_meanwhile(self) -> ReaderProcess:
-        """Starts a reader that compares again and again while this writes."""
+        """Start a reader that compares repeatedly while this writes."""
         program = self._tools.program("reader", *self._arguments, "--repeat")
         return ReaderProcess(self._tools.kubectl, self._tools.name, program)
 
     def events(self) -> list[Event]:
-        """What it has recorded so far, also once it is stopped."""
+        """Returns what it has recorded so far, even after it was stopped."""
         text = self._tools.kubectl.exec(self._tools.name, "cat", self._history)
-        return parse_history(text.split("\n")[:-1])  # the piece after the last line's end is an event that is being written
+        return parse_history(text.split("\n")[:-1])  # the piece after the last line end is an incomplete event
 
     def marked(self, name: str) -> None:
-        """Comes back once the mark is recorded: what is asked of the cluster afterwards comes after it. A name is used once."""
+        """Return once the mark is recorded, so that it precedes the next requests to the cluster. Names are unique."""
 
         def ask() -> bool | Pending:
             found = any(event.kind is EventKind.MARK and event.name == name for event in self.events())

@@ -1,6 +1,6 @@
 """Compares a znode writer's history with the ensemble, in the cluster: `python3 -m herdkeeper_e2e.znode_reader --hosts H --history FILE`.
 
-Says what `herdkeeper_e2e.reader` says of rows. The server is told to catch up with the leader first: else a follower might know less.
+Its output is like that of `herdkeeper_e2e.reader`. The server first catches up with the leader: a follower might be behind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from herdkeeper_e2e.znode_writer import ROOT, ZNODES_OF_A_FOLDER
 
 
 def rows(zookeeper: KazooClient) -> Iterator[int]:
-    """The rows whose znodes are there."""
+    """Yields the rows with existing znodes."""
     zookeeper.sync(ROOT)
     for folder in zookeeper.get_children(ROOT):
         for place in zookeeper.get_children(f"{ROOT}/{folder}"):
@@ -27,7 +27,7 @@ def rows(zookeeper: KazooClient) -> Iterator[int]:
 
 
 def main() -> int:
-    """The command line; 0 when the comparison could be made, whatever it says."""
+    """The command line; 0 if the comparison was possible, whatever its result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", required=True)
     parser.add_argument("--history", type=Path, required=True)

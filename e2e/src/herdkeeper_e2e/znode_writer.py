@@ -1,7 +1,7 @@
 """Creates znodes one by one and records each acknowledged one: `python3 -m herdkeeper_e2e.znode_writer --hosts H --history FILE`.
 
-It is steered and says what it does as `herdkeeper_e2e.writer`; a row is a znode here. Each holds 1,000 bytes, so that a member that joins
-has something to copy.
+Input and output are like those of `herdkeeper_e2e.writer`; a row is a znode. Each holds 1,000 bytes, so that a joining member has something
+to copy.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ CONTENT = b"x" * 1000
 
 
 def znode_of(row: int) -> str:
-    """The path of a row: folders keep lists of children short."""
+    """Returns the path of a row: folders keep lists of children short."""
     folder, place = divmod(row, ZNODES_OF_A_FOLDER)
     return f"{ROOT}/{folder}/{place}"
 
 
 def write(zookeeper: KazooClient, recorder: Recorder, orders: queue.Queue[str]) -> None:
-    """Creates the znodes 0, 1, 2, … until an order says `stop`. One whose answer is lost is never tried again."""
+    """Create the znodes 0, 1, 2, … until the order `stop`. One whose answer is lost is never retried."""
     row = 0
     while follow_order(orders, recorder):
         try:

@@ -1,4 +1,4 @@
-"""Lists what an ensemble holds, inside the cluster: `python3 -m herdkeeper_e2e.znodes`; one path a line, without ZooKeeper's own."""
+"""Lists an ensemble's znodes, inside the cluster: `python3 -m herdkeeper_e2e.znodes`; one path per line, without ZooKeeper's own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from herdkeeper_e2e.session import SettingError, open_session
 
 
 def znodes(zookeeper: KazooClient, path: str = "/") -> Iterator[str]:
-    """All paths below one, parents first; what vanishes meanwhile is left out."""
+    """Yields all paths below one, parents first; znodes that vanish meanwhile are left out."""
     try:
         children = sorted(zookeeper.get_children(path))
     except NoNodeError:

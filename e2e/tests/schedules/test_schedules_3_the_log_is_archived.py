@@ -59,7 +59,7 @@ def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_
     say(f"{found['status']['archive']}; {found['status']['recoveryWindow']}")
     window = found["status"]["recoveryWindow"]
     assert datetime.fromisoformat(window["from"]) < moment < datetime.fromisoformat(window["to"])
-    assert found["status"]["archive"]["expiry"].startswith("nothing goes: "), "nothing is as old as the window"
+    assert found["status"]["archive"]["expiry"].startswith("nothing expires: "), "nothing is as old as the window"
 
     reader = ToolsPod(kubectl, "archive-reader", stack.tools.database, image="herdkeeper/spark:0.1.0", claim=CLAIM)
     reader.start()

@@ -87,7 +87,7 @@ def test_what_is_older_than_the_window_goes_and_each_moment_of_the_window_can_be
     writer = WriterProcess(own.tools, TABLE)
     writer.acknowledges(ROWS)
     before = archived(own, own.log_position())
-    assert own.get()["status"]["archive"]["expiry"].startswith("nothing goes: ")
+    assert own.get()["status"]["archive"]["expiry"].startswith("nothing expires: ")
     base = own.checkpoint("base")
     writer.marked(MARKS[0])
     moment = datetime.now(UTC)

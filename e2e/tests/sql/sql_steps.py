@@ -58,7 +58,7 @@ def each_copy_has_every_row(stack: Stack, writer: WriterProcess) -> None:
 
 
 def answer_to(stack: Stack, request: str, wish: str) -> str:
-    """What becomes of a request by annotation, such as `switchover` or `full-check`: once it is answered, it is not there any more."""
+    """What becomes of a request by annotation, such as `switchover` or `full-check`: once it is answered, it does not exist any more."""
     asked = f"herdkeeper.io/{request}"
     stack.kubectl.run("annotate", "tablespace", TABLESPACE, f"{asked}={wish}", "--overwrite")
 

@@ -84,7 +84,7 @@ def test_a_request_for_another_leader_is_met_once_or_refused_with_the_reason(sta
     writer.acknowledges(ROWS)
     before = record_of(stack)
 
-    assert answer_to(stack, "switchover", leader) == f"done: {leader} leads already"
+    assert answer_to(stack, "switchover", leader) == f"done: {leader} already leads"
     stranger = answer_to(stack, "switchover", "db-herddb-7")
     assert stranger == f"refused: db-herddb-7 holds no replica; replicas are on {', '.join(nodes)}"
     try:
@@ -99,11 +99,11 @@ def test_a_request_for_another_leader_is_met_once_or_refused_with_the_reason(sta
     writer.acknowledges(ROWS)
 
     writer.marked("a request that is met")
-    assert answer_to(stack, "switchover", other) == f"done: led by {other}, since {other} was asked for"
+    assert answer_to(stack, "switchover", other) == f"done: led by {other}, since {other} was requested"
     met = led_by(stack, other, CHANGE)
     assert met.version == before.version + 1
     writer.acknowledges(ROWS)
-    told = f"done: led by {other}, since {other} was asked for"
+    told = f"done: led by {other}, since {other} was requested"
 
     def tells() -> bool | Pending:
         status = stack.sql.get("tablespace", TABLESPACE)["status"]

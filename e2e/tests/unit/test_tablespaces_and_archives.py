@@ -32,7 +32,7 @@ def test_one_that_is_ready_is_the_answer() -> None:
 @pytest.mark.parametrize(
     ("item", "why"),
     [
-        (None, "it is not there"),
+        (None, "it does not exist"),
         (tablespace({"type": "Ready", "status": "False", "reason": "Restoring"}), "Restoring: so"),
         (tablespace({"type": "Ready", "status": "True", "reason": "Settled", "observedGeneration": 1}), "has not seen"),
     ],

@@ -1,4 +1,4 @@
-"""`herdkeeper run`, and `herdkeeper crds | reference | network | rights | chart | plugin`: the generators of what is made from the models.
+"""`herdkeeper run`, and the generators `herdkeeper crds | reference | network | rights | chart | plugin`.
 
 Called as the console script `herdkeeper` or as `python -m herdkeeper.cli`. Each subcommand is a file of `commands/`.
 """

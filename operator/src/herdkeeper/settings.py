@@ -12,12 +12,12 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 class SettingsError(ValueError):
-    """An environment variable holds what it must not; the message names it, its value and the fix."""
+    """An environment variable is invalid. The message names it, its value and the fix."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`watch_namespaces` empty: all of them. `namespace` and `identity` are of the Lease that elects the working replica."""
+    """`watch_namespaces` empty: all of them. `namespace` and `identity` are for the Lease that elects the active replica."""
 
     watch_namespaces: tuple[str, ...] = ()
     images: DefaultImages = SHIPPED_IMAGES

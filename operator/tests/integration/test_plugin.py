@@ -72,7 +72,7 @@ def test_switchover_is_done_by_the_operator_and_waited_for(stage: Stage, plugin:
 def test_a_dry_run_of_a_switchover_leaves_no_request(stage: Stage, plugin: Run) -> None:
     version = stage.found(TABLESPACE, "flights")["metadata"]["resourceVersion"]
     code, text = plugin("switchover", "flights", NODES[1], "--dry-run")
-    assert (code, "nothing is changed" in text) == (0, True)
+    assert (code, "nothing changed" in text) == (0, True)
     assert stage.found(TABLESPACE, "flights")["metadata"]["resourceVersion"] == version
     assert names.SWITCHOVER_ANNOTATION not in (stage.found(TABLESPACE, "flights")["metadata"].get("annotations") or {})
 
@@ -187,7 +187,7 @@ def test_doctor_and_bundle_come_to_their_end_without_kubelets_and_no_password_is
     stage.stop_serving(NODES[0])
     code, text = plugin("doctor")
     assert code == 1
-    assert text.startswith("operator: no pod of it is in the namespace herdkeeper-system")
+    assert text.startswith("operator: it has no pod in the namespace herdkeeper-system")
     assert f"{NODES[0]}: starting" in text
     assert plugin("support-bundle", "--file", str(tmp_path / "bundle.zip"))[0] == 0
     password = stage.found("Secret", "flights-connection")["data"]["password"]

@@ -246,7 +246,7 @@ def test_what_is_archived_expires_behind_a_checkpoint_that_the_schedule_keeps_fo
     stage.settle(TABLESPACE, "flights")
     assert (may_go(stage), window_begins(stage)) == (None, {"ledgerId": 3, "entryId": 0})
     said = stage.found(TABLESPACE, "flights")["status"]["archive"]["expiry"]
-    assert said == "nothing goes: no verified Checkpoint is of a moment 1m ago or before, and there is none to go on from"
+    assert said == "nothing goes: no verified Checkpoint is 1m old or older, and there is no base"
 
     template = {"tablespaceRef": {"name": "flights"}, "destination": LOG["archive"]["destination"]}
     stage.declare(SCHEDULE, "nightly", {"schedule": "0 3 * * *", "retention": {"keepLast": 1}, "template": template})
@@ -315,7 +315,7 @@ def test_it_is_told_before_the_log_that_is_not_archived_yet_is_past_its_retentio
     stage.settle(TABLESPACE, "flights")
     assert stage.condition(TABLESPACE, "flights", "LogUsedInTime") == ("False", "RetentionNears")
     told = message(stage, TABLESPACE, "flights", "LogUsedInTime")
-    assert told.startswith("the log is archived up to LSN 4,9; the log behind that ended at 20")
+    assert told.startswith("the log is archived up to LSN 4,9; the log after that ended at 20")
     assert ("Warning", "RetentionNears") in [(event["type"], event["reason"]) for event in stage.events("flights")]
     with nothing_written(stage):
         stage.reconcile(TABLESPACE, "flights")
@@ -344,7 +344,7 @@ def test_streams_that_keep_the_log_are_told_and_since_when_one_stands(stage: Sta
         ("reads", "Moves"),
     ]
     assert streams[2]["lsn"] == {"ledgerId": 4, "entryId": 7}
-    assert "the need of the stream odd can't be read" in message(stage, TABLESPACE, "flights", "LogUsedInTime")
+    assert "the position of the stream odd can't be read" in message(stage, TABLESPACE, "flights", "LogUsedInTime")
     pinned("reads", encode_stream_pin(StreamPin((5, 99), 7200)), 0)
     with nothing_written(stage):
         stage.reconcile(TABLESPACE, "flights")

@@ -84,7 +84,7 @@ def test_a_run_pauses_at_the_windows_end_and_goes_on_as_itself_when_it_opens(sta
         "resumesAt": text_of(OPENS[1]),
         "ledgers": 2,
         "ledgerFilter": "x",
-        "message": f"paused; so far 2 ledgers; it goes on at {text_of(OPENS[1])}",
+        "message": f"paused; so far 2 ledgers; it resumes at {text_of(OPENS[1])}",
     }
     with nothing_written(stage):
         stage.reconcile_at(CLOSES[0] + 3 * HOUR, KIND, "by-night")
@@ -121,7 +121,7 @@ def test_the_hours_of_a_paused_run_can_be_changed_and_it_goes_on_at_once_and_not
             stage.patch(KIND, "by-night", {"spec": change})
         (field,) = change
         words = (
-            "be added or removed: a run can pause"
+            "be added or removed: a run is started with or without pauses"
             if field == "window"
             else "the job may have read it already; create a new ReplicationAudit"
         )

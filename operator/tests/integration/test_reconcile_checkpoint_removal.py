@@ -105,7 +105,7 @@ def test_an_encrypted_checkpoint_waits_for_its_keys_and_its_removal_for_none(sta
     stage.of("Secret").create(body=secret, namespace=stage.namespace)
     stage.settle("Checkpoint", "sealed")
     message = stage.found("Checkpoint", "sealed")["status"]["message"]
-    assert "its entry 2026-11 is no base64; give 32 random bytes" in message
+    assert "its entry 2026-11 is not base64; give 32 random bytes" in message
     assert "a secret" not in message
     stage.patch("Secret", "backup-keys", {"stringData": {"2026-11": base64.b64encode(b"k" * 32).decode()}})
     stage.settle("Checkpoint", "sealed")

@@ -140,7 +140,7 @@ def test_it_is_refused_with_the_reason_and_nobody_is_ordered(stage: Stage) -> No
     stage.nodes.herddb_is_gone(named(stage), 1)
     ask(stage)
     stage.reconcile(TABLESPACE, "flights")
-    assert annotations(stage)[ANSWER].startswith(f"refused: {NODES[1]} can't be asked (")
+    assert annotations(stage)[ANSWER].startswith(f"refused: {NODES[1]} can't be reached (")
     assert set(annotations(stage)) & set(ASKED) == set()
     stage.reconcile(TABLESPACE, "flights")
     assert {name for name, value in checked(stage).items() if value} == {"lastRequest", "schedule"}
@@ -221,7 +221,7 @@ def test_a_time_that_comes_while_a_check_runs_is_left_out_and_told_and_one_that_
     at(stage, TWO + DAY)
     assert times(stage)["lastScheduleTime"] == "2026-11-22T02:00:00Z"
     assert times(stage)["lastMissedTime"] == "2026-11-23T02:00:00Z"
-    assert "was not over" in times(stage)["lastMissedWhy"]
+    assert "was still running" in times(stage)["lastMissedWhy"]
     leader_checks(stage, ended=True)
     at(stage, TWO + DAY + SECOND)
     assert orders(stage) == []

@@ -332,7 +332,7 @@ def test_a_requested_switchover_is_done_once_and_answered(stage: Stage) -> None:
     annotations = stage.found(TABLESPACE, "flights")["metadata"]["annotations"]
     assert names.SWITCHOVER_ANNOTATION not in annotations
     stage.reconcile(TABLESPACE, "flights")
-    assert stage.found(TABLESPACE, "flights")["status"]["lastSwitchover"] == f"done: led by {NODES[1]}, since {NODES[1]} was asked for"
+    assert stage.found(TABLESPACE, "flights")["status"]["lastSwitchover"] == f"done: led by {NODES[1]}, since {NODES[1]} was requested"
     stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("follower", "leader"))
     version = stage.ensemble.read(record_path(stage))
     stage.settle(HERDDB, "db")
@@ -363,7 +363,7 @@ def test_an_operator_that_is_killed_after_the_move_answers_later_and_moves_no_se
     stage.reconcile(HERDDB, "db")
     assert stage.ensemble.read(record_path(stage)) == version
     answer = stage.found(TABLESPACE, "flights")["metadata"]["annotations"][names.SWITCHOVER_ANSWER_ANNOTATION]
-    assert answer == f"done: {NODES[1]} leads already"
+    assert answer == f"done: {NODES[1]} already leads"
 
 
 def test_who_changes_the_record_first_wins_and_the_request_stays(stage: Stage) -> None:

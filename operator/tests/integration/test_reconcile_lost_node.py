@@ -44,7 +44,7 @@ def node_is(stage: Stage, node: str, ready: str) -> None:
 
 
 def told(stage: Stage) -> tuple[str, str]:
-    """Reason and message of the condition; empty when it is not there."""
+    """Reason and message of the condition; empty when it does not exist."""
     conditions = stage.found(KIND, "bk")["status"]["conditions"]
     return next(((each["reason"], each["message"]) for each in conditions if each["type"] == "NodesReachable"), ("", ""))
 

@@ -61,8 +61,8 @@ def test_an_audit_that_did_not_tell_what_it_found_is_no_success(pods, why: str):
     summary = summarize_audit(AUDIT, seen(*pods))
     assert (summary.fields["phase"], summary.fields["completedAt"]) == ("Failed", "2026-06-01T20:00:00Z")
     assert (summary.health.status, summary.health.reason) == ("Unknown", Reason.RESULT_UNKNOWN)
-    assert summary.health.message.startswith(f"its result is unknown: its job succeeded, but {why}")
-    fix = f"Look in the log of its pod, if that still exists (kubectl logs job/{JOB}), and create another audit"
+    assert summary.health.message.startswith(f"its result is unknown: its Job succeeded, but {why}")
+    fix = f"See the log of its pod, if it still exists (kubectl logs job/{JOB}), and create another audit"
     assert summary.health.message.endswith(fix)
     assert "findingsTotal" not in summary.fields
 

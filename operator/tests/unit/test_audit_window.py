@@ -75,7 +75,7 @@ def test_no_job_is_made_while_the_window_is_closed_and_it_is_looked_again_when_i
     assert plan.actions == ()
     assert plan.wait is not None
     assert plan.wait.reason is Reason.WAITING_FOR_WINDOW
-    assert plan.wait.message == f"it reads from 22:00 to 05:00 (Europe/Rome) only; it begins at {opens:%Y-%m-%dT%H:%M:%SZ}"
+    assert plan.wait.message == f"it reads only from 22:00 to 05:00 (Europe/Rome); it starts at {opens:%Y-%m-%dT%H:%M:%SZ}"
     assert plan.requeue_after_seconds == (opens - now).total_seconds()
 
 
@@ -169,7 +169,7 @@ def test_any_other_job_is_left_alone(state):
 def test_a_paused_run_tells_what_it_has_found_so_far_and_when_it_goes_on():
     summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver(PAUSED.to_json())))
     assert (summary.health.status, summary.health.reason) == ("False", Reason.WAITING_FOR_WINDOW)
-    assert summary.health.message == "paused; so far 3 ledgers; it goes on at 2026-06-02T20:00:00Z"
+    assert summary.health.message == "paused; so far 3 ledgers; it resumes at 2026-06-02T20:00:00Z"
     told = {name: summary.fields[name] for name in ("phase", "resumesAt", "ledgers", "findingsTotal", "job")}
     assert told == {"phase": "Paused", "resumesAt": "2026-06-02T20:00:00Z", "ledgers": 3, "findingsTotal": 1, "job": JOB}
     assert "completedAt" not in summary.fields
@@ -177,13 +177,13 @@ def test_a_paused_run_tells_what_it_has_found_so_far_and_when_it_goes_on():
 
 def test_a_paused_run_whose_words_are_lost_is_paused_and_not_a_success():
     summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver(None)))
-    assert (summary.fields["phase"], summary.health.message) == ("Paused", "paused; it goes on at 2026-06-02T20:00:00Z")
+    assert (summary.fields["phase"], summary.health.message) == ("Paused", "paused; it resumes at 2026-06-02T20:00:00Z")
 
 
 def test_a_run_whose_words_are_no_summary_is_over_and_no_success():
     summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver("rubbish")))
     assert (summary.fields["phase"], summary.health.status, summary.health.reason) == ("Failed", "Unknown", Reason.RESULT_UNKNOWN)
-    assert summary.health.message.startswith("its result is unknown, also whether it was done or paused: ")
+    assert summary.health.message.startswith("its result is unknown, as is whether it was done or paused: ")
 
 
 def test_a_run_that_is_over_stays_so_though_its_job_says_that_it_paused():
@@ -205,7 +205,7 @@ def test_hours_that_mean_nothing_change_nothing_of_a_run_that_is_over(phase: str
 def test_a_time_zone_that_there_is_not_is_refused():
     refused = audit_refusals(with_spec(AUDIT, window=NIGHT.model_copy(update={"time_zone": "Rome"})))
     assert [each.sentence for each in refused] == [
-        "spec.window.timeZone is 'Rome': this time zone does not exist; take a name of the IANA database, e.g. UTC or Europe/Vienna"
+        "spec.window.timeZone is 'Rome': this time zone does not exist; use a name of the IANA database, e.g. UTC or Europe/Vienna"
     ]
     assert audit_refusals(AUDIT) == ()
 
@@ -217,8 +217,8 @@ def test_a_time_zone_that_there_is_not_is_refused():
 def test_a_window_of_less_than_half_an_hour_is_refused(opens: str, closes: str, short: bool):
     refused = audit_refusals(with_spec(AUDIT, window=Window.model_validate({"from": opens, "to": closes})))
     told = (
-        f"spec.window is {opens} to {closes} (UTC): a run that starts its Job there reads little or nothing in less than 30 minutes; "
-        "let it close at least 30 minutes after it opens, or leave it out"
+        f"spec.window is {opens} to {closes} (UTC): a run whose Job starts in it can read little or nothing in less than 30 minutes; "
+        "let it close at least 30 minutes after it opens, or remove it"
     )
     assert [each.sentence for each in refused] == ([told] if short else [])
 

@@ -484,7 +484,7 @@ def test_autocommit_is_not_changed_in_the_middle_of_a_transaction(node: Node) ->
         ("a,,b", {}, "no address"),
         ("a", {"timeout": 0}, "timeout is 0"),
         ("a", {"pool": 1}, "no option 'pool'"),
-        ("a", {"tls": False, "authorities": "pem"}, "leave out one"),
+        ("a", {"tls": False, "authorities": "pem"}, "remove one"),
     ],
 )
 def test_an_argument_that_can_not_be_is_refused_with_its_name(host: str, options: dict[str, Any], words: str) -> None:

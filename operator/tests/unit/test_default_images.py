@@ -28,7 +28,7 @@ def test_what_has_no_servers_is_left_as_it_is():
 
 
 def test_no_pod_is_made_of_a_resource_that_has_no_image_yet():
-    with pytest.raises(ValueError, match="HerdDBCluster db names no image"):
+    with pytest.raises(ValueError, match="HerdDBCluster db has no image"):
         image_of(QUICKSTART["HerdDBCluster"])
 
 

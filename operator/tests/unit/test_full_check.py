@@ -123,19 +123,19 @@ def test_the_leader_is_ordered_to_check_and_then_the_request_is_answered():
             seen(),
             "the tablespace is not Ready (Said: Ready is False)",
         ),
-        (asking(**{names.SWITCHOVER_ANNOTATION: FOLLOWER}), seen(), "a switchover is asked for"),
+        (asking(**{names.SWITCHOVER_ANNOTATION: FOLLOWER}), seen(), "a switchover is requested"),
         (
             asking(),
             replace(seen(), herddb=with_status(DATABASE, conditions=conditions(Ready="True", Progressing="True"))),
             "the HerdDBCluster db is not settled (Progressing is True)",
         ),
         (asking(), replace(seen(), herddb=None), "the HerdDBCluster db does not exist"),
-        (asking(), seen(Unknown("silence")), f"{LEADER} can't be asked (silence)"),
-        (asking(), seen(leader(role="failed", ready=False)), f"{LEADER} is no settled leader (it is failed)"),
-        (asking(), seen(leader(), Unknown("silence")), f"{FOLLOWER} can't be asked (silence)"),
-        (asking(), seen(leader(), follower(ready=False, role="booting")), f"{FOLLOWER} is no settled follower (it is booting)"),
-        (asking(), seen(leader(), follower(ready=False)), f"{FOLLOWER} is no settled follower (it is not ready)"),
-        (asking(), seen(leader(), follower(uuid="other")), f"{FOLLOWER} is no settled follower (it does not hold the tablespace)"),
+        (asking(), seen(Unknown("silence")), f"{LEADER} can't be reached (silence)"),
+        (asking(), seen(leader(role="failed", ready=False)), f"{LEADER} is not a settled leader (it is failed)"),
+        (asking(), seen(leader(), Unknown("silence")), f"{FOLLOWER} can't be reached (silence)"),
+        (asking(), seen(leader(), follower(ready=False, role="booting")), f"{FOLLOWER} is not a settled follower (it is booting)"),
+        (asking(), seen(leader(), follower(ready=False)), f"{FOLLOWER} is not a settled follower (it is not ready)"),
+        (asking(), seen(leader(), follower(uuid="other")), f"{FOLLOWER} is not a settled follower (it does not hold the tablespace)"),
         (asking(), seen(leader(Unknown("too old"))), f"{LEADER} can't check all tables (too old)"),
         (asking(), seen(leader(), follower(full_check=Unknown("too old"))), f"{FOLLOWER} can't check all tables (too old)"),
         (asking(known(seen(leader(RUNNING)))), seen(leader(RUNNING)), f"one runs on {LEADER} since {STARTED}"),
@@ -278,7 +278,7 @@ def test_a_check_of_a_leader_that_was_replaced_and_can_not_be_asked_is_not_waite
     replaced = replace(seen(Unknown("silence"), leader(None)), record=VersionedRecord(replace(RECORD, leader=FOLLOWER), 4))
     fields = full_check_fields(before, replaced)
     assert fields is not None
-    assert fields["error"] == f"{LEADER} can't be asked, and does not lead any more"
+    assert fields["error"] == f"{LEADER} can't be reached, and no longer leads"
     assert full_check_steps(before, replaced, None).requeue_after_seconds is None
     back = replace(replaced, nodes={**replaced.nodes, LEADER: (follower(full_check=DONE),)})
     told = full_check_fields(known(replaced, before), back)

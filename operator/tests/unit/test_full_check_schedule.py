@@ -82,9 +82,9 @@ def last(started: str, completed: str | None = None, error: str | None = None) -
 
 
 SILENT = seen(Unknown("silence"))
-REFUSED = DeferredCheck(at("22T02:00"), f"{LEADER} can't be asked (silence)")
+REFUSED = DeferredCheck(at("22T02:00"), f"{LEADER} can't be reached (silence)")
 DEADLINE = NIGHTLY.model_copy(update={"starting_deadline_seconds": 3600})
-RAN = "the check that db-herddb-0 began at 2026-11-22T01:59:00Z was not over"
+RAN = "the check that db-herddb-0 started at 2026-11-22T01:59:00Z was still running"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ RAN = "the check that db-herddb-0 began at 2026-11-22T01:59:00Z was not over"
         (
             scheduled(DEADLINE),
             at_time("22T03:01", SILENT),
-            Missed(at("22T02:00"), f"startingDeadlineSeconds (3600) had passed ({LEADER} can't be asked (silence))"),
+            Missed(at("22T02:00"), f"startingDeadlineSeconds (3600) had passed ({LEADER} can't be reached (silence))"),
         ),
         (scheduled(NIGHTLY.model_copy(update={"suspend": True})), at_time("22T02:00"), NotDue()),
         # what was asked for after that time will do
@@ -188,7 +188,7 @@ def test_what_is_due_is_an_answer_to_who_asks_and_the_writes_are_stopped_once():
 def test_who_asks_while_what_is_due_waits_is_refused_and_it_goes_on_waiting():
     (said,) = plan(asking(scheduled()), at_time("22T02:00", SILENT)).actions
     assert isinstance(said, AnswerRequest)
-    assert said.answer == f"refused: {LEADER} can't be asked (silence)"
+    assert said.answer == f"refused: {LEADER} can't be reached (silence)"
     assert decide_check(scheduled(), at_time("22T02:00", SILENT)) == REFUSED
 
 

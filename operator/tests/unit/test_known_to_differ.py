@@ -102,7 +102,7 @@ def test_a_copy_that_its_node_alone_remembers_as_different_is_told_and_kept():
     tablespace = with_status(TABLESPACE, uuid="a-uuid")
     summary = summarize_tablespace(tablespace, BARRED)
     assert summary.conditions[REPLICAS_VERIFIED].reason is Reason.DIFFERS_FROM_LEADER
-    assert "as its node keeps on its disk" in summary.conditions[REPLICAS_VERIFIED].message
+    assert "as its node has noted on its disk" in summary.conditions[REPLICAS_VERIFIED].message
     assert {"node": FIRST, "verdict": "Different"}.items() <= next(
         {key: entry[key] for key in ("node", "verdict")} for entry in summary.fields["replicas"] if entry["node"] == FIRST
     ).items()

@@ -148,7 +148,7 @@ def test_pods_on_a_node_that_is_down_are_not_deleted_with_a_new_template(situati
             SILENT,
             replace(WITHOUT_FIRST, replication_enabled=False),
             Reason.NODE_SILENT,
-            ["Nothing copies its ledgers"],
+            ["Its ledgers are not copied"],
             "kubectl",
         ),
     ],

@@ -77,7 +77,7 @@ def test_a_log_that_is_not_archived_is_not_kept_for_it() -> None:
     assert pins(FORGETFUL, PROGRESS, None) == pins(FORGETFUL, PROGRESS, Unknown("silence")) == []
     assert described(SetLogPin("zk-0:2181", PATH, None, 4, "so")) == (
         Reason.LOG_PINNED,
-        "Keeping the log until it is archived no longer, since so",
+        "No longer keeping the log until it is archived, since so",
     )
 
 
@@ -114,7 +114,7 @@ def test_the_archiver_is_there_while_the_spec_asks_for_it() -> None:
 @pytest.mark.parametrize(
     ("situation", "observed", "status", "reason", "words"),
     [
-        ("it keeps up", ArchiveObserved(PROGRESS, now=100), "True", Reason.ARCHIVED, "archived at the volume claim archives, each 30 s"),
+        ("it keeps up", ArchiveObserved(PROGRESS, now=100), "True", Reason.ARCHIVED, "archived at the volume claim archives, every 30 s"),
         ("the log is empty", ArchiveObserved(replace(PROGRESS, held=None), now=100), "True", Reason.ARCHIVED, "has no confirmed entry"),
         ("it is late", ArchiveObserved(PROGRESS, trouble="no pod", now=213), "False", Reason.ARCHIVE_LAGS, "1970-01-01T00:01:02.000Z is"),
         ("it can't go on", ArchiveObserved(replace(PROGRESS, trouble="full"), now=63), "False", Reason.ARCHIVE_STANDS, "since: full"),
@@ -309,7 +309,7 @@ def test_an_archiver_that_has_its_keys_already_goes_on_without_their_secret_unti
 
     status, reason, message = condition(100)
     assert (status, reason) == ("True", Reason.ARCHIVED)
-    assert f"archived at the object store {PLACE}, each 30 s; another pod could not open it: {FIELD}.credentials" in message
+    assert f"archived at the object store {PLACE}, every 30 s; another pod could not open it: {FIELD}.credentials" in message
     assert condition(213)[:2] == ("False", Reason.WAITING_FOR_SECRET)
     running = {("Deployment", "flights-archive"): {"metadata": {"name": "flights-archive", "uid": "u", "annotations": {}}}}
     there = replace(SEEN, objects=Objects(running), archive=ArchiveObserved(store=opened({})))

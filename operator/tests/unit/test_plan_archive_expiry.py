@@ -72,8 +72,8 @@ def ordered(ledger: int, entry: int, claim: str = "archives") -> SeenOrder:
 @pytest.mark.parametrize(
     ("situation", "observed", "checkpoints", "kept"),
     [
-        ("no base", seen(), (), "there is none to go on from"),
-        ("the base is younger than the window", seen(), (base(6),), "the oldest one to go on from is d6"),
+        ("no base", seen(), (), "there is no base"),
+        ("the base is younger than the window", seen(), (base(6),), "the oldest base is d6"),
         ("one base is old enough", seen(), (base(8),), "d8"),
         ("one is exactly as old as the window", seen(), (base(7),), "d7"),
         ("of several that are old enough the newest", seen(), (base(20), base(9), base(8), base(3), base(1)), "d8"),
@@ -82,7 +82,12 @@ def ordered(ledger: int, entry: int, claim: str = "archives") -> SeenOrder:
         ("it failed", seen(), (base(20), base(8, phase="Failed")), "d20"),
         ("it still runs", seen(), (base(20), base(8, phase="Running")), "d20"),
         ("it is being deleted", seen(), (base(20), with_metadata(base(8), deletion_timestamp=DELETED)), "d20"),
-        ("it is of another tablespace of that name", seen(), (base(8, manifest=f"{INSTANCE}/another/manifests/x.json"),), "there is none"),
+        (
+            "it is of another tablespace of that name",
+            seen(),
+            (base(8, manifest=f"{INSTANCE}/another/manifests/x.json"),),
+            "there is no base",
+        ),
         ("it is of another BookKeeper cluster", seen(), (base(20), base(8, manifest=f"another/{UUID}/manifests/x.json")), "d20"),
         ("an earlier version made it, and did not tell its latest entry", seen(), (base(20), base(8, latest_timestamp=None)), "d20"),
         (
@@ -91,10 +96,10 @@ def ordered(ledger: int, entry: int, claim: str = "archives") -> SeenOrder:
             (base(20), base(8, latest_timestamp=ago(6).isoformat())),
             "d20",
         ),
-        ("a transaction of it began before what is archived", seen(LATER), (base(8, restart_lsn=Lsn(ledger_id=9, entry_id=0)),), "none to"),
-        ("it lies behind what is archived", seen(), (base(8, ledger=31),), "there is none to go on from"),
+        ("a transaction of it began before what is archived", seen(LATER), (base(8, restart_lsn=Lsn(ledger_id=9, entry_id=0)),), "no base"),
+        ("it lies behind what is archived", seen(), (base(8, ledger=31),), "there is no base"),
         ("the archive began later, with a base", seen(LATER), (base(9),), "d9"),
-        ("the archive began later, without one", seen(LATER), (), "there is none to go on from"),
+        ("the archive began later, without one", seen(LATER), (), "there is no base"),
         ("the log is younger than the window", seen(replace(WHOLE, first_millis=millis(6))), (base(6),), "does not reach back for 7d"),
         ("a Checkpoint can't be read", seen(unread=Unknown("the Checkpoint x can't be read")), (base(8),), "Checkpoint x can't be read"),
         ("the archiver says nothing", ArchiveObserved(None, now=NOON.timestamp()), (base(8),), "nothing is archived yet"),
@@ -107,7 +112,7 @@ def ordered(ledger: int, entry: int, claim: str = "archives") -> SeenOrder:
             "the clock moved back behind what may have gone already",
             seen(now=ago(3).timestamp(), order=ordered(22, 5)),
             (base(20), base(8)),
-            "the oldest one to go on from is d8",
+            "the oldest base is d8",
         ),
         ("the operator's clock is ahead", seen(now=ago(-20).timestamp()), (base(20), base(8), base(3)), "d8"),
         ("the leader's clock is ahead", seen(replace(WHOLE, last_millis=millis(-20))), (base(20), base(8), base(3)), "d8"),
@@ -198,7 +203,7 @@ def test_the_archiver_looks_at_the_base_where_it_can() -> None:
         Reason.ARCHIVE_EXPIRES,
         "Releasing the archive before LSN 22,5, since the Checkpoint d8 is the newest verified one as old as the recovery window",
     )
-    assert described(replace(step, order=None, why="so"))[1] == "Letting nothing of the archive go any more, since so"
+    assert described(replace(step, order=None, why="so"))[1] == "Releasing nothing of the archive any more, since so"
 
 
 def test_the_archiver_of_a_store_looks_at_the_base_that_is_in_the_same_one() -> None:
@@ -240,7 +245,7 @@ def test_while_nobody_knows_which_log_it_is_the_window_stays_as_it_was_told_and_
     unknown = replace(SEEN, archive=seen(LATER), checkpoints=(base(8),), instance_id=NO_INSTANCE)
     found = archive_fields(TOLD, unknown, UUID)
     assert found["recoveryWindow"] == {"fromLsn": {"ledgerId": 22, "entryId": 5}}
-    assert found["archive"]["expiry"].startswith("nothing goes: the BookKeeperCluster bk does not exist")
+    assert found["archive"]["expiry"].startswith("nothing expires: the BookKeeperCluster bk does not exist")
     assert "recoveryWindow" not in archive_fields(EXPIRES, unknown, UUID)
     whole = archive_fields(TOLD, replace(unknown, archive=seen()), UUID)
     assert whole["recoveryWindow"]["fromLsn"] == {"ledgerId": 0, "entryId": 0}, "an archive that begins with the log needs no Checkpoint"
@@ -260,9 +265,9 @@ def test_the_window_begins_with_the_latest_entry_of_its_base() -> None:
 @pytest.mark.parametrize(
     ("observed", "checkpoints", "words"),
     [
-        (seen(), (base(8),), "kept from LSN 22,5 on, for the Checkpoint d8 at 22,5: the newest verified one that is 7d old"),
-        (seen(), (), "nothing goes: no verified Checkpoint is of a moment 7d ago or before, and there is none to go on from"),
-        (seen(unread=Unknown("the Checkpoint x can't be read")), (base(8),), "nothing goes: the Checkpoint x can't be read"),
+        (seen(), (base(8),), "kept from LSN 22,5 on for the Checkpoint d8 at 22,5, the newest verified one that is 7d old"),
+        (seen(), (), "nothing expires: no verified Checkpoint is 7d old or older, and there is no base"),
+        (seen(unread=Unknown("the Checkpoint x can't be read")), (base(8),), "nothing expires: the Checkpoint x can't be read"),
     ],
 )
 def test_it_is_told_what_becomes_of_what_is_old(observed: ArchiveObserved, checkpoints: Any, words: str) -> None:
@@ -277,7 +282,7 @@ def test_what_is_in_the_way_of_expiry_is_told_and_the_log_is_archived_all_the_sa
     stuck = replace(stuck, progress=replace(stuck.progress, expiry_trouble="a gap"))
     assert fields(stuck, base(8))["archive"]["expiry"].endswith("; earlier segments could not be deleted: a gap")
     (condition,) = log_archived(EXPIRES, replace(SEEN, archive=stuck)).values()
-    assert (condition.status, "nothing of it expires: a gap" in condition.message) == ("True", True)
+    assert (condition.status, "nothing expires: a gap" in condition.message) == ("True", True)
     assert fields(seen())["archive"]["firstLsn"] == {"ledgerId": 0, "entryId": 0}
 
 

@@ -82,9 +82,12 @@ def test_the_finalizer_follows_policy_and_users_and_is_never_added_to_what_is_go
     ("users", "told"),
     [
         (NO_DEPENDENTS, None),
-        (IN_USE, "it is deleted once nothing refers to it: delete HerdDBCluster db first, or change the reference there"),
-        (DROPPING, "these still delete their data with its help: HerdDBCluster db"),
-        (Dependents(IN_USE.not_deleted, ("HerdDBCluster old",)), "it is deleted once nothing refers to it: delete HerdDBCluster db first"),
+        (IN_USE, "it is deleted once nothing refers to it: first delete HerdDBCluster db, or change the reference there"),
+        (DROPPING, "these still need it to delete their data: HerdDBCluster db"),
+        (
+            Dependents(IN_USE.not_deleted, ("HerdDBCluster old",)),
+            "it is deleted once nothing refers to it: first delete HerdDBCluster db",
+        ),
     ],
 )
 def test_a_deletion_waits_for_whoever_uses_it_and_says_for_whom(users, told):

@@ -74,7 +74,8 @@ def test_a_database_is_not_ready_while_no_ledger_can_be_opened_though_its_nodes_
     health = summarize_herddb(CLUSTER, replace(SETTLED, bookkeeper=few)).health
     assert (health.status, health.reason) == ("False", Reason.WAITING_FOR_BOOKKEEPER)
     assert health.message == (
-        "2 SQL nodes serve reads, but no ledger can be opened: the BookKeeperCluster bk has 2 writable bookies of the 3 that a ledger needs"
+        "2 SQL nodes serve only reads, since no ledger can be opened: "
+        "the BookKeeperCluster bk has 2 writable bookies of the 3 that a ledger needs"
     )
     assert summarize_herddb(CLUSTER, SETTLED).health.status == "True"
 
@@ -128,7 +129,7 @@ def test_a_database_on_an_ensemble_that_asks_for_certificates_has_no_node_that_t
     assert plan.wait is not None
     assert plan.wait.reason is Reason.INVALID_SPEC
     assert "spec.tls is absent" in plan.wait.message
-    assert "set spec.tls.secretName, to db-herddb-identity" in plan.wait.message
+    assert "set spec.tls.secretName to db-herddb-identity" in plan.wait.message
     encrypted = with_spec(CLUSTER, tls=Tls(secret_name="db-herddb-identity"))
     assert applied(plan_herddb(encrypted, replace(seen, tls=TlsUsable("certificates"))))[-1] == "StatefulSet"
 

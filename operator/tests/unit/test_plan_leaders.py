@@ -114,14 +114,14 @@ def test_a_request_is_answered_after_the_move():
     assert change.record.leader == PODS[1]
     assert wake == WakeNodes("db", (PODS[1],))
     assert answer == AnswerRequest(
-        "Tablespace", "flights", "77", Request.SWITCHOVER, f"done: led by {PODS[1]}, since {PODS[1]} was asked for"
+        "Tablespace", "flights", "77", Request.SWITCHOVER, f"done: led by {PODS[1]}, since {PODS[1]} was requested"
     )
 
 
 @pytest.mark.parametrize(
     ("node", "answer"),
     [
-        (PODS[0], f"done: {PODS[0]} leads already"),
+        (PODS[0], f"done: {PODS[0]} already leads"),
         ("db-herddb-9", f"refused: db-herddb-9 holds no replica; replicas are on {', '.join(PODS)}"),
     ],
 )

@@ -37,23 +37,23 @@ LEAVING = replace(WELL[A], leaving="its pod is being deleted")
 RELIEVED = replace(WELL[A], relieved="its node is restarted")
 NOT_KNOWN = Unknown("how many bookies are writable is not known")
 BOOTING = Node(copy=replace(LEADER, role="booting", ready=False), running_since=1500.0)
-UNHEARD = "neither the operator nor ZooKeeper hears of its process"
+UNHEARD = "its process answers neither the operator nor ZooKeeper"
 HUNG = Node(copy=Unknown("silence"), silent_seconds=5.0, heartbeat=1994.0)
 BEATING = replace(WELL[B], silent_seconds=0.4, heartbeat=1997.0)
 OTHER_ROWS = "had other rows than the log"
 DIFFERING = follower(differs=OTHER_ROWS)
 WRONG = Node(copy=replace(LEADER, differs=OTHER_ROWS))
 BARRED = follower(barred=True)
-KEPT_ON_DISK = "it was found different from the log, as its node keeps on its disk"
+KEPT_ON_DISK = "it differs from the log, as its node has noted on its disk"
 UNTOLD = Unknown("it is unknown whether its rows match the log: the status of the Tablespace flights can't be read")
-DOUBTED = Keep(f"{A} does not answer (silence): whether it lives is for HerdDB's own failover to find out", settled=False)
+DOUBTED = Keep(f"{A} does not answer (silence): HerdDB's own failover decides whether it is alive", settled=False)
 FAILED = Node(copy=replace(LEADER, role="failed", ready=False, last_error="not enough bookies"))
 TOO_FEW = "org.apache.bookkeeper.client.BKException$BKNotEnoughBookiesException: Not enough non-faulty bookies available"
-NO_LEDGER = "it finds fewer writable bookies than a ledger needs, and so would they"
+NO_LEDGER = "it finds fewer writable bookies than a ledger needs, and they would, too"
 LEFT = Move(B, f"{A} must not lead any more (its pod is being deleted)", in_turn=True)
 GONE = f"{A} can't lead any more (its pod is gone)"
 UNACKNOWLEDGED = "its bookies no longer acknowledge"
-UNANSWERED = Keep(f"{A} does not answer (no ZooKeeper): whether it lives is for HerdDB's own failover to find out", settled=False)
+UNANSWERED = Keep(f"{A} does not answer (no ZooKeeper): HerdDB's own failover decides whether it is alive", settled=False)
 SERVED = replace(WELL[B], heartbeat=1999.0, report=SelfReport(zookeeper_steady=7.0))
 
 
@@ -72,7 +72,7 @@ def ahead(leader: Node) -> Node:
 
 CUT_OFF = cut_off(7.0)
 FAR = (7, 20_000)
-STILL_BOOTING = Keep(f"{A} is booting: whether it lives is for HerdDB's own failover to find out", settled=False)
+STILL_BOOTING = Keep(f"{A} is booting: HerdDB's own failover decides whether it is alive", settled=False)
 STOPPED, UNSETTLED = follower(role="stopped", ready=False), follower(ready=False)
 RELIEVED_WHY = f"{A} must not lead any more (its node is restarted)"
 CANT_TELL = "its lag is unknown"
@@ -83,17 +83,17 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "the leader is silent",
         situation(a=Node(copy=Unknown("no answer in 3 s"))),
-        Keep(f"{A} does not answer (no answer in 3 s): whether it lives is for HerdDB's own failover to find out", settled=False),
+        Keep(f"{A} does not answer (no answer in 3 s): HerdDB's own failover decides whether it is alive", settled=False),
     ),
     (
         "the leader has just got the leadership and boots",
         situation(a=BOOTING, changed_at=1999.0),
-        Keep(f"{A} is booting: whether it lives is for HerdDB's own failover to find out", settled=False),
+        Keep(f"{A} is booting: HerdDB's own failover decides whether it is alive", settled=False),
     ),
     (
         "the leader's copy has stopped",
         situation(a=Node(copy=replace(LEADER, role="stopped", ready=False))),
-        Keep(f"{A} is stopped: whether it lives is for HerdDB's own failover to find out", settled=False),
+        Keep(f"{A} is stopped: HerdDB's own failover decides whether it is alive", settled=False),
     ),
     # the leader lives, and can't boot the tablespace, or write its log
     (
@@ -105,8 +105,8 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "its boot fails, and it got the leadership a moment ago",
         situation(a=unbooted("1970-01-01T00:33:19.250Z no such file"), changed_at=1990.0),
         Blocked(
-            f"{A} can't lead any more (its boot fails: 1970-01-01T00:33:19.250Z no such file), but it was changed 10 s ago: "
-            "the storage may be the cause, looked at again after 30 s"
+            f"{A} can't lead any more (its boot fails: 1970-01-01T00:33:19.250Z no such file), but the leader was changed 10 s ago: "
+            "the storage may be the cause, the next change is possible after 30 s"
         ),
     ),
     ("its boot failed before, as far as clocks tell", situation(a=unbooted("1970-01-01T00:16:43Z no such file")), STILL_BOOTING),
@@ -117,19 +117,20 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "its log has failed soon after it got the leadership",
         situation(a=FAILED, changed_at=1971.0),
         Blocked(
-            f"{A} can't lead any more (it has failed: not enough bookies), but it was changed 29 s ago: the storage may be the cause, "
-            "looked at again after 30 s"
+            f"{A} can't lead any more (it has failed: not enough bookies), but the leader was changed 29 s ago: "
+            "the storage may be the cause, "
+            "the next change is possible after 30 s"
         ),
     ),
     (
         "its boot fails since there are too few bookies, which moving does not change",
         situation(a=unbooted(f"1970-01-01T00:33:10Z {TOO_FEW}")),
-        Blocked(f"{A} can't lead any more (its boot fails: 1970-01-01T00:33:10Z {TOO_FEW}), and no other replica could: {NO_LEDGER}"),
+        Blocked(f"{A} can't lead any more (its boot fails: 1970-01-01T00:33:10Z {TOO_FEW}), and no other replica could lead: {NO_LEDGER}"),
     ),
     (
         "its process has restarted, and finds too few bookies",
         situation(a=replace(unbooted(f"1970-01-01T00:33:10Z {TOO_FEW}"), running_since=1500.0)),
-        Blocked(f"{A} can't lead any more (its process has restarted), and no other replica could: {NO_LEDGER}"),
+        Blocked(f"{A} can't lead any more (its process has restarted), and no other replica could lead: {NO_LEDGER}"),
     ),
     (
         "its boot failed for too few bookies, and for something else since: it boots each second",
@@ -139,13 +140,13 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "its log has failed since there are too few bookies",
         situation(a=Node(copy=replace(LEADER, role="failed", ready=False, last_error=TOO_FEW))),
-        Blocked(f"{A} can't lead any more (it has failed: {TOO_FEW}), and no other replica could: {NO_LEDGER}"),
+        Blocked(f"{A} can't lead any more (it has failed: {TOO_FEW}), and no other replica could lead: {NO_LEDGER}"),
     ),
     (
         "its log has failed just now since it finds too few bookies, though enough are counted",
         situation(a=Node(copy=replace(LEADER, role="failed", ready=False, last_error=f"1970-01-01T00:32:30Z the log failed: {TOO_FEW}"))),
         Blocked(
-            f"{A} can't lead any more (it has failed: 1970-01-01T00:32:30Z the log failed: {TOO_FEW}), and no other replica could:"
+            f"{A} can't lead any more (it has failed: 1970-01-01T00:32:30Z the log failed: {TOO_FEW}), and no other replica could lead:"
             f" {NO_LEDGER}"
         ),
     ),
@@ -157,12 +158,12 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "its log has failed, and nobody could write",
         situation(a=FAILED, why_no_writing="2 writable bookies of 3"),
-        Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and no other replica could: 2 writable bookies of 3"),
+        Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and no other replica could lead: 2 writable bookies of 3"),
     ),
     (
         "a copy of an earlier tablespace of that name has failed",
         situation(a=Node(copy=replace(LEADER, role="failed", uuid="an-older-uuid"))),
-        Keep(f"{A} does not hold the tablespace yet: whether it lives is for HerdDB's own failover to find out", settled=False),
+        Keep(f"{A} does not hold the tablespace yet: HerdDB's own failover decides whether it is alive", settled=False),
     ),
     (
         "its log has failed, and it is about to end",
@@ -174,19 +175,19 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=waiting(WELL[A], 7.0)),
         Move(B, f"{A} can't lead any more ({UNACKNOWLEDGED})", leader_lost=True),
     ),
-    ("they have not for a moment", situation(a=waiting(WELL[A], 6.9)), Keep(f"{A} leads, and its bookies let it wait", settled=False)),
+    ("they have not for a moment", situation(a=waiting(WELL[A], 6.9)), Keep(f"{A} leads, and waits for its bookies", settled=False)),
     (
         "a longer wait is allowed",
         situation(a=waiting(WELL[A], 8.9), hung_seconds=9.0),
-        Keep(f"{A} leads, and its bookies let it wait", settled=False),
+        Keep(f"{A} leads, and waits for its bookies", settled=False),
     ),
     ("they acknowledge nothing of another tablespace", situation(a=waiting(WELL[A], 7.0, "other")), Keep(f"{A} leads")),
     (
         "they acknowledge nothing soon after it got the leadership",
         situation(a=waiting(WELL[A], 7.0), changed_at=1990.0),
         Blocked(
-            f"{A} can't lead any more ({UNACKNOWLEDGED}), but it was changed 10 s ago: the storage may be the cause, "
-            "looked at again after 30 s"
+            f"{A} can't lead any more ({UNACKNOWLEDGED}), but the leader was changed 10 s ago: the storage may be the cause, "
+            "the next change is possible after 30 s"
         ),
     ),
     (
@@ -198,7 +199,8 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "they answer nobody",
         situation(a=waiting(WELL[A], 7.0), b=waiting(WELL[B], 2.0, "other"), c=DEAD),
         Blocked(
-            f"{A} can't lead any more ({UNACKNOWLEDGED}), and no other replica can: {B}: its bookies don't answer it; {C}: its pod is gone"
+            f"{A} can't lead any more ({UNACKNOWLEDGED}), and no other replica can lead: "
+            f"{B}: its bookies don't answer it; {C}: its pod is gone"
         ),
     ),
     (
@@ -224,18 +226,20 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "the preferred one waits for its bookies",
         situation(c=waiting(WELL[C], 2.0, "other"), preferred=C),
-        Keep(f"{A} leads; the preferred {C} can't: its bookies don't answer it"),
+        Keep(f"{A} leads; the preferred {C} can't lead: its bookies don't answer it"),
     ),
     (
         "the leader differs, and the others wait for their bookies",
         situation(a=WRONG, b=waiting(follower(lsn=(7, 900)), 2.0, "other"), c=DEAD),
-        Keep(f"{A} leads on, though it {OTHER_ROWS}: no other replica can ({B}: its bookies don't answer it; {C}: its pod is gone)"),
+        Keep(
+            f"{A} still leads, although it {OTHER_ROWS}: no other replica can lead ({B}: its bookies don't answer it; {C}: its pod is gone)"
+        ),
     ),
     # the leader says that it is cut off from ZooKeeper
     (
         "ZooKeeper answers others",
         situation(a=CUT_OFF, b=SERVED),
-        Move(B, f"{A} can't lead any more (ZooKeeper answers others, and not it)", leader_lost=True),
+        Move(B, f"{A} can't lead any more (ZooKeeper answers others, but not it)", leader_lost=True),
     ),
     ("it may still find another member", situation(a=cut_off(6.9), b=SERVED), UNANSWERED),
     ("a longer time is allowed", situation(a=CUT_OFF, b=SERVED, hung_seconds=8.0), UNANSWERED),
@@ -252,11 +256,14 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "ZooKeeper answers others, and the record was changed a moment ago",
         situation(a=CUT_OFF, b=SERVED, changed_at=1997.0),
-        Blocked(f"{A} can't lead any more (ZooKeeper answers others, and not it), but it was changed 3 s ago: looked at again after 5 s"),
+        Blocked(
+            f"{A} can't lead any more (ZooKeeper answers others, but not it), but the leader was changed 3 s ago: "
+            "the next change is possible after 5 s"
+        ),
     ),
     # the leader gives no sign of life: it hangs, or it is only this or that which does not hear it
     (
-        "neither the operator nor ZooKeeper hears of it",
+        "its process answers neither the operator nor ZooKeeper",
         situation(a=HUNG, b=BEATING),
         Move(B, f"{A} can't lead any more ({UNHEARD})", leader_lost=True),
     ),
@@ -282,7 +289,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "a follower differs and no other is there",
         situation(a=DEAD, b=DIFFERING, c=DEAD),
-        Blocked(f"{A} can't lead any more (its pod is gone), and no other replica can: {B}: it {OTHER_ROWS}; {C}: its pod is gone"),
+        Blocked(f"{A} can't lead any more (its pod is gone), and no other replica can lead: {B}: it {OTHER_ROWS}; {C}: its pod is gone"),
     ),
     ("a follower that differs is asked for", situation(b=DIFFERING, requested=B), Refused(f"{B} can't lead now: it {OTHER_ROWS}")),
     (
@@ -299,23 +306,24 @@ TABLE: list[tuple[str, Situation, Decision]] = [
             c=follower(lsn=(7, 1), checkpoint=(7, 0)),
         ),
         Keep(
-            f"{A} leads on, though it {OTHER_ROWS}: no other replica can ({B}: the log no longer has the entries that its disk lacks; "
+            f"{A} still leads, although it {OTHER_ROWS}: no other replica can lead "
+            f"({B}: the log no longer has entries that its disk lacks; "
             f"{C}: it is 89999 entries behind)"
         ),
     ),
     (
         "the leader differs and nobody could write",
         situation(a=WRONG, why_no_writing="2 bookies of 3"),
-        Keep(f"{A} leads on, though it {OTHER_ROWS}: 2 bookies of 3"),
+        Keep(f"{A} still leads, although it {OTHER_ROWS}: 2 bookies of 3"),
     ),
     # the same, remembered by the node alone
     ("a barred follower is asked for", situation(b=BARRED, requested=B), Refused(f"{B} can't lead now: {KEPT_ON_DISK}")),
-    ("a barred follower is preferred", situation(b=BARRED, preferred=B), Keep(f"{A} leads; the preferred {B} can't: {KEPT_ON_DISK}")),
+    ("a barred follower is preferred", situation(b=BARRED, preferred=B), Keep(f"{A} leads; the preferred {B} can't lead: {KEPT_ON_DISK}")),
     ("the leader is gone, and one follower is barred", situation(a=DEAD, b=BARRED), Move(C, GONE, leader_lost=True)),
     (
         "the leader is gone, and no follower is left that is not barred",
         situation(a=DEAD, b=BARRED, c=DEAD),
-        Blocked(f"{GONE}, and no other replica can: {B}: {KEPT_ON_DISK}; {C}: its pod is gone"),
+        Blocked(f"{GONE}, and no other replica can lead: {B}: {KEPT_ON_DISK}; {C}: its pod is gone"),
     ),
     (
         "the leader was barred before it led",
@@ -326,7 +334,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "the leader is gone, and nobody tells whether the rows of the only follower are right",
         situation(a=DEAD, b=follower(differs=UNTOLD), c=DEAD),
-        Blocked(f"{GONE}, and no other replica can: {B}: {UNTOLD.why}; {C}: its pod is gone"),
+        Blocked(f"{GONE}, and no other replica can lead: {B}: {UNTOLD.why}; {C}: its pod is gone"),
     ),
     ("nobody tells whether the leader's rows are right", situation(a=Node(copy=replace(LEADER, differs=UNTOLD))), Keep(f"{A} leads")),
     # the leader is gone
@@ -369,17 +377,17 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "nobody could write",
         situation(a=DEAD, why_no_writing="2 writable bookies of 3"),
-        Blocked(f"{A} can't lead any more (its pod is gone), and no other replica could: 2 writable bookies of 3"),
+        Blocked(f"{A} can't lead any more (its pod is gone), and no other replica could lead: 2 writable bookies of 3"),
     ),
     (
         "the record was changed a moment ago",
         situation(a=DEAD, changed_at=1997.0),
-        Blocked(f"{A} can't lead any more (its pod is gone), but it was changed 3 s ago: looked at again after 5 s"),
+        Blocked(f"{A} can't lead any more (its pod is gone), but the leader was changed 3 s ago: the next change is possible after 5 s"),
     ),
     (
         "the operator's clock alone is known, and ZooKeeper's is a little ahead",
         situation(a=DEAD, changed_at=2004.0),
-        Blocked(f"{GONE}, but it was changed 0 s ago: looked at again after 5 s"),
+        Blocked(f"{GONE}, but the leader was changed 0 s ago: the next change is possible after 5 s"),
     ),
     (
         "the operator's clock alone is known, and ZooKeeper's is so far ahead that it tells nothing",
@@ -392,14 +400,14 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "no follower can",
         situation(a=DEAD, b=Node(copy=Unknown("silence")), c=follower(recoverable=False)),
         Blocked(
-            f"{A} can't lead any more (its pod is gone), and no other replica can: {B}: it does not answer (silence); "
-            f"{C}: the log no longer has the entries that its disk lacks"
+            f"{A} can't lead any more (its pod is gone), and no other replica can lead: {B}: it does not answer (silence); "
+            f"{C}: the log no longer has entries that its disk lacks"
         ),
     ),
     (
         "the followers have stopped, or are not settled",
         situation(a=DEAD, b=STOPPED, c=UNSETTLED),
-        Blocked(f"{GONE}, and no other replica can: {B}: it is stopped; {C}: it is not settled"),
+        Blocked(f"{GONE}, and no other replica can lead: {B}: it is stopped; {C}: it is not settled"),
     ),
     (
         "how far a follower is behind does not matter, nor whether it tells",
@@ -410,7 +418,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "the followers do not tell, boot, leave or hold another generation",
         replace(situation(a=DEAD, b=follower(recoverable=None), c=follower(role="booting")), record=replace(RECORD, replicas=(A, B, C))),
         Blocked(
-            f"{A} can't lead any more (its pod is gone), and no other replica can: "
+            f"{A} can't lead any more (its pod is gone), and no other replica can lead: "
             f"{B}: it does not report whether its disk and the log are complete; {C}: it is booting"
         ),
     ),
@@ -418,14 +426,14 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "the followers leave, or hold another generation",
         situation(a=DEAD, b=replace(WELL[B], leaving="its pod is being deleted"), c=follower(uuid="another")),
         Blocked(
-            f"{A} can't lead any more (its pod is gone), and no other replica can: "
+            f"{A} can't lead any more (its pod is gone), and no other replica can lead: "
             f"{B}: its pod is being deleted; {C}: it does not hold the tablespace"
         ),
     ),
     (
         "there is no other replica",
         replace(CALM, record=replace(RECORD, replicas=(A,)), nodes={A: DEAD}),
-        Blocked(f"{A} can't lead any more (its pod is gone), and no other replica can: there is none"),
+        Blocked(f"{A} can't lead any more (its pod is gone), and no other replica can lead: there is none"),
     ),
     (
         "it is gone, and nobody knows whether another one could write",
@@ -440,12 +448,12 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "its log has failed, and nobody knows whether another one could write",
         situation(a=FAILED, why_no_writing=NOT_KNOWN),
-        Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and no other replica could: {NOT_KNOWN.why}"),
+        Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and no other replica could lead: {NOT_KNOWN.why}"),
     ),
     (
         "the leader differs, and nobody knows whether another one could write",
         situation(a=WRONG, why_no_writing=NOT_KNOWN),
-        Keep(f"{A} leads on, though it {OTHER_ROWS}: {NOT_KNOWN.why}"),
+        Keep(f"{A} still leads, although it {OTHER_ROWS}: {NOT_KNOWN.why}"),
     ),
     (
         "one is asked for, and nobody knows whether it could write",
@@ -455,7 +463,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "the preferred one is healthy, and nobody knows whether it could write",
         replace(CALM, preferred=C, why_no_writing=NOT_KNOWN),
-        Keep(f"{A} leads; the preferred {C} can't: {NOT_KNOWN.why}"),
+        Keep(f"{A} leads; the preferred {C} can't lead: {NOT_KNOWN.why}"),
     ),
     # the leader is about to stop
     ("its pod is being deleted", situation(a=LEAVING), LEFT),
@@ -481,7 +489,8 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "nobody can take over",
         situation(a=LEAVING, b=DEAD, c=DEAD),
         Blocked(
-            f"{A} must not lead any more (its pod is being deleted), and no other replica can: {B}: its pod is gone; {C}: its pod is gone"
+            f"{A} must not lead any more (its pod is being deleted), and no other replica can lead: "
+            f"{B}: its pod is gone; {C}: its pod is gone"
         ),
     ),
     (
@@ -514,18 +523,19 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "it is to be relieved, and all others lag",
         situation(a=ahead(RELIEVED), c=follower(lsn=(6, 900))),
         Blocked(
-            f"{RELIEVED_WHY}, and no other replica can: {B}: it is 19110 entries behind; {C}: it is at (6, 900) and the leader at {FAR}"
+            f"{RELIEVED_WHY}, and no other replica can lead: "
+            f"{B}: it is 19110 entries behind; {C}: it is at (6, 900) and the leader at {FAR}"
         ),
     ),
     (
         "it is to be relieved, and can't be asked how far the others are behind",
         situation(a=replace(RELIEVED, copy=Unknown("silence"))),
-        Blocked(f"{RELIEVED_WHY}, and no other replica can: {B}: {CANT_TELL}; {C}: {CANT_TELL}"),
+        Blocked(f"{RELIEVED_WHY}, and no other replica can lead: {B}: {CANT_TELL}; {C}: {CANT_TELL}"),
     ),
     (
         "it is to be relieved, and the others wait for their bookies",
         situation(a=RELIEVED, b=waiting(WELL[B], 2.0, "other"), c=DEAD),
-        Blocked(f"{RELIEVED_WHY}, and no other replica can: {B}: its bookies don't answer it; {C}: its pod is gone"),
+        Blocked(f"{RELIEVED_WHY}, and no other replica can lead: {B}: its bookies don't answer it; {C}: its pod is gone"),
     ),
     (
         "it is to be relieved, and its log has failed",
@@ -551,8 +561,8 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     ("one is asked for that has stopped", situation(b=STOPPED, requested=B), Refused(f"{B} can't lead now: it is stopped")),
     ("one is asked for that is not settled", situation(b=UNSETTLED, requested=B), Refused(f"{B} can't lead now: it is not settled")),
-    ("a follower is asked for", replace(CALM, requested=C), Move(C, f"{C} was asked for")),
-    ("the leader is asked for", replace(CALM, requested=A), Keep(f"{A} leads already")),
+    ("a follower is asked for", replace(CALM, requested=C), Move(C, f"{C} was requested")),
+    ("the leader is asked for", replace(CALM, requested=A), Keep(f"{A} already leads")),
     ("a stranger is asked for", replace(CALM, requested="d"), Refused(f"d holds no replica; replicas are on {A}, {B}, {C}")),
     ("a dead one is asked for", situation(b=DEAD, requested=B), Refused(f"{B} can't lead now: its pod is gone")),
     (
@@ -568,7 +578,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "the follower has yet to see the leader's new ledger",
         situation(a=Node(copy=replace(LEADER, lsn=(8, 3))), requested=B),
-        Move(B, f"{B} was asked for"),
+        Move(B, f"{B} was requested"),
     ),
     (
         "nobody could write after a switchover",
@@ -589,22 +599,22 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "how far the preferred one is behind can't be told",
         situation(c=follower(lsn=None), preferred=C),
-        Keep(f"{A} leads; the preferred {C} can't: {CANT_TELL}"),
+        Keep(f"{A} leads; the preferred {C} can't lead: {CANT_TELL}"),
     ),
-    ("the preferred one has stopped", situation(c=STOPPED, preferred=C), Keep(f"{A} leads; the preferred {C} can't: it is stopped")),
+    ("the preferred one has stopped", situation(c=STOPPED, preferred=C), Keep(f"{A} leads; the preferred {C} can't lead: it is stopped")),
     (
         "the preferred one is not settled",
         situation(c=UNSETTLED, preferred=C),
-        Keep(f"{A} leads; the preferred {C} can't: it is not settled"),
+        Keep(f"{A} leads; the preferred {C} can't lead: it is not settled"),
     ),
     ("the preferred one leads", replace(CALM, preferred=A), Keep(f"{A} leads")),
     ("the preferred one is healthy", replace(CALM, preferred=C), Move(C, f"{C} is preferred and healthy", in_turn=True)),
-    ("the preferred one is not", situation(c=DEAD, preferred=C), Keep(f"{A} leads; the preferred {C} can't: its pod is gone")),
+    ("the preferred one is not", situation(c=DEAD, preferred=C), Keep(f"{A} leads; the preferred {C} can't lead: its pod is gone")),
     ("the preferred one is a stranger", replace(CALM, preferred="d"), Keep(f"{A} leads; the preferred d holds no replica")),
     (
         "a failover was a moment ago",
         replace(CALM, preferred=C, changed_at=1990.0),
-        Keep(f"{A} leads; the preferred {C} gets it back 60 s after the last change"),
+        Keep(f"{A} leads; the preferred {C} takes over 60 s after the last leader change"),
     ),
 ]
 

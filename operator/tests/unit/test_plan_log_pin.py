@@ -213,11 +213,15 @@ def test_a_pin_has_the_node_program_s_bytes():
 
 @pytest.mark.parametrize(
     ("lsn", "words"),
-    [(BEGIN, "for Checkpoints from its beginning on"), ((5, 90), "for Checkpoints from LSN 5,90 on"), (None, "for Checkpoints no longer")],
+    [
+        (BEGIN, "Keeping the log for Checkpoints from its beginning on"),
+        ((5, 90), "Keeping the log for Checkpoints from LSN 5,90 on"),
+        (None, "No longer keeping the log for Checkpoints"),
+    ],
 )
 def test_what_is_done_about_the_log_is_told(lsn, words):
     reason, message = described(SetLogPin("zk-0:2181", PATH, lsn, 8, "somebody said so"))
-    assert (reason, message) == (Reason.LOG_PINNED, f"Keeping the log {words}, since somebody said so")
+    assert (reason, message) == (Reason.LOG_PINNED, f"{words}, since somebody said so")
 
 
 OTHER = "db-herddb-1"

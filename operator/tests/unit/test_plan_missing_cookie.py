@@ -68,7 +68,12 @@ OTHER_OF_ITS_NUMBER = replace(WITHOUT_COOKIE, cookies=WITHOUT_COOKIE.cookies | {
 @pytest.mark.parametrize(
     ("situation", "pod", "metadata", "message"),
     [
-        ("another cluster's volumes", told(instance_id="other"), WITHOUT_COOKIE, "of the BookKeeper cluster other (instanceId in VERSION)"),
+        (
+            "another cluster's volumes",
+            told(instance_id="other"),
+            WITHOUT_COOKIE,
+            "belong to the BookKeeper cluster other (instanceId in VERSION)",
+        ),
         (
             "another bookie's volumes",
             told(bookie_id="bk-bookie-1-bbbbbb"),
@@ -79,7 +84,7 @@ OTHER_OF_ITS_NUMBER = replace(WITHOUT_COOKIE, cookies=WITHOUT_COOKIE.cookies | {
         ("other directories", told(ledgers=("/ledgers/ledgers", "/more")), WITHOUT_COOKIE, "'/more'"),
         ("directories for indexes", told(indexes=("/x",)), WITHOUT_COOKIE, "indexes=('/x',)"),
         ("what is no cookie", ended(f"{COOKIE}5\nbookieHost"), WITHOUT_COOKIE, "can't be read"),
-        ("another cookie of its number", told(), OTHER_OF_ITS_NUMBER, "but bk-bookie-0-zzzzzz, of other volumes"),
+        ("another cookie of its number", told(), OTHER_OF_ITS_NUMBER, "but one of bk-bookie-0-zzzzzz, from other volumes"),
         (
             "the entry point refused",
             ended("log\nrefused: /ledgers is another bookie's", REFUSED),

@@ -50,22 +50,22 @@ def copies(leader: str, wanted: int = 2, leaving: tuple[str, ...] = (), free: tu
             copies("n3", leaving=("n2", "n3"), n0=FOLLOWER, n1=FOLLOWER, n2=FOLLOWER, n3=LEADER),
             RemoveReplica("n2", "it leaves"),
         ),
-        ("one too many: the highest", copies("n0", n0=LEADER, n1=FOLLOWER, n2=FOLLOWER), RemoveReplica("n2", "2 copies are declared")),
-        ("one too many: not the leader", copies("n2", n0=FOLLOWER, n1=FOLLOWER, n2=LEADER), RemoveReplica("n1", "2 copies are declared")),
+        ("one too many: the highest", copies("n0", n0=LEADER, n1=FOLLOWER, n2=FOLLOWER), RemoveReplica("n2", "2 replicas are declared")),
+        ("one too many: not the leader", copies("n2", n0=FOLLOWER, n1=FOLLOWER, n2=LEADER), RemoveReplica("n1", "2 replicas are declared")),
         (
             "one too many: one that is no good",
             copies("n0", n0=LEADER, n1=BOOTING, n2=FOLLOWER),
-            RemoveReplica("n1", "2 copies are declared"),
+            RemoveReplica("n1", "2 replicas are declared"),
         ),
         (
             "one too many: numbers are no words",
             copies("db-2", 2, **{"db-2": LEADER, "db-10": FOLLOWER, "db-9": FOLLOWER}),
-            RemoveReplica("db-10", "2 copies are declared"),
+            RemoveReplica("db-10", "2 replicas are declared"),
         ),
         (
             "one too many: not the preferred",
             replace(copies("n0", n0=LEADER, n1=FOLLOWER, n2=FOLLOWER), preferred="n2"),
-            RemoveReplica("n1", "2 copies are declared"),
+            RemoveReplica("n1", "2 replicas are declared"),
         ),
     ],
 )
@@ -101,7 +101,7 @@ def test_one_copy_at_a_time(situation, seen, expected):
             "the new copy could not recover",
             copies("n0", leaving=("n2",), n0=LEADER, n1=replace(FOLLOWER, recoverable=False), n2=FOLLOWER),
             Reason.WAITING_FOR_FOLLOWER,
-            "n1: the log no longer has the entries that its disk lacks",
+            "n1: the log no longer has entries that its disk lacks",
         ),
         (
             "the new copy has other rows",
@@ -163,7 +163,7 @@ def test_a_new_copy_comes_to_where_none_is(situation, seen, node):
 
 def test_of_copies_that_are_too_many_one_goes_that_shares_its_zone():
     seen = replace(copies("n0", n0=LEADER, n1=FOLLOWER, n2=FOLLOWER), places=PLACES)
-    assert next_replica(seen) == RemoveReplica("n1", "2 copies are declared")
+    assert next_replica(seen) == RemoveReplica("n1", "2 replicas are declared")
 
 
 BAD = {node: Verdict(node, (7, 10), False, ("t",), None, "c") for node in ("n0", "n1", "n2", "n3")}
@@ -200,8 +200,7 @@ def differing(seen: ReplicaState, *nodes: str, verdicts=BAD) -> ReplicaState:
             differing(copies("n0", n0=LEADER), "n1"),
             Wait(
                 Reason.WAITING_FOR_HERDDB,
-                "no further SQL node answers that could hold a replica; what n1 still has of it differs, and is moved aside first, "
-                "once the node answers",
+                "no further SQL node for a replica answers; the files on n1 differ, and are set aside first, once the node answers",
             ),
         ),
         (
@@ -212,22 +211,22 @@ def differing(seen: ReplicaState, *nodes: str, verdicts=BAD) -> ReplicaState:
         (
             "the other one is on its way",
             differing(copies("n0", 2, n0=LEADER, n1=BOOTING, n2=DIFFERS), "n2"),
-            Wait(Reason.REPLICA_DIFFERS, f"n2 stays on the list, though {SAYS}, until n1 is settled"),
+            Wait(Reason.REPLICA_DIFFERS, f"n2 remains a replica, although {SAYS}, until n1 is settled"),
         ),
         (
             "the leader is silent",
             differing(copies("n0", 1, n0=SILENT, n1=DIFFERS), "n1"),
-            Wait(Reason.REPLICA_DIFFERS, f"n1 stays on the list, though {SAYS}, until n0 leads with all rows (it does not lead yet)"),
+            Wait(Reason.REPLICA_DIFFERS, f"n1 remains a replica, although {SAYS}, until n0 leads with all rows (it does not lead yet)"),
         ),
         (
             "the leader differs as well",
             differing(copies("n0", 1, n0=replace(LEADER, differs="had other rows"), n1=DIFFERS), "n0", "n1"),
-            Wait(Reason.REPLICA_DIFFERS, f"n1 stays on the list, though {SAYS}, until n0 leads with all rows (it had other rows)"),
+            Wait(Reason.REPLICA_DIFFERS, f"n1 remains a replica, although {SAYS}, until n0 leads with all rows (it had other rows)"),
         ),
         (
             "the leader alone differs",
             differing(copies("n0", n0=replace(LEADER, differs="had other rows"), n1=FOLLOWER), "n0"),
-            Wait(Reason.LEADER_DIFFERS, f"n0 leads, though {SAYS}: until another replica can lead"),
+            Wait(Reason.LEADER_DIFFERS, f"n0 leads until another replica can, although {SAYS}"),
         ),
         (
             "the leader differs and nobody else is there: one more is made from the log",
@@ -242,7 +241,7 @@ def differing(seen: ReplicaState, *nodes: str, verdicts=BAD) -> ReplicaState:
         (
             "it was made anew before, and is one too many",
             differing(copies("n0", n0=LEADER, n1=FOLLOWER, n2=DIFFERS), "n2", verdicts=AGAIN),
-            RemoveReplica("n2", "2 copies are declared"),
+            RemoveReplica("n2", "2 replicas are declared"),
         ),
     ],
 )
@@ -250,7 +249,7 @@ def test_a_copy_that_differs_is_made_anew(situation, seen, expected):
     assert next_replica(seen) == expected, situation
 
 
-NOT_YET = Wait(Reason.REPLICA_DIFFERS, "what n1 still has differs: it is moved aside once the node answers and runs no replica")
+NOT_YET = Wait(Reason.REPLICA_DIFFERS, "the files on n1 differ: they are set aside once the node answers and runs no replica")
 
 
 @pytest.mark.parametrize(
@@ -268,7 +267,7 @@ def test_what_a_node_off_the_list_has_is_moved_aside_once_it_is_known_not_to_run
     [
         (
             replace(DIFFERS, role="stopped", ready=False),
-            Wait(Reason.REPLICA_DIFFERS, f"n2 stays on the list, though {SAYS}, until n1 has stopped its copy"),
+            Wait(Reason.REPLICA_DIFFERS, f"n2 remains a replica, although {SAYS}, until n1 has stopped its own"),
         ),
         (None, SetAside("n1", BAD["n1"])),
         (SILENT, RemoveReplica("n2", SAYS, differs=True)),

@@ -117,7 +117,7 @@ def following(leader_lsn=LEADER.lsn, **fields: object):
         (
             "the other one has not caught up",
             replace(rolled(OLD, NEW), nodes={PODS[0]: (LEADER,), PODS[1]: (replace(LEADER, role="follower", ready=False),)}),
-            f"{PODS[1]} has not settled its copy of flights",
+            f"{PODS[1]}'s replica of flights",
         ),
         (
             "the other one is far behind",
@@ -139,7 +139,7 @@ def following(leader_lsn=LEADER.lsn, **fields: object):
             following(differs="had other rows than the log"),
             f"{PODS[1]} follows flights, and it had other rows than the log",
         ),
-        ("the other one has a copy of an earlier tablespace of that name", following(uuid="older"), f"{PODS[1]} has not settled its copy"),
+        ("the other one has a copy of an earlier tablespace of that name", following(uuid="older"), f"{PODS[1]}'s replica of"),
         ("the other one is silent", replace(rolled(OLD, NEW), nodes={PODS[0]: (LEADER,), PODS[1]: Unknown("silence")}), "silence"),
         ("ZooKeeper is silent", replace(rolled(OLD, NEW), records=Unknown("no quorum")), "no quorum"),
     ],

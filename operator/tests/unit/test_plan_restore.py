@@ -125,7 +125,7 @@ def test_a_tablespace_that_exists_is_refused_not_adopted_and_not_touched():
     assert refused.actions == ()
     assert refused.wait is not None
     assert refused.wait.reason is Reason.INVALID_SPEC
-    assert "HerdDB has a tablespace restored already (a-uuid)" in refused.wait.message
+    assert "HerdDB already has a tablespace restored (a-uuid)" in refused.wait.message
     summary = summarize_tablespace(DECLARED, MADE)
     assert (summary.health.status, summary.fields.get("uuid"), summary.fields.get("restore")) == ("False", None, None)
 
@@ -202,8 +202,8 @@ def test_clients_get_their_secret_once_the_content_is_verified():
     [
         ("no job yet", MADE, "Pending", Reason.RESTORING, "has not started"),
         ("loading", with_job(progress=RestoreProgress(30, 100)), "Running", Reason.RESTORING, "30 of 100 rows are loaded"),
-        ("comparing", with_job(progress=RestoreProgress(100, 100)), "Running", Reason.RESTORING, "are compared"),
-        ("the leader is busy", with_job(progress=Unknown("silence")), "Running", Reason.RESTORING, "rows are loaded from"),
+        ("comparing", with_job(progress=RestoreProgress(100, 100)), "Running", Reason.RESTORING, "are being compared"),
+        ("the leader is busy", with_job(progress=Unknown("silence")), "Running", Reason.RESTORING, "rows are being loaded from"),
         (
             "the bookies were away for too long",
             with_job("Failed", RestoreSummary("r", JobOutcome.RETRYABLE, "no leader")),
@@ -370,7 +370,7 @@ def test_an_archive_in_an_object_store_is_opened_with_keys_of_its_own(files):
 
 def test_while_no_row_is_loaded_the_checkpoint_of_the_moment_is_made():
     summary = summarize_tablespace(NOTED, with_job(progress=Unknown("there is no such table")))
-    assert summary.health.message.startswith("the checkpoint of that moment is made from the archive of the log")
+    assert summary.health.message.startswith("the checkpoint of that moment is being made from the archive of the log")
     assert "3 of 10 rows" in summarize_tablespace(NOTED, with_job(progress=RestoreProgress(3, 10))).health.message
 
 
@@ -396,7 +396,7 @@ def test_a_moment_that_can_not_be_had_is_told_with_what_can_be_done():
     said = RestoreSummary("r", JobOutcome.CONFIGURATION_REFUSED, "spec.bootstrap.target.lsn (--to) is 9,9: the archive ends with 3,8")
     message = summarize_tablespace(NOTED, with_job("Failed", said)).health.message
     assert (
-        "the archive ends with 3,8; for another moment delete this Tablespace and create it with that; once the cause is fixed" in message
+        "the archive ends with 3,8; for another moment, delete this Tablespace and create one with that; once the cause is fixed" in message
     )
 
 

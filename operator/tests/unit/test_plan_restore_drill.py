@@ -160,8 +160,8 @@ def test_where_the_log_is_archived_a_moment_of_the_recovery_window_is_drawn():
         (seen(checkpoints=(with_status(NIGHTS[0], phase="Succeeded", manifest=manifest(7)),)), "this schedule has no verified Checkpoint"),
         (seen(checkpoints=(verified(7, deletion_timestamp="2026-05-10T04:00:00Z"),)), "this schedule has no verified Checkpoint"),
         (seen(tablespace=Unknown("the Tablespace flights can't be read")), "the Tablespace flights can't be read"),
-        (seen(tablespace=None), "the Tablespace flights, or its database, is not there"),
-        (seen(herddb=None), "the Tablespace flights, or its database, is not there"),
+        (seen(tablespace=None), "the Tablespace flights, or its database, does not exist"),
+        (seen(herddb=None), "the Tablespace flights, or its database, does not exist"),
     ],
 )
 def test_without_anything_to_restore_the_drill_waits(situation, why):

@@ -35,7 +35,7 @@ def going(name: str):
         ("nothing else is disrupted", "old", True, OPEN, Reason.ROLLING),
         ("a serving pod waits for the others", "old", True, CLOSED, Reason.WAITING_FOR_OTHERS),
         ("a pod that does not serve is mended at once", "old", False, CLOSED, Reason.ROLLING),
-        ("it is not there yet", None, False, CLOSED, Reason.CREATING),
+        ("it does not exist yet", None, False, CLOSED, Reason.CREATING),
     ],
 )
 def test_a_change_waits_for_others_only_while_the_pod_serves(situation, live_image, ready, gate, expected):

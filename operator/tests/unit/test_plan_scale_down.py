@@ -208,16 +208,16 @@ LONELY = replace(BLOCKED, tablespaces=())
     ("situation", "seen", "reason", "words"),
     [
         (
-            "more copies are declared than nodes would remain",
+            "more replicas are declared than nodes would remain",
             replace(BLOCKED, tablespaces=(with_spec(TABLESPACE, replicas=3),)),
             Reason.WAITING_FOR_TABLESPACE,
-            "the Tablespace flights declares 3 copies and 2 nodes would remain",
+            "the Tablespace flights declares 3 replicas and 2 nodes would remain",
         ),
         (
             "a leaving node is preferred",
             replace(BLOCKED, tablespaces=(with_spec(TABLESPACE, preferred_leader=N2),)),
             Reason.WAITING_FOR_TABLESPACE,
-            "prefers db-herddb-2, which leaves",
+            "prefers db-herddb-2, which is being removed",
         ),
         ("nobody declares it", LONELY, Reason.WAITING_FOR_TABLESPACE, "no Tablespace declares flights"),
         (
@@ -241,7 +241,7 @@ LONELY = replace(BLOCKED, tablespaces=())
         ("ZooKeeper is silent", replace(BLOCKED, records=Unknown("no quorum")), Reason.UNREADABLE, "no quorum"),
         ("the nodes can't be listed", replace(BLOCKED, registered=Unknown("no quorum")), Reason.UNREADABLE, "no quorum"),
         ("ZooKeeper lost all records", replace(MOVED_AWAY, records={}), Reason.UNREADABLE, "no record of any tablespace"),
-        ("ZooKeeper lost one record", without_record(MOVED_AWAY), Reason.UNREADABLE, "no record of what flights made"),
+        ("ZooKeeper lost one record", without_record(MOVED_AWAY), Reason.UNREADABLE, "no record of what flights created"),
     ],
 )
 def test_nothing_moves_and_no_node_stops_while(situation, seen, reason, words):
@@ -302,12 +302,12 @@ def test_a_plan_that_is_shown_names_all_steps_and_what_they_wait_for():
     plan = plan_herddb(TWO, BLOCKED)
     assert plan_herddb(TWO, running(3, found=record(N2, N2, N0))).later == (
         "Moving the leadership of flights from db-herddb-2 to a node that stays",
-        "Moving the copy of flights from db-herddb-2 to a node that stays",
+        "Moving the replica of flights from db-herddb-2 to a node that stays",
         "Stopping db-herddb-2",
         "Keeping the claim data-db-herddb-2",
         "Removing db-herddb-2 from HerdDB's nodes",
     )
-    assert plan.blockers == ("WaitingForTablespace: copies move to nodes that stay before theirs stop (flights: db-herddb-2)",)
+    assert plan.blockers == ("WaitingForTablespace: before nodes stop, their replicas move to nodes that stay (flights: db-herddb-2)",)
 
 
 def test_a_tablespace_is_not_refused_for_nodes_that_leave():

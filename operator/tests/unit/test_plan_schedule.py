@@ -42,7 +42,7 @@ def at(text: str) -> datetime.datetime:
 
 
 def run(due: str, completed: str | None = None, phase: str | None = None, **more) -> Run:
-    """A run of `due` that is not over, or succeeded at `completed`."""
+    """A run of `due` that is still running, or succeeded at `completed`."""
     phase = phase or ("Succeeded" if completed else "Running")
     name = f"run-{due}"
     return Run(name, f"uid-{name}", at(due), False, phase, at(completed) if completed else None, phase == "Succeeded", **more)
@@ -70,11 +70,11 @@ LAST = run("09T03:00", "09T03:40")
         ({"starting_deadline_seconds": 3600}, (LAST,), "10T04:00", Start(at("10T03:00"))),
         ({"starting_deadline_seconds": 3600}, (LAST,), "10T04:01", Missed(at("10T03:00"), "startingDeadlineSeconds (3600) had passed")),
         # Forbid: not beside another one, nor after it
-        ({}, (run("09T03:00"),), "10T03:00", Missed(at("10T03:00"), "run-09T03:00 was not over")),
-        ({}, (run("09T03:00", phase="Pending"),), "10T03:00", Missed(at("10T03:00"), "run-09T03:00 was not over")),
-        ({}, (run("09T03:00", "10T05:00"),), "10T05:01", Missed(at("10T03:00"), "run-09T03:00 was not over")),
+        ({}, (run("09T03:00"),), "10T03:00", Missed(at("10T03:00"), "run-09T03:00 was still running")),
+        ({}, (run("09T03:00", phase="Pending"),), "10T03:00", Missed(at("10T03:00"), "run-09T03:00 was still running")),
+        ({}, (run("09T03:00", "10T05:00"),), "10T05:01", Missed(at("10T03:00"), "run-09T03:00 was still running")),
         ({}, (run("09T03:00", "10T05:00"),), "11T03:00", Start(at("11T03:00"))),
-        ({}, (LAST, replace(run("10T02:50"), requested=True)), "10T03:00", Missed(at("10T03:00"), "run-10T02:50 was not over")),
+        ({}, (LAST, replace(run("10T02:50"), requested=True)), "10T03:00", Missed(at("10T03:00"), "run-10T02:50 was still running")),
         ({}, (LAST, replace(run("10T02:50", "10T02:59"), requested=True)), "10T03:00", Start(at("10T03:00"))),
         ({"suspend": True}, (LAST,), "10T03:00", NotDue()),
         # not suspended any more: what was asked for meanwhile will do
@@ -132,7 +132,7 @@ def test_while_a_run_can_not_be_read_nothing_is_started_deleted_or_answered():
         ((LAST,), "10T02:00", "flights-nightly-20260510020000", "done: flights-nightly-20260510020000"),
         # what is due is what was asked for
         ((LAST,), "10T03:00", "flights-nightly-202605100300", "done: flights-nightly-202605100300"),
-        ((run("09T03:00"),), "10T02:00", None, "refused: run-09T03:00 is not over"),
+        ((run("09T03:00"),), "10T02:00", None, "refused: run-09T03:00 is still running"),
         # made before, but not answered
         ((replace(run("10T01:59"), requested=True),), "10T02:00", None, "done: run-10T01:59"),
     ],

@@ -207,7 +207,7 @@ def test_a_settled_tablespace_gets_nothing():
 @pytest.mark.parametrize(
     ("situation", "seen"),
     [
-        ("it is not there", replace(SETTLED, objects=objects())),
+        ("it does not exist", replace(SETTLED, objects=objects())),
         ("its password is another one now", replace(SETTLED, credentials=UserCredentials("admin", "changed"))),
         ("ZooKeeper has moved", replace(SETTLED, zookeeper_address="zk-1:2181")),
     ],
@@ -314,7 +314,7 @@ def test_nothing_is_moved_aside_nor_added_while_its_node_does_not_answer():
     plan = plan_tablespace(known(DIFFERENT), replace(OFF, nodes={**OFF.nodes, NODES[1]: Unknown("silence")}))
     assert plan.actions == ()
     assert plan.wait is not None
-    assert "moved aside first, once the node answers" in plan.wait.message
+    assert "set aside first, once the node answers" in plan.wait.message
 
 
 def test_the_verdict_on_a_node_that_has_left_the_database_holds_nothing_up():

@@ -56,7 +56,7 @@ def test_what_is_no_mark_says_nothing(text):
 def test_the_pause_is_twice_as_long_each_time_and_an_hour_at_most():
     assert [MissedTakeOver("app", 0, times).pause_seconds for times in (1, 2, 3, 5, 6, 400)] == [120, 240, 480, 1920, 3600, 3600]
     twice = MissedTakeOver("app", 1000, 2)
-    assert twice.why_not(1239) == "it was given app and did not lead it, 2 times in a row: not tried again within 240 s"
+    assert twice.why_not(1239) == "it failed to take over app, 2 times in a row: no further attempt within 240 s"
     assert twice.why_not(1240) is None
     assert twice.why_not(700) is None, "a clock that went far back holds nobody up"
 
@@ -148,7 +148,7 @@ def test_a_roll_stops_with_the_reason_where_nobody_takes_over():
     plan = plan_both(marked(MissedTakeOver("app", 1990)), restarting)
     assert (moved(plan), plan.wait and plan.wait.reason) == ([], Reason.NO_LEADER)
     assert plan.wait is not None
-    assert "it was given app and did not lead it: not tried again within 120 s" in plan.wait.message
+    assert "it failed to take over app: no further attempt within 120 s" in plan.wait.message
 
 
 def test_who_is_asked_for_gets_the_leadership_though_it_did_not_take_over_before():

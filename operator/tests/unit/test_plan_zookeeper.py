@@ -300,12 +300,12 @@ ALL = (settled(membership()), claims("true", "true", "true"))
             [1],
         ),
         (
-            "the new one serves and is not Ready: it is waited for",
+            "the new one serves but is not Ready: it is waited for",
             saw(*ALL, members(0, 2, revision=OLD), members(1, ready=False)),
             None,
         ),
         (
-            "one that serves and is not Ready is outdated",
+            "one that serves but is not Ready is outdated",
             saw(*ALL, members(0, revision=OLD), members(1, ready=False), members(2, ready=False, revision=OLD)),
             [2],
         ),

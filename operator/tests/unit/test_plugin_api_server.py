@@ -145,13 +145,13 @@ def test_another_namespace_is_asked_for_with_the_same_kubeconfig(server) -> None
 
 def test_a_log_that_breaks_off_says_so(server) -> None:
     clients, _ = server
-    with pytest.raises(ClusterError, match="GET /api/v1/namespaces/demo/pods/cut/log broke off"):
+    with pytest.raises(ClusterError, match="GET /api/v1/namespaces/demo/pods/cut/log was interrupted"):
         list(clients().lines(POD, "cut", "log", [("tailLines", "3")]))
 
 
 def test_an_api_server_without_the_kinds_is_told_so(server) -> None:
     clients, _ = server
     with pytest.raises(
-        ClusterError, match=r"the API server knows no tablespaces of herdkeeper.io/v1alpha1: is herdkeeper installed there\?"
+        ClusterError, match=r"the API server does not know tablespaces of herdkeeper.io/v1alpha1: is herdkeeper installed there\?"
     ):
         clients("gone").list(TABLESPACE)

@@ -61,7 +61,7 @@ def test_causes_stand_before_what_rests_on_them_with_what_to_do_logs_and_warning
     answer, _ = called(LoggedCluster(documents, elsewhere=[OPERATOR]), "doctor")
     lines = answer.text.splitlines()
     assert lines[0] == "ZooKeeperCluster/zk: Ready: QuorumLost: 1 of 3 voters serves"
-    assert lines[1] == "    → Bring back the members that the message names. (explain QuorumLost)"
+    assert lines[1] == "    → Restore the members that the message names. (explain QuorumLost)"
     places = [
         next(index for index, line in enumerate(lines) if words in line) for words in ("db-herddb-1: starting", "NoLeader", "last lines of")
     ]
@@ -73,7 +73,7 @@ def test_causes_stand_before_what_rests_on_them_with_what_to_do_logs_and_warning
 @pytest.mark.parametrize(
     ("elsewhere", "sentence"),
     [
-        ([], "operator: no pod of it is in the namespace herdkeeper-system"),
+        ([], "operator: it has no pod in the namespace herdkeeper-system"),
         ([pod("herdkeeper-x", "herdkeeper-operator", "Deployment/herdkeeper", ready=False)], "operator herdkeeper-x: starting"),
     ],
 )
@@ -115,7 +115,7 @@ def test_the_bundle_has_resources_objects_logs_the_diagnosis_and_the_operator_s_
 
 def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "bundle.zip").write_text("mine")
-    with pytest.raises(BadInputError, match="there is such a file; name another"):
+    with pytest.raises(BadInputError, match="the file exists; name another"):
         bundle(tmp_path)
     assert (tmp_path / "bundle.zip").read_text() == "mine"
 
@@ -131,7 +131,7 @@ class WithoutEvents(PlayedCluster):
 
 def test_who_may_not_list_events_sees_what_is_wrong_all_the_same() -> None:
     answer, _ = called(WithoutEvents(stack()), "doctor")
-    assert answer.text.startswith("operator: no pod")
+    assert answer.text.startswith("operator: it has no pod")
     assert "(no events: events is forbidden)" in answer.text
 
 

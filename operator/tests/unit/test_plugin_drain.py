@@ -32,7 +32,7 @@ def test_a_bookie_is_written_as_its_name_its_pod_or_its_id(written: str) -> None
     cluster = bookies(drain=(1,))
     answer, _ = called(cluster, "drain", written)
     assert numbers(cluster) == [1, 3]
-    assert answer.text == "BookKeeperCluster/bk: bookie 3 shall leave"
+    assert answer.text == "BookKeeperCluster/bk: bookie 3 will be drained"
 
 
 def test_a_change_by_somebody_else_meanwhile_is_not_undone() -> None:
@@ -65,12 +65,12 @@ def test_with_wait_it_tells_how_far_the_drain_is_and_ends_when_the_bookie_has_le
 
     answer, written = called(cluster, "drain", "bk-bookie-3", "--wait", pause=pause)
     assert written == [
-        "the operator has not begun yet",
+        "the operator has not started yet",
         "12 ledgers are left; MovingLedgers: they are copied",
         "0 ledgers are left; Retiring: its identity is removed",
     ]
     assert answer.exit_code == FINE
-    assert "it has left" in answer.text
+    assert "it is drained" in answer.text
 
 
 def test_a_bookie_that_loses_a_disk_meanwhile_is_not_drained() -> None:
@@ -96,9 +96,9 @@ def test_a_drain_is_taken_back() -> None:
             ("drain", "bk-bookie-9"),
             "BOOKIE bk-bookie-9: there is no such bookie in the namespace; there are bk-bookie-0, bk-bookie-1,",
         ),
-        (PlayedCluster(), ("drain", "bk-bookie-9"), "no BookKeeperCluster has told of any yet"),
-        (bookies(state="Lost"), ("drain", "bk-bookie-3"), "BOOKIE bk-bookie-3: it is Lost, and leaves by itself"),
-        (bookies(), ("undrain", "bk-bookie-3"), "BOOKIE bk-bookie-3: it is not in spec.drain; nobody asked it to leave"),
+        (PlayedCluster(), ("drain", "bk-bookie-9"), "no BookKeeperCluster has reported any yet"),
+        (bookies(state="Lost"), ("drain", "bk-bookie-3"), "BOOKIE bk-bookie-3: it is Lost, and is removed automatically"),
+        (bookies(), ("undrain", "bk-bookie-3"), "BOOKIE bk-bookie-3: it is not in spec.drain; no drain was requested"),
         (leaving(), ("undrain", "bk-bookie-3"), "raise spec.bookies of the BookKeeperCluster bk"),
     ],
 )

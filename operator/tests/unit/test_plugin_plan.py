@@ -131,7 +131,7 @@ def test_of_a_new_resource_only_the_check_is_done(tmp_path: Path) -> None:
     cluster = PlayedCluster()
     answer, _ = called(cluster, "plan", "-f", file(tmp_path, bookies=3))
     assert [(verb, dry_run) for verb, *_, dry_run in cluster.writes] == [("create", True)]
-    assert "it is new: all of it would be made" in answer.text
+    assert "it is new: everything would be created" in answer.text
 
 
 class RefusingCluster(PlayedCluster):
@@ -152,7 +152,7 @@ def test_what_the_api_server_refuses_is_never_written(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (None, "it can't be read (No such file or directory)"),
-        ("a: [", "it is no YAML"),
+        ("a: [", "it is not YAML"),
         ("kind: Pod\n", "it has no resource of herdkeeper.io; name a file with one"),
         ("kind: Tablespace\n", "a Tablespace has no metadata.name; name it"),
     ],

@@ -89,7 +89,7 @@ def test_without_a_file_it_is_opened_in_a_browser(monkeypatch: pytest.MonkeyPatc
     cluster = PlayedCluster([checkpoint(), JOB])
     answer, _ = called(cluster, "report", "ckpt/flights-1", pause=ending(cluster, "Succeeded"))
     assert opened == [(tmp_path / "report.html").as_uri()]
-    assert "is opened in the browser" in answer.text
+    assert "was opened in the browser" in answer.text
 
 
 def test_a_pod_that_fails_or_never_starts_says_why_and_is_gone() -> None:
@@ -126,7 +126,7 @@ def test_a_dry_run_makes_no_pod() -> None:
     ("item", "message"),
     [
         ({**checkpoint(), "status": {"message": "it can't be written"}}, "ckpt/flights-1 has no report: it can't be written"),
-        (checkpoint(destination={"objectStore": {"uri": "s3://b/p"}}), "fetch s3://b/p/i/u/report.html with that store's own client"),
+        (checkpoint(destination={"objectStore": {"uri": "s3://b/p"}}), "fetch s3://b/p/i/u/report.html with a client of that store"),
         (checkpoint(), "the Job of ckpt/flights-1 is gone"),
     ],
 )

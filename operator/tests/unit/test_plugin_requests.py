@@ -36,7 +36,7 @@ def test_run_now_takes_a_schedule_of_either_kind(written: str, kind: str, name: 
     [
         ("both", "SCHEDULE both: there are two; write ScheduledCheckpoint/both or ScheduledReplicationAudit/both"),
         ("hourly", "SCHEDULE hourly: there is no schedule of that name in the namespace demo; there are nightly, both, weekly, both"),
-        ("ts/flights", "SCHEDULE ts/flights: a Tablespace is no schedule; name a ScheduledCheckpoint or ScheduledReplicationAudit"),
+        ("ts/flights", "SCHEDULE ts/flights: a Tablespace is not a schedule; name a ScheduledCheckpoint or ScheduledReplicationAudit"),
     ],
 )
 def test_run_now_names_the_schedules_that_there_are(written: str, message: str) -> None:
@@ -106,7 +106,7 @@ def test_pause_and_resume_set_and_take_off_the_annotation_and_resume_ends_a_plan
     [
         (("pause", "bk"), "RESOURCE bk: name a resource as KIND/NAME, e.g. ZooKeeperCluster/bk"),
         (("pause", "pod/bk"), "RESOURCE pod/bk: there is no kind pod; there are ZooKeeperCluster, BookKeeperCluster,"),
-        (("resume", "bkc/bkk"), "RESOURCE bkk: there is no BookKeeperCluster of that name in the namespace demo; there is bk"),
+        (("resume", "bkc/bkk"), "RESOURCE bkk: no BookKeeperCluster of that name exists in the namespace demo; there is bk"),
         (
             ("restart", "ts/flights"),
             "RESOURCE ts/flights: a Tablespace has no servers; name a ZooKeeperCluster, BookKeeperCluster, HerdDBCluster",

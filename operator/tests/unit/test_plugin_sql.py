@@ -197,7 +197,7 @@ def test_the_leader_is_whom_the_status_names_and_its_certificate_is_asked_for_it
 
 
 def test_without_a_leader_or_a_secret_it_is_said_why() -> None:
-    with pytest.raises(ClusterError, match="nobody leads the tablespace flights now"):
+    with pytest.raises(ClusterError, match="the tablespace flights has no leader now"):
         leader_of(ForwardingCluster([resource("Tablespace", "flights", {"herdDBRef": {"name": "db"}})]), None)
     with pytest.raises(ClusterError, match="has no connection Secret"), open_database(PlayedCluster(stack()), "flights"):
         pass

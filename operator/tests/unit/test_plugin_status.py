@@ -76,8 +76,8 @@ def test_what_is_waited_for_is_wrong_when_it_does_not_go_on_by_itself(reason: st
 def test_a_resource_that_the_operator_has_not_seen_as_it_is_now_is_wrong() -> None:
     item = resource("Tablespace", "flights")
     item["metadata"]["generation"] = 2
-    assert "has not seen its present generation" in status(item)
-    assert "has not looked at it yet" in status({**item, "status": {}})
+    assert "has not seen its current generation" in status(item)
+    assert "has not reconciled it yet" in status({**item, "status": {}})
 
 
 def test_a_pod_that_does_not_serve_says_why() -> None:
@@ -93,7 +93,7 @@ def test_a_pod_that_does_not_serve_says_why() -> None:
 def test_a_copy_with_other_rows_is_wrong() -> None:
     replicas = [{"role": "follower", "node": "db-herddb-1", "verdict": "Different", "verifiedLsn": {"ledgerId": 7, "entryId": 14}}]
     text = status(resource("Tablespace", "flights", replicas=replicas))
-    assert "✘ follower on db-herddb-1  other rows than the log or the leader at LSN 7,14" in text
+    assert "✘ follower on db-herddb-1  differs from the log or the leader at LSN 7,14" in text
 
 
 def run_of(name: str, created: str, phase: str, reason: str, ready: str = "False") -> dict:

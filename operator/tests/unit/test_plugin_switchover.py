@@ -30,7 +30,7 @@ def test_it_annotates_the_tablespace_and_is_done() -> None:
     cluster = PlayedCluster(stack())
     answer, _ = called(cluster, "switchover", "flights", "db-herddb-1")
     assert cluster.writes == [("patch", "Tablespace", "flights", {"metadata": {"annotations": {ASKED: "db-herddb-1"}}}, False)]
-    assert answer.text == "Tablespace/flights: db-herddb-1 is asked to lead"
+    assert answer.text == "Tablespace/flights: a switchover to db-herddb-1 was requested"
     assert answer.exit_code == FINE
 
 
@@ -38,7 +38,7 @@ def test_a_dry_run_changes_nothing_and_waits_for_nothing() -> None:
     cluster = PlayedCluster(stack())
     answer, _ = called(cluster, "switchover", "flights", "db-herddb-1", "--wait", "--dry-run")
     assert [dry_run for *_, dry_run in cluster.writes] == [True]
-    assert "nothing is changed" in answer.text
+    assert "nothing changed" in answer.text
 
 
 def test_with_wait_it_ends_once_the_node_leads_and_the_tablespace_is_ready() -> None:
@@ -75,8 +75,11 @@ def test_a_node_that_leads_already_is_not_asked() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("flightz", "db-herddb-1"), "TABLESPACE flightz: there is no Tablespace of that name in the namespace demo; there is flights"),
-        (("flights", "db-herddb-7"), "NODE db-herddb-7: it has no copy of the Tablespace flights; copies are on db-herddb-0, db-herddb-1"),
+        (("flightz", "db-herddb-1"), "TABLESPACE flightz: no Tablespace of that name exists in the namespace demo; there is flights"),
+        (
+            ("flights", "db-herddb-7"),
+            "NODE db-herddb-7: it has no replica of the Tablespace flights; replicas are on db-herddb-0, db-herddb-1",
+        ),
         (("flights", "db-herddb-1", "--wait", "--timeout", "soon"), "--timeout soon: give whole seconds, 1 or more"),
     ],
 )

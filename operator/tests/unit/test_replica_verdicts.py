@@ -205,15 +205,16 @@ BOTH_EQUAL = (checkpoint("a", 9), checkpoint("b", 12, node=SECOND))
             "False",
             Reason.LEADER_DIFFERS,
             "db-herddb-0 had other rows than the log at LSN 4,15 (Checkpoint c) in flights; it leads until another replica can: "
-            "raise spec.replicas where there is none. A new copy is made from the log only while that has its beginning, later from this "
+            "raise spec.replicas if there is none. A new replica is built from the log only while that still has its beginning, "
+            "later from this "
             "leader, with the same rows: then restore the last verified Checkpoint into a new Tablespace",
         ),
         (
             (checkpoint("c", 15, "flights", node=SECOND),),
             "False",
             Reason.REBUILT_IN_VAIN,
-            "db-herddb-2 had other rows than the log at LSN 4,15 (Checkpoint c) in flights; db-herddb-2 was made anew before: look into "
-            "it, then `kubectl annotate tablespace NAME set-aside.herdkeeper.io/db-herddb-2-` has it made anew once more",
+            "db-herddb-2 had other rows than the log at LSN 4,15 (Checkpoint c) in flights; db-herddb-2 was rebuilt before: "
+            "investigate, then rebuild it once more with `kubectl annotate tablespace NAME set-aside.herdkeeper.io/db-herddb-2-`",
         ),
     ],
     ids=["all equal", "one was not compared", "one differs", "the leader differs", "one differs again"],

@@ -210,7 +210,7 @@ def test_a_missing_authority_is_told_of_each_resource_on_the_ensemble() -> None:
     due = observe_identities(bookkeeper, certificate_holders(bookkeeper), ADDRESS, nothing)  # type: ignore[arg-type]
     plan = with_identities(Plan(), bookkeeper, names.BOOKIE_COMPONENT, due)
     assert plan.wait == Wait(
-        Reason.INVALID_SECRET, "the Secret zk-zookeeper-authority with the authority is missing: bring it back from a backup"
+        Reason.INVALID_SECRET, "the Secret zk-zookeeper-authority with the authority is missing: restore it from a backup"
     )
 
 

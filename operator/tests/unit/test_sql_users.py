@@ -227,10 +227,10 @@ def test_users_are_in_force_once_every_node_tells_so_and_the_status_names_them_t
     everybody = (ADMINISTRATOR, APP, REPORT)
     half = seen_with({PODS[0]: NEW, PODS[1]: OLD}, *everybody)
     known = with_status(TWO, users=("herdkeeper",), users_revision="an-older-one")
-    assert in_force(known, half) == Health("False", Reason.USERS_CHANGING, "db-herddb-1 has not taken them up yet")
+    assert in_force(known, half) == Health("False", Reason.USERS_CHANGING, "db-herddb-1 has not loaded them yet")
     assert summarize_herddb(known, half).fields["users"] == ["herdkeeper"]
     whole = seen_with(dict.fromkeys(PODS, NEW), *everybody)
-    assert in_force(known, whole) == Health("True", Reason.USERS_IN_FORCE, "every SQL node lets in herdkeeper, app, report")
+    assert in_force(known, whole) == Health("True", Reason.USERS_IN_FORCE, "every SQL node accepts herdkeeper, app, report")
     fields = summarize_herddb(known, whole).fields
     assert (fields["users"], fields["usersRevision"]) == (["herdkeeper", "app", "report"], NEW.revision)
 
@@ -249,10 +249,10 @@ def test_a_node_that_says_nothing_is_not_taken_for_one_that_has_them_unless_it_h
 def test_a_node_that_refuses_the_file_says_why_and_one_of_an_older_program_what_to_do() -> None:
     refusing = {PODS[0]: NEW, PODS[1]: ReportedUsers("an-older-one", "/credentials/users: user line 2")}
     told = in_force(TWO, seen_with(refusing, ADMINISTRATOR, APP, REPORT))
-    assert (told.reason, told.message) == (Reason.USERS_CHANGING, "db-herddb-1 has not taken them up yet (/credentials/users: user line 2)")
+    assert (told.reason, told.message) == (Reason.USERS_CHANGING, "db-herddb-1 has not loaded them yet (/credentials/users: user line 2)")
     old_program = in_force(TWO, seen_with({PODS[0]: NEW, PODS[1]: None}, ADMINISTRATOR, APP, REPORT))
     assert (old_program.status, old_program.reason) == ("False", Reason.IMAGE_TOO_OLD)
-    assert "change spec.image" in old_program.message
+    assert "set spec.image" in old_program.message
 
 
 def test_a_problem_is_told_while_all_others_are_in_force_and_the_database_stays_ready() -> None:

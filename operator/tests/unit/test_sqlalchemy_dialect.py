@@ -110,7 +110,7 @@ def test_a_foreign_key_has_a_name_since_herddb_closes_the_connection_without() -
 
 def test_a_foreign_key_of_a_table_to_itself_is_made_behind_the_table() -> None:
     refused = Table("t", MetaData(), Column("k", Integer, primary_key=True), Column("p", ForeignKey("t.k")))
-    with pytest.raises(exc.CompileError, match="give it use_alter=True"):
+    with pytest.raises(exc.CompileError, match="set use_alter=True"):
         written(CreateTable(refused))
     later = Table("t", MetaData(), Column("k", Integer, primary_key=True), Column("p", ForeignKey("t.k", name="up", use_alter=True)))
     (constraint,) = later.foreign_key_constraints

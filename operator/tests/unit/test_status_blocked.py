@@ -57,12 +57,12 @@ def test_a_tablespace_is_ready_unless_statements_hang_for_long(situation, second
 )
 def test_the_message_says_for_how_long_and_is_not_written_anew_each_second(seconds, shown):
     health = summarize_tablespace(TABLESPACE, blocked(seconds)).health
-    assert (health.status, f"for over {shown} nobody" in health.message) == ("False", True), health.message
+    assert (health.status, f"for over {shown} no waiting" in health.message) == ("False", True), health.message
 
 
 def test_the_message_names_what_helps():
     message = summarize_tablespace(TABLESPACE, blocked(700)).health.message
-    for part in (f"delete the pod {LEADER}", "another replica leads then", "nothing that was acknowledged is lost", "CREATE INDEX"):
+    for part in (f"delete the pod {LEADER}", "another replica then leads", "no acknowledged write is lost", "CREATE INDEX"):
         assert part in message
     alone = summarize_tablespace(with_spec(TABLESPACE, replicas=1), blocked(700, replace(RECORD, replicas=(LEADER,)))).health.message
     assert "it boots from the log and leads again" in alone

@@ -198,7 +198,7 @@ def unready(reason: str):
     ("situation", "resource", "expected"),
     [
         ("it is Ready", ready(CLUSTER), True),
-        ("it is not there", None, False),
+        ("it does not exist", None, False),
         ("it is on its way out", with_metadata(ready(CLUSTER), deletion_timestamp="2026-01-01T00:00:00Z"), False),
         ("it was Ready as it was declared before", with_metadata(ready(CLUSTER), generation=2), False),
         ("it is not Ready", unready("NoLeader"), False),
@@ -271,7 +271,7 @@ def test_members_that_serve_without_a_vote_do_not_make_an_ensemble_ready():
     everyone = [f"zk-zookeeper-{number}" for number in range(5)]
     modes = {0: "leader", **dict.fromkeys(range(1, 5), "follower")}
     health = summarize_zookeeper(grown, ZooKeeperObserved(objects(pods(everyone)), modes, membership=COMMITTED)).health
-    assert (health.status, health.message) == ("False", "zk-zookeeper-3, zk-zookeeper-4 serves without a vote yet")
+    assert (health.status, health.message) == ("False", "zk-zookeeper-3, zk-zookeeper-4 has no vote yet")
 
 
 HOSTS = tuple(f"zk-{number}.svc" for number in range(7))

@@ -76,7 +76,7 @@ def test_what_is_drawn_is_noted_with_its_moment_and_the_newest_success():
     assert drill == {
         "scheduledTime": "2026-05-10T05:00:00Z",
         "outcome": "Running",
-        "message": "drawn, and about to be restored",
+        "message": "chosen, and about to be restored",
         "checkpoint": drawn.metadata.name,
         "moment": drawn.status.lsn_timestamp,
         "lastSuccessfulTime": "2026-05-03T05:09:00Z",
@@ -114,7 +114,7 @@ def test_that_a_drill_failed_is_not_forgotten_while_the_next_one_waits_for_its_s
 
 def test_a_drill_whose_job_runs_already_tells_what_the_job_tells():
     found = without_secret(with_job())
-    assert drill_fields(noted(), found)["lastDrill"]["message"] == "the job runs"
+    assert drill_fields(noted(), found)["lastDrill"]["message"] == "the job is running"
     assert summarize_scheduled_checkpoint(noted(), found).conditions["RestoreDrilled"].reason != "WaitingForSecret"
 
 
@@ -154,11 +154,11 @@ def test_a_drill_that_failed_tells_the_first_difference_or_what_stood_in_the_way
 
 
 def test_a_drill_that_goes_on_says_what_it_waits_for():
-    assert drill_fields(noted(), with_job())["lastDrill"]["message"] == "the job runs"
+    assert drill_fields(noted(), with_job())["lastDrill"]["message"] == "the job is running"
     schedule = noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z")
     assert drill_fields(schedule, seen())["lastDrill"]["outcome"] == "Running"
-    making = seen(checkpoints=(*NIGHTS, of_the_moment({"phase": "Running", "message": "the job runs"})))
-    assert drill_fields(schedule, making)["lastDrill"]["message"] == "its Checkpoint is being made: the job runs"
+    making = seen(checkpoints=(*NIGHTS, of_the_moment({"phase": "Running", "message": "the job is running"})))
+    assert drill_fields(schedule, making)["lastDrill"]["message"] == "its Checkpoint is being made: the job is running"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_drill_that_goes_on_says_what_it_waits_for():
         (of_the_moment({"phase": "Failed", "message": "no ledger 7"}), "no Checkpoint of that moment could be made: no ledger 7"),
         (
             of_the_moment({"phase": "Running"}, deletion_timestamp="2026-05-10T05:01:00Z"),
-            "its Checkpoint was deleted before it could be restored",
+            "its Checkpoint was deleted before it was restored",
         ),
     ],
 )
@@ -182,7 +182,7 @@ def test_in_the_place_of_a_checkpoint_that_somebody_deletes_another_one_is_drawn
     assert (drill["outcome"], drill["checkpoint"], drill["scheduledTime"]) == ("Running", NIGHTS[2].metadata.name, "2026-05-10T05:00:00Z")
     none_left = drill_fields(noted(), seen(checkpoints=(going,)))["lastDrill"]
     assert none_left["outcome"] == "Failed"
-    assert none_left["message"].startswith(f"the Checkpoint {DRAWN} was deleted before it could be restored")
+    assert none_left["message"].startswith(f"the Checkpoint {DRAWN} was deleted before it was restored")
     reading = with_job()
     kept = replace(reading, drill=replace(reading.drill, checkpoints=(going, NIGHTS[2])))
     assert drill_fields(noted(), kept)["lastDrill"]["checkpoint"] == DRAWN, "its removal waits for what reads it"

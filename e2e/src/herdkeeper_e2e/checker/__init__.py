@@ -1,5 +1,5 @@
-"""A checker in the style of Jepsen's set and register workloads.
+"""A checker like Jepsen's set and register workloads.
 
-Clients write and read SQL while faults are drawn at random; each operation is recorded with when it began and ended, and the histories are
-compared with what the tables hold at the end.
+Clients write and read SQL during random faults. Each operation is recorded with its begin and end, and the histories are compared with the
+final tables.
 """

@@ -1,4 +1,4 @@
-"""One client: does its work operation by operation on whoever leads, and connects again at once after a failure."""
+"""One client: runs its operations on the current leader, and reconnects at once after a failure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from herdkeeper_e2e.checker.work import RolledBackError, Work
 from herdkeeper_e2e.session import Session
 
 PATIENCE = Patience(deadline_seconds=2.0, call_seconds=2.0)
-"""Short, so that a connection to a dead node or to an old leader is given up soon; the client itself tries again for ever."""
+"""Short, so that a connection to a dead node or an old leader ends soon. The client itself retries forever."""
 
 
 @dataclass
 class Client:
-    """A thread's loop. `pause_seconds` between two operations keeps the clients' share of the machine small."""
+    """A thread's loop. `pause_seconds` between operations keeps the clients' share of the machine small."""
 
     process: str
     work: Work
@@ -29,7 +29,7 @@ class Client:
     _connection: Connection | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Works until told to stop. An error that is none of a leader change ends it: AuthenticationFailed."""
+        """Work until stopped. Only an error unrelated to leader changes ends it: AuthenticationFailed."""
         number = 0
         while not stop.is_set():
             connection = self._connected()
@@ -49,7 +49,7 @@ class Client:
         return self._connection
 
     def _attempt(self, connection: Connection, begun: Operation) -> Operation:
-        """The operation with its outcome. What SqlError says was not applied has failed: the checks hold the client to it."""
+        """Returns the operation with its outcome. If SqlError says that it was not applied, it has failed, and the checks rely on that."""
         known = replace(begun, leader=connection.address.host.partition(".")[0])
         try:
             return replace(self.work.carry_out(connection, known), outcome=Outcome.OK)

@@ -1,4 +1,4 @@
-"""What the tables hold at the end, as one SQL node that leads then tells it. Pure."""
+"""The final content of the tables, as read from one leader. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Contents:
-    """A complete scan of both tables after all faults. `rows` are (id, name of the operation that wrote it), as often as the scan
-    returned them; `registers` maps each register to its value."""
+    """A complete scan of both tables after all faults. `rows` are (id, name of the writing operation), as often as the scan returned them;
+    `registers` maps registers to values.
+    """
 
     leader: str
     rows: tuple[tuple[int, str], ...]
@@ -24,7 +25,7 @@ class Contents:
 
 
 def parse_contents(lines: Iterable[str]) -> Contents:
-    """The contents out of their lines. ValueError or KeyError when they are none."""
+    """Parses the contents. Raises ValueError or KeyError for invalid lines."""
     records = [json.loads(line) for line in lines]
     return Contents(
         leader=str(records[0]["leader"]),

@@ -1,4 +1,4 @@
-"""Reads both tables completely from their present leader and prints what they hold: `python3 -m herdkeeper_e2e.checker.contents_reader`."""
+"""Reads both tables completely from their current leader and prints them: `python3 -m herdkeeper_e2e.checker.contents_reader`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = Patience(deadline_seconds=120.0, call_seconds=60.0)
 
 
 def main() -> int:
-    """The command line; 0 when both tables could be read."""
+    """The command line; 0 if both tables could be read."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     try:
         with open_session() as session, session.connect(PATIENCE) as connection:

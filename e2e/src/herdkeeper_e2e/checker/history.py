@@ -22,16 +22,16 @@ INVOKE = "invoke"
 
 
 class HistoryError(ValueError):
-    """Lines are no history; the message names the line, or the operation that contradicts itself."""
+    """Lines are not a history. The message names the line, or the contradictory operation."""
 
 
 def begin_line(process: str, number: int, at: float, content: Content) -> str:
-    """The line of an operation's begin, without the line's end."""
+    """Returns the line of an operation's begin, without the line end."""
     return json.dumps({**_head(process, number, at, INVOKE), **_content_fields(content)})
 
 
 def end_line(operation: Operation) -> str:
-    """The line of an operation's end. ValueError when it has none."""
+    """Returns the line of an operation's end. Raises ValueError if it has none."""
     if operation.ended is None:
         raise ValueError(f"{operation.name} has not ended")
     record = _head(operation.process, operation.number, operation.ended, operation.outcome.value) | {"kind": _kind(operation.content)}
@@ -42,11 +42,10 @@ def end_line(operation: Operation) -> str:
 
 
 def parse_history(lines: Iterable[str]) -> list[Operation]:
-    """The operations of one or more files, in the order in which they began.
+    """Returns the operations of one or more files, in the order of their begins.
 
-    Raises:
-        HistoryError: a line is none of a history, an operation begins twice, ends before it began or without having begun, or the times
-            of one process go back.
+    Raises HistoryError for an invalid line, an operation that begins twice, or ends before or without a begin, or a process whose times go
+    back.
     """
     begun: dict[tuple[str, int], Operation] = {}
     latest: dict[str, float] = {}

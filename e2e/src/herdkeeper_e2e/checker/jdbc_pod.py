@@ -1,6 +1,6 @@
-"""A pod for the JDBC clients (e2e/jdbc): the image of a SQL node has HerdDB's jars.
+"""A pod for the JDBC clients (e2e/jdbc), with a SQL node's image, which has HerdDB's jars.
 
-Where the database is says the Tablespace's connection Secret, as to any application (examples/client.yaml).
+Like any application (examples/client.yaml), it gets the database's address from the Tablespace's connection Secret.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class JdbcPod:
     connection_secret: str
 
     def start(self) -> None:
-        """Builds the program, makes the pod and waits until it runs."""
+        """Build the program, create the pod and wait until it runs."""
         self._pod().start()
 
     def work(self, share: Share, history: str) -> SteeredProcess:
-        """Starts the clients; their history goes to a file of the pod."""
+        """Start the clients; their history is a file in the pod."""
         numbers = (share.first_client, share.adders, share.register, share.readers, round(share.pause_seconds * 1000))
         command = self._pod().command("io.herdkeeper.e2e.JdbcWorkload", history, *map(str, numbers))
         return SteeredProcess(self.kubectl, self.name, command)

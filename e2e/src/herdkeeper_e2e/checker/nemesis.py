@@ -1,4 +1,6 @@
-"""Carries the bursts of a nemesis plan out on the test cluster, and waits after each until all is healthy and all clients write again."""
+"""Executes the bursts of a nemesis plan on the test cluster. After each it waits until everything is healthy and all clients
+write again.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +28,21 @@ ZOOKEEPER_PODS = "app.kubernetes.io/name=zookeeper"
 SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 NODES = 2
 LEDGER_SIZES = ("32Ki", "48Ki")
-"""At the pace of the clients the leader opens another ledger every few seconds. Each roll of the SQL nodes takes the other one."""
+"""At the clients' pace the leader opens a new ledger every few seconds. Each roll of the SQL nodes switches to the other size."""
 LOCKS = {"server.tablemanager.writelocktimeout": "1", "server.tablemanager.readlocktimeout": "1"}
-"""Seconds: a client that meets a lock of its own transaction is refused, and goes on."""
+"""Seconds: a client that meets a lock of its own transaction is refused, and continues."""
 WRITES = 20
-"""Acknowledged to each program's clients before the next burst."""
+"""Acknowledged writes of each program's clients before the next burst."""
 HEALTHY_SECONDS = 5.0
-"""On end: a status may still tell of the time before the fault."""
+"""Without interruption: a status may still be from before the fault."""
 HEALTH = Limit(900, 1)
 MOST_RESTARTS = 2
-"""Of a container in its pod. With each more the kubelet lets it wait for longer."""
+"""Restarts of a container in its pod. The kubelet delays each further one longer."""
 
 
 @dataclass
 class Nemesis:
-    """Does the bursts one after the other; what it did is in the history, beside the clients' operations."""
+    """Executes the bursts one after the other, and records them in the history next to the clients' operations."""
 
     stack: SqlStack
     clients: Sequence[SteeredProcess]
@@ -50,18 +52,18 @@ class Nemesis:
     ledger_size: str = ""
 
     def begin(self) -> None:
-        """Small ledgers, locks that are soon given up, and nothing left of an earlier run."""
+        """Set small ledgers and short lock timeouts, and clean up after an earlier run."""
         heal(self.stack)
         self.stack.kubectl.want("herddbcluster", DATABASE, config=LOCKS)
         self._roll()
         self.wait_until_healthy()
 
     def perform(self, burst: Burst) -> None:
-        """The steps of a burst, each at its time, and all is healthy again. WaitError when that takes too long."""
+        """Execute the steps of a burst, each at its time, until everything is healthy again. Raises WaitError if that takes too long."""
         with ThreadPoolExecutor(len(burst)) as pool:
             running = []
             for step in burst:
-                time.sleep(step.pause_seconds)  # the plan's own time between two faults, drawn from the seed
+                time.sleep(step.pause_seconds)  # the plan's own pause between two faults, from the seed
                 running.append(pool.submit(self._step, self.number, step))
                 self.number += 1
             for each in running:
@@ -70,7 +72,9 @@ class Nemesis:
         self._forget_restarts()
 
     def wait_until_healthy(self) -> None:
-        """All clients' writes are acknowledged, every server's pod serves, and the four resources have been Ready for some seconds."""
+        """Wait until all clients' writes are acknowledged, every server's pod serves, and the four resources have been Ready for some
+        seconds.
+        """
         for clients in self.clients:
             clients.acknowledges(WRITES, HEALTH)
         since = time.monotonic()
@@ -86,10 +90,10 @@ class Nemesis:
         wait_for("a healthy stack", healthy, HEALTH, say)
 
     def finish(self) -> None:
-        """Takes back whatever may still be there of a fault; for the end of a run, a broken one too."""
+        """Undo whatever may remain of a fault, at the end of any run."""
         heal(self.stack)
         for pod in self._servers():
-            with suppress(LookupError, CommandError, KubectlError):  # a pod that is on no machine, or is gone meanwhile, stands not still
+            with suppress(LookupError, CommandError, KubectlError):  # a pod without a machine, or a deleted one, is not frozen
                 self.stack.resume(str(pod["metadata"]["name"]))
 
     def _problem(self) -> Pending | None:
@@ -104,7 +108,7 @@ class Nemesis:
         return ready if isinstance(ready, Pending) else None
 
     def _step(self, number: int, step: Step) -> None:
-        """One fault. It has failed when it met nobody: what it was meant for was just away for another one."""
+        """One fault. It fails if it hit nothing because its victim was just away for another one."""
         operation = self.recorder.begin("nemesis", number, Fault(str(step.action)))
         try:
             self._act(number, step)
@@ -136,7 +140,7 @@ class Nemesis:
                 assert_never(step.action)
 
     def _victim(self, target: Target, number: int, leader: str) -> str:
-        """The pod that is hit. IndexError when there is none such."""
+        """Returns the pod to hit. Raises IndexError if there is none."""
         match target:
             case Target.LEADER:
                 return leader
@@ -166,7 +170,7 @@ class Nemesis:
                 assert_never(way)
 
     def _forget_restarts(self) -> None:
-        """A pod whose container was killed again and again is replaced, so that the kubelet's back-off does not add up."""
+        """Replace pods whose container was killed repeatedly, so that the kubelet's back-off does not accumulate."""
         for pod in self._servers():
             if max((each["restartCount"] for each in pod["status"].get("containerStatuses", [])), default=0) > MOST_RESTARTS:
                 self.stack.delete(str(pod["metadata"]["name"]))
@@ -193,7 +197,7 @@ class Nemesis:
         wait_for("the roll of the SQL nodes", rolled, HEALTH, say)
 
     def _scale(self) -> None:
-        """The node that comes gets a copy and leads, so that the leadership and a copy must leave when it goes."""
+        """The added node gets a replica and leads, so that both must move when it is removed."""
         self.nodes = NODES + 1
         self.stack.kubectl.want("herddbcluster", DATABASE, replicas=self.nodes)
         self.stack.kubectl.want("tablespace", TABLESPACE, replicas=self.nodes)

@@ -1,7 +1,7 @@
-"""Which faults happen, in which order, after which pause: drawn from a seed. Pure; the same seed gives the same steps.
+"""Draws faults, their order and their pauses from a seed. Pure; the same seed gives the same steps.
 
-Faults come in bursts: within one nothing waits for health, so that they overlap. No fault takes a volume away: whatever else comes
-together, an ensemble without a majority included, may stop writes for a while and must lose none.
+Faults come in bursts without waits for health, so that they overlap. No fault removes a volume: any combination, including an ensemble
+without a majority, may stop writes for a while but must not lose any.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum
 
 
 class Target(StrEnum):
-    """Whose pod is hit."""
+    """Kinds of pods to hit."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
@@ -22,16 +22,16 @@ class Target(StrEnum):
 
 
 class Way(StrEnum):
-    """How."""
+    """Ways to hit a pod."""
 
     KILLED = "killed"
-    """SIGKILL; its container starts again."""
+    """SIGKILL; its container restarts."""
     PAUSED = "paused"
     """SIGSTOP, and SIGCONT later."""
     DELETED = "deleted"
-    """With the grace that its pod asks for."""
+    """With the grace period of the pod."""
     REMOVED = "deleted without grace"
-    """Another pod of its name may start before the processes of this one have ended."""
+    """A successor may start before the processes of this pod have ended."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Hit:
 
 
 class Maneuver(StrEnum):
-    """What else the nemesis can do."""
+    """Other actions of the nemesis."""
 
     SWITCH_OVER = "switchover"
     PARTITION_FROM_ZOOKEEPER = "leader parted from ZooKeeper"
@@ -61,19 +61,20 @@ Action = Hit | Maneuver
 ACTIONS: tuple[Action, ...] = (*(Hit(target, way) for target in Target for way in Way), *Maneuver)
 MOST_AT_ONCE = 4
 FIRST_PAUSE_SECONDS = (1.0, 8.0)
-"""After all was healthy."""
+"""After everything was healthy."""
 PAUSE_SECONDS = (0.0, 5.0)
-"""After the fault before it began."""
+"""After the begin of the previous fault."""
 HOLD_SECONDS = (1.0, 15.0)
-"""Below and above what a leader may hang before it is replaced (5)."""
+"""Below and above the time that a leader may hang (5)."""
 VICTIMS = 60
-"""Numbers by which pods are chosen: a multiple of how many there may be of a kind."""
+"""Range of the numbers that choose pods: a multiple of every possible count."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """`pause_seconds` after the one before it began the action begins; one that lasts is taken back after `hold_seconds`. `victim` chooses
-    among several pods."""
+    """The action begins `pause_seconds` after the previous one began, and is undone after `hold_seconds` if it lasts. `victim` chooses
+    among several pods.
+    """
 
     action: Action
     pause_seconds: float
@@ -82,11 +83,11 @@ class Step:
 
 
 Burst = tuple[Step, ...]
-"""Steps of which each begins while those before it may still go on."""
+"""Steps that may overlap."""
 
 
 def action_of(name: str) -> Action:
-    """The action that is called so. ValueError with all names when none is."""
+    """Returns the action of this name. Raises ValueError, with all names, if there is none."""
     known = {str(action): action for action in ACTIONS}
     if name not in known:
         raise ValueError(f"{name!r} is no action of the nemesis: use {', '.join(known)}")
@@ -94,11 +95,10 @@ def action_of(name: str) -> Action:
 
 
 def bursts(seed: int, actions: Sequence[Action] = ACTIONS) -> Iterator[Burst]:
-    """Endless: round after round of all actions, each round in an order of its own. A node more and fewer comes alone, at a round's end: it
-    waits for health itself, and takes minutes.
+    """Yields endless bursts: rounds of all actions, each in its own order. Adding and removing a node comes alone, at the end of a round:
+    it waits for health itself, and takes minutes.
 
-    Raises:
-        ValueError: no actions.
+    Raises ValueError without actions.
     """
     if not actions:
         raise ValueError("there is no action to draw from: name at least one")

@@ -1,7 +1,7 @@
-"""What one client tried, when, and what became of it. Pure.
+"""What a client tried, when, and the outcome. Pure.
 
-Times are seconds of the machine's monotonic clock. Clients in different pods are compared by them, so all pods run on one kernel, as
-they do on the test cluster; Java's `System.nanoTime` and Python's `time.monotonic` read the same clock there (CLOCK_MONOTONIC).
+Times are seconds of the machine's monotonic clock. They compare clients in different pods, which run on one kernel in the test cluster.
+There, Java's `System.nanoTime` and Python's `time.monotonic` read the same clock (CLOCK_MONOTONIC).
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What the client knows afterwards."""
+    """What the client knows about the result."""
 
     OK = "ok"
-    """Answered with success: it took effect."""
+    """It was acknowledged and took effect."""
     FAIL = "fail"
-    """It certainly had no effect, and never will: refused, rolled back, or never sent."""
+    """It certainly never takes effect: refused, rolled back, or never sent."""
     UNKNOWN = "unknown"
-    """The answer was lost: it took effect, will do so later, or never will."""
+    """The answer was lost: it took effect, will later, or never."""
 
 
 @dataclass(frozen=True)
 class Add:
-    """Rows of the set, inserted as a whole: one statement, or one transaction of several."""
+    """Rows inserted into the set as a whole: by one statement, or by several in a transaction."""
 
     rows: tuple[int, ...]
 
@@ -39,14 +39,14 @@ class Write:
 
 @dataclass(frozen=True)
 class Read:
-    """All registers in one SELECT; what was found, empty while it is not known."""
+    """All registers in one SELECT, with the result; empty until known."""
 
     values: Mapping[int, int]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What the nemesis did."""
+    """A fault of the nemesis."""
 
     name: str
 
@@ -56,9 +56,11 @@ Content = Add | Write | Read | Fault
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation. `process` and `number` identify it; `ended` is None when its end was not recorded; `leader` is the SQL node that
-    answered, empty where the client can't tell. `ledger` is one in which this node had written an entry of its log before a Write was
-    sent, or while a Read was answered; None where the client can't tell."""
+    """One operation, identified by `process` and `number`.
+
+    `ended` is None if its end was not recorded; `leader` is the SQL node that answered, or empty. `ledger` is one in which this node had
+    written an entry before a Write was sent, or while a Read was answered; None if unknown.
+    """
 
     process: str
     number: int
@@ -72,7 +74,7 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """`process/number`, which the rows of an Add carry."""
+        """`process/number`, which the rows of an Add contain."""
         return f"{self.process}/{self.number}"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Writes a history line by line while operations run, for several threads of one process."""
+"""Writes a history line by line, for several threads of one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from herdkeeper_e2e.checker.operation import Content, Operation, Outcome, Read
 
 @dataclass
 class Recorder:
-    """Appends to a file; each line reaches it before what comes next is tried. Of what succeeds only writes count as acknowledged."""
+    """Appends to a file; each line is written before the next attempt. Only successful writes count as acknowledged."""
 
     file: TextIO
     clock: Callable[[], float] = time.monotonic
@@ -24,14 +24,14 @@ class Recorder:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, process: str, number: int, content: Content) -> Operation:
-        """The operation, as begun now."""
+        """Returns the operation, beginning now."""
         with self._lock:
             at = self.clock()
             self._append(begin_line(process, number, at, content))
         return Operation(process, number, content, at, None, Outcome.UNKNOWN)
 
     def end(self, operation: Operation) -> Operation:
-        """The operation, whose outcome is decided, as ended now."""
+        """Returns the operation with its outcome, ending now."""
         with self._lock:
             ended = replace(operation, ended=self.clock())
             self._append(end_line(ended))

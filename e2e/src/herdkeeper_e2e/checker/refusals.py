@@ -1,9 +1,9 @@
-"""A client whose statements HerdDB often refuses, beside transactions of its own: `python3 -m herdkeeper_e2e.checker.refusals tell`.
+"""A client with statements that HerdDB often refuses, next to its own transactions: `python3 -m herdkeeper_e2e.checker.refusals tell`.
 
-It makes its own tables, and tells an endless script of `make fuzz`: TRUNCATE, ALTER, CREATE and DROP beside open transactions, keys that
-are violated in the middle of a statement, locks. It works until a line `stop` or the end of standard input, and tells a few times a
-second, as a line of JSON, how many statements were acknowledged. What it was promised goes to a file at the end; `refusals judge` compares
-that with what the present leader has, and prints what contradicts it, a line of JSON each.
+It makes its own tables, and runs an endless script of `make fuzz`: TRUNCATE, ALTER, CREATE and DROP next to open transactions, key
+violations in the middle of a statement, locks. It works until a line `stop` or the end of standard input, and prints a few times a second,
+as JSON, how many statements were acknowledged. At the end it writes the promises to a file. `refusals judge` compares them with the current
+leader, and prints each contradiction as a line of JSON.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from herdkeeper_e2e.session import Session, SettingError, open_session
 
 PATIENCE = Patience(deadline_seconds=2.0, call_seconds=2.0)
 CALL_SECONDS = 30.0
-"""Longer than any fault lasts: a statement whose answer is lost makes what follows it doubtful."""
+"""Longer than any fault: a lost answer makes later results doubtful."""
 JUDGE_PATIENCE = Patience(deadline_seconds=120.0, call_seconds=60.0)
 PAUSE_SECONDS = 0.02
 REPORT_SECONDS = 0.25
 BOUNDED = frozenset({"p", "c", "n", "x0", "x1"})
-"""Tables of a few rows each, which are read before and after each statement."""
+"""Tables of few rows, which are read before and after each statement."""
 TABLES = BOUNDED | {"a", "w"}
 
 
 class StopError(Exception):
-    """It was told to stop while nobody led."""
+    """It was stopped while there was no leader."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Refusals(Conversation):
     _reported: float = 0.0
 
     def tell(self, steps: Iterable[Step]) -> None:
-        """Step after step until told to stop. Raises SqlError when it is none of a leader change: AuthenticationFailed."""
+        """Run steps until stopped. Raises SqlError unless it is due to a leader change: AuthenticationFailed."""
         with suppress(StopError):
             for step in steps:
                 if self.stop.is_set():
@@ -64,13 +64,13 @@ class Refusals(Conversation):
                     case Rest(millis):
                         self.stop.wait(millis / 1000)
                     case _:
-                        pass  # what concerns the nodes is the nemesis' part
+                        pass  # the nemesis handles the nodes
                 self._report()
                 self.stop.wait(PAUSE_SECONDS)
         self._leave()
 
     def connection(self) -> Connection:
-        """Each new one shows at once whether its leader has what was promised."""
+        """Each new one is checked at once: its leader must have everything promised."""
         anew = self._connection is not None and self._connection.closed
         connection = super().connection()
         if anew:
@@ -103,20 +103,21 @@ class Refusals(Conversation):
 
 
 def placed(statement: Sql) -> Sql:
-    """The statement where it is said. An index is never made in a transaction: one that is rolled back leaves it (docs/limits.md), and the
-    log does not tell which nodes take it for their own then."""
+    """Returns the statement as it is run. An index is never made in a transaction: a rollback keeps it (docs/limits.md), and the log does
+    not show which nodes then have it.
+    """
     return replace(statement, slot=OUTSIDE) if " INDEX " in statement.sql else statement
 
 
 def to_text(conversation: Conversation) -> str:
-    """What was promised, refused and found broken, as JSON."""
+    """Returns promises, refusals and violations as JSON."""
     promises = conversation.promises
     found = {"kept": promises.kept, "broken": promises.broken, "violations": [str(each) for each in conversation.violations]}
     return json.dumps({**found, "told": conversation.told})
 
 
 def judged(text: str, where: str, contents: Contents) -> Iterator[Violation]:
-    """What contradicts the promises of `to_text`."""
+    """Yields what contradicts the promises of `to_text`."""
     found = json.loads(text)
     kept, broken = ({int(tag): str(of) for tag, of in found[name].items()} for name in ("kept", "broken"))
     return Promises(kept, broken).judge(where, contents)
@@ -138,7 +139,7 @@ def _judge(file: Path) -> None:
 
 
 def main() -> int:
-    """The command line; 0 when it could tell or judge, whatever it found."""
+    """The command line; 0 if it could run, whatever it found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("tell", "judge"))
     parser.add_argument("--promises", type=Path, required=True, help="file for what was promised")

@@ -1,12 +1,11 @@
-"""Whether reads of registers never go back, on one leader and from one to the next, and show only what was written. Pure.
+"""Checks that reads of registers never go back, on one leader or between leaders, and return only written values. Pure.
 
-A register's values grow and are set by `UPDATE … WHERE value < ?`, so a late UPDATE whose answer was lost can't set it back. What a leader
-has shown by a read that had ended, or has acknowledged, every read shows that begins later on it; that holds across its terms, too, since
-a node that leads again has replayed the log.
+A register's values grow, and `UPDATE … WHERE value < ?` sets them, so a late UPDATE can't reset it. What a leader has acknowledged, or
+returned in a finished read, every later read on it must return, even in a later term: a node that leads again has replayed the log.
 
-Between two leaders time says nothing: one that does not know yet that it was replaced may answer what it knows. The log does: a node opens
-a ledger only when it has fenced and replayed all earlier ones. So whatever a node has shown or acknowledged while it wrote a ledger, each
-other node shows that writes a later one. What is left at the end is compared with every acknowledged write and every read.
+Between two leaders, time proves nothing: one that was replaced unknowingly may return old values. The log does: a node opens a ledger only
+after it has fenced and replayed all earlier ones. So what a node acknowledged or returned while it wrote a ledger, each other node that
+writes a later one must return. The final content is compared with every acknowledged write and every read.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from herdkeeper_e2e.checker.operation import Operation, Outcome, Read, Write
 from herdkeeper_e2e.checker.violation import Violation, ViolationKind
 
 ABSENT = -1
-"""Older than every value: a register that has vanished."""
+"""Older than every value: the register has vanished."""
 
 
 def check_reads(operations: Sequence[Operation]) -> list[Violation]:
-    """All contradictions inside the history. `operations` in the order of their begin."""
+    """Returns all contradictions in the history. `operations` are in the order of their begins."""
     reads = [operation for operation in operations if isinstance(operation.content, Read) and operation.outcome is Outcome.OK]
     writes = _writes(operations)
     found = [violation for read in reads for violation in _strangers(read, _values(read), writes)]
@@ -34,11 +33,11 @@ def check_reads(operations: Sequence[Operation]) -> list[Violation]:
 
 
 def check_registers(operations: Sequence[Operation], contents: Contents) -> list[Violation]:
-    """All contradictions between the history and the registers at the end."""
+    """Returns all contradictions between the history and the final registers."""
     writes = _writes(operations)
     proved: dict[int, Operation] = {}
     for operation in operations:
-        # a value that nobody has written is no loss: the reads are told of it
+        # a value that nobody wrote is no loss: the reads report it
         if operation.outcome is Outcome.OK and all(each in writes or each[1] == 0 for each in _values(operation).items()):
             _raise_to(proved, operation)
     lost = [
@@ -54,7 +53,7 @@ def _writes(operations: Sequence[Operation]) -> dict[tuple[int, int], Operation]
 
 
 def _values(operation: Operation) -> Mapping[int, int]:
-    """What an operation proves about registers once it has ended."""
+    """Returns what a finished operation proves about registers."""
     match operation.content:
         case Read(values):
             return values
@@ -69,7 +68,7 @@ def _shown(values: Mapping[int, int], register: int) -> str:
 
 
 def _strangers(read: Operation | None, values: Mapping[int, int], writes: Mapping[tuple[int, int], Operation]) -> Iterator[Violation]:
-    """Values that nobody wrote, that failed, or (in a read) that were written only after it. Zero is where registers begin."""
+    """Yields values that nobody wrote, that failed, or (in a read) that were written only later. Registers start with zero."""
     readers = (read,) if read is not None else ()
     for register, value in values.items():
         write = writes.get((register, value))
@@ -84,7 +83,7 @@ def _strangers(read: Operation | None, values: Mapping[int, int], writes: Mappin
 
 
 def _back_in_time(operations: Sequence[Operation]) -> Iterator[Violation]:
-    """Goes through the history by begin; what has ended before raises the floor of its leader and register."""
+    """Scans the history by begin. Finished operations raise the lower bound of their leader and register."""
     floors: dict[str, dict[int, Operation]] = defaultdict(dict)
     under_way: dict[str, list[tuple[float, int, Operation]]] = defaultdict(list)
     for order, operation in enumerate(operations):
@@ -99,7 +98,7 @@ def _back_in_time(operations: Sequence[Operation]) -> Iterator[Violation]:
 
 
 def _back_between_leaders(operations: Sequence[Operation]) -> Iterator[Violation]:
-    """Goes through the history by ledger; each operation raises the floor of all other leaders' later ledgers."""
+    """Scans the history by ledger. Each operation raises the lower bound of other leaders' later ledgers."""
     floors: dict[str, dict[int, Operation]] = defaultdict(dict)
     placed = [(each.ledger, each) for each in operations if each.ledger is not None and each.leader and each.outcome is Outcome.OK]
     for _, group in groupby(sorted(placed, key=itemgetter(0)), key=itemgetter(0)):

@@ -1,7 +1,7 @@
-"""Whether the rows of the set are those that the history allows. Pure.
+"""Checks that the set's rows match the history. Pure.
 
-Each acknowledged Add is there as a whole, no row of a failed one is, an unknown one is there as a whole or not at all; no row is there
-twice, and none that nobody wrote.
+Each acknowledged Add is complete, a failed one absent, and an unknown one complete or absent. No row is duplicated, and none is
+unexplained.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from herdkeeper_e2e.checker.violation import Violation, ViolationKind
 
 
 def check_set(operations: Sequence[Operation], contents: Contents) -> list[Violation]:
-    """All contradictions between a history and the contents."""
+    """Returns all contradictions between a history and the contents."""
     written = dict(contents.rows)
     adds = [(operation, operation.content) for operation in operations if isinstance(operation.content, Add)]
     found = [violation for operation, add in adds if (violation := _check_add(operation, add, written, contents.leader)) is not None]
@@ -24,7 +24,7 @@ def check_set(operations: Sequence[Operation], contents: Contents) -> list[Viola
 
 
 def check_succession(earlier: Contents, later: Contents) -> list[Violation]:
-    """What one leader had at the end and the next one has not, though nothing was deleted in between: also rows whose answer was lost."""
+    """Returns what one leader had at the end but the next one lacks, although nothing was deleted: including rows whose answer was lost."""
     gone = sorted({*earlier.rows} - {*later.rows})
     shown = f"{len(gone)} rows that were at {earlier.leader} are not at {later.leader}: {_shortened([row for row, _ in gone])}"
     return [Violation(ViolationKind.LOST, shown)] if gone else []

@@ -1,7 +1,7 @@
-"""The two tables of the workload and their SQL; run as a program it makes them: `python3 -m herdkeeper_e2e.checker.tables --registers N`.
+"""The two tables of the workload and their SQL. As a program it creates them: `python3 -m herdkeeper_e2e.checker.tables --registers N`.
 
-The set has a row per id with the name of the operation that wrote it. Each register begins with 0. The Java program (e2e/jdbc) has the
-same statements.
+The set has a row per id with the name of the writing operation. Each register starts with 0. The Java program (e2e/jdbc) has the same
+statements.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ SELECT_SET = "SELECT `id`, `operation` FROM checker_set"
 CREATE_REGISTERS = "CREATE TABLE checker_register (`register` int, `value` long, PRIMARY KEY (`register`))"
 INSERT_REGISTER = "INSERT INTO checker_register (`register`, `value`) VALUES (?, 0)"
 WRITE_REGISTER = "UPDATE checker_register SET `value` = ? WHERE `register` = ? AND `value` < ?"
-"""The condition keeps an UPDATE that arrives late, after its client gave it up, from setting a newer value back."""
+"""The condition keeps a late UPDATE, abandoned by its client, from overwriting a newer value."""
 SELECT_REGISTERS = "SELECT r.`register`, r.`value`, l.`ledger`, l.`offset` FROM checker_register r, syslogstatus l"
-"""And, of the same node, where its log stands."""
+"""Together with the log position of the same node."""
 SELECT_POSITION = "SELECT `ledger`, `offset` FROM syslogstatus"
 
 
 def main() -> int:
-    """The command line; 0 when both tables were made. Tables that exist are an error: their rows are of another history."""
+    """The command line; 0 if both tables were created. Existing tables are an error: their rows belong to another history."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--registers", type=int, required=True)
     arguments = parser.parse_args()

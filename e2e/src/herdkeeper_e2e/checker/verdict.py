@@ -1,4 +1,4 @@
-"""All checks of a run, and what they say. Pure."""
+"""All checks of a run, and their result. Pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was tried and what is broken; empty `violations`: the database kept its promises."""
+    """What was tried and what is broken; without `violations`, the database kept its promises."""
 
     counts: tuple[tuple[str, Outcome, int], ...]
     """(kind of operation, outcome, how many), in the order of their names."""
     faults: tuple[str, ...]
-    """What the nemesis did, in order."""
+    """The faults, in order."""
     missed: int
-    """Of them, how many met nobody."""
+    """How many faults hit nothing."""
     longest_gap_seconds: float
-    """Between two acknowledged writes, of whatever client."""
+    """Between two acknowledged writes of any client."""
     violations: tuple[Violation, ...]
 
     def acknowledged(self, kind: str, client: str = "") -> int:
@@ -47,14 +47,14 @@ class Verdict:
 
 
 def judge(operations: Sequence[Operation], contents: Sequence[Contents]) -> Verdict:
-    """Judges a history by what each node that led at the end had in its tables.
+    """Judges a history by the tables of each final leader.
 
     Args:
-        operations: of all clients and of the nemesis, in the order of their begin.
+        operations: of all clients and of the nemesis, in the order of their begins.
         contents: at least one complete read, each begun after all operations had ended.
 
     Raises:
-        ValueError: no contents: a history alone does not tell what is lost.
+        ValueError: no contents, without which losses are invisible.
     """
     if not contents:
         raise ValueError("there are no contents of the tables to judge by: read them at the end of the run")

@@ -1,4 +1,4 @@
-"""What contradicts the promise of a replicated SQL database, with the operations that show it. Pure."""
+"""A violated promise of a replicated SQL database, with the operations that show it. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from herdkeeper_e2e.checker.operation import Operation
 
 
 class ViolationKind(StrEnum):
-    """What is broken."""
+    """The violated promise."""
 
     LOST = "an acknowledged write is lost"
     TORN = "a transaction took effect in part"
@@ -22,7 +22,7 @@ class ViolationKind(StrEnum):
 
 @dataclass(frozen=True)
 class Violation:
-    """One contradiction. `operations` may be empty: nobody wrote a stranger's row."""
+    """One contradiction. `operations` may be empty, e.g. for a row that nobody wrote."""
 
     kind: ViolationKind
     explanation: str

@@ -1,4 +1,4 @@
-"""What a client does again and again: adding rows, writing its register, reading all registers."""
+"""A client's repeated operations: add rows, write its register, read all registers."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from herdkeeper_e2e.checker import tables
 from herdkeeper_e2e.checker.operation import Add, Content, Operation, Read, Write
 
 SIZES = (1, 3, 1, 5)
-"""Rows of the next operations, in turn. One row is a statement of its own, several are a transaction."""
+"""Numbers of rows, in turn. One row is a statement, several are a transaction."""
 ROLLED_BACK_EVERY = 16
 IN_TRANSACTION_EVERY = 4
-"""Of the writes of a register."""
+"""Of the writes to a register."""
 MOST_ROWS = 10
 MOST_OPERATIONS = 1_000_000_000
 
 
 class RolledBackError(Exception):
-    """The client itself took the transaction back."""
+    """The client itself rolled back."""
 
 
 class Work(Protocol):
     """One kind of operation."""
 
     def content(self, number: int, /) -> Content:
-        """What operation `number` tries."""
+        """Returns what operation `number` tries."""
 
     def carry_out(self, connection: Connection, operation: Operation, /) -> Operation:
-        """Does it; returns the operation with what was found. Raises SqlError or RolledBackError."""
+        """Execute it; returns the operation with its result. Raises SqlError or RolledBackError."""
 
 
 @dataclass(frozen=True)
 class Adding:
-    """Adds rows whose ids nobody else uses; `client` is unique among all that add."""
+    """Adds rows with unique ids; `client` is unique among all adding clients."""
 
     client: int
 
@@ -47,7 +47,7 @@ class Adding:
         return Add(tuple(range(first, first + SIZES[number % len(SIZES)])))
 
     def carry_out(self, connection: Connection, operation: Operation, /) -> Operation:
-        """One INSERT, or several in a transaction whose last statement is the UPDATE that names the last row."""
+        """One INSERT, or several in a transaction that ends with an UPDATE of the last row."""
         assert isinstance(operation.content, Add)
         rows = operation.content.rows
         if len(rows) == 1:
@@ -65,7 +65,7 @@ class Adding:
 
 @dataclass(frozen=True)
 class Writing:
-    """Writes growing values into a register that nobody else writes."""
+    """Writes growing values into its own register."""
 
     register: int
 
@@ -74,7 +74,7 @@ class Writing:
         return Write(self.register, number + 1)
 
     def carry_out(self, connection: Connection, operation: Operation, /) -> Operation:
-        """One UPDATE, now and then in a transaction. One that changes nothing tells too little: the register may have vanished."""
+        """One UPDATE, sometimes in a transaction. One that changes nothing proves too little: the register may have vanished."""
         assert isinstance(operation.content, Write)
         value, number = operation.content.value, operation.number
         known = replace(operation, ledger=_ledger(connection.query(tables.SELECT_POSITION)))
@@ -108,5 +108,5 @@ class Reading:
 
 
 def _ledger(rows: Sequence[Mapping[str, Value]]) -> int | None:
-    """The ledger in which the leader has an entry. None where it has just opened one: another node may lead, and this one not know it."""
+    """Returns the ledger in which the leader has an entry. None if it has just opened one: another node may lead unnoticed."""
     return int(str(rows[0]["ledger"])) if rows and int(str(rows[0]["offset"])) >= 0 else None

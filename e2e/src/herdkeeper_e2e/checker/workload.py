@@ -1,7 +1,7 @@
 """Several clients of herdkeeper's own wire client at once: `python3 -m herdkeeper_e2e.checker.workload --history FILE`.
 
-They work until a line `stop` or the end of standard input. A few times a second a line of JSON tells what became of the operations; only
-writes count as acknowledged.
+They work until a line `stop` or the end of standard input. A few times a second they print the outcomes as a line of JSON; only writes
+count as acknowledged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPORT_SECONDS = 0.25
 
 
 def clients(arguments: argparse.Namespace, session: Session, recorder: Recorder) -> Iterator[Client]:
-    """One for each register and reader, and those that add."""
+    """Yields one for each register and reader, and the adding ones."""
     first = arguments.first_client
     works: list[tuple[str, Work]] = [(f"python-adder-{first + number}", Adding(first + number)) for number in range(arguments.adders)]
     works += [(f"python-writer-{register}", Writing(register)) for register in arguments.register]
@@ -34,7 +34,7 @@ def clients(arguments: argparse.Namespace, session: Session, recorder: Recorder)
 
 
 def work(arguments: argparse.Namespace, stop: threading.Event) -> None:
-    """Runs all clients until told to stop, or until one fails; raises its error."""
+    """Run all clients until stopped, or until one fails; raises its error."""
     with open_session() as session, arguments.history.open("w", encoding="utf-8") as file:
         recorder = Recorder(file)
         all_clients = list(clients(arguments, session, recorder))

@@ -1,4 +1,4 @@
-"""Which clients each program runs. Pure."""
+"""The clients of each program. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Share:
-    """One program's clients. Clients that add have the numbers from `first_client` on, and one client writes `register`."""
+    """One program's clients. Adding clients are numbered from `first_client`, and one client writes `register`."""
 
     first_client: int
     adders: int

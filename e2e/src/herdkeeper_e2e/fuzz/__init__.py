@@ -1,4 +1,4 @@
-"""Stories of SQL statements and faults, drawn by a seed and told to real servers that are plain processes, without Kubernetes.
+"""Random stories of SQL statements and faults, played on real servers that are plain processes, without Kubernetes.
 
-`story` draws them (pure), `world` has the processes, `telling` tells one, `judgement` says what it broke, `folding` folds the logs.
+`story` draws them (pure), `world` has the processes, `telling` plays one, `judgement` finds violations, `folding` folds the logs.
 """

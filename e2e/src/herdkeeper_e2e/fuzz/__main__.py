@@ -1,4 +1,4 @@
-"""Tells stories until the time is over, or those of some seeds; prints each seed and what its story broke. Exit 1 when something was."""
+"""Plays stories until the time is over, or those of given seeds; prints each seed and its violations. Exits with 1 if there are any."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _UNUSABLE = (Kind.NO_LEADER, Kind.NO_ANSWER, Kind.ENDED)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """0 when no story broke anything."""
+    """Returns 0 without violations."""
     options = _options(arguments)
-    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # ZooKeeper is meant to go
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # ZooKeeper is meant to end
     jars = {"herddb": options.herddb_jars} if options.herddb_jars else {}
     folder = Path(tempfile.mkdtemp(prefix="herdkeeper-stories-"))
     print(f"what each story said is in {folder}", flush=True)
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     while seed is not None and (told == 0 or time.monotonic() < end):
         place = seed // STORIES_OF_A_WORLD
         with world.running(world_of(seed), jars) as cluster:
-            # The next one gets another cluster, too, when this one serves no more: each story has tablespaces of its own.
+            # The next story gets another cluster, even if this one no longer serves: each story has its own tablespaces.
             whole = True
             while seed is not None and seed // STORIES_OF_A_WORLD == place and whole and (told == 0 or time.monotonic() < end):
                 began = time.monotonic()
@@ -78,7 +78,7 @@ def _note(folder: Path, seed: int) -> Note:
     began = time.monotonic()
 
     def note(words: str) -> None:
-        # A script that hangs may speak after its story's end.
+        # A hanging script may print after its story's end.
         with (folder / f"{seed}.txt").open("a") as file:
             print(f"{time.monotonic() - began:8.3f} {words}", file=file)
 

@@ -1,6 +1,6 @@
-"""What one client says to the leader of one tablespace, statement by statement, and what it was told.
+"""One client's statements to the leader of a tablespace, and the answers.
 
-It has one connection at a time, in which up to two transactions are open beside what it says outside of them.
+It has one connection at a time, with up to two open transactions next to autocommitted statements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from herdkeeper_e2e.fuzz.judgement import Contents, Kind, Promises, Violation, d
 from herdkeeper_e2e.fuzz.story import OUTSIDE, Begin, End, Sql
 
 Note = Callable[[str], None]
-"""Takes a line of what was said and done."""
+"""Takes a line about what happened."""
 
 
 class _RolledBack(Exception):  # noqa: N818 - a way out of a transaction's block
@@ -40,12 +40,12 @@ class Conversation(ABC):
     promises: Promises = field(default_factory=Promises)
     violations: list[Violation] = field(default_factory=list)
     told: Counter[str] = field(default_factory=Counter)
-    """How many statements were accepted, refused, or got another answer, or none."""
+    """How many statements were accepted, refused, answered otherwise, or not answered."""
     _connection: Connection | None = None
     _open: dict[int, _Open] = field(default_factory=dict)
 
     def connection(self) -> Connection:
-        """To the leader. Whoever led before took the open transactions with it."""
+        """Returns a connection to the leader. Open transactions were lost with an earlier leader."""
         if self._connection is None or self._connection.closed:
             self.forget("its leader was gone before a COMMIT was sent")
             before = self._connection
@@ -59,11 +59,11 @@ class Conversation(ABC):
         """To the present leader."""
 
     def _tables(self, connection: Connection) -> Iterable[str]:
-        """Whose rows a refused statement must leave as they are."""
+        """Returns the tables that a refused statement must not change."""
         return [str(row["table_name"]) for row in connection.query("SELECT * FROM systables WHERE systemtable = 'false'")]
 
     def say(self, what: Sql | Begin | End) -> None:
-        """One statement, or the begin or end of a transaction. Raises what connecting raises."""
+        """Send one statement, or begin or end a transaction. Raises the errors of connecting."""
         match what:
             case Sql():
                 self._statement(what)
@@ -75,13 +75,13 @@ class Conversation(ABC):
                 assert_never(what)
 
     def forget(self, why: str) -> None:
-        """The transactions that are open will not be committed."""
+        """Record that the open transactions will not be committed."""
         for slot in tuple(self._open):
             del self._open[slot]
             self.promises.undone(slot, why)
 
     def hang_up(self) -> None:
-        """The next statement looks for the leader anew."""
+        """Make the next statement look the leader up again."""
         if self._connection is not None:
             self._connection.close()
 
@@ -108,7 +108,7 @@ class Conversation(ABC):
             self.found(Kind.CHANGED_BY_REFUSAL, f"{statement.sql} {statement.parameters}: {words}")
 
     def _execute(self, statement: Sql, where: Connection | Transaction) -> bool:
-        """Whether it was refused for certain."""
+        """Returns whether it was certainly refused."""
         self.promises.sent(statement)
         refused, told = False, "lost"
         try:
@@ -182,7 +182,7 @@ class Conversation(ABC):
         self.note(f"{self.name} {slot}: {'COMMIT' if commit else 'ROLLBACK'} -> {answer}")
 
     def contents(self, connection: Connection) -> Contents | None:
-        """None when it can't be told now."""
+        """Returns None if they can't be read now."""
         try:
             return Contents.of({table: connection.query(f"SELECT * FROM {table}") for table in self._tables(connection)})
         except SqlError as error:
@@ -190,6 +190,6 @@ class Conversation(ABC):
             return None
 
     def found(self, kind: Kind, explanation: str) -> None:
-        """Something is broken."""
+        """Record a violation."""
         self.note(f"{self.name}: VIOLATION {kind.value}: {explanation}")
         self.violations.append(Violation(kind, self.name, explanation))

@@ -1,8 +1,7 @@
-"""What a story must leave behind, and what contradicts it. Pure.
+"""What a story must leave behind, and what violates it. Pure.
 
-Rows are known by their tags. What a client was told of a statement says what must become of its tags: acknowledged ones are there, unless a
-later statement may have changed or removed the rows of their table; those that were refused, or whose transaction did not end with an
-acknowledged COMMIT, never are.
+Rows are identified by tags. A statement's answer decides about its tags. Acknowledged ones must exist, unless a later statement may have
+changed or removed the rows of their table. Refused ones, and those of transactions without an acknowledged COMMIT, must not.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _SHOWN = 4
 
 
 class Kind(StrEnum):
-    """What is broken."""
+    """The kind of a violation."""
 
     LOST = "acknowledged rows are gone"
     UNDEAD = "what was refused or rolled back is there"
@@ -38,7 +37,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Violation:
-    """One contradiction, in a tablespace or in the whole cluster."""
+    """One violation, in a tablespace or in the whole cluster."""
 
     kind: Kind
     where: str
@@ -50,21 +49,21 @@ class Violation:
 
 @dataclass(frozen=True)
 class Contents:
-    """What SQL shows of a tablespace outside of transactions: its tables' rows, as texts."""
+    """A tablespace as SQL shows it outside of transactions: its tables' rows, as texts."""
 
     tables: Mapping[str, Counter[str]]
     tags: frozenset[int]
 
     @classmethod
     def of(cls, tables: Mapping[str, Iterable[Mapping[str, Value]]]) -> Contents:
-        """Of the rows of each table, as a SELECT gives them."""
+        """Returns the contents of each table's rows, as a SELECT returns them."""
         rows = {name: [dict(row) for row in found] for name, found in tables.items()}
         tags = frozenset(int(str(row["v"])) for found in rows.values() for row in found if row.get("v") is not None)
         return cls({name: Counter(repr(sorted(row.items())) for row in found) for name, found in rows.items()}, tags)
 
 
 def differences(expected: Mapping[str, Counter[str]], found: Mapping[str, Counter[str]]) -> str:
-    """Which tables and rows two contents do not share; empty when they are alike."""
+    """Returns tables and rows in which two contents differ; empty if none."""
     words = []
     for table in sorted(expected.keys() | found.keys()):
         if table not in found or table not in expected:
@@ -85,34 +84,34 @@ def _shown(rows: Iterable[object]) -> str:
 
 @dataclass
 class Promises:
-    """What the clients of a tablespace were told. `kept`: tags that are there, with their tables; `broken`: tags that never are."""
+    """What the clients of a tablespace were promised. `kept`: tags that must exist, with their tables; `broken`: tags that must not."""
 
     kept: dict[int, str] = field(default_factory=dict)
     broken: dict[int, str] = field(default_factory=dict)
     pending: dict[int, dict[int, str]] = field(default_factory=dict)
-    """By slot: tags of the statements that its open transaction accepted."""
+    """By slot: tags of the statements accepted in its open transaction."""
     half_committed: dict[int, str] = field(default_factory=dict)
-    """Tags of the transaction in which an ALTER was sent last: HerdDB commits it first, whatever becomes of the ALTER."""
+    """Tags of the transaction of the last ALTER: HerdDB commits it first, whatever the result of the ALTER."""
     keys: set[int] = field(default_factory=set)
-    """That were given to acknowledged rows of the table `a`."""
+    """Keys given to acknowledged rows of the table `a`."""
     late: bool = False
-    """Whether a statement whose answer was lost may take effect behind later ones: a leader that stood still goes on with it."""
+    """Whether a statement with a lost answer may take effect after later ones: a leader that was frozen continues it."""
     doubtful: set[str] = field(default_factory=set)
-    """Tables whose rows such a statement may still change or remove: nothing is known of what is added to them."""
+    """Tables whose rows such a statement may still change or remove: nothing is known about rows added to them."""
     touched: dict[int, set[str]] = field(default_factory=dict)
-    """By slot: tables of which its open transaction may change or remove rows."""
+    """By slot: tables whose rows its open transaction may change or remove."""
 
     def begin(self, slot: int) -> None:
-        """A transaction began there."""
+        """A transaction began in the slot."""
         self.pending[slot] = {}
         self.touched[slot] = set()
 
     def moved(self) -> None:
-        """Another node leads: it has fenced the one before, whose statements take no effect any more."""
+        """Another node leads. It has fenced the previous one, whose statements no longer take effect."""
         self.doubtful.clear()
 
     def sent(self, statement: Sql) -> None:
-        """From now on its tables may be other than they were."""
+        """Its tables may have changed from now on."""
         if statement.slot != OUTSIDE:
             self.touched[statement.slot].update(statement.spoils)
             if statement.commits:
@@ -122,7 +121,7 @@ class Promises:
                 del known[tag]
 
     def accepted(self, statement: Sql) -> None:
-        """The server has answered with a number of rows."""
+        """The server answered with a number of rows."""
         if statement.slot != OUTSIDE and statement.commits:
             self._keep(self.half_committed)
         if not statement.adds or statement.table in self.doubtful:
@@ -131,7 +130,7 @@ class Promises:
         where.update(dict.fromkeys(statement.tags, statement.table))
 
     def refused(self, statement: Sql, why: str) -> None:
-        """The server has answered with an error after which nothing was applied, but for rows of an INSERT that came before the bad one."""
+        """The server answered with an error: nothing was applied, except rows of an INSERT before the bad one."""
         if not statement.in_parts:
             self.broken.update(dict.fromkeys(statement.tags, f"{statement.sql} was refused ({why[:120]})"))
 
@@ -148,7 +147,7 @@ class Promises:
         self.kept.update({tag: table for tag, table in tags.items() if table not in self.doubtful})
 
     def undone(self, slot: int, why: str) -> None:
-        """The transaction was rolled back, or its leader is gone before a COMMIT was sent."""
+        """The transaction was rolled back, or its leader was lost before a COMMIT was sent."""
         self.broken.update(dict.fromkeys(self.pending.pop(slot, {}), why))
 
     def unknown(self, slot: int) -> None:
@@ -158,7 +157,7 @@ class Promises:
             self.doubtful.update(self.touched.get(slot, ()))
 
     def judge(self, where: str, contents: Contents) -> Iterator[Violation]:
-        """What contradicts the promises."""
+        """Yields what violates the promises."""
         lost = {tag: table for tag, table in self.kept.items() if tag not in contents.tags}
         if lost:
             of = ", ".join(f"{number} of {table}" for table, number in Counter(lost.values()).items())
@@ -174,7 +173,7 @@ _LEADS = re.compile(r"startAsLeader \S+ tablespace (\S+)")
 
 
 def fenced_writers(node: str, words: Iterable[str]) -> Iterator[Violation]:
-    """What a node's log says of leaders that went on after another one had fenced them."""
+    """Yields, from a node's log, leaders that continued after another one had fenced them."""
     fenced: set[str] = set()
     for line in words:
         if found := _FENCED.search(line):

@@ -1,8 +1,7 @@
-"""What a seed draws: a cluster, and a story of statements in several tablespaces with faults beside them. Pure.
+"""What a seed draws: a cluster, and a story of statements in several tablespaces with concurrent faults. Pure.
 
-Each tablespace has a habit of its own, the kinds of statements that its script draws from: what one of them breaks then does not hide
-what others would find. Many statements are refused, in the middle too; that is what they are for. Each row that is written has a tag of
-its own in the column `v`, so that what becomes of it can be told at the end.
+Each tablespace has its own kinds of statements, so that a violation of one does not hide others. Many statements are refused, even halfway;
+that is their purpose. Each written row has its own tag in the column `v`, by which it is recognized at the end.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from random import Random
 from herdkeeper.sql.frames import Value
 
 STORIES_OF_A_WORLD = 10
-"""Seeds in a row whose stories are told to the same cluster, which is brand new for the first of them."""
+"""Consecutive seeds whose stories share a cluster, which is new for the first of them."""
 OUTSIDE = 0
 """The slot of statements outside of transactions."""
 _SLOTS = (1, 2)
@@ -27,7 +26,7 @@ _KEYS = 8
 
 
 class Refusal(Enum):
-    """Kinds of statements of which only some tablespaces' scripts have any."""
+    """Kinds of refused statements that only some tablespaces have."""
 
     TRUNCATE = "TRUNCATE beside transactions"
     CONSTRAINT = "unique and foreign keys and NOT NULL, broken in the middle of a statement"
@@ -36,7 +35,7 @@ class Refusal(Enum):
 
 
 class Trouble(Enum):
-    """What happens to a machine, or to all of them."""
+    """What happens to one machine, or to all."""
 
     NOTHING = "nothing"
     KILL_NODE = "a SQL node is killed, and others lead"
@@ -54,8 +53,9 @@ class Trouble(Enum):
 
 @dataclass(frozen=True)
 class Sql:
-    """One statement. `tags`: of the rows that it inserts or changes; `adds`: whether it inserts them; `spoils`: the tables of which it may
-    change or remove rows that were there."""
+    """One statement. `tags`: of rows that it inserts or changes; `adds`: whether it inserts them; `spoils`: tables with rows that it may
+    change or remove.
+    """
 
     slot: int
     sql: str
@@ -67,12 +67,12 @@ class Sql:
 
     @property
     def in_parts(self) -> bool:
-        """Whether HerdDB carries it out row by row, so that the rows before a bad one stay when it is refused."""
+        """Whether HerdDB executes it row by row, so that rows before a refused one stay."""
         return self.adds and len(self.tags) > 1
 
     @property
     def commits(self) -> bool:
-        """Whether HerdDB commits the transaction that it is in before it looks at it (docs/limits.md)."""
+        """Whether HerdDB first commits its transaction (docs/limits.md)."""
         return self.sql.startswith("ALTER TABLE")
 
 
@@ -93,8 +93,9 @@ class End:
 
 @dataclass(frozen=True)
 class Move:
-    """The next node is named as the leader, as the operator does it. `writers`: clients that insert rows all the while, from this tag on;
-    without any, what SQL shows must be the same before and after."""
+    """Another node is named as the leader, as the operator does it. `writers`: clients that insert rows meanwhile, from this tag on;
+    without them, SQL must show the same before and after.
+    """
 
     writers: int
     first_tag: int
@@ -102,7 +103,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The followers write their tables to their disks, so many times in a row."""
+    """The followers write so many local checkpoints in a row."""
 
     times: int
 
@@ -114,7 +115,7 @@ class CloseLedger:
 
 @dataclass(frozen=True)
 class Rest:
-    """The script does nothing for so long."""
+    """The script pauses for so long."""
 
     millis: int
 
@@ -124,27 +125,28 @@ Step = Sql | Begin | End | Move | Checkpoints | CloseLedger | Rest
 
 @dataclass(frozen=True)
 class Act:
-    """What the scripts do, one of each tablespace, side by side, and what happens to the machines meanwhile."""
+    """The concurrent steps of the tablespaces' scripts, and the trouble of the machines meanwhile."""
 
     scripts: tuple[tuple[Step, ...], ...]
     trouble: Trouble
     after_millis: int
     lasts_millis: int
     victim: int
-    """A number that chooses among those whom the trouble may hit."""
+    """A number that chooses the victim."""
 
 
 @dataclass(frozen=True)
 class Birth:
-    """How a story's tablespaces come to be. `stop_at_ledger`: their first leader stands still when it has made so many ledgers, and another
-    one is told to boot all of them; None for one leader."""
+    """How a story's tablespaces are created. `stop_at_ledger`: their first leader is frozen after so many ledgers, and another one boots
+    all of them; None for one leader.
+    """
 
     stop_at_ledger: int | None
 
 
 @dataclass(frozen=True)
 class World:
-    """A cluster. `retention_millis`: how long its log is kept; None for ever, so that it can be folded from its beginning."""
+    """A cluster. `retention_millis`: the log's retention; None: forever, so that it can be folded from its beginning."""
 
     nodes: int
     retention_millis: int | None
@@ -152,7 +154,7 @@ class World:
 
 @dataclass(frozen=True)
 class Story:
-    """One story. `tells_default`: the last script is of the tablespace `herd`, which has the first ledger of the cluster."""
+    """One story. `tells_default`: the last script is for the tablespace `herd`, which has the first ledger of the cluster."""
 
     seed: int
     world: World
@@ -170,18 +172,18 @@ TABLES = (
     "CREATE TABLE n (k string primary key, v int, r string not null)",
     "CREATE TABLE w (k int primary key, v int)",
 )
-"""What each tablespace begins with. Into `a` goes what gets its key from HerdDB, into `w` what is only ever inserted."""
+"""Initial tables of each tablespace. HerdDB generates the keys of `a`; `w` gets only inserts."""
 
 
 def world_of(seed: int) -> World:
-    """The cluster to which the story of a seed is told."""
+    """Returns the cluster for a seed's story."""
     number = seed // STORIES_OF_A_WORLD
     chance = Random(f"world {number}")
     return World(nodes=chance.choice((2, 2, 2, 3)), retention_millis=6000 if number % 2 else None)
 
 
 def draw(seed: int) -> Story:
-    """The story of a seed, always the same."""
+    """Returns a seed's story. Deterministic."""
     chance = Random(f"story {seed}")
     first = seed % STORIES_OF_A_WORLD == 0
     world = world_of(seed)
@@ -194,12 +196,12 @@ def draw(seed: int) -> Story:
 
 
 def endless(seed: int) -> Iterator[Step]:
-    """A script that never ends, with statements of all kinds that HerdDB may refuse, and without leader changes."""
+    """Yields an endless script, with all kinds of statements that HerdDB may refuse, and without leader changes."""
     return _Script(Random(f"endless {seed}"), frozenset(Refusal)).steps(None, quiet=True)
 
 
 def prelude(number: int) -> Iterator[str]:
-    """Statements that make the tables of a story's tablespace, by its number."""
+    """Yields the statements that create a story's tables, by the tablespace's number."""
     action = ("", " ON DELETE CASCADE", " ON DELETE SET NULL")[number % 3]
     return (statement.format(action=action) for statement in TABLES)
 
@@ -218,7 +220,7 @@ def _act(chance: Random, scripts: list[_Script], trouble: Trouble) -> Act:
 
 
 class _Script:
-    """Draws the steps of one tablespace. What it draws depends on nothing but chance: it does not know what was refused."""
+    """Draws the steps of one tablespace by chance alone: it does not know what was refused."""
 
     def __init__(self, chance: Random, habit: frozenset[Refusal]) -> None:
         self._chance = chance
@@ -235,7 +237,7 @@ class _Script:
             self._writes += [self._lock, self._lock]
 
     def steps(self, number: int | None, *, quiet: bool) -> Iterator[Step]:
-        """The steps of an act, without an end when None; `quiet`: the leader moves for what happens to machines only."""
+        """Yields the steps of an act, endlessly if None; `quiet`: the leader moves only because of machines."""
         for _ in count() if number is None else range(number):
             yield self._step(quiet)
 
@@ -278,7 +280,7 @@ class _Script:
                 return Sql(slot, "INSERT INTO n (k, v, r) VALUES (?, ?, ?)", (str(self._key()), *tags, "r"), "n", tags, adds=True)
 
     def _append(self, slot: int) -> Sql:
-        """Of several rows, which nothing refuses."""
+        """Several rows that nothing refuses."""
         tags = self._tags(self._chance.choice((1, 1, 3)))
         values = ", ".join(["(?, ?)"] * len(tags))
         return Sql(slot, f"INSERT INTO w (k, v) VALUES {values}", tuple(tag for tag in tags for _ in "kv"), "w", tags, adds=True)
@@ -288,7 +290,7 @@ class _Script:
         return Sql(slot, "INSERT INTO a (v) VALUES (?)", tags, "a", tags, adds=True)
 
     def _insert_several(self, slot: int) -> Sql:
-        """One of the rows may break a constraint, behind others that don't."""
+        """One row may violate a constraint, after others that don't."""
         tags = self._tags(3)
         table, third = self._chance.choice((("p", "u"), ("c", "r"), ("n", "r")))
         parameters: list[Value] = []

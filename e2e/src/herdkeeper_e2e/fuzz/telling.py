@@ -1,4 +1,4 @@
-"""Tells a story to a world: the scripts of its tablespaces side by side, machines' troubles beside them, and the judgement at the end."""
+"""Plays a story on a world: the scripts of its tablespaces and the machines' troubles concurrently, then the judgement."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _CHECK = "check?maxStopMillis=20"
 
 @dataclass
 class Script(Conversation):
-    """One tablespace of a story, told by one thread at a time."""
+    """One tablespace of a story, for one thread at a time."""
 
     world: World = field(kw_only=True)
     _further: Iterator[int] = field(default_factory=lambda: count(2**29))
-    """Tags behind all that a story draws."""
+    """Tags beyond all that a story draws."""
 
     def begin(self, number: int) -> None:
-        """Makes the tables; what stops that is a violation."""
+        """Create the tables; failure is a violation."""
         try:
             for sql in prelude(number):
                 self._make(sql)
@@ -53,7 +53,7 @@ class Script(Conversation):
             self.found(Kind.NO_LEADER, str(error))
 
     def _make(self, sql: str) -> None:
-        """Again and again until it is there."""
+        """Retry until it exists."""
         deadline = time.monotonic() + _MADE_SECONDS
         while time.monotonic() < deadline:
             try:
@@ -67,7 +67,7 @@ class Script(Conversation):
         raise Stuck(f"{sql} is not done within {_MADE_SECONDS} s")
 
     def tell(self, steps: tuple[Step, ...]) -> None:
-        """The steps of an act, with a full check in their midst; what stops the script is a violation."""
+        """Run the steps of an act, with a full check in the middle; an error that stops the script is a violation."""
         try:
             for number, step in enumerate(steps):
                 if number == len(steps) // 2:
@@ -121,7 +121,7 @@ class Script(Conversation):
 
     @property
     def leader(self) -> str:
-        """By the record."""
+        """Returns the leader by the record."""
         return self.world.record(self.name).leader
 
     def checkpoint(self) -> None:
@@ -132,14 +132,14 @@ class Script(Conversation):
                 self.note(f"{self.name}: checkpoint at {node} -> {status} {answer}")
 
     def make_table(self) -> None:
-        """One more, with a row, which a follower can't do without its disk."""
+        """Create one more, with a row, for which a follower needs its disk."""
         self._follow_leader()
         tag = next(self._further)
         self.say(Sql(OUTSIDE, f"CREATE TABLE f{tag} (k int primary key, v int)"))
         self.say(Sql(OUTSIDE, f"INSERT INTO f{tag} (k, v) VALUES (?, ?)", (tag, tag), f"f{tag}", (tag,), adds=True))
 
     def end_ledger(self) -> None:
-        """One more row, and the ledger that has it is closed."""
+        """Insert one more row, and close its ledger."""
         self._follow_leader()
         tag = next(self._further)
         self.say(Sql(OUTSIDE, "INSERT INTO w (k, v) VALUES (?, ?)", (tag, tag), "w", (tag,), adds=True))
@@ -152,7 +152,7 @@ class Script(Conversation):
     # the end
 
     def judge(self) -> None:
-        """What is there beside what was promised, at the leader, its followers, in the log, and at each node as a leader."""
+        """Compare the promises with the leader, its followers, the log, and each node as a leader."""
         try:
             self._judge()
         except Stuck as error:
@@ -186,7 +186,7 @@ class Script(Conversation):
         self._judge_next_key()
 
     def _can_lead(self, node: str) -> bool:
-        """Waits for a copy that is made anew."""
+        """Wait for a replica that is being rebuilt."""
         with suppress(Stuck):
             self.world.wait("", lambda: bool(self.world.tablespaces(node).get(self.name, {}).get("recoverable")))
             return True
@@ -212,7 +212,7 @@ class Script(Conversation):
         try:
             with open_catalog(self.world.servers.zookeeper, LEDGERS_ROOT) as catalog:
                 folded = folded_log(catalog, HERD_ROOT, self.name, self.world.servers.folder)
-        except Exception as error:  # the fold's own errors are many
+        except Exception as error:  # the fold raises many kinds of errors
             self.found(Kind.LOG_DIFFERS, f"it can't be folded: {type(error).__name__}: {error}")
             return
         in_log = Contents.of({table.name: _named(table, rows) for table, rows in zip(folded.timeline.tables, folded.rows, strict=True)})
@@ -225,7 +225,7 @@ class Script(Conversation):
                 self.found(Kind.COPY_DIFFERS, f"{node} differs from the log in {sorted(wrong)}")
 
     def _judge_checks(self) -> None:
-        """What the nodes remember of the story's full checks, and what the followers find in one more."""
+        """Check the nodes' results of the story's full checks, and the followers' results of one more."""
         self._order_leader(_CHECK)
         check: dict[str, Any] = {}
 
@@ -252,11 +252,13 @@ class Script(Conversation):
         return check["error"] is None and all(table in at and at[table] > after for table in check["tables"])
 
     def _told(self, node: str) -> dict[str, Any]:
-        """What a node tells of the tablespace."""
+        """Returns a node's view of the tablespace."""
         return dict(self.world.tablespaces(node).get(self.name, {}))
 
     def _digest(self, node: str, end: tuple[int, int]) -> dict[str, RowDigest] | None:
-        """Of a follower's tables, where the leader's last ledger ended; None, and a violation, when it does not come so far."""
+        """Returns digests of a follower's tables at the end of the leader's last ledger. None, and a violation, if it does
+        not get there.
+        """
         query = f"ledger={end[0]}&entry={end[1]}&timeoutSeconds=5"
         deadline = time.monotonic() + _FOLLOWS_SECONDS
         while time.monotonic() < deadline:
@@ -278,7 +280,7 @@ def _named(table: TableDefinition, rows: Iterable[tuple[Any, ...]]) -> list[dict
 
 @contextmanager
 def _writers(script: Script, move: Move) -> Iterator[None]:
-    """Clients that insert rows of their own before, during and after the block; what each was told is kept."""
+    """Clients that insert their own rows before, during and after the block; their answers are kept."""
     over, told, lock = threading.Event(), 0, threading.Lock()
 
     def write(number: int) -> None:
@@ -311,7 +313,7 @@ def _writers(script: Script, move: Move) -> Iterator[None]:
 
 
 def tell(story: Story, world: World, note: Note) -> list[Violation]:
-    """Tells a story, and returns what it broke."""
+    """Play a story, and return its violations."""
     names = [f"s{story.seed}x{number}" for number in range(len(story.habits))]
     if story.tells_default:
         names[-1] = DEFAULT_TABLESPACE
@@ -344,7 +346,7 @@ def tell(story: Story, world: World, note: Note) -> list[Violation]:
 
 
 def _bear(story: Story, world: World, names: list[str], note: Note) -> None:
-    """All tablespaces begin at one node. Where that stands still meanwhile, another one begins them, too."""
+    """Create all tablespaces on one node. If it is frozen meanwhile, another one boots them, too."""
     first, second = world.nodes[:2]
     ids = world.ledger_ids()
     for name in names:
@@ -352,7 +354,7 @@ def _bear(story: Story, world: World, names: list[str], note: Note) -> None:
     world.wake()
     number = story.birth.stop_at_ledger
     if number is not None:
-        # It has read the list of ledgers, and will add one: this is when two lists can be made.
+        # It has read the ledger list and is about to add a ledger: only now can two lists arise.
         last = ids + 2 * number - 1
         world.wait(f"{first} makes its ledger number {number}", lambda: world.ledger_ids() >= last, pause_seconds=0.001)
         world.pause(first)
@@ -360,7 +362,7 @@ def _bear(story: Story, world: World, names: list[str], note: Note) -> None:
         for name in names:
             world.name_leader(name, second)
     elif story.tells_default:
-        # The others follow it from now on, and it goes on with the ledger that it has.
+        # The others follow it from now on, while it continues its own ledger.
         world.name_leader(DEFAULT_TABLESPACE, world.record(DEFAULT_TABLESPACE).leader)
 
 
@@ -384,7 +386,7 @@ def _act(act: Act, world: World, scripts: list[Script], note: Note) -> None:
 
 
 def _all(calls: Sequence[Callable[[], None]]) -> None:
-    """All at once; returns when the last one has."""
+    """Run all concurrently; return when the last one has finished."""
     threads = [threading.Thread(target=call, daemon=True) for call in calls]
     for thread in threads:
         thread.start()

@@ -11,34 +11,34 @@ from herdkeeper_e2e.fuzz.story import Act, Trouble
 from herdkeeper_e2e.fuzz.world import BOOKIES, World
 
 COME_FIRST = (Trouble.LEAVE_BOOKIE, Trouble.LONG_ABSENCE, Trouble.FULL_DISK)
-"""Troubles that the scripts of their act come after."""
+"""Troubles that precede the scripts of their act."""
 _ABSENT_SECONDS = 27
-"""Longer than the log is kept and than a leader takes to look what it may drop."""
+"""Longer than the log's retention plus the leader's interval of releases."""
 _CHECKPOINTS_SECONDS = 1.2
-"""For so long HerdDB's activator may leave a follower that has failed as it is."""
+"""For so long HerdDB's activator may ignore a failed follower."""
 
 
 class Told(Protocol):
-    """The script of a tablespace, as far as troubles concern it."""
+    """A tablespace's script, for troubles."""
 
     name: str
 
     @property
     def leader(self) -> str:
-        """By the record."""
+        """Returns the leader by the record."""
 
     def checkpoint(self) -> None:
         """Of each follower."""
 
     def make_table(self) -> None:
-        """One more, with a row, which a follower can't do without its disk."""
+        """Create one more, with a row, for which a follower needs its disk."""
 
     def end_ledger(self) -> None:
-        """One more row, and the ledger that has it is closed."""
+        """Insert one more row, and close its ledger."""
 
 
 def make_trouble(act: Act, world: World, scripts: Sequence[Told], note: Note) -> None:
-    """Returns when it is over, but for what `World.heal` starts again."""
+    """Return when it is over, except for what `World.heal` restarts."""
     match act.trouble:
         case Trouble.NOTHING:
             pass
@@ -93,7 +93,7 @@ def _hit_follower(act: Act, world: World, scripts: Sequence[Told], note: Note) -
         seconds = _ABSENT_SECONDS
     world.kill(node)
     if act.trouble is Trouble.LONG_ABSENCE:
-        # Its disk has the beginning of a ledger of which the log alone has the rest.
+        # Its disk has the beginning of a ledger; only the log has the rest.
         for script in scripts:
             script.end_ledger()
     time.sleep(seconds)
@@ -116,7 +116,7 @@ def _hit_bookie(act: Act, world: World, note: Note) -> None:
 
 
 def _replace(world: World, scripts: Sequence[Told], node: str) -> None:
-    """Others lead what a node led, where they can."""
+    """Move a node's leaderships to others, where possible."""
     for script in scripts:
         if script.leader == node and (successor := world.successor(script.name)) is not None:
             world.name_leader(script.name, successor)

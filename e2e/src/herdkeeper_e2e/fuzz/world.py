@@ -1,6 +1,6 @@
-"""The cluster that stories are told to: ZooKeeper, bookies with autorecovery, and SQL nodes, each a process that can be hit.
+"""The cluster for stories: ZooKeeper, bookies with autorecovery, and SQL nodes, each a process that can be hit.
 
-The operator is not there: what it would do, this module does as the operator does it, with the same records and the same requests.
+Without an operator, this module does what the operator would, with the same records and requests.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _BOOKIE = {
     "openLedgerRereplicationGracePeriod": 200,
     "rwRereplicateBackoffMs": 200,
 }
-"""Each bookie's process has autorecovery, too, which closes the open ledgers of a bookie that is away."""
+"""Each bookie's process also has autorecovery, which closes the open ledgers of a missing bookie."""
 _DISPLACED = 75
-"""The exit code of a node that has not stopped leading what another one leads, and starts again by design."""
+"""Exit code of a node that did not stop leading what another one leads, and restarts by design."""
 _NO_BYTES, _ANY_BYTES = "0", "unlimited"
 
 
 class Stuck(Exception):  # noqa: N818 - what the world is, not what the code did wrong
-    """The cluster does not do in time what it must do; the message says what."""
+    """The cluster exceeded a time limit. The message says what was awaited."""
 
 
 @dataclass
 class World:
-    """A running cluster. Its methods may be called by several threads; each thread takes connections of its own."""
+    """A running cluster. Thread-safe; each thread opens its own connections."""
 
     servers: Servers
     zookeeper: KazooClient
@@ -65,7 +65,7 @@ class World:
     urls: dict[str, str] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
     ended: list[str] = field(default_factory=list)
-    """Nodes that ended though nobody killed them, with their exit codes."""
+    """Nodes that ended although nobody killed them, with exit codes."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -83,25 +83,25 @@ class World:
         return found
 
     def record(self, tablespace: str) -> TablespaceRecord:
-        """Raises NoNodeError when there is none."""
+        """Returns the record. Raises NoNodeError."""
         return decode_tablespace(self._retried("get", tablespace_path(HERD_ROOT, tablespace))[0])
 
     def _retried(self, call: str, *arguments: object) -> Any:
         return self.zookeeper.retry(getattr(self.zookeeper, call), *arguments)
 
     def create(self, tablespace: str, leader: str) -> None:
-        """An empty tablespace with a replica on each node."""
+        """Create an empty tablespace with a replica on each node."""
         record = TablespaceRecord(uuid.uuid4().hex, tablespace, leader, self.nodes, 1, 0)
         with suppress(NodeExistsError):
             self._retried("create", tablespace_path(HERD_ROOT, tablespace), encode_tablespace(record))
 
     def drop(self, tablespace: str) -> None:
-        """Takes the record away, as DROP TABLESPACE does."""
+        """Delete the record, like DROP TABLESPACE."""
         with suppress(NoNodeError):
             self._retried("delete", tablespace_path(HERD_ROOT, tablespace))
 
     def name_leader(self, tablespace: str, node: str) -> None:
-        """By compare-and-set, with all nodes as replicas; then each node is woken."""
+        """Name a leader by compare-and-set, with all nodes as replicas; then wake each node."""
         path = tablespace_path(HERD_ROOT, tablespace)
         while True:
             data, stat = self._retried("get", path)
@@ -114,13 +114,13 @@ class World:
         self.wake()
 
     def wake(self) -> None:
-        """All nodes that can hear it look at the records now."""
+        """Make all reachable nodes read the records now."""
         for node in self.nodes:
             if self.runs(node):
                 self.order(node, "activator/wake", seconds=2)
 
     def connect(self, tablespace: str, seconds: float = _LEADS_SECONDS) -> Connection:
-        """A connection to the leader, once it leads. Raises Stuck."""
+        """Returns a connection to the leader, once it leads. Raises Stuck."""
         deadline = time.monotonic() + seconds
         while True:
             why = "its leader is not running"
@@ -145,17 +145,17 @@ class World:
         return connection
 
     def others(self, node: str) -> tuple[str, ...]:
-        """The nodes besides one, in a round that begins behind it."""
+        """Returns the other nodes, in cyclic order after this one."""
         place = self.nodes.index(node)
         return self.nodes[place + 1 :] + self.nodes[:place]
 
     def ledger_ids(self) -> int:
-        """A number that grows by two for each ledger id that is given, the first time as soon as somebody asks for it."""
+        """Returns a number that grows by two per allocated ledger id, the first time with the first request."""
         stat = self._retried("exists", f"{LEDGERS_ROOT}/idgen")
         return 0 if stat is None else int(stat.children_version)
 
     def successor(self, tablespace: str) -> str | None:
-        """Another node that runs, and whose copy can lead with what the log still has, as the operator asks; None when there is none."""
+        """Returns another running node whose replica can lead with the remaining log, as the operator asks, or None."""
         for node in self.others(self.record(tablespace).leader):
             if self.runs(node) and self.tablespaces(node).get(tablespace, {}).get("recoverable"):
                 return node
@@ -164,19 +164,19 @@ class World:
     # what nodes are asked by HTTP
 
     def order(self, node: str, path: str, *, seconds: float = _ORDER_SECONDS) -> tuple[int, Any]:
-        """POST with the token; the status, 0 where nothing answered, and the JSON."""
+        """POST with the token; returns the status, 0 without an answer, and the JSON."""
         request = urllib.request.Request(f"{self.urls[node]}/{path}", method="POST", headers={"Authorization": f"Bearer {TOKEN}"})
         return _answer(request, seconds)
 
     def tablespaces(self, node: str) -> dict[str, Any]:
-        """What GET /tablespaces tells, by name; nothing where it does not answer."""
+        """Returns GET /tablespaces by name; empty without an answer."""
         status, found = _answer(urllib.request.Request(f"{self.urls[node]}/tablespaces"), _ORDER_SECONDS)
         return {one["name"]: one for one in found} if status == 200 else {}
 
     # what happens to machines
 
     def runs(self, name: str) -> bool:
-        """Whether a process is there and not paused."""
+        """Returns whether a process exists and is not paused."""
         return self.servers.processes[name].poll() is None and name not in self.paused
 
     def kill(self, name: str) -> None:
@@ -195,16 +195,16 @@ class World:
         self.paused.discard(name)
 
     def fill_disk(self, node: str, *, full: bool) -> None:
-        """No file of a node takes a byte more, or all do again."""
+        """Make all files of a node refuse further bytes, or accept them again."""
         process = str(self.servers.processes[node].pid)
         subprocess.run(["prlimit", "--pid", process, f"--fsize={_NO_BYTES if full else _ANY_BYTES}:"], check=True)
 
     def start(self, name: str) -> None:
-        """Starts what has ended again."""
+        """Restart an ended process."""
         self.servers.run(name, self.servers.commands[name])
 
     def heal(self) -> None:
-        """Everything runs again, and each node answers. Raises Stuck."""
+        """Make everything run again, and each node answer. Raises Stuck."""
         for name in tuple(self.paused):
             self.resume(name)
         for name in ("zookeeper", *self.bookies, *self.nodes):
@@ -228,7 +228,7 @@ class World:
 
     def _all_registered(self) -> bool:
         for bookie in self.bookies:
-            self._start_ended(bookie)  # one whose last registration is still there does not start
+            self._start_ended(bookie)  # one whose last registration still exists does not start
         with suppress(KazooException):
             return set(self._retried("get_children", f"{LEDGERS_ROOT}/available")) >= set(self.bookies)
         return False
@@ -246,13 +246,13 @@ class World:
             time.sleep(pause_seconds)
 
     def words(self, node: str) -> str:
-        """All that a node has said."""
+        """Returns the output of a node."""
         return (self.servers.folder / f"{node}.log").read_text(errors="replace")
 
 
 @contextmanager
 def running(plan: story.World, jars: Mapping[str, Path]) -> Iterator[World]:
-    """A brand new cluster, whose SQL nodes boot at once; all of it ends with the block."""
+    """A new cluster, whose SQL nodes boot at once; all of it ends with the block."""
     with servers() as processes:
         processes.jars, processes.tick_millis = jars, 1000
         processes.java_options = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")

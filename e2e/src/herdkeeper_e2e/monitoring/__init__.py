@@ -1,1 +1,1 @@
-"""What a platform team sees: metrics, alerts and dashboards."""
+"""Monitoring for a platform team: metrics, alerts and dashboards."""

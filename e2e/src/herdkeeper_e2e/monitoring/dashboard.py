@@ -13,7 +13,7 @@ _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 @dataclass(frozen=True)
 class Query:
-    """`legend` names a line; Grafana fills in `{{label}}`."""
+    """A query. `legend` names a line; Grafana fills in `{{label}}`."""
 
     text: str
     legend: str
@@ -21,7 +21,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart. `about` says what it shows and when to worry."""
+    """One chart. `about` says what it shows, and when to worry."""
 
     title: str
     about: str
@@ -32,7 +32,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Row:
-    """Panels side by side, four at most."""
+    """At most four panels side by side."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -40,7 +40,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Variable:
-    """What a person chooses from: the values of a label, of one metric."""
+    """A choice among the values of a metric's label."""
 
     name: str
     label: str
@@ -49,7 +49,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """`uid` is what links name it by: it never changes."""
+    """A dashboard. `uid` is its id in links, so it never changes."""
 
     uid: str
     title: str
@@ -63,7 +63,7 @@ class Dashboard:
 
 
 def as_json(dashboard: Dashboard) -> str:
-    """What Grafana imports."""
+    """Returns the JSON for Grafana's import."""
     panels: list[dict[str, Any]] = []
     top = 0
     for row in dashboard.rows:
@@ -97,7 +97,7 @@ def _panel(panel: Panel, place: dict[str, int]) -> dict[str, Any]:
         | ({"format": "table"} if panel.kind == "table" else {})
         for number, query in enumerate(panel.queries)
     ]
-    # Labels that are the same for every line, or only Prometheus' own.
+    # Labels that are equal for every line, or only Prometheus' own.
     hidden = {"excludeByName": dict.fromkeys(("Time", "Value", "__name__", "container", "endpoint", "instance", "job", "service"), True)}
     return {
         "type": panel.kind,

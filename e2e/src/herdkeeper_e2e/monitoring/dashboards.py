@@ -12,7 +12,7 @@ _OF_TABLESPACE = 'namespace=~"$namespace", tablespace=~"$tablespace"'
 _ZOOKEEPER = 'kind="ZooKeeperCluster", namespace=~"$namespace"'
 _OF_BOOKKEEPER = 'namespace=~"$namespace", bookkeeper=~"$name"'
 _LASTING = 'kind!~"Checkpoint|ReplicationAudit"'
-"""Not the runs, which are not Ready before they have succeeded."""
+"""Without runs, which are not Ready before they have succeeded."""
 _NAMESPACE = Variable("namespace", "Namespace", "herdkeeper_resource_ready")
 
 STACK = Dashboard(

@@ -1,4 +1,4 @@
-"""Writes what is made of the metrics and the dashboards: the page docs/metrics.md, and the chart's dashboards."""
+"""Generates docs/metrics.md and the chart's dashboards."""
 
 from __future__ import annotations
 

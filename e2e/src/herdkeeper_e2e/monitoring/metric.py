@@ -1,4 +1,4 @@
-"""A metric as Prometheus has it: its name, type, labels and meaning."""
+"""A Prometheus metric: name, type, labels and meaning."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _SERIES: dict[Type, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Metric:
-    """`name` is the one that a query has, a counter's with its `_total`. `labels` are the program's own: those of the target, such as the
-    pod, and `le` or `quantile` come on top."""
+    """A metric. `name` is as in queries, a counter's with `_total`. `labels` are the program's own, without the target's, such as the pod,
+    and without `le` and `quantile`.
+    """
 
     name: str
     type: Type
@@ -26,5 +27,5 @@ class Metric:
 
     @property
     def series(self) -> tuple[str, ...]:
-        """The names of what is stored of it."""
+        """Returns the names of its stored series."""
         return tuple(f"{self.name}{ending}" for ending in _SERIES[self.type])

@@ -1,4 +1,4 @@
-"""The metrics of our own programs, from where each is declared: the operator's from its code, the node program's from its table."""
+"""The metrics of this project's programs, from their declarations: the operator's from its code, the node program's from its table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPES: tuple[tuple[type[MetricWrapperBase], Type], ...] = ((Counter, "counter")
 
 
 def operators_metrics() -> tuple[Metric, ...]:
-    """The operator's, by name. Python's own (`python_…`, `process_…`) are not among them."""
+    """Returns the operator's, by name, without Python's own (`python_…`, `process_…`)."""
     modules = (counters, *(import_module(f"{gauges.__name__}.{module.name}") for module in pkgutil.iter_modules(gauges.__path__)))
     return tuple(sorted({metric for module in modules for metric in _declared_in(module)}, key=lambda metric: metric.name))
 
@@ -33,12 +33,12 @@ def _declared_in(module: ModuleType) -> Iterator[Metric]:
             (family, *_) = value.describe()
             kind = next(name for known, name in _TYPES if isinstance(value, known))
             ending = "_total" if kind == "counter" else ""
-            # There is no other way to learn the labels of a metric that has no samples yet.
+            # The labels of a metric without samples can't be read otherwise.
             yield Metric(family.name + ending, kind, tuple(value._labelnames), family.documentation)
 
 
 def node_metrics() -> tuple[Metric, ...]:
-    """The node program's own, by name. Raises ValueError for a line of its table that is none."""
+    """Returns the node program's, by name. Raises ValueError for an invalid line of its table."""
     lines = [line for line in NODE_TABLE.read_text().splitlines() if line and not line.startswith("#")]
     return tuple(sorted(map(_of_line, lines), key=lambda metric: metric.name))
 

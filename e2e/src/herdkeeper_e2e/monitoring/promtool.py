@@ -10,7 +10,7 @@ _SCRIPT = Path(__file__).parents[3] / "bootstrap/promtool.sh"
 
 
 class RefusedError(ValueError):
-    """promtool found something wrong; the message is its own."""
+    """promtool found an error. The message is its own."""
 
 
 @cache
@@ -19,7 +19,7 @@ def _program() -> str:
 
 
 def promtool(*arguments: str) -> str:
-    """What it says. RefusedError when it finds something wrong."""
+    """Returns its output. Raises RefusedError if it finds an error."""
     ran = subprocess.run([_program(), *arguments], check=False, capture_output=True, text=True)
     if ran.returncode != 0:
         raise RefusedError(f"promtool {' '.join(arguments)}: {ran.stdout}{ran.stderr}")

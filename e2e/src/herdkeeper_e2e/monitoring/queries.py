@@ -1,4 +1,4 @@
-"""What a query of PromQL asks for: the metrics, and by which labels."""
+"""Analyses PromQL queries: the metrics, and the labels."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from herdkeeper_e2e.monitoring.own_metrics import node_metrics, operators_metric
 from herdkeeper_e2e.monitoring.server_metrics import SERVERS
 
 TARGET = frozenset({"namespace", "pod", "component", "kind", "name", "instance", "job"})
-"""Labels that the chart's PodMonitor gives each series of a server."""
+"""Labels that the chart's PodMonitor adds to each series of a server."""
 _VOLUME = frozenset({"namespace", "persistentvolumeclaim"})
 _ELSEWHERE = {"up": TARGET, "kubelet_volume_stats_available_bytes": _VOLUME, "kubelet_volume_stats_capacity_bytes": _VOLUME}
-"""Prometheus' own, and the kubelets', which every usual installation collects."""
+"""Metrics of Prometheus and the kubelets, which every usual installation collects."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A selector of a query: the names of what it selects, and what it says of labels (name, operator, value)."""
+    """A selector of a query: the selected names, and its conditions on labels (name, operator, value)."""
 
     names: frozenset[str]
     matchers: tuple[tuple[str, str, str], ...]
 
 
 def known_labels() -> Mapping[str, frozenset[str]]:
-    """Of each series of the reference by its name: all of its labels."""
+    """Returns all labels of each series of the reference, by name."""
     found = dict(_ELSEWHERE)
     ours: list[tuple[Metric, frozenset[str]]] = [(metric, frozenset()) for metric in operators_metrics()]
     ours += [(metric, TARGET) for metric in (*node_metrics(), *(metric for server in SERVERS for metric in server.metrics))]
@@ -41,7 +41,7 @@ def known_labels() -> Mapping[str, frozenset[str]]:
 
 
 def asked_by(query: str) -> tuple[Asked, ...]:
-    """Its selectors. A pattern of names stands for those in the reference that match it. Raises ValueError for what is no PromQL."""
+    """Returns its selectors. A pattern of names stands for the matching ones in the reference. Raises ValueError for invalid PromQL."""
     found: list[Any] = []
     promql_parser.walk(promql_parser.parse(query), lambda part: found.append(part) if hasattr(part, "matchers") else None, None)
     return tuple(map(_asked, found))

@@ -1,4 +1,4 @@
-"""Metrics of the servers that are not ours, which the alerts and dashboards use. A test compares them with what real servers serve."""
+"""Metrics of third-party servers that alerts and dashboards use. A test compares them with real servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from herdkeeper_e2e.monitoring.metric import Metric
 
 @dataclass(frozen=True)
 class Server:
-    """A kind of server, by the component that its pods are labelled with, and its metrics."""
+    """A kind of server, by its pods' component label, and its metrics."""
 
     title: str
     component: str

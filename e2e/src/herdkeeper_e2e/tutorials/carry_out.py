@@ -1,4 +1,4 @@
-"""Carries out a tutorial: each command as it stands there, and whether it printed what is shown."""
+"""Executes a tutorial: each command as written, and whether it prints what is shown."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from herdkeeper_e2e.tutorials.page import Step, steps_of
 from herdkeeper_e2e.tutorials.shell import Ended, Shell
 
 LIMIT_SECONDS = 2400.0
-"""Of one command: making the cluster, or a wait of half an hour."""
+"""For one command: creating the cluster, or a wait of half an hour."""
 
 
 class TutorialError(AssertionError):
-    """A command failed, or printed something else; the message has page, line, command, and both outputs."""
+    """A command failed, or printed something else. The message has page, line, command, and both outputs."""
 
 
 def carry_out(page: Path, shell: Shell, say: Callable[[str], None]) -> int:
-    """All commands of a page, in order, up to the first that goes wrong. How many there were.
+    """Run all commands of a page, in order, until one goes wrong; returns their number.
 
-    Raises:
-        TutorialError: a command is not as the page says.
+    Raises TutorialError if a command behaves differently.
     """
     steps = steps_of(page.read_text())
     for step in steps:
@@ -35,7 +34,7 @@ def carry_out(page: Path, shell: Shell, say: Callable[[str], None]) -> int:
 
 
 def why_not(step: Step, ended: Ended) -> str | None:
-    """How a command differs from what the page says; None when it does not."""
+    """Returns how a command differs from the page, or None."""
     if ended.code != 0:
         return f"ended with code {ended.code}:\n{ended.printed}"
     if not is_as_shown(ended.printed, step.shown):

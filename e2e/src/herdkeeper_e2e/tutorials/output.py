@@ -1,4 +1,4 @@
-"""Whether a command printed what a tutorial shows. `...` within a line stands for any text, and alone on a line for any lines."""
+"""Compares a command's output with a tutorial. `...` within a line stands for any text, and alone on a line for any lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ANY = "..."
 
 
 def is_as_shown(printed: str, shown: Sequence[str]) -> bool:
-    """True, too, when nothing is shown. Empty lines at the end, and spaces at a line's end, do not count."""
+    """True also if nothing is shown. Trailing empty lines and spaces don't count."""
     if not shown:
         return True
     lines = [line.rstrip() for line in printed.rstrip().splitlines()]

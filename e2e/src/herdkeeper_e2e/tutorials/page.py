@@ -1,7 +1,7 @@
-"""The commands of a tutorial, and the output that it shows.
+"""The commands of a tutorial, and their shown output.
 
-They are the fenced blocks of the language `console`. A line `$ command` is what a person types, and `> ` goes on with it. The lines below,
-up to the next `$`, are what is printed (`output`); a command without any may print anything. All other blocks are for reading.
+They are fenced blocks of the language `console`. A line `$ command` is typed by a person, and `> ` continues it. The lines below, up to the
+next `$`, are the output (`output`); a command without any may print anything. All other blocks are only for reading.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ PROMPT, GOES_ON, FENCE, LANGUAGE = "$ ", "> ", "```", "console"
 
 
 class PageError(ValueError):
-    """A block that is no conversation with a shell; the message has the line's number."""
+    """A block is not a shell session. The message has the line number."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A command, what it prints, and the number of its line in the page."""
+    """A command, its output, and its line number in the page."""
 
     command: str
     shown: tuple[str, ...]
@@ -33,10 +33,9 @@ class _In(Enum):
 
 
 def steps_of(text: str) -> tuple[Step, ...]:
-    """The steps of a page, in their order.
+    """Returns the steps of a page, in order.
 
-    Raises:
-        PageError: a block has output before its first command, or does not end.
+    Raises PageError for a block with output before its first command, or without an end.
     """
     steps = tuple(_steps(text))
     if sum(line.startswith(FENCE) for line in text.splitlines()) % 2:

@@ -1,4 +1,4 @@
-"""A shell that keeps its variables and folder from one command to the next, as a person's does."""
+"""A shell that keeps variables and folder between commands, like a person's."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 
 
 class ShellError(RuntimeError):
-    """The shell ended: a command took too long, could not be read, or left the shell. The message has what was printed."""
+    """The shell ended: a command took too long, was unreadable, or left the shell. The message has its output."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a command printed, on both of its outputs, and its exit code."""
+    """The combined output of a command, and its exit code."""
 
     printed: str
     code: int
@@ -37,20 +37,19 @@ class Shell:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            # what a command starts ends with it
+            # child processes end with it
             start_new_session=True,
         )
 
     def run(self, command: str, limit_seconds: float) -> Ended:
-        """Runs a command to its end.
+        """Run a command to its end.
 
-        Raises:
-            ShellError: it did not end within the limit, or the shell itself ended.
+        Raises ShellError if it exceeds the limit, or the shell ends.
         """
         if self._process.stdin is None or self._process.stdout is None:
             raise ShellError("the shell has no pipes")
         mark = f"end-of-command-{uuid.uuid4()}"
-        # the shell's own answer may come before all of this was written
+        # the shell's own answer may come before all of this is written
         with suppress(BrokenPipeError):
             self._process.stdin.write(f"{{ {command}\n}} </dev/null\nprintf '\\n%s %s\\n' {mark} $?\n")
             self._process.stdin.flush()
@@ -67,7 +66,7 @@ class Shell:
         raise ShellError(f"`{command}` did not end within {limit_seconds:g} s, or ended the shell: {''.join(lines).strip()[-2000:]}")
 
     def close(self) -> None:
-        """Ends the shell, and whatever it has started."""
+        """End the shell and its processes."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -33,23 +33,23 @@ from herdkeeper.api.resource import (
 from herdkeeper.shared.names import BookKeeperNames
 
 MOST = 2**31 - 1
-"""BookKeeper reads some numbers of its configuration into 32 bits, and does not start with a larger one."""
+"""BookKeeper reads some numbers of its configuration into 32 bits, and does not start with larger ones."""
 
 
 class AutoRecovery(Model):
     """The daemon that copies the entries of lost bookies to other bookies."""
 
-    enabled: bool = Field(True, description="Whether lost replicas are copied elsewhere. The operator itself never switches it off.")
+    enabled: bool = Field(True, description="Whether lost replicas are copied elsewhere. The operator never disables it.")
     replicas: int = Field(1, ge=1, le=16, description="Daemon pods; one of them is the elected auditor.")
     lost_bookie_recovery_delay_seconds: int = Field(
         300,
         ge=30,
         le=MOST,
-        description="Seconds that a bookie may be away before its entries are copied. "
-        "Below a restart's duration every restart starts copying, and fences open ledgers.",
+        description="Seconds that a bookie may be away before its entries are copied. If this is shorter than a restart, every restart "
+        "starts copying and fences open ledgers.",
     )
     bytes_per_second: Quantity | None = Field(
-        None, description="Bytes per second that each daemon copies at most, e.g. `50Mi`; unlimited when absent."
+        None, description="Maximum bytes per second that each daemon copies, e.g. `50Mi`; unlimited when absent."
     )
     resources: Compute = Field(Compute(cpu="100m", memory="384Mi"), description="CPU and memory of each daemon.")
 
@@ -57,7 +57,9 @@ class AutoRecovery(Model):
 class Compaction(Model):
     """When entry logs with little live data are rewritten."""
 
-    threshold_percent: int = Field(ge=0, le=99, description="Entry logs are rewritten of which less than this is still needed; 0: never.")
+    threshold_percent: int = Field(
+        ge=0, le=99, description="Entry logs are rewritten if a smaller percentage of them is still needed; 0: never."
+    )
     interval_seconds: int = Field(ge=60, le=MOST, description="Seconds between two passes. Not below garbageCollection.intervalSeconds.")
 
 
@@ -76,9 +78,9 @@ class LedgerVolumes(VolumeClaim):
 class GarbageCollection(Model):
     """How the space of deleted ledgers is reclaimed."""
 
-    interval_seconds: int = Field(60, ge=1, le=MOST, description="Seconds between two looks for ledgers that are deleted.")
+    interval_seconds: int = Field(60, ge=1, le=MOST, description="Seconds between two searches for deleted ledgers.")
     minor_compaction: Compaction = Field(
-        Compaction(threshold_percent=20, interval_seconds=3600), description="The frequent pass, over logs that are nearly empty."
+        Compaction(threshold_percent=20, interval_seconds=3600), description="The frequent pass, for entry logs that are nearly empty."
     )
     major_compaction: Compaction = Field(
         Compaction(threshold_percent=80, interval_seconds=86400),
@@ -87,11 +89,13 @@ class GarbageCollection(Model):
 
 
 class JournalSync(Model):
-    """How many writes share one fsync of the journal. Every entry is fsynced before it is acknowledged, whatever stands here."""
+    """How many writes share one fsync of the journal. Every entry is always fsynced before it is acknowledged."""
 
-    max_group_wait_milliseconds: int = Field(2, ge=0, le=1000, description="Milliseconds that a write waits at most for others.")
-    buffered_writes: Quantity = Field("512Ki", description="Bytes of waiting writes that are fsynced at once.")
-    buffered_entries: int = Field(0, ge=0, le=MOST, description="Waiting entries that are fsynced at once; 0: bytes and time alone decide.")
+    max_group_wait_milliseconds: int = Field(2, ge=0, le=1000, description="Maximum milliseconds that a write waits for others.")
+    buffered_writes: Quantity = Field("512Ki", description="Bytes of waiting writes that trigger an fsync.")
+    buffered_entries: int = Field(
+        0, ge=0, le=MOST, description="Number of waiting entries that triggers an fsync; 0: only bytes and time count."
+    )
     flush_when_queue_empty: bool = Field(False, description="Whether to fsync as soon as no further write waits: less delay, more fsyncs.")
 
 
@@ -107,7 +111,8 @@ class Placement(Model):
     )
     min_racks_per_write_quorum: int = Field(2, ge=1, le=15, description="Racks over which the copies of each entry are spread.")
     enforced: bool = Field(
-        False, description="Whether a ledger that can't be spread so is not opened at all. Otherwise it is spread as well as can be."
+        False,
+        description="Whether to refuse a ledger that can't be spread over so many racks. Otherwise it is spread as well as possible.",
     )
 
 
@@ -128,46 +133,45 @@ class BookKeeperClusterSpec(Model):
         4,
         ge=1,
         le=999,
-        description="Bookies. One more than the largest ensemble, so that a lost one can be replaced. Lowered, the bookies with the "
-        "highest numbers are drained: their ledgers are copied to the others and read back before anything is deleted.",
+        description="Number of bookies. Use one more than the largest ensemble, so that a lost bookie can be replaced. If you lower "
+        "it, the bookies with the highest numbers are drained: their ledgers are copied to the others and read back before anything "
+        "is deleted.",
     )
     drain: tuple[Annotated[int, Field(ge=0, le=99999)], ...] = Field(
         (),
         max_length=100,
-        description="Bookies to drain, by number. New bookies replace them as far as `bookies` asks for it. A drain is cancelled when"
-        " the number is removed before the bookie's identity is.",
+        description="Bookies to drain, by number. New bookies replace them up to `bookies`. Removing a number cancels its drain, as "
+        "long as the bookie's identity exists.",
     )
     image: Image | None = Field(None, description="Image of bookies and autorecovery; the operator's setting when absent.")
     journal: VolumeClaim = Field(
         VolumeClaim(size="5Gi"),
-        description="Journal volume of each bookie: fsynced before an entry is acknowledged. A larger size grows it.",
+        description="Journal volume of each bookie, fsynced before an entry is acknowledged. It can grow.",
     )
     ledgers: LedgerVolumes = Field(
-        LedgerVolumes(size="20Gi"), description="Ledger volumes of each bookie: entry logs and their index. A larger size grows it."
+        LedgerVolumes(size="20Gi"), description="Ledger volumes of each bookie: entry logs and their index. They can grow."
     )
     garbage_collection: GarbageCollection = Field(GarbageCollection(), description="How the space of deleted ledgers is reclaimed.")
     journal_sync: JournalSync = Field(JournalSync(), description="How many writes share one fsync of the journal.")
     resources: Compute = Field(Compute(cpu="200m", memory="768Mi"), description="CPU and memory of each bookie.")
-    pods: Pods = Field(
-        Pods(), description="Where the pods of bookies, of autorecovery and of the Jobs of drains run, and what else they carry."
-    )
+    pods: Pods = Field(Pods(), description="Placement and metadata of the pods of bookies, autorecovery and drain Jobs.")
     network_policy: NetworkPolicies = "Enabled"
     clients: NetworkPeers = Field(
         (),
-        description="Pods that may connect to the bookies' port (3181), beside the pods that the operator makes in this namespace: "
-        "programs with BookKeeper's own client, readers of the log.",
+        description="Pods that may connect to the bookies' port (3181), besides the operator's pods in this namespace: e.g. programs "
+        "with BookKeeper's client, readers of the log.",
     )
     scrapers: NetworkPeers = Field(
         (),
-        description="Pods that may connect to the HTTP port (8080) of bookies and autorecovery, for `/metrics`, beside the operator."
-        " The port has no password and makes a bookie read-only on request: name only pods that you trust.",
+        description="Pods that may connect to the HTTP port (8080) of bookies and autorecovery, for `/metrics`, besides the operator. "
+        "The port has no password and can make a bookie read-only: name only pods that you trust.",
     )
     auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
     placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")
     roll_without_spare_bookie: bool = Field(
         False,
-        description="Whether bookies are restarted though no more of them are writable than the largest ensemble of an open ledger has: "
-        "writes wait, or are acknowledged with fewer copies, while one restarts.",
+        description="Whether to restart bookies even if no spare one is writable, beyond the largest ensemble of an open ledger. "
+        "Writes then wait, or are acknowledged with fewer copies, during a restart.",
     )
     config: ConfigLines = Field(
         {},
@@ -181,33 +185,33 @@ class DrainStatus(Model):
     """The drain of a bookie."""
 
     ledgers: int | None = Field(None, description="Ledgers whose metadata names the bookie; absent while unknown.")
-    open_ledgers: int | None = Field(None, description="Those among them that a writer still sends to it.")
-    bytes: int | None = Field(None, description="Estimated bytes of entries in closed ledgers that are left to move.")
-    seconds_left: int | None = Field(None, description="Estimate from the bytes moved so far; absent before the first.")
+    open_ledgers: int | None = Field(None, description="Those of them whose writer still uses the bookie.")
+    bytes: int | None = Field(None, description="Estimated bytes of closed ledgers that are still to be moved.")
+    seconds_left: int | None = Field(None, description="Estimate from the bytes moved so far; absent until some have moved.")
     message: str = Field(description="The next step, or what the drain waits for and how to unblock it.")
 
 
 class BookieStatus(Model):
     """One bookie."""
 
-    number: int = Field(description="Its number: in the names of its objects, never reused.")
+    number: int = Field(description="Number in the names of its objects, never reused.")
     bookie_id: str = Field(description="Its identity in BookKeeper's metadata, bound to its volumes.")
-    state: str = Field(description="Writable, ReadOnly, Starting, Away, Stopped (for good), or Lost (one of its disks is gone).")
-    ledgers_left: int | None = Field(None, description="Of a lost one: ledgers that still name it.")
-    rack: str | None = Field(None, description="The rack in which BookKeeper's clients place it.")
+    state: str = Field(description="Writable, ReadOnly, Starting, Away, Stopped (permanently), or Lost (one of its disks is gone).")
+    ledgers_left: int | None = Field(None, description="Number of ledgers that still name a lost bookie.")
+    rack: str | None = Field(None, description="The rack that BookKeeper's clients assume.")
     region: str | None = Field(None, description="The region of its node.")
     drain: DrainStatus | None = Field(None, description="Present while the bookie drains.")
 
 
 class PlacementCheck(Model):
-    """Ledgers whose copies are in fewer racks than placement.minRacksPerWriteQuorum asks for and writable bookies make possible."""
+    """Ledgers whose copies are in fewer racks than placement.minRacksPerWriteQuorum requires and writable bookies allow."""
 
-    checked_at: str = Field(description="When the metadata of all ledgers was read for it (RFC 3339).")
+    checked_at: str = Field(description="When the metadata of all ledgers was read for the check (RFC 3339).")
     next_check_at: str = Field(
-        description="When it is read again, at the earliest: ten minutes later, or a hundred times as long as reading took."
+        description="Earliest time of the next check: after ten minutes, or a hundred times as long as the last read took."
     )
-    ledgers: int | None = Field(None, description="How many ledgers; absent while unknown.")
-    first_ledgers: tuple[int, ...] = Field((), description="The first of them by their ids, ten at most.")
+    ledgers: int | None = Field(None, description="Number of ledgers; absent while unknown.")
+    first_ledgers: tuple[int, ...] = Field((), description="The ten with the lowest ids.")
     message: str | None = Field(None, description="Why it is unknown.")
 
 
@@ -215,29 +219,29 @@ class BookKeeperClusterStatus(Status):
     """The observed state of the bookies."""
 
     zoo_keeper_address: str | None = Field(None, description="Connection string of the metadata's ensemble.")
-    ledgers_root: str | None = Field(None, description="The cluster's own root in ZooKeeper.")
+    ledgers_root: str | None = Field(None, description="The cluster's root in ZooKeeper.")
     metadata_service_uri: str | None = Field(None, description="The URI that BookKeeper clients connect to.")
-    instance_id: str | None = Field(None, description="Identity that BookKeeper gave the cluster when it was formatted.")
+    instance_id: str | None = Field(None, description="Instance id that BookKeeper assigned when the cluster was formatted.")
     ready_bookies: int | None = Field(
         None, description="Bookies that are registered as writable and pass their readiness probe; absent while ZooKeeper can't be read."
     )
     auditor: str | None = Field(None, description="The elected auditor.")
     under_replicated: bool | None = Field(None, description="Whether the auditor knows of under-replicated ledgers; absent while unknown.")
-    placement_policy: str | None = Field(None, description="RackAware, or RegionAware where bookies stand in several regions.")
+    placement_policy: str | None = Field(None, description="RackAware, or RegionAware if the bookies are in several regions.")
     under_replicated_ledgers: int | None = Field(None, description="Ledgers that the auditor marked; counted up to 1000.")
-    under_replicated_since: str | None = Field(None, description="When the oldest of these marks was made (RFC 3339).")
+    under_replicated_since: str | None = Field(None, description="When the oldest of them was marked (RFC 3339).")
     replication_enabled: bool | None = Field(
         None, description="Whether autorecovery is enabled in BookKeeper's metadata. BookKeeper's own tools can disable it."
     )
     placement_check: PlacementCheck | None = Field(
-        None, description="Result of the last placement check; absent before the first, and when there is only one rack."
+        None, description="Result of the last placement check; absent before the first check, or if there is only one rack."
     )
-    next_bookie: int | None = Field(None, description="The number of the next new bookie. Numbers are never used twice.")
+    next_bookie: int | None = Field(None, description="The number of the next new bookie. Numbers are never reused.")
     bookies: tuple[BookieStatus, ...] = Field((), description="Each bookie.")
 
 
 _GC = "self.garbageCollection"
-_VOLUMES_WHY = "a bookie does not start with other directories than its identity names; set it back, or create a new BookKeeperCluster"
+_VOLUMES_WHY = "a bookie starts only with the directories that its identity names; revert it, or create a new BookKeeperCluster"
 
 
 class BookKeeperCluster(Resource):
@@ -266,16 +270,16 @@ class BookKeeperCluster(Resource):
             f" || ({_GC}.minorCompaction.thresholdPercent < {_GC}.majorCompaction.thresholdPercent"
             f" && {_GC}.minorCompaction.intervalSeconds < {_GC}.majorCompaction.intervalSeconds)",
             message="spec.garbageCollection.minorCompaction must have a smaller threshold and a smaller interval than majorCompaction: "
-            "no bookie starts otherwise; lower it, or switch one of them off with thresholdPercent 0",
+            "no bookie starts otherwise; lower it, or disable one of them with thresholdPercent 0",
             field_path=".garbageCollection.minorCompaction",
         ),
         Rule(
             rule=f"{_GC}.intervalSeconds <= {_GC}.minorCompaction.intervalSeconds"
             f" && {_GC}.intervalSeconds <= {_GC}.majorCompaction.intervalSeconds",
-            message="spec.garbageCollection.intervalSeconds exceeds an interval of the compactions, with which no bookie starts; lower it",
+            message="spec.garbageCollection.intervalSeconds exceeds an interval of the compactions: no bookie would start; lower it",
             message_expression=formatted(
-                "spec.garbageCollection.intervalSeconds is %d: no bookie starts when it exceeds the compactions' intervals (%d and %d); "
-                "lower it",
+                "spec.garbageCollection.intervalSeconds is %d: no bookie starts if it exceeds the compactions' intervals (%d and "
+                "%d); lower it",
                 f"{_GC}.intervalSeconds",
                 f"{_GC}.minorCompaction.intervalSeconds",
                 f"{_GC}.majorCompaction.intervalSeconds",
@@ -305,5 +309,5 @@ class BookKeeperCluster(Resource):
 
     @property
     def names(self) -> BookKeeperNames:
-        """The names of its objects."""
+        """Names of its objects."""
         return BookKeeperNames(self.key)

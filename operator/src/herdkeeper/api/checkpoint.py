@@ -1,4 +1,4 @@
-"""Checkpoint: the tables of a tablespace at an LSN, outside of the cluster."""
+"""Checkpoint: the tables of a tablespace at an LSN, outside the cluster."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ Moment = Annotated[
         examples=["2026-11-21T14:30:00Z"],
     ),
 ]
-"""A time with its offset (RFC 3339)."""
+"""A time with an offset (RFC 3339)."""
 FULL_EVERY = "7d"
-"""Of a Checkpoint that does not say."""
+"""Default of a Checkpoint."""
 
 
 class Lsn(Model):
@@ -48,12 +48,15 @@ class Lsn(Model):
 
 
 class Target(Model):
-    """A moment of the log. One of `lsn` and `timestamp`."""
+    """A moment of the log: one of `lsn` and `timestamp`."""
 
     lsn: Lsn | None = Field(None, description="Exactly the commits up to this position of the log.")
     timestamp: Moment | None = Field(
         None,
-        description="RFC 3339 with an offset, to the millisecond. The log up to the first entry that its leader stamped later, without it.",
+        description=(
+            "RFC 3339 with an offset, to the millisecond. The log is read up to, but without, the first entry that its leader "
+            "stamped later."
+        ),
     )
 
 
@@ -61,35 +64,33 @@ class CheckpointSpec(Model):
     """What is checkpointed. Immutable, except for deletionPolicy."""
 
     tablespace_ref: Reference = Field(description="The Tablespace.")
-    target: Target | None = Field(None, description="The moment that the checkpoint holds; now, the last confirmed entry, when absent.")
+    target: Target | None = Field(None, description="The moment that the checkpoint holds. Absent: now, that is the last confirmed entry.")
     mode: Literal["Auto", "Full", "Incremental"] = Field(
         "Auto",
-        description="What it is made from. Full: the whole log. Incremental: the newest checkpoint at the destination that is verified "
-        "and whole, and the log behind it; the whole log when there is none. Auto: Incremental, but the whole log again once `fullEvery` "
-        "is over, as long as bookies have it. "
-        "Where neither is to be had, and no target is named, both begin with the tables of a follower that another one, or an earlier "
-        "Checkpoint, proves.",
+        description="What the checkpoint is made from. Full: the whole log. Incremental: the newest verified and complete checkpoint "
+        "at the destination, plus the log after it; the whole log if there is none. Auto: Incremental, but from the whole log again "
+        "after `fullEvery`, as long as bookies have it. If neither a checkpoint nor the whole log exists and no target is set, "
+        "Incremental and Auto start from a follower's tables, verified against another follower or an earlier Checkpoint.",
     )
     full_every: Duration = Field(
         FULL_EVERY,
-        description="With mode Auto: a chain of checkpoints that were made from one another begins anew from the whole log after so many "
-        "minutes, hours or days (`36h`, `7d`). No effect once the beginning of the log is gone.",
+        description="With mode Auto: after so many minutes, hours or days (`36h`, `7d`) the next checkpoint is made from the whole log "
+        "again. No effect once the beginning of the log is gone.",
     )
-    destination: Destination = Field(description="Where Parquet files and the manifest go.")
+    destination: Destination = Field(description="Where the Parquet files and the manifest are written.")
     verify: Literal["Follower", "Reread"] = Field(
         "Follower",
-        description="Follower: compared with a follower's digest at the same LSN, and re-read. For a target in the past the same log is "
-        "folded on to where a follower is, and compared there. "
-        "Reread: re-read only, e.g. when there is no follower.",
+        description="Follower: compare it with a follower's digest at the same LSN, and reread it. For a target in the past, the log "
+        "is folded further, up to a follower's position, and compared there. Reread: only reread it, e.g. if there is no follower.",
     )
     bytes_per_second_per_bookie: Quantity | None = Field(
-        None, description="Most bytes per second read from one bookie; unlimited when absent."
+        None, description="Maximum bytes per second read from one bookie; unlimited when absent."
     )
     job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
     deletion_policy: DeletionPolicy = Field(
         "Retain",
-        description="Delete: when this resource is deleted, its manifest and its files at the destination are deleted once nothing else"
-        " needs them.",
+        description="Delete: after this resource is deleted, its manifest and files at the destination are deleted once nothing else "
+        "needs them.",
     )
 
 
@@ -105,16 +106,16 @@ class ComparisonStatus(Model):
 
     node: str = Field(description="The SQL node.")
     tablespace_uuid: str = Field(description="Identity of the tablespace inside HerdDB.")
-    lsn: Lsn = Field(description="Where both were compared.")
+    lsn: Lsn = Field(description="LSN of the comparison.")
     result: Literal["Equal", "Different"] = Field(
         description="Equal: all tables have the same rows as the log. Different: some tables don't."
     )
-    different_tables: tuple[str, ...] | None = Field(None, description="The tables with other rows, as far as they are known.")
-    different_tables_total: int | None = Field(None, description="How many there are.")
+    different_tables: tuple[str, ...] | None = Field(None, description="The differing tables, as far as they are known.")
+    different_tables_total: int | None = Field(None, description="Number of differing tables.")
 
 
 class CheckpointStatus(JobStatus):
-    """What became of it."""
+    """Result of the checkpoint."""
 
     lsn: Lsn | None = Field(None, description="The checkpoint holds exactly the commits up to here.")
     lsn_timestamp: str | None = Field(
@@ -122,42 +123,40 @@ class CheckpointStatus(JobStatus):
     )
     latest_timestamp: str | None = Field(
         None,
-        description="The latest time of all entries up to there, by their leaders' clocks, which differ: the first time that a checkpoint "
-        "can be of that is made from this one.",
+        description="The latest time of all entries up to there, by their leaders' clocks, which may differ. A checkpoint made from "
+        "this one can't have an earlier target.",
         json_schema_extra={"format": "date-time"},
     )
     manifest: str | None = Field(None, description="Path of the manifest at the destination.")
     reused: bool | None = Field(
         None,
-        description="True when a manifest at this LSN existed already, from another Checkpoint or an earlier attempt. The content was"
-        " compared with it. Mode and source of the log are those of that manifest.",
+        description="True if a manifest at this LSN already existed, from another Checkpoint or an earlier attempt. The contents were "
+        "compared. Mode and source of the log are those of that manifest.",
     )
     report: str | None = Field(
         None,
-        description="Path at the destination of an HTML report about all checkpoints of the tablespace there. Each Checkpoint writes it"
-        " again. Absent when writing failed; the message has the reason.",
+        description="Path of an HTML report about all checkpoints of the tablespace at the destination. Each Checkpoint rewrites it. "
+        "Absent if writing failed; the message has the reason.",
     )
-    base: Lsn | None = Field(
-        None, description="LSN of the checkpoint that it was made from, with the log behind it. Absent: from the whole log."
-    )
+    base: Lsn | None = Field(None, description="LSN of its base checkpoint. Absent: made from the whole log.")
     base_follower: str | None = Field(
-        None, description="The SQL node whose tables at that LSN were the base, because there was no checkpoint. Absent otherwise."
+        None, description="The SQL node whose tables at that LSN were the base, for lack of a checkpoint. Absent otherwise."
     )
     restart_lsn: Lsn | None = Field(
         None,
-        description="A later checkpoint that is made from this one reads the log from here on: where the oldest open transaction began.",
+        description="A checkpoint made from this one reads the log from here on, where the oldest open transaction began.",
     )
-    entries_read: int | None = Field(None, description="Entries of the log that were read.")
+    entries_read: int | None = Field(None, description="Log entries that were read.")
     tables: tuple[TableStatus, ...] = Field((), description="Rows per table.")
-    rows: int | None = Field(None, description="Rows in all.")
+    rows: int | None = Field(None, description="Total rows.")
     bytes: int | None = Field(None, description="Bytes written.")
     encrypted_with: str | None = Field(
-        None, description="Name that the key had which it is encrypted with: it has to stay in the Secret. Absent for one in the clear."
+        None, description="Name of its encryption key, which must stay in the Secret. Absent if it is not encrypted."
     )
     open_transactions: int | None = Field(None, description="Transactions that were open at the LSN; their changes are not in it.")
-    verified: str | None = Field(None, description="How it was verified.")
+    verified: str | None = Field(None, description="How the checkpoint was verified.")
     comparison: ComparisonStatus | None = Field(
-        None, description="Result of the comparison with a follower, also when the Checkpoint failed because of it."
+        None, description="Result of the comparison with a follower, even if the Checkpoint failed because of it."
     )
 
 
@@ -191,9 +190,12 @@ class Checkpoint(Resource):
         *unchanged_job(_MADE_ONCE),
         Rule(
             rule="!has(self.target) || has(self.target.lsn) != has(self.target.timestamp)",
-            message="spec.target names no moment, or two: set one of spec.target.lsn and spec.target.timestamp, or remove it for now",
+            message=(
+                "spec.target has no moment, or two: set one of spec.target.lsn and spec.target.timestamp, or remove spec.target for "
+                "the present"
+            ),
             message_expression=formatted(
-                "spec.target names %s: set one of spec.target.lsn and spec.target.timestamp, or remove it for now",
+                "spec.target has %s: set one of spec.target.lsn and spec.target.timestamp, or remove spec.target for the present",
                 "has(self.target.lsn) ? 'two moments' : 'no moment'",
             ),
             field_path=".target",
@@ -210,7 +212,7 @@ class Checkpoint(Resource):
 
     @property
     def is_over(self) -> bool:
-        """Whether its run has ended, as its status tells."""
+        """Whether its run has ended, by its status."""
         return self.status is not None and self.status.phase in ("Succeeded", "Failed")
 
     @property
@@ -220,5 +222,5 @@ class Checkpoint(Resource):
 
     @property
     def manifest(self) -> str | None:
-        """Path of its manifest at the destination, as far as its status tells."""
+        """Path of its manifest at the destination, if its status has one."""
         return self.status.manifest if self.status is not None else None

@@ -1,4 +1,4 @@
-"""Images of the servers and jobs that name none: settings of the operator, so that one value of the chart serves a whole installation."""
+"""Default images of servers and jobs, from the operator's settings, so that one value of the chart applies to a whole installation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ResourceType = TypeVar("ResourceType", bound=Resource)
 
 @dataclass(frozen=True)
 class DefaultImages:
-    """What runs where a resource names no image. `spark` is that of every job and archiver."""
+    """Images for resources without one. `spark` is for every job and archiver."""
 
     zookeeper: str = "herdkeeper/zookeeper:0.1.0"
     bookkeeper: str = "herdkeeper/bookkeeper:0.1.0"
@@ -23,7 +23,7 @@ class DefaultImages:
     spark: str = "herdkeeper/spark:0.1.0"
 
     def completed(self, resource: ResourceType) -> ResourceType:
-        """The resource with the image that its servers run. It is stored without one, so that another default reaches it."""
+        """Returns the resource with its servers' image. The stored resource has none, so that a changed default applies to it."""
         image = self._image_of(resource)
         if image is None or resource.spec is None or resource.spec.image is not None:
             return resource
@@ -42,11 +42,11 @@ class DefaultImages:
 
 
 SHIPPED_IMAGES = DefaultImages()
-"""Those that this version builds, where no registry is set."""
+"""Images that this version builds, if no registry is set."""
 
 
 def image_of(cluster: ZooKeeperCluster | BookKeeperCluster | HerdDBCluster) -> str:
-    """The image that the servers run. ValueError for a resource that was not completed: no pod may be made from it."""
+    """Returns the servers' image. Raises ValueError for a resource that was not completed: no pod may be made from it."""
     if cluster.spec.image is None:
-        raise ValueError(f"{cluster.KIND} {cluster.metadata.name} names no image, and was not completed with the operator's")
+        raise ValueError(f"{cluster.KIND} {cluster.metadata.name} has no image, and the operator's default was not filled in")
     return cluster.spec.image

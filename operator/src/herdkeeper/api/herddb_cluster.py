@@ -38,7 +38,7 @@ LEAST_LEDGER_SIZE = "16Ki"
 
 
 class LogLedgers(Model):
-    """How the log is written to BookKeeper. An entry is on writeQuorum bookies and acknowledged by ackQuorum of them."""
+    """How the log is written to BookKeeper. An entry is on writeQuorum bookies, and ackQuorum of them acknowledge it."""
 
     ensemble_size: int = Field(3, ge=1, le=15, description="Bookies that a ledger is spread over (E).")
     write_quorum: int = Field(3, ge=1, le=15, description="Copies of each entry (Wq).")
@@ -48,8 +48,9 @@ class LogLedgers(Model):
         48,
         ge=1,
         le=8_760_000,
-        description="Hours that a ledger of the log is kept after its end, and for longer while a replica's own disk lacks what it holds. "
-        "Two Checkpoints at one destination must be less than this apart: the later one is made from the earlier, and the log behind it.",
+        description="Hours that a ledger of the log is kept after its end. It is kept longer while a replica's disk lacks its entries. "
+        "Two Checkpoints at one destination must be less than this apart: the later one is made from the earlier one and the log "
+        "after it.",
     )
 
 
@@ -63,12 +64,12 @@ class Tls(Model):
         min_length=1,
         max_length=253,
         description="A Secret of the type kubernetes.io/tls in the same namespace, as cert-manager writes it: `tls.crt`, `tls.key` and "
-        "`ca.crt`, the certificates that clients trust. It is for all SQL nodes: `*.<name>-herddb-nodes.<namespace>.svc`. A renewed one is "
-        "served within two minutes, without a restart.",
+        "`ca.crt`, the certificates that clients trust. The certificate is for all SQL nodes: "
+        "`*.<name>-herddb-nodes.<namespace>.svc`. A renewed one is in use within two minutes, without a restart.",
     )
     plaintext: Plaintext = Field(
         "Refused",
-        description="Whether clients without TLS are served, too. A cluster that runs without TLS gets it with `Accepted` first.",
+        description="Whether clients without TLS are served, too. To add TLS to a running cluster, begin with `Accepted`.",
     )
 
 
@@ -76,13 +77,13 @@ MOST_USERS = 32
 
 
 class UserSecret(Model):
-    """A user who may log in beside the administrator."""
+    """A user who may log in besides the administrator."""
 
     secret_name: str = Field(
         min_length=1,
         max_length=253,
-        description="A Secret in the same namespace with `username` and `password`, as the type kubernetes.io/basic-auth has them. A "
-        "changed one is in force on all nodes within three minutes or so, without a restart.",
+        description="A Secret in the same namespace with `username` and `password`, as in the type kubernetes.io/basic-auth. A change "
+        "takes effect on all nodes within about three minutes, without a restart.",
     )
 
 
@@ -90,20 +91,20 @@ class HerdDBClusterSpec(Model):
     """The desired state of the SQL nodes."""
 
     book_keeper_ref: Reference = Field(description="The BookKeeperCluster that keeps the log. Immutable.")
-    replicas: int = Field(2, ge=1, le=99, description="SQL nodes.")
+    replicas: int = Field(2, ge=1, le=99, description="Number of SQL nodes.")
     image: Image | None = Field(None, description="Image of the SQL nodes; the operator's setting when absent.")
     ledgers: LogLedgers = Field(LogLedgers(), description="How the log is replicated.")
     storage: VolumeClaim = Field(VolumeClaim(size="10Gi"), description="Volume of each SQL node: its local checkpoints.")
     resources: Compute = Field(Compute(cpu="200m", memory="1Gi"), description="CPU and memory of each SQL node.")
-    pods: Pods = Field(Pods(), description="Where the pods of SQL nodes run, and what else they carry.")
+    pods: Pods = Field(Pods(), description="Placement and metadata of the SQL nodes' pods.")
     network_policy: NetworkPolicies = "Enabled"
     clients: NetworkPeers | None = Field(
         None,
-        description="Pods that may connect to the SQL port (7000), beside the operator, the nodes and restores. Absent: any pod. Empty:"
-        " no other pod.",
+        description="Pods that may connect to the SQL port (7000), besides the operator, the nodes and restores. Absent: any pod. "
+        "Empty: no other pod.",
     )
     scrapers: NetworkPeers = Field(
-        (), description="Pods that may connect to the HTTP port (9845), for `/metrics`, beside the operator and Checkpoints."
+        (), description="Pods that may connect to the HTTP port (9845), for `/metrics`, besides the operator and Checkpoints."
     )
     credentials_secret_ref: SecretReference | None = Field(
         None, description="A Secret with `username` and `password` of the administrator; one is generated when absent. Immutable."
@@ -111,8 +112,8 @@ class HerdDBClusterSpec(Model):
     users: tuple[UserSecret, ...] = Field(
         (),
         max_length=MOST_USERS,
-        description="Users beside the administrator. HerdDB has no permissions: each user may do all that the administrator may."
-        " Removed users can't log in any more, and their connections are closed.",
+        description="Users besides the administrator. HerdDB has no permissions: each user may do all that the administrator may. "
+        "Removed users can't log in any more, and their connections are closed.",
     )
     tls: Tls | None = Field(None, description="Encrypts the SQL port; not encrypted when absent.")
     config: ConfigLines = Field({}, description="More lines of server.properties. Keys that the operator owns are refused.")
@@ -132,19 +133,21 @@ class HerdDBClusterStatus(Status):
     """The observed state of the SQL nodes."""
 
     nodes: int | None = Field(None, description="Existing SQL nodes, including those being removed.")
-    relieved_nodes: tuple[RelievedNode, ...] = Field((), description="SQL nodes that lead nothing for now: their leaderships move away.")
-    leaving_nodes: tuple[str, ...] = Field((), description="SQL nodes that leave: tablespaces move their copies to others.")
+    relieved_nodes: tuple[RelievedNode, ...] = Field(
+        (), description="SQL nodes that must lead nothing for now; their leaderships move away."
+    )
+    leaving_nodes: tuple[str, ...] = Field((), description="SQL nodes that are being removed; their replicas move to other nodes.")
     ready_nodes: int | None = Field(None, description="SQL nodes whose tablespaces are settled.")
-    herd_root: str | None = Field(None, description="The cluster's own root in ZooKeeper.")
+    herd_root: str | None = Field(None, description="The cluster's root in ZooKeeper.")
     sql_address: str | None = Field(None, description="host:port of the SQL nodes inside the cluster.")
     jdbc_url: str | None = Field(None, description="JDBC URL that finds leaders through ZooKeeper.")
     credentials_secret: str | None = Field(None, description="Secret with `username` and `password`.")
     users: tuple[str, ...] = Field((), description="Users who may log in on all SQL nodes, the administrator first.")
     users_revision: str | None = Field(None, description="Revision of the users file in use, as the nodes report it.")
-    encrypted: bool | None = Field(None, description="`true` when every SQL node has been started with TLS.")
+    encrypted: bool | None = Field(None, description="`true` once every SQL node has started with TLS.")
     certificate_expires: str | None = Field(
         None,
-        description="When the certificate of `spec.tls` expires (RFC 3339); absent without one, and while it can't be served with.",
+        description="When the certificate of `spec.tls` expires (RFC 3339); absent without one, and while it is unusable.",
         json_schema_extra={"format": "date-time"},
     )
     tablespaces: tuple[str, ...] = Field((), description="Tablespaces that the nodes report.")
@@ -193,8 +196,9 @@ class HerdDBCluster(Resource):
             rule=" && ".join(f"self.ledgers.{size} == oldSelf.ledgers.{size}" for size in ("ensembleSize", "writeQuorum", "ackQuorum")),
             message="spec.ledgers can't change its quorums: ledgers written before would keep the old ones; create a new HerdDBCluster",
             message_expression=formatted(
-                "spec.ledgers can't change from ensembleSize %d, writeQuorum %d, ackQuorum %d to %d, %d, %d: ledgers written before would "
-                "keep the old ones, and rewriting them is not supported in this version; set them back, or create a new HerdDBCluster",
+                "spec.ledgers can't change from ensembleSize %d, writeQuorum %d, ackQuorum %d to %d, %d, %d: ledgers written before "
+                "would keep the old ones, and rewriting them is not supported in this version; revert them, or create a new "
+                "HerdDBCluster",
                 *(f"{owner}.ledgers.{size}" for owner in ("oldSelf", "self") for size in ("ensembleSize", "writeQuorum", "ackQuorum")),
             ),
             field_path=".ledgers",
@@ -212,7 +216,7 @@ class HerdDBCluster(Resource):
         unchanged_optional(
             "credentialsSecretRef",
             "SELF.credentialsSecretRef.name",
-            "a changed password would lock clients out of running nodes; set it back, or create a new HerdDBCluster",
+            "a changed password would lock clients out of running nodes; revert it, or create a new HerdDBCluster",
         ),
         Rule(
             rule="has(oldSelf.tls) || !has(self.tls) || self.tls.plaintext == 'Accepted'",
@@ -246,5 +250,5 @@ class HerdDBCluster(Resource):
 
     @property
     def names(self) -> HerdDBNames:
-        """The names of its objects."""
+        """Names of its objects."""
         return HerdDBNames(self.key)

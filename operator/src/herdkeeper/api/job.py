@@ -1,4 +1,4 @@
-"""What the resources that run a Spark job share."""
+"""What resources that run a Spark job share."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from herdkeeper.api.resource import (
 )
 
 Phase = Literal["Pending", "Running", "Paused", "Succeeded", "Failed"]
-"""Only a ReplicationAudit with a window is ever Paused."""
+"""Only a ReplicationAudit with a window can be Paused."""
 
 
 class Executors(Model):
-    """Spark executors as pods of their own. Without them the job runs inside its driver's pod."""
+    """Spark executors in their own pods. Without them, the job runs in its driver's pod."""
 
     instances: int = Field(0, ge=0, le=100, description="Executor pods; 0 runs everything in the driver.")
-    cores: int = Field(1, ge=1, le=32, description="Tasks that an executor runs at once.")
+    cores: int = Field(1, ge=1, le=32, description="Concurrent tasks of each executor.")
     cpu: CpuQuantity = Field("500m", description="Requested CPU of each executor.")
-    memory: Quantity = Field("512Mi", description="Java heap of each executor; Python and overhead come on top (40 %, 384Mi at least).")
+    memory: Quantity = Field("512Mi", description="Java heap of each executor. Python and overhead come on top (40 %, at least 384Mi).")
 
 
 class DriverJob(Model):
-    """How a job runs that has no executors."""
+    """How a job without executors runs."""
 
     image: Image | None = Field(None, description="Image of the job; the operator's setting when absent.")
     resources: Compute = Field(Compute(cpu="500m", memory="2Gi"), description="CPU and memory of the Spark driver.")
-    local_threads: int = Field(2, ge=1, le=64, description="Tasks at once where the driver does them itself.")
-    pods: PodTraits = Field(PodTraits(), description="Where its pods run, and what else they carry.")
-    deadline_seconds: int = Field(3600, ge=60, description="Seconds after which the job is stopped and has failed.")
+    local_threads: int = Field(2, ge=1, le=64, description="Concurrent tasks if the driver runs them itself.")
+    pods: PodTraits = Field(PodTraits(), description="Placement and metadata of its pods.")
+    deadline_seconds: int = Field(3600, ge=60, description="Seconds after which the job is stopped and fails.")
 
 
 class SparkJob(DriverJob):
     """How a job runs."""
 
-    executors: Executors = Field(Executors(), description="Executors as pods, for which `pods` is, too.")
+    executors: Executors = Field(Executors(), description="Executor pods. `pods` applies to them, too.")
 
 
 _JOB_VALUES = (
@@ -57,7 +57,7 @@ _JOB_VALUES = (
 
 
 def unchanged_job(why: str) -> tuple[Rule, ...]:
-    """Rules that refuse a change of the spec's `job`, a SparkJob, each by the field that changes. `why` is the reason and the fix."""
+    """Returns rules that refuse changes of the spec's `job`, a SparkJob, one per field. `why` is the reason and the fix."""
     return (
         *(unchanged(f"job.{field}", f"SELF.job.{field}", why) for field in _JOB_VALUES),
         unchanged_optional("job.image", "SELF.job.image", why),
@@ -238,8 +238,8 @@ def place_rules(field: str, absent: str | None = None) -> tuple[Rule, ...]:
 class JobStatus(Status):
     """How far the job has come."""
 
-    phase: Phase | None = Field(None, description="Pending, Running, Succeeded or Failed; of an audit with a window also Paused.")
+    phase: Phase | None = Field(None, description="Pending, Running, Succeeded or Failed; Paused for an audit outside its window.")
     job: str | None = Field(None, description="The Job that runs it.")
-    started_at: str | None = Field(None, description="When its pod started.", json_schema_extra={"format": "date-time"})
-    completed_at: str | None = Field(None, description="When it ended.", json_schema_extra={"format": "date-time"})
+    started_at: str | None = Field(None, description="When the Job's pod started.", json_schema_extra={"format": "date-time"})
+    completed_at: str | None = Field(None, description="When the Job ended.", json_schema_extra={"format": "date-time"})
     duration_seconds: float | None = Field(None, description="Seconds that the job worked.")

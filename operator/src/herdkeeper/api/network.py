@@ -1,4 +1,4 @@
-"""Who may reach the pods of a resource over the network."""
+"""Which pods may reach the pods of a resource over the network."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _Labels = Annotated[dict[_Key, _LabelValue], Field(max_length=20)]
 NetworkPolicies = Annotated[
     Literal["Enabled", "Disabled"],
     Field(
-        description="Whether NetworkPolicies let in only who needs a port (docs/network.md). With Disabled the operator makes none, and "
-        "removes its own."
+        description="Whether NetworkPolicies admit only pods that need a port (docs/network.md). With Disabled the operator creates "
+        "none and removes its own."
     ),
 ]
 
@@ -24,10 +24,10 @@ NetworkPolicies = Annotated[
 class NetworkPeer(Model):
     """Pods, by their labels and by those of their namespace."""
 
-    pod_labels: _Labels = Field({}, description="Labels that the pods have; all pods when empty.")
+    pod_labels: _Labels = Field({}, description="Labels of the pods; empty: all pods.")
     namespace_labels: _Labels | None = Field(
         None,
-        description="Labels that their namespace has, e.g. `kubernetes.io/metadata.name`. Absent: the resource's own namespace; empty: all "
+        description="Labels of their namespace, e.g. `kubernetes.io/metadata.name`. Absent: the resource's own namespace; empty: all "
         "namespaces.",
     )
 

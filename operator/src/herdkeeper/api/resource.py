@@ -1,4 +1,4 @@
-"""What every custom resource of herdkeeper.io has: identity, spec, and a status with conditions."""
+"""The common part of all custom resources of herdkeeper.io: identity, spec, and a status with conditions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
 ResourceName = Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-"""A DNS label. 40 characters at most: object names add suffixes, and a pod's name must fit into 63."""
+"""A DNS label of at most 40 characters: object names add suffixes, and a pod's name must fit into 63."""
 
 Quantity = Annotated[str, Field(max_length=16, pattern=r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)$", examples=["512Mi", "20Gi"])]
 """A size in bytes with a binary unit, e.g. `20Gi`."""
@@ -26,19 +26,19 @@ Image = Annotated[str, Field(min_length=1, max_length=512)]
 """A container image, e.g. `herdkeeper/bookkeeper:0.1.0`."""
 
 ConfigLines = Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=100)]
-"""More lines of a server's configuration file, key to value. Bounded so that the API server can estimate its rules' cost."""
+"""Further lines of a server's configuration file, key to value. Bounded, so that the API server can estimate its rules' cost."""
 
 DeletionPolicy = Literal["Retain", "Delete"]
 
 
 class Model(BaseModel):
-    """A part of a resource: immutable, camelCase on the wire, unknown fields refused."""
+    """A part of a resource: immutable, camelCase on the wire, unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
 class ObjectMeta(BaseModel):
-    """The metadata that decisions rest on; the rest of it is ignored."""
+    """The metadata that the operator uses; the rest is ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
@@ -55,41 +55,42 @@ class ObjectMeta(BaseModel):
 
 
 class Condition(Model):
-    """A condition as Kubernetes' API conventions define it."""
+    """A condition by Kubernetes' API conventions."""
 
     type: str = Field(description="The type of the condition, e.g. Ready or Progressing.")
     status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
     reason: str = Field(description="Why, as one CamelCase word.")
     message: str = Field(description="Why, as a sentence that a person can act on.")
     last_transition_time: str = Field(description="When the status last changed (RFC 3339).", json_schema_extra={"format": "date-time"})
-    observed_generation: int = Field(description="The generation of the spec that this speaks of.")
+    observed_generation: int = Field(description="The generation of the spec that the condition refers to.")
 
 
 class PlanStatus(Model):
     """What the operator would do."""
 
-    steps: tuple[str, ...] = Field((), description="Planned steps, in order; empty when the state is as declared.")
+    steps: tuple[str, ...] = Field((), description="Planned steps, in order; empty if the state is as declared.")
     blockers: tuple[str, ...] = Field((), description="What the steps would wait for, and how to unblock each.")
 
 
 class Status(Model):
-    """What every kind's status begins with."""
+    """Common beginning of every kind's status."""
 
     observed_generation: int | None = Field(
-        None, description="The generation of the spec that the operator last acted on; -1 before it has looked at the resource."
+        None, description="The generation of the spec that the operator last acted on; -1 before the first reconcile."
     )
     message: str | None = Field(None, description="The state in one sentence.")
     conditions: tuple[Condition, ...] = Field(
         (),
-        description="Ready and Progressing, with reasons; Reconciling or Stalled while the declared state is not reached, for GitOps tools"
-        " (docs/gitops.md); more for some kinds.",
+        description="Ready and Progressing, with reasons; Reconciling or Stalled while the declared state is not reached, for GitOps "
+        "tools (docs/gitops.md); further ones for some kinds.",
     )
-    plan: PlanStatus | None = Field(None, description="Present while the annotation `herdkeeper.io/plan` is `true`: shown, not done.")
+    plan: PlanStatus | None = Field(
+        None, description="Present while the annotation `herdkeeper.io/plan` is `true`: the plan is shown, not executed."
+    )
 
 
 NO_STATUS = {"observedGeneration": -1}
-"""The status of a resource before the operator has written one, by its CRD's default: without it kstatus takes a resource for Current that
-nobody has looked at."""
+"""The status before the operator has written one, by the CRD's default. Without it, kstatus would take an unseen resource for Current."""
 
 
 class PrinterColumn(BaseModel):
@@ -105,11 +106,11 @@ class PrinterColumn(BaseModel):
 
 
 class Rule(BaseModel):
-    """A CEL rule: what the API server refuses at once. The message names the field, the value and the fix.
+    """A CEL rule that the API server enforces. The message names the field, the value and the fix.
 
-    `rule` is CEL over the spec, or over the whole resource with scope "resource"; one that mentions `oldSelf` runs at updates only.
-    `message_expression` is CEL for the message with its values, `message` stands in where it can't be evaluated.
-    `field_path` is relative to the scope.
+    `rule` is CEL over the spec, or over the whole resource with scope "resource"; a rule with `oldSelf` runs only at updates.
+    `message_expression` is CEL for the message with its values; `message` replaces it if it can't be evaluated. `field_path` is relative to
+    the scope.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -122,17 +123,17 @@ class Rule(BaseModel):
 
 
 def formatted(text: str, *values: str) -> str:
-    """CEL that puts values (CEL expressions) into a text at its `%d` and `%s`. Sums of strings would do, but the API server can't estimate
-    their cost."""
+    """CEL that formats values (CEL expressions) into a text at its `%d` and `%s`. String sums would do, but the API server can't estimate
+    their cost.
+    """
     quoted = text.replace("'", "\\'")
     return f"'{quoted}'.format([{', '.join(values)}])"
 
 
 def unchanged(field: str, shown: str, why: str) -> Rule:
-    """A rule that refuses a change of the spec's `field`, which always has a value.
+    """Returns a rule that refuses a change of the spec's `field`, which always has a value.
 
-    `shown` is CEL for the value as a person reads it, with `SELF` for the spec, e.g. `SELF.bookKeeperRef.name`; `why` is the reason and
-    the fix.
+    `shown` is CEL for the value as text, with `SELF` for the spec, e.g. `SELF.bookKeeperRef.name`; `why` is the reason and the fix.
     """
     return Rule(
         rule=f"self.{field} == oldSelf.{field}",
@@ -143,8 +144,9 @@ def unchanged(field: str, shown: str, why: str) -> Rule:
 
 
 def unchanged_optional(field: str, shown: str | None, why: str) -> Rule:
-    """A rule that refuses that the spec's `field`, which may be absent, changes, comes or goes. Arguments as of `unchanged`; without
-    `shown`, of what has no value that is short enough, the field alone is named."""
+    """Returns a rule that refuses to change, add or remove the spec's optional `field`. Arguments as in `unchanged`; without `shown`, for
+    values that are too long, only the field is named.
+    """
     return Rule(
         rule=f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
         message=f"spec.{field} can't change: {why}",
@@ -154,9 +156,9 @@ def unchanged_optional(field: str, shown: str | None, why: str) -> Rule:
 
 
 def unchanged_volume(field: str, kind: str) -> Rule:
-    """A rule that refuses a change of the volume claim at the spec's `field`."""
+    """Returns a rule that refuses a change of the volume claim at the spec's `field`."""
     storage_class = f"(has(SELF.{field}.storageClassName) ? SELF.{field}.storageClassName : 'default')"
-    why = f"volumes are neither resized nor moved in this version; set it back, or create a new {kind}"
+    why = f"volumes can't be resized or moved in this version; revert it, or create a new {kind}"
     shown = [expression.replace("SELF", owner) for owner in ("oldSelf", "self") for expression in (f"SELF.{field}.size", storage_class)]
     return Rule(
         rule=f"self.{field} == oldSelf.{field}",
@@ -167,12 +169,12 @@ def unchanged_volume(field: str, kind: str) -> Rule:
 
 
 def unchanged_class(field: str, kind: str) -> Rule:
-    """A rule that refuses another StorageClass of the volume claim at the spec's `field`.
+    """Returns a rule that refuses another StorageClass of the volume claim at the spec's `field`.
 
-    Its size may change: whether the volume can follow is not for the API server to know.
+    Its size may change: the API server can't know whether the volume can grow.
     """
     shown = f"(has(SELF.{field}.storageClassName) ? SELF.{field}.storageClassName : 'default')"
-    why = f"volumes are not moved; set it back, or create a new {kind}"
+    why = f"volumes can't be moved; revert it, or create a new {kind}"
     return Rule(
         rule=f"has(self.{field}.storageClassName) == has(oldSelf.{field}.storageClassName) && "
         f"(!has(self.{field}.storageClassName) || self.{field}.storageClassName == oldSelf.{field}.storageClassName)",
@@ -183,8 +185,8 @@ def unchanged_class(field: str, kind: str) -> Rule:
 
 
 def least_memory(field: str, mebibytes: int) -> Rule:
-    """A rule that refuses a memory limit below `mebibytes` at the spec's `field`, e.g. `resources.memory`."""
-    why = f"the process does not run in less than {mebibytes}Mi; raise it"
+    """Returns a rule that refuses a memory limit below `mebibytes` at the spec's `field`, e.g. `resources.memory`."""
+    why = f"the process needs at least {mebibytes}Mi; raise it"
     return Rule(
         rule=f"quantity(self.{field}).compareTo(quantity('{mebibytes}Mi')) >= 0",
         message=f"spec.{field} is too small: {why}",
@@ -198,14 +200,14 @@ def _change(field: str, shown: str, why: str) -> str:
 
 
 def name_rules(most: int, made_of_it: str) -> tuple[Rule, ...]:
-    """The rules of a kind's own name, of at most `most` characters since `made_of_it` is made from it."""
+    """Returns the rules for a kind's name: at most `most` characters, since `made_of_it` are made from it."""
     return (
         Rule(
             scope="resource",
             rule=f"self.metadata.name.size() <= {most}",
-            message=f"metadata.name has more than {most} characters: {made_of_it} are made from it; take a shorter one",
+            message=f"metadata.name has more than {most} characters: {made_of_it} are made from it; use a shorter one",
             message_expression=formatted(
-                f"metadata.name is %s, %d characters: {made_of_it} are made from it; take a name of at most {most} characters",
+                f"metadata.name is %s, %d characters: {made_of_it} are made from it; use at most {most} characters",
                 "self.metadata.name",
                 "self.metadata.name.size()",
             ),
@@ -213,9 +215,9 @@ def name_rules(most: int, made_of_it: str) -> tuple[Rule, ...]:
         Rule(
             scope="resource",
             rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-            message="metadata.name must begin with a letter and hold small letters, digits and - only: names of services are made from it",
+            message="metadata.name must begin with a letter and have only small letters, digits and -: names of services are made from it",
             message_expression=formatted(
-                "metadata.name is %s: names of services are made from it; begin with a letter and take small letters, digits and - only",
+                "metadata.name is %s: names of services are made from it; begin with a letter and use only small letters, digits and -",
                 "self.metadata.name",
             ),
         ),
@@ -223,14 +225,14 @@ def name_rules(most: int, made_of_it: str) -> tuple[Rule, ...]:
 
 
 NAME_RULES = name_rules(40, "names of pods and services")
-"""What every kind refuses of its own name."""
+"""The rules for every kind's name."""
 
 
 class Resource(BaseModel):
-    """A custom resource as read from the API server. Subclasses set `spec` and `status` and the class facts below.
+    """A custom resource as read from the API server. Subclasses set `spec`, `status` and the class facts below.
 
-    `ignored` are the paths of fields of the spec, and `unread` the fields of the status as they are stored, that the model can't read: a
-    newer version of the operator wrote them, or its schema has them.
+    `ignored` are paths of spec fields, and `unread` stored status fields, that the model can't read: they come from a newer operator or
+    schema.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
@@ -260,13 +262,13 @@ class Resource(BaseModel):
 
     @property
     def unread_fields(self) -> tuple[str, ...]:
-        """The fields of the status that the model knows and can't read."""
+        """The status fields that the model knows but can't read."""
         known = {field.alias for field in self.status_model().model_fields.values()}
         return tuple(f"status.{name}" for name in sorted(self.unread) if name in known)
 
     @classmethod
     def status_model(cls) -> type[Status]:
-        """The model of the kind's status."""
+        """Returns the model of the kind's status."""
         model: type[Status] = get_args(cls.model_fields["status"].annotation)[0]
         return model
 
@@ -276,12 +278,12 @@ class VolumeClaim(Model):
 
     size: Quantity = Field(description="Requested size, e.g. `20Gi`.")
     storage_class_name: str | None = Field(
-        None, min_length=1, max_length=253, description="StorageClass; the cluster's default one when absent. Immutable."
+        None, min_length=1, max_length=253, description="StorageClass; the cluster's default when absent. Immutable."
     )
 
 
 class Compute(Model):
-    """CPU and memory of one container. Heap and direct memory of a server follow from the memory limit."""
+    """CPU and memory of one container. A server's heap and direct memory follow from the memory limit."""
 
     cpu: CpuQuantity = Field(description="Requested CPU, e.g. `500m`. No limit is set: throttled servers miss heartbeats.")
     memory: Quantity = Field(description="Requested memory and its limit, e.g. `1Gi`.")

@@ -1,4 +1,4 @@
-"""Restore drills of a ScheduledCheckpoint: what is restored on a schedule, only to see that it can be."""
+"""Restore drills of a ScheduledCheckpoint: scheduled restores that prove that restores work."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from herdkeeper.api.schedule import Times, five_fields
 
 
 class DrillStorage(Model):
-    """Where a drill's database has its data."""
+    """The storage of a drill's database."""
 
-    size: Quantity = Field("10Gi", description="Room for the restored tables and their log. A pod that needs more is evicted.")
+    size: Quantity = Field("10Gi", description="Space for the restored tables and their log. A pod that needs more is evicted.")
     storage_class_name: str | None = Field(
         None,
         min_length=1,
         max_length=253,
-        description="StorageClass of a volume that is created for the pod and deleted with it, a day after the end. Absent: the node's"
-        " disk.",
+        description="StorageClass of a volume that is created with the pod and deleted with it, a day after the end. Absent: the "
+        "node's disk.",
     )
 
 
 class DrillServer(Model):
-    """The HerdDB server that lives in a drill's pod, of the image of the tablespace's database."""
+    """The HerdDB server in a drill's pod, with the image of the tablespace's database."""
 
     resources: Compute = Field(Compute(cpu="500m", memory="1Gi"), description="CPU and memory of the server.")
     storage: DrillStorage = Field(DrillStorage(), description="Its data.")
 
 
 class Drill(Times):
-    """Restores that are tried, in a database of their own that is thrown away."""
+    """Test restores into a temporary database."""
 
-    server: DrillServer = Field(DrillServer(), description="The database that is restored into.")
+    server: DrillServer = Field(DrillServer(), description="The temporary database of the restore.")
     job: DriverJob = Field(
         DriverJob(),
-        description="How the Spark job runs that restores and compares, in one pod. The server is not reachable from outside of that pod.",
+        description="How the Spark job runs that restores and compares, in one pod. The database is not reachable from outside the pod.",
     )
 
 
 class DrillStatus(Model):
     """The newest drill."""
 
-    scheduled_time: str = Field(description="The time of the schedule that it is for.", json_schema_extra={"format": "date-time"})
+    scheduled_time: str = Field(description="The scheduled time of the drill.", json_schema_extra={"format": "date-time"})
     outcome: Literal["Running", "Succeeded", "Failed"] = Field(
-        description="Succeeded: all rows and the schema were restored and are the checkpoint's. Failed: they could not be, or are not."
+        description="Succeeded: all rows and the schema were restored and equal the checkpoint's. Failed: they could not be, or differ."
     )
-    message: str = Field(description="The result; after a failure the first difference or the cause.")
+    message: str = Field(description="The result; after a failure, the first difference or the cause.")
     checkpoint: str = Field(description="The Checkpoint that is restored. A Checkpoint that was created for the drill is deleted with it.")
     moment: str | None = Field(
         None,
-        description="The moment drawn from the recovery window, or that of the drawn Checkpoint.",
+        description="The moment chosen at random from the recovery window, or that of the chosen Checkpoint.",
         json_schema_extra={"format": "date-time"},
     )
     job: str | None = Field(None, description="The Job that restores. It is kept for a day after its end.")
@@ -64,7 +64,7 @@ class DrillStatus(Model):
     seconds: float | None = Field(None, description="Seconds from the first file to the end of the comparison.")
     completed_at: str | None = Field(None, description="When it ended.", json_schema_extra={"format": "date-time"})
     last_successful_time: str | None = Field(
-        None, description="When the newest drill that succeeded ended.", json_schema_extra={"format": "date-time"}
+        None, description="When the newest successful drill ended.", json_schema_extra={"format": "date-time"}
     )
 
 
@@ -83,4 +83,4 @@ DRILL_RULES = (
         )
     ),
 )
-"""What is refused of a schedule's `drill`, if there is one."""
+"""Rules for a schedule's optional `drill`."""

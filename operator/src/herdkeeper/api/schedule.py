@@ -1,4 +1,4 @@
-"""What the resources that make runs on a schedule share."""
+"""What resources with scheduled runs share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Duration = Annotated[str, Field(max_length=8, pattern=r"^[1-9][0-9]{0,4}(m|h|d)$
 """A whole number of minutes, hours or days, e.g. `30d`."""
 
 CronExpression = Annotated[str, Field(min_length=1, max_length=100, examples=["0 3 * * *"])]
-"""Five fields, as in crontab(5) of Debian."""
+"""Five fields, as in Debian's crontab(5)."""
 
 FIVE_FIELDS = "minute (0-59), hour (0-23), day of month (1-31), month (1-12), day of week (0-7, 0 and 7 are Sunday), e.g. 0 3 * * *"
 
@@ -25,12 +25,12 @@ TimeZone = Annotated[
 class Times(Model):
     """The times of a schedule."""
 
-    schedule: CronExpression = Field(description=f"When, in five fields: {FIVE_FIELDS}.")
+    schedule: CronExpression = Field(description=f"Cron expression with five fields: {FIVE_FIELDS}.")
     time_zone: TimeZone = "UTC"
 
 
 class Begin(Model):
-    """When what is due is not begun."""
+    """When a due run is not started."""
 
     suspend: bool = Field(
         False, description="While true, the schedule starts nothing. Missed times are treated as after an outage of the operator."
@@ -39,38 +39,38 @@ class Begin(Model):
         None,
         ge=10,
         le=31536000,
-        description="A run that could not be started within these seconds of its time is left out; no limit when absent.",
+        description="A run that can't start within so many seconds of its time is skipped; no limit when absent.",
     )
 
 
 class Timing(Begin, Times):
-    """When something is begun by itself, and when not."""
+    """When something starts by itself, and when not."""
 
 
 class Schedule(Timing):
-    """When runs are made, and which are kept. What becomes due while a run is not over is left out."""
+    """When runs are made, and which are kept. A time that falls into an active run is skipped."""
 
     failed_history_limit: int = Field(3, ge=1, le=100, description="How many failed runs are kept.")
 
 
 class ScheduleStatus(Status):
-    """What the schedule has done, and will do next."""
+    """What the schedule has done, and what comes next."""
 
     last_schedule_time: str | None = Field(
         None, description="The newest time of the schedule at which a run was made.", json_schema_extra={"format": "date-time"}
     )
     last_successful_time: str | None = Field(
-        None, description="When the newest run that succeeded ended.", json_schema_extra={"format": "date-time"}
+        None, description="When the newest successful run ended.", json_schema_extra={"format": "date-time"}
     )
     next_schedule_time: str | None = Field(
         None, description="When the next run is due; absent while suspended.", json_schema_extra={"format": "date-time"}
     )
     last_missed_time: str | None = Field(
         None,
-        description="The newest time of the schedule at which no run was made, since another one was not over or the deadline had passed.",
+        description="The newest time of the schedule that was skipped, since another run was active or the deadline had passed.",
         json_schema_extra={"format": "date-time"},
     )
-    active: str | None = Field(None, description="The run that is not over.")
+    active: str | None = Field(None, description="The active run.")
     last_request: str | None = Field(None, description="Result of the last run requested by annotation.")
 
 
@@ -80,7 +80,7 @@ SCHEDULE_COLUMNS = (
     PrinterColumn(name="Active", type="string", json_path=".status.active"),
     PrinterColumn(name="Last", type="date", json_path=".status.lastScheduleTime"),
     PrinterColumn(name="Success", type="date", json_path=".status.lastSuccessfulTime"),
-    # not a date: kubectl shows those of the future as invalid
+    # not a date: kubectl shows future ones as invalid
     PrinterColumn(name="Next", type="string", json_path=".status.nextScheduleTime", priority=1),
     STATUS_COLUMN,
     AGE_COLUMN,
@@ -88,14 +88,15 @@ SCHEDULE_COLUMNS = (
 
 
 MOST_NAME_CHARACTERS = 25
-"""Of a schedule's name: its runs append `-` and fourteen digits, and must themselves not exceed what every resource's name may have."""
+"""For a schedule's name: its runs append `-` and fourteen digits, and their names have a maximum, too."""
 
 _MATCHES = "matches('^[0-9A-Za-z*,/#-]+( +[0-9A-Za-z*,/#-]+){4}$')"
 
 
 def five_fields(parent: str | None = None, *, optional: bool = False) -> Rule:
-    """That a schedule has five fields: the spec's own, or that of a part of it which may be absent, e.g. `drill`. `optional`: that part may
-    have none."""
+    """Returns the rule that a schedule has five fields: the spec's own, or that of an optional part, e.g. `drill`. `optional`: the part may
+    have none.
+    """
     field = "schedule" if parent is None else f"{parent}.schedule"
     matches = f"self.{field}.{_MATCHES}"
     absent = f"!has(self.{parent}) || " + (f"!has(self.{field}) || " if optional else "")
@@ -111,4 +112,4 @@ SCHEDULE_RULES = (
     five_fields(),
     *name_rules(MOST_NAME_CHARACTERS, "the names of its runs"),
 )
-"""What every schedule refuses."""
+"""Rules for every schedule."""

@@ -1,4 +1,4 @@
-"""ScheduledCheckpoint: Checkpoints at the times of a schedule, and which of them are kept."""
+"""ScheduledCheckpoint: Checkpoints on a schedule, and which of them are kept."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from herdkeeper.api.schedule import SCHEDULE_COLUMNS, SCHEDULE_RULES, Duration, 
 
 
 class Retention(Model):
-    """Which verified checkpoints are kept: what one of the fields asks for, and the newest one of each log always."""
+    """Which verified checkpoints are kept: those that one of the fields selects, and always the newest one of each log."""
 
-    keep_last: int = Field(7, ge=1, le=1000, description="The newest ones, by number.")
+    keep_last: int = Field(7, ge=1, le=1000, description="How many of the newest Checkpoints are kept.")
     keep_within: Duration | None = Field(
         None,
-        description="The recovery window, in minutes, hours or days (`36h`, `30d`): keeps all checkpoints completed in it, and the"
-        " newest one before it.",
+        description="The recovery window, in minutes, hours or days (`36h`, `30d`): all checkpoints completed in it are kept, and the "
+        "newest one before it.",
     )
 
 
@@ -30,23 +30,23 @@ class ScheduledCheckpointSpec(Schedule):
 
     retention: Retention = Field(
         Retention(),
-        description="Which Checkpoints are kept. Another one is deleted; its files at the destination go with it if "
-        "`template.deletionPolicy` is Delete.",
+        description="Which Checkpoints are kept. Others are deleted, with their files at the destination if `template.deletionPolicy` "
+        "is Delete.",
     )
     drill: Drill | None = Field(
         None,
-        description="When a checkpoint is restored into a database of its own, compared, and thrown away. None when absent.",
+        description="When a checkpoint is restored into a temporary database and compared, as a drill. Absent: never.",
     )
-    template: CheckpointSpec = Field(description="The spec of each Checkpoint. A change holds for those made afterwards.")
+    template: CheckpointSpec = Field(description="The spec of each Checkpoint. A change applies to later ones.")
 
 
 class ScheduledCheckpointStatus(ScheduleStatus):
-    """What the schedule has done, and what there is."""
+    """What the schedule has done, and its checkpoints."""
 
     newest_verified: str | None = Field(None, description="The newest Checkpoint that was verified.")
-    verified: int | None = Field(None, description="Verified Checkpoints that there are.")
+    verified: int | None = Field(None, description="Number of verified Checkpoints.")
     drills_since: str | None = Field(
-        None, description="Since when there is a `drill`: no time before is made up for.", json_schema_extra={"format": "date-time"}
+        None, description="When `drill` was first seen. Earlier times are not made up for.", json_schema_extra={"format": "date-time"}
     )
     last_drill: DrillStatus | None = Field(None, description="The newest drill.")
 
@@ -57,7 +57,7 @@ class ScheduledCheckpoint(Resource):
     KIND: ClassVar[str] = "ScheduledCheckpoint"
     PLURAL: ClassVar[str] = "scheduledcheckpoints"
     SHORT_NAME: ClassVar[str] = "sckpt"
-    SUMMARY: ClassVar[str] = "Checkpoints of a tablespace at the times of a schedule, of which the newest verified one is never deleted."
+    SUMMARY: ClassVar[str] = "Checkpoints of a tablespace on a schedule. The newest verified one is never deleted."
     COLUMNS: ClassVar[tuple[PrinterColumn, ...]] = SCHEDULE_COLUMNS
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(

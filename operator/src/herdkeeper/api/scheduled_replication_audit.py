@@ -1,4 +1,4 @@
-"""ScheduledReplicationAudit: ReplicationAudits at the times of a schedule."""
+"""ScheduledReplicationAudit: ReplicationAudits on a schedule."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from herdkeeper.api.schedule import SCHEDULE_COLUMNS, SCHEDULE_RULES, Schedule, 
 class ScheduledReplicationAuditSpec(Schedule):
     """When audits are made, and of what."""
 
-    successful_history_limit: int = Field(
-        3, ge=1, le=100, description="How many audits that ran to their end are kept, whatever they found."
-    )
-    template: ReplicationAuditSpec = Field(description="The spec of each ReplicationAudit. A change holds for those made afterwards.")
+    successful_history_limit: int = Field(3, ge=1, le=100, description="How many completed audits are kept, whatever they found.")
+    template: ReplicationAuditSpec = Field(description="The spec of each ReplicationAudit. A change applies to later ones.")
 
 
 class ScheduledReplicationAuditStatus(ScheduleStatus):
     """What the schedule has done."""
 
-    last_findings: int | None = Field(None, description="Findings of the newest audit that ran to its end.")
+    last_findings: int | None = Field(None, description="Findings of the newest completed audit.")
 
 
 class ScheduledReplicationAudit(Resource):
@@ -33,7 +31,7 @@ class ScheduledReplicationAudit(Resource):
     KIND: ClassVar[str] = "ScheduledReplicationAudit"
     PLURAL: ClassVar[str] = "scheduledreplicationaudits"
     SHORT_NAME: ClassVar[str] = "sraudit"
-    SUMMARY: ClassVar[str] = "Audits of a BookKeeperCluster at the times of a schedule."
+    SUMMARY: ClassVar[str] = "Audits of a BookKeeperCluster on a schedule."
     COLUMNS: ClassVar[tuple[PrinterColumn, ...]] = (
         *SCHEDULE_COLUMNS[:-2],
         PrinterColumn(name="Findings", type="integer", json_path=".status.lastFindings"),

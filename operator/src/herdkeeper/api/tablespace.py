@@ -39,14 +39,15 @@ _MARK = re.compile(r"(\S+) by (\S*?)( filled)?")
 
 @dataclass(frozen=True)
 class MadeMark:
-    """An annotation of a Tablespace, since a status can be lost: the uuid of the tablespace that it made, and whether that has all rows
-    of the checkpoint that it is made from, if any."""
+    """An annotation of a Tablespace, since a status can be lost: the uuid of the tablespace that it created, and whether that has all rows
+    of its checkpoint, if any.
+    """
 
     uuid: str
     filled: bool
 
     def text(self, resource_uid: str) -> str:
-        """As the annotation has it."""
+        """The value of the annotation."""
         return f"{self.uuid} by {resource_uid}{' filled' if self.filled else ''}"
 
 
@@ -57,169 +58,173 @@ ResourceNode = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]
 
 
 class Failover(Model):
-    """When a follower takes the leadership without being asked."""
+    """When a follower takes over without a request."""
 
     hung_leader_seconds: int = Field(
         5,
         ge=3,
         le=600,
-        description="Seconds after which the operator replaces a leader of which neither it nor ZooKeeper hears: one that hangs, or whose "
-        "machine is gone. Not before 7 s, in which it may help itself, one that says that ZooKeeper answers others and not it, or that its "
-        "bookies acknowledge nothing. A leader whose process has ended, or whose log has failed, is replaced at once.",
+        description="Seconds after which the operator replaces a leader that answers neither it nor ZooKeeper, e.g. a hung process or "
+        "a lost machine. A leader that reports that ZooKeeper answers others but not it, or that its bookies acknowledge nothing, "
+        "has at least 7 s to recover. A leader whose process has ended, or whose log has failed, is replaced at once.",
     )
     max_leader_inactivity_seconds: int = Field(
         30,
         ge=5,
         le=600,
-        description="Seconds without a heartbeat of the leader after which a follower takes over by itself, the operator running or not. "
-        "A leader sends none while its node boots another tablespace, or writes its local checkpoints: keep it above the longest of these, "
-        "above `hungLeaderSeconds`, and above the 15 to 20 s after which another operator has taken over from one that ended.",
+        description="Seconds without a heartbeat of the leader after which a follower promotes itself, with or without the operator. A "
+        "leader sends no heartbeat while its node boots another tablespace or writes local checkpoints. Set it above the longest of "
+        "these, above `hungLeaderSeconds`, and above the 15 to 20 s that a standby operator needs to take over.",
     )
 
 
 _STEP = r"\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*"
-"""A folder's name in a path. Neither `.` nor `..`: a path leads below its place, never out of it."""
+"""A folder's name in a path. Neither `.` nor `..`, so a path never leaves its place."""
 
 ManifestPath = Annotated[str, Field(max_length=512, pattern=rf"^({_STEP}/)*{_STEP}/{_STEP}/manifests/[0-9]{{20}}-[0-9]{{20}}\.json$")]
-"""A manifest's path on its volume; the last four parts are the cluster's and the tablespace's identity, `manifests` and the LSN."""
+"""A manifest's path on its volume. The last four parts are the cluster's and the tablespace's identity, `manifests` and the LSN."""
 
 
 class CheckpointFiles(Destination):
-    """A checkpoint by its files, when its resource no longer exists."""
+    """A checkpoint given by its files, if its resource no longer exists."""
 
     manifest: ManifestPath = Field(
-        description="Path of the manifest on the volume, or below the store's prefix: "
-        "`<INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json`."
+        description="Path of the manifest, on the volume or below the store's prefix: `<INSTANCEID>/<tablespace "
+        "uuid>/manifests/<ledger>-<entry>.json`."
     )
 
 
 TablespaceFolder = Annotated[str, Field(max_length=400, pattern=rf"^({_STEP}/)*{_STEP}/{_STEP}$")]
-"""A tablespace's folder at a place; the last two parts are the cluster's and the tablespace's identity."""
+"""A tablespace's folder at a place. The last two parts are the cluster's and the tablespace's identity."""
 
 
 class RestoreTarget(Model):
-    """The moment that the tablespace is made as of. One of `lsn`, `timestamp` and `latest`."""
+    """The moment to restore: one of `lsn`, `timestamp` and `latest`."""
 
     lsn: Lsn | None = Field(None, description="Exactly the commits up to this position of the old log.")
     timestamp: Moment | None = Field(
         None,
-        description="RFC 3339 with an offset, to the millisecond. The old log up to the first entry that its leader stamped later, without "
-        "it, which must be archived.",
+        description="RFC 3339 with an offset, to the millisecond. The old log is read up to, but without, the first entry that its "
+        "leader stamped later. That entry must be archived.",
     )
-    latest: Literal[True] | None = Field(None, description="`true`: the last moment that the files have when the Job first looks.")
+    latest: Literal[True] | None = Field(None, description="`true`: the last moment in the files when the Job first reads them.")
 
     @property
     def text(self) -> str:
-        """As the program's `--to`. ValueError for a target that names nothing, which the API server refuses."""
+        """Returns the program's `--to`. Raises ValueError for an empty target, which the API server refuses."""
         if self.lsn is not None:
             return f"{self.lsn.ledger_id},{self.lsn.entry_id}"
         if self.timestamp is not None:
             return self.timestamp
         if self.latest:
             return "latest"
-        raise ValueError("spec.bootstrap.target names no moment: set one of its fields lsn, timestamp and latest")
+        raise ValueError("spec.bootstrap.target has no moment: set one of its fields lsn, timestamp and latest")
 
 
 class BootstrapArchive(Destination):
-    """The archive of the old tablespace's log, which is all that is needed of the old cluster besides a checkpoint."""
+    """The archive of the old tablespace's log. Besides a checkpoint, nothing else of the old cluster is needed."""
 
     folder: TablespaceFolder | None = Field(
         None,
-        description="Instead of `checkpoint` and `files`, where the archive begins with the log, or checkpoints lie beside it: the old "
-        "tablespace's folder at that place, `<INSTANCEID>/<tablespace uuid>`. What is made of it is written there, too.",
+        description="The old tablespace's folder there, `<INSTANCEID>/<tablespace uuid>`. Use it instead of `checkpoint` and `files` "
+        "if the archive begins with the log, or checkpoints are in the same folder. The new checkpoint is written there, too.",
     )
 
 
 class Bootstrap(Model):
-    """What a new tablespace is made from: the tables of a checkpoint at its LSN, or with `target` those of another moment. One of
-    `checkpoint`, `files` and `archive.folder`."""
+    """The source of a new tablespace: a checkpoint's tables at its LSN, or with `target` those of another moment. One of `checkpoint`,
+    `files` and `archive.folder`.
+    """
 
-    checkpoint: Reference | None = Field(None, description="A Checkpoint of this namespace; waited for until it succeeded. Immutable.")
+    checkpoint: Reference | None = Field(
+        None, description="A Checkpoint of this namespace. The restore waits until it has succeeded. Immutable."
+    )
     files: CheckpointFiles | None = Field(
         None,
-        description="The checkpoint's files, when there is no such resource. Immutable, but for `encryption`, which counts for the next "
-        "Job.",
+        description="The checkpoint's files, if there is no such resource. Immutable except for `encryption`, which applies to the "
+        "next Job.",
     )
     target: RestoreTarget | None = Field(
         None,
-        description="The moment, when it is not the checkpoint's own: its checkpoint is made first, beside the one that is named, from the "
-        "newest usable one there that holds nothing later, and `archive` alone: nothing of the old cluster need be left. Immutable.",
+        description="A moment other than the checkpoint's own. Its checkpoint is made first, next to the named one, from the newest "
+        "usable one without later changes and from `archive`. Nothing of the old cluster is needed. Immutable.",
     )
     archive: BootstrapArchive | None = Field(
         None,
-        description="With `target`: where the old tablespace's log is archived (its `spec.log.archive.destination`). Immutable, but for "
-        "`encryption`, which counts for the next Job.",
+        description="With `target`: where the old tablespace's log is archived (its `spec.log.archive.destination`). Immutable except "
+        "for `encryption`, which applies to the next Job.",
     )
     job: SparkJob = Field(
-        SparkJob(), description="How the Spark job runs. A change counts for the next Job, e.g. after one that failed was deleted."
+        SparkJob(), description="How the Spark job runs. A change applies to the next Job, e.g. after a failed one was deleted."
     )
 
 
 class ArchiveRetention(Model):
-    """For how long moments stay restorable."""
+    """How long moments stay restorable."""
 
     keep_within: Duration = Field(
-        description="The recovery window, in minutes, hours or days (`36h`, `30d`), back from the archive's end: each moment of it stays "
-        "restorable. The operator keeps the newest verified Checkpoint at or before the beginning of the window, and all of the archive"
-        " from there on. Without such a Checkpoint, or while something is unknown, nothing is deleted."
+        description="The recovery window, in minutes, hours or days (`36h`, `30d`), counted back from the archive's end. Each moment "
+        "in it stays restorable. The operator keeps the newest verified Checkpoint at or before the beginning of the window, and all "
+        "of the archive from there on. Without such a Checkpoint, or while something is unknown, nothing is deleted."
     )
 
 
 class LogArchive(Model):
-    """Where, and how often, the log is archived. A pod copies what is new; nothing is fenced."""
+    """Where, and how often, the log is archived. A pod copies new entries; nothing is fenced."""
 
     destination: Destination = Field(
-        description="Where the archive goes, below `<INSTANCEID>/<tablespace uuid>/log`: the place of the Checkpoints, or another one, "
-        "also of the other kind. A claim must be mountable where the archiver and the Checkpoints' Jobs run at the same time."
+        description="Where the archive is written, below `<INSTANCEID>/<tablespace uuid>/log`: the place of the Checkpoints, or "
+        "another one of any kind. The archiver and the Checkpoints' Jobs must be able to mount a claim at the same time."
     )
-    every_seconds: int = Field(60, ge=5, le=3600, description="Seconds from one look at the log to the next.")
+    every_seconds: int = Field(60, ge=5, le=3600, description="Seconds between two reads of the log.")
     retention: ArchiveRetention | None = Field(None, description="How long the archive is kept; forever when absent.")
     bytes_per_second_per_bookie: Quantity | None = Field(
-        None, description="Most bytes per second read from one bookie; unlimited when absent."
+        None, description="Maximum bytes per second read from one bookie; unlimited when absent."
     )
     image: Image | None = Field(None, description="Image of the archiver; the operator's setting for jobs when absent.")
     resources: Compute = Field(Compute(cpu="100m", memory="768Mi"), description="CPU and memory of the archiver.")
-    pods: PodTraits = Field(PodTraits(), description="Where the archiver runs, and what else its pod carries.")
+    pods: PodTraits = Field(PodTraits(), description="Placement and metadata of the archiver's pod.")
 
 
 class TablespaceLog(Model):
-    """For how long the log is kept."""
+    """How long the log is kept."""
 
     release_on_one_disk: bool = Field(
         False,
-        description="Releases the log past the HerdDBCluster's `ledgers.retentionHours` as soon as one SQL node's disk has the rows. A "
-        "lost volume then loses them. Otherwise the log is kept until two nodes' disks, one Checkpoint with `verify: Follower` or the "
-        "archive hold them; the condition LogReleased tells when that fills the bookies, and what would free it.",
+        description="Whether to release the log after the HerdDBCluster's `ledgers.retentionHours` once a single SQL node's disk has "
+        "the rows. Losing that volume then loses the rows. Otherwise the log is kept until two nodes' disks, a Checkpoint with "
+        "`verify: Follower`, or the archive hold the rows. The condition LogReleased reports when this fills the bookies, and what "
+        "would free them.",
     )
     keep_until_checkpoint: bool = Field(
         False,
-        description="Keeps the log from the newest verified Checkpoint on, or from its beginning while there is none, also past the "
-        "HerdDBCluster's `ledgers.retentionHours`: so that the next Checkpoint can be made from that one, however late it comes. "
-        "The condition LogReleased tells when that fills the bookies.",
+        description="Whether to keep the log from the newest verified Checkpoint on, or from its beginning if there is none, even past "
+        "the HerdDBCluster's `ledgers.retentionHours`. The next Checkpoint can then be made from that one, however late. The "
+        "condition LogReleased reports when this fills the bookies.",
     )
     archive: LogArchive | None = Field(
         None,
-        description="Archives the log continuously outside of the bookies, and keeps what is not archived yet, also past "
-        "`ledgers.retentionHours`. Checkpoints of any moment that the archive has can be made after the log was released. The condition "
-        "LogArchived tells whether it keeps up. What is archived goes by `archive.retention` only, not with this resource.",
+        description="Archives the log continuously outside of the bookies. Unarchived log is kept, even past `ledgers.retentionHours`. "
+        "Checkpoints of any archived moment can be made after the log was released. The condition LogArchived reports whether the "
+        "archive keeps up. Only `archive.retention` deletes archived log; deleting this resource does not.",
     )
 
 
 class FullCheckTiming(Begin):
-    """When the leader's rows are compared with each follower's, and for how long writes may wait for it."""
+    """When the leader's rows are compared with each follower's, and how long writes may wait for it."""
 
     schedule: CronExpression | None = Field(
         None,
-        description=f"When, in five fields: {FIVE_FIELDS}. Once a week when absent, between midnight and six, at a day and a minute that "
-        "follow from the resource's uid; never by itself then while `replicas` is 1.",
+        description=f"Cron expression with five fields: {FIVE_FIELDS}. Absent: once a week between midnight and six, at a day and a "
+        "minute derived from the resource's uid, but never while `replicas` is 1.",
     )
     time_zone: TimeZone = "UTC"
     max_writes_stopped_milliseconds: int = Field(
         200,
         ge=10,
         le=60000,
-        description="The longest single pause of writes. A table is read in parts; between two parts writes run for as long as they"
-        " were paused.",
+        description="Maximum milliseconds of a single pause of writes. A table is read in parts; between two parts, writes run for as "
+        "long as they were paused.",
     )
 
 
@@ -230,51 +235,49 @@ class TablespaceSpec(Model):
     tablespace_name: SqlName | None = Field(
         None, description="Its name in SQL; the resource's name with `-` as `_` when absent. Immutable."
     )
-    replicas: int = Field(2, ge=1, le=99, description="SQL nodes that hold a copy, the leader included.")
+    replicas: int = Field(2, ge=1, le=99, description="Number of replicas, including the leader.")
     failover: Failover = Field(Failover(), description="Automatic failover.")
     log: TablespaceLog = Field(TablespaceLog(), description="For how long the log is kept.")
     full_check: FullCheckTiming = Field(
         FullCheckTiming(),
-        description="When all rows of the leader are compared with each follower's, by itself: once a week unless it says something else, "
-        "and with `suspend` only on request (annotation `herdkeeper.io/full-check`). A time that comes while a check runs is left out; one "
-        "that comes while the tablespace or its cluster is not settled waits until they are, for `startingDeadlineSeconds`, or until the "
-        "next time.",
+        description="When all rows of the leader are compared with each follower's: once a week by default; with `suspend`, only on "
+        "request (annotation `herdkeeper.io/full-check`). A time that falls into a running check is skipped. If the tablespace or "
+        "its cluster is not settled, the check waits for that, at most `startingDeadlineSeconds` or until the next time.",
     )
     preferred_leader: ResourceNode | None = Field(
         None,
-        description="The SQL node (`<HerdDBCluster>-herddb-<number>`) that leads when `failback` is WhenHealthy and the node is healthy.",
+        description="The SQL node (`<HerdDBCluster>-herddb-<number>`) that leads if `failback` is WhenHealthy and the node is healthy.",
     )
     failback: Literal["Never", "WhenHealthy"] = Field(
         "Never",
-        description="Whether `preferredLeader` gets the leadership back after a failover or a switchover: WhenHealthy, once it is settled, "
-        "caught up, and a minute has passed since the last change.",
+        description="Whether `preferredLeader` gets the leadership back after a failover or a switchover. WhenHealthy: once it is "
+        "settled and caught up, and a minute has passed since the last leader change.",
     )
     bootstrap: Bootstrap | None = Field(
         None,
-        description="Creates the tablespace from a checkpoint; never replaces an existing tablespace. Ready only once its content is"
-        " verified.",
+        description="Creates the tablespace from a checkpoint; never replaces an existing one. Ready only once its content is verified.",
     )
     deletion_policy: DeletionPolicy = Field("Retain", description="Whether the tablespace is dropped when this resource is deleted.")
 
 
 class ReplicaStatus(Model):
-    """A node's copy."""
+    """A node's replica."""
 
     node: str = Field(description="The SQL node.")
-    role: str = Field(description="leader, follower, booting, failed or unknown; removed: off the list, and differs.")
+    role: str = Field(description="leader, follower, booting, failed or unknown. removed: no longer a replica, because it differs.")
     verdict: Literal["Equal", "Different", "NotChecked"] | None = Field(
         None,
-        description="Whether its rows were those that the log says, when a Checkpoint compared them last; Different without `verifiedBy`: "
-        "from the leader's.",
+        description="Whether its rows matched the log in the last comparison by a Checkpoint. Different without `verifiedBy`: they "
+        "differ from the leader's.",
     )
-    verified_lsn: Lsn | None = Field(None, description="Where it was compared.")
+    verified_lsn: Lsn | None = Field(None, description="LSN of the comparison.")
     verified_at: str | None = Field(None, description="When.", json_schema_extra={"format": "date-time"})
     verified_by: str | None = Field(None, description="The Checkpoint that compared it.")
     different_tables: tuple[str, ...] | None = Field(None, description="The tables with other rows.")
 
 
 class RestoreStatus(Model):
-    """How far it is made from its checkpoint. Present before the tablespace is created, so that its owner is known."""
+    """Progress of the restore. Present before the tablespace is created, so that its owner is known."""
 
     phase: Phase | None = Field(None, description="Pending, Running, Succeeded or Failed.")
     job: str | None = Field(None, description="The Job that runs it.")
@@ -283,23 +286,23 @@ class RestoreStatus(Model):
     encryption: Encryption | None = Field(None, description="The keys that the checkpoint is read with.")
     manifest: str | None = Field(
         None,
-        description="Path of the checkpoint's manifest there; of a moment that was asked for (`target`) the one that is named, until the "
-        "restore has succeeded with that moment's own.",
+        description="Path of the checkpoint's manifest there. With `target`: the named one, and once the restore has succeeded, that "
+        "of the moment's own checkpoint.",
     )
-    lsn: Lsn | None = Field(None, description="The tablespace was made as it was at this position of the old log.")
+    lsn: Lsn | None = Field(None, description="Position in the old log to which the tablespace was restored.")
     lsn_timestamp: str | None = Field(
         None, description="When the entry there was written, by its leader's clock.", json_schema_extra={"format": "date-time"}
     )
-    rows_loaded: int | None = Field(None, description="Rows that are in the tablespace for good, while it runs.")
+    rows_loaded: int | None = Field(None, description="Rows that are committed in the tablespace so far.")
     rows: int | None = Field(None, description="Rows of the checkpoint.")
     verified: str | None = Field(None, description="How the content was verified.")
     started_at: str | None = Field(None, description="When the Job started.", json_schema_extra={"format": "date-time"})
     completed_at: str | None = Field(None, description="When it ended.", json_schema_extra={"format": "date-time"})
-    duration_seconds: float | None = Field(None, description="Seconds that the last run worked.")
+    duration_seconds: float | None = Field(None, description="Seconds that the last run took.")
 
     @property
     def source(self) -> Destination | None:
-        """Where the checkpoint is; None while that is not noted."""
+        """Location of the checkpoint, None until noted."""
         claim = ClaimDestination(claim_name=self.claim_name) if self.claim_name else None
         if claim is None and self.object_store is None:
             return None
@@ -307,7 +310,7 @@ class RestoreStatus(Model):
 
 
 class ArchiveStatus(Model):
-    """What is archived of the log."""
+    """The archived part of the log."""
 
     claim_name: str | None = Field(None, description="The volume claim with the archive.")
     object_store: ObjectStore | None = Field(None, description="The object store with the archive.")
@@ -318,19 +321,19 @@ class ArchiveStatus(Model):
         json_schema_extra={"format": "date-time"},
     )
     current_at: str | None = Field(
-        None, description="All that was confirmed at this time is archived.", json_schema_extra={"format": "date-time"}
+        None, description="Everything that was confirmed at this time is archived.", json_schema_extra={"format": "date-time"}
     )
     first_lsn: Lsn | None = Field(None, description="The first archived LSN; earlier entries have expired, or were never archived.")
     expiry: str | None = Field(
         None, description="With `retention`: the first LSN that is kept and the Checkpoint that needs it, or why nothing expires."
     )
     lag_seconds: int | None = Field(
-        None, description="For how long, at most, an entry waited until it was archived, when there was one last."
+        None, description="Maximum seconds that an entry waited before it was archived, in the last pass with entries."
     )
 
 
 class RecoveryWindow(Model):
-    """The moments that a Checkpoint can be made for from the archive alone."""
+    """The moments for which a Checkpoint can be made from the archive alone."""
 
     from_: str | None = Field(None, alias="from", description="The first one.", json_schema_extra={"format": "date-time"})
     to: str | None = Field(None, description="The last one.", json_schema_extra={"format": "date-time"})
@@ -342,32 +345,34 @@ class CheckedTable(Model):
     """A table that the leader has read."""
 
     name: str = Field(description="The table.")
-    writes_stopped_seconds: float = Field(description="Seconds for which the tablespace's writes could have had to wait for it.")
+    writes_stopped_seconds: float = Field(description="Seconds for which writes to the tablespace may have waited for it.")
 
 
 class UncheckedTable(Model):
     """A table that the leader could not read."""
 
     name: str = Field(description="The table.")
-    why: str = Field(description="What HerdDB said.")
+    why: str = Field(description="HerdDB's error.")
 
 
 class CheckedReplica(Model):
-    """What a follower found when it came to the check in its log."""
+    """A follower's result of the check."""
 
     node: str = Field(description="The SQL node.")
     verdict: Literal["Passed", "Failed", "NotAnswered"] = Field(
-        description="Whether it had the leader's rows of `tables` there. NotAnswered: it has not come to all of them, or was booting then, "
-        "or can't be asked, or the check ended early."
+        description="Whether its rows of `tables` equal the leader's. NotAnswered: it has not checked all of them, was booting, can't "
+        "be reached, or the check ended early."
     )
-    different_tables: tuple[str, ...] | None = Field(None, description="The tables of which it had others.")
+    different_tables: tuple[str, ...] | None = Field(None, description="The tables with different rows.")
 
 
 class FullCheckTimes(Model):
     """The schedule of `spec.fullCheck`: past, missed and next times."""
 
-    declared: str = Field(description="The schedule that these fields are about, with its time zone.")
-    since: str = Field(description="When it was first seen: times up to here are not its own.", json_schema_extra={"format": "date-time"})
+    declared: str = Field(description="The schedule to which these fields refer, with its time zone.")
+    since: str = Field(
+        description="When the schedule was first seen. Earlier times don't count.", json_schema_extra={"format": "date-time"}
+    )
     last_schedule_time: str | None = Field(
         None, description="The newest scheduled time at which a check started.", json_schema_extra={"format": "date-time"}
     )
@@ -382,49 +387,49 @@ class FullCheckTimes(Model):
 
 
 class LogBoundary(Model):
-    """Where something in the log begins: behind this entry."""
+    """A position in the log: after this entry."""
 
     ledger_id: int = Field(ge=0, description="Ledger.")
     entry_id: int = Field(ge=-1, description="Entry; -1 before the ledger's first one.")
 
 
 class FullCheckStatus(Model):
-    """The last check of all tables: the leader's rows against each follower's, at the same entries of the log."""
+    """The last full check: the leader's rows against each follower's, at the same entries of the log."""
 
-    last_request: str | None = Field(None, description="Result of the last request by the annotation `herdkeeper.io/full-check`.")
-    leader: str | None = Field(None, description="The SQL node that led, and read its rows.")
-    started_at: str | None = Field(None, description="When it began, by that node's clock.", json_schema_extra={"format": "date-time"})
+    last_request: str | None = Field(None, description="Result of the last request with the annotation `herdkeeper.io/full-check`.")
+    leader: str | None = Field(None, description="The SQL node that led and read its own rows.")
+    started_at: str | None = Field(None, description="Start of the check, by that node's clock.", json_schema_extra={"format": "date-time"})
     completed_at: str | None = Field(
-        None, description="When the leader was done; the followers come to it later.", json_schema_extra={"format": "date-time"}
+        None, description="When the leader was done. The followers check later.", json_schema_extra={"format": "date-time"}
     )
-    writes_stopped_seconds: float | None = Field(
-        None, description="Seconds for which writes could have had to wait, in all; not in one piece."
-    )
-    longest_writes_stopped_seconds: float | None = Field(None, description="The longest piece.")
-    tables: tuple[CheckedTable, ...] = Field((), description="The tables that are done.")
-    not_checked: tuple[UncheckedTable, ...] = Field((), description="The tables that the leader could not read: no verdict is about them.")
+    writes_stopped_seconds: float | None = Field(None, description="Total seconds for which writes may have waited.")
+    longest_writes_stopped_seconds: float | None = Field(None, description="The longest single wait, in seconds.")
+    tables: tuple[CheckedTable, ...] = Field((), description="The tables that were checked.")
+    not_checked: tuple[UncheckedTable, ...] = Field((), description="The tables that the leader could not read. They have no verdict.")
     replicas: tuple[CheckedReplica, ...] = Field((), description="What each follower found.")
-    after_lsn: LogBoundary | None = Field(None, description="The check lies in the log behind this entry.")
-    until_lsn: Lsn | None = Field(None, description="Its last entry so far: a follower that has applied it has come to all of them.")
+    after_lsn: LogBoundary | None = Field(None, description="The check begins in the log after this entry.")
+    until_lsn: Lsn | None = Field(
+        None, description="Last log entry of the check so far. A follower that has applied it has checked all tables."
+    )
     error: str | None = Field(None, description="Why it ended before all tables were done.")
-    note: str | None = Field(None, description="What a failed check means.")
+    note: str | None = Field(None, description="Meaning of a failed check.")
     schedule: FullCheckTimes | None = Field(None, description="The schedule of `spec.fullCheck`: past, missed and next times.")
 
 
 class StreamStatus(Model):
-    """A stream of changes that the log is kept for."""
+    """A change stream for which the log is kept."""
 
     name: str = Field(description="The stream's option `pin`.")
     state: Literal["Moves", "Stands", "Abandoned", "Unreadable"] = Field(
-        description="Moves: the stream reported its position within ten minutes. Stands: it has not since `standsSince`; the log is"
-        " kept for it until `countsUntil`. Abandoned: that time is over, and the log is no longer kept for it. Unreadable: its znode"
-        " can't be read, and the whole log is kept.",
+        description="Moves: the stream reported its position within ten minutes. Stands: it has not reported since `standsSince`; the "
+        "log is kept for it until `countsUntil`. Abandoned: that time is over, and the log is no longer kept for it. Unreadable: its "
+        "znode can't be read, so the whole log is kept.",
     )
     stands_since: str | None = Field(None, description="Time of its last report.", json_schema_extra={"format": "date-time"})
     counts_until: str | None = Field(
-        None, description="Up to when the log is kept for it unless it moves.", json_schema_extra={"format": "date-time"}
+        None, description="Until when the log is kept for it unless it moves.", json_schema_extra={"format": "date-time"}
     )
-    lsn: Lsn | None = Field(None, description="For a stream that stands: the log is kept from this LSN on, from its beginning when absent.")
+    lsn: Lsn | None = Field(None, description="For a stream that stands: the log is kept from this LSN on; from its beginning when absent.")
 
 
 class TablespaceStatus(Status):
@@ -440,16 +445,16 @@ class TablespaceStatus(Status):
     )
     last_switchover: str | None = Field(None, description="Result of the last requested switchover.")
     full_check: FullCheckStatus | None = Field(None, description="The last full check, the last request for one, and the schedule.")
-    ready_replicas: int | None = Field(None, description="Copies that are settled in their role.")
-    restore: RestoreStatus | None = Field(None, description="With `spec.bootstrap`: how far it is.")
-    archive: ArchiveStatus | None = Field(None, description="With `spec.log.archive`: how far it is.")
+    ready_replicas: int | None = Field(None, description="Replicas that are settled in their role.")
+    restore: RestoreStatus | None = Field(None, description="With `spec.bootstrap`: progress of the restore.")
+    archive: ArchiveStatus | None = Field(None, description="With `spec.log.archive`: progress of the archive.")
     streams: tuple[StreamStatus, ...] = Field(
-        (), description="Streams of changes that pin the log, the one that needs most of it first; 50 at most."
+        (), description="Change streams that pin the log, the one that needs most of it first; at most 50."
     )
     recovery_window: RecoveryWindow | None = Field(
         None,
-        description="With `spec.log.archive`: the moments that can be had. Absent while there is none: an archive that does not "
-        "begin with the log needs a verified Checkpoint to go on from.",
+        description="With `spec.log.archive`: the moments that can be restored. Absent while there are none: an archive that does not "
+        "begin with the log needs a verified Checkpoint as a base.",
     )
 
 
@@ -462,8 +467,9 @@ def _unchanged_in_bootstrap(*fields: str) -> str:
 
 
 def _same_place(place: str, path: str) -> str:
-    """A place of the bootstrap, and the path there at its field `path`, are as before. Its keys may come and change: they say how files are
-    read, and a restore that lacks one could else never go on."""
+    """CEL: a place of the bootstrap, and the path in its field `path`, are unchanged. Its keys may change: they only tell how files are
+    read, and a restore without a key could otherwise never continue.
+    """
     same = _unchanged_in_bootstrap(f"{place}.{path}", *(f"{place}.{kind}" for kind in PLACES))
     there = f"has(self.bootstrap.{place})"
     return f"{there} == has(oldSelf.bootstrap.{place}) && (!{there} || ({same}))"
@@ -497,11 +503,11 @@ class Tablespace(Resource):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             rule="self.failover.maxLeaderInactivitySeconds > self.failover.hungLeaderSeconds",
-            message="spec.failover.maxLeaderInactivitySeconds must be above spec.failover.hungLeaderSeconds: else followers take over by "
-            "themselves before the operator judges; raise the first, or lower the second",
+            message="spec.failover.maxLeaderInactivitySeconds must be above spec.failover.hungLeaderSeconds: otherwise followers "
+            "promote themselves before the operator decides; raise the first, or lower the second",
             message_expression=formatted(
-                "spec.failover.maxLeaderInactivitySeconds is %d, not above the %d of spec.failover.hungLeaderSeconds: followers would take "
-                "over by themselves before the operator judges; raise the first, or lower the second",
+                "spec.failover.maxLeaderInactivitySeconds is %d, not above the %d of spec.failover.hungLeaderSeconds: followers "
+                "would promote themselves before the operator decides; raise the first, or lower the second",
                 "self.failover.maxLeaderInactivitySeconds",
                 "self.failover.hungLeaderSeconds",
             ),
@@ -512,22 +518,22 @@ class Tablespace(Resource):
         Rule(
             scope="resource",
             rule="(has(self.spec.tablespaceName) ? self.spec.tablespaceName : self.metadata.name) != 'herd'",
-            message="the tablespace herd is HerdDB's own: set spec.tablespaceName to another name",
+            message="herd is HerdDB's own tablespace: set spec.tablespaceName to another name",
         ),
         Rule(
             rule=f"!has(self.bootstrap) || {_SOURCES}.exists_one(named, named)",
-            message="spec.bootstrap names no source, or two: set one of spec.bootstrap.checkpoint, spec.bootstrap.files and "
+            message="spec.bootstrap has no source, or two: set one of spec.bootstrap.checkpoint, spec.bootstrap.files and "
             "spec.bootstrap.archive.folder",
             message_expression=formatted(
-                "spec.bootstrap names %s: set one of spec.bootstrap.checkpoint, spec.bootstrap.files and spec.bootstrap.archive.folder",
+                "spec.bootstrap has %s: set one of spec.bootstrap.checkpoint, spec.bootstrap.files and spec.bootstrap.archive.folder",
                 f"{_SOURCES}.exists(named, named) ? 'two sources' : 'no source'",
             ),
             field_path=".bootstrap",
         ),
         Rule(
             rule=f"!has(self.bootstrap) || !has(self.bootstrap.target) || {_MOMENTS}.exists_one(named, named)",
-            message="spec.bootstrap.target names no moment, or two: set one of its fields lsn, timestamp and latest, or remove it for the "
-            "checkpoint's own",
+            message="spec.bootstrap.target has no moment, or two: set one of its fields lsn, timestamp and latest, or remove it for "
+            "the checkpoint's own moment",
             field_path=".bootstrap",
         ),
         Rule(
@@ -535,8 +541,8 @@ class Tablespace(Resource):
             message="spec.bootstrap.target and spec.bootstrap.archive go together: a moment is made from the archive of the log",
             message_expression=formatted(
                 "spec.bootstrap.%s: a moment is made from the archive of the log",
-                "has(self.bootstrap.target) ? 'target is set and spec.bootstrap.archive is not, set that to where the log is archived' : "
-                "'archive is set and spec.bootstrap.target is not, set that to a moment, e.g. {latest: true}'",
+                "has(self.bootstrap.target) ? 'target is set and spec.bootstrap.archive is not; set it to where the log is archived' "
+                ": 'archive is set and spec.bootstrap.target is not; set it to a moment, e.g. {latest: true}'",
             ),
             field_path=".bootstrap",
         ),
@@ -545,9 +551,9 @@ class Tablespace(Resource):
         Rule(
             rule=f"has(self.bootstrap) == has(oldSelf.bootstrap) && "
             f"(!has(self.bootstrap) || ({_unchanged_in_bootstrap('checkpoint')} && {_same_place('files', 'manifest')}))",
-            message="spec.bootstrap can't change: it says what the tablespace was made from; create a new Tablespace",
+            message="spec.bootstrap can't change: the tablespace was made from it; create a new Tablespace",
             message_expression=formatted(
-                "spec.bootstrap can't change from %s to %s: it says what the tablespace was made from; create a new Tablespace",
+                "spec.bootstrap can't change from %s to %s: the tablespace was made from it; create a new Tablespace",
                 _SHOWN_SOURCE.replace("SELF", "oldSelf"),
                 _SHOWN_SOURCE.replace("SELF", "self"),
             ),
@@ -556,14 +562,14 @@ class Tablespace(Resource):
         Rule(
             rule=f"!has(self.bootstrap) || !has(oldSelf.bootstrap) || "
             f"({_unchanged_in_bootstrap('target')} && {_same_place('archive', 'folder')})",
-            message="spec.bootstrap.target and spec.bootstrap.archive can't change: they say what the tablespace was made from; create a "
-            "new Tablespace",
+            message="spec.bootstrap.target and spec.bootstrap.archive can't change: the tablespace was made from them; create a new "
+            "Tablespace",
             field_path=".bootstrap",
         ),
         *(
             Rule(
                 rule=f"!has(self.bootstrap) || quantity(self.bootstrap.job.{field}).compareTo(quantity('{mebibytes}Mi')) >= 0",
-                message=f"spec.bootstrap.job.{field} is too small: the process does not run in less than {mebibytes}Mi; raise it",
+                message=f"spec.bootstrap.job.{field} is too small: the process needs at least {mebibytes}Mi; raise it",
                 field_path=".bootstrap",
             )
             for field, mebibytes in (("resources.memory", 1024), ("executors.memory", 256))
@@ -571,7 +577,7 @@ class Tablespace(Resource):
         *place_rules("log.archive.destination", "!has(self.log.archive)"),
         Rule(
             rule="!has(self.log.archive) || quantity(self.log.archive.resources.memory).compareTo(quantity('512Mi')) >= 0",
-            message="spec.log.archive.resources.memory is too small: the process does not run in less than 512Mi; raise it",
+            message="spec.log.archive.resources.memory is too small: the process needs at least 512Mi; raise it",
             field_path=".log",
         ),
         five_fields("fullCheck", optional=True),
@@ -585,7 +591,7 @@ class Tablespace(Resource):
 
     @property
     def names(self) -> TablespaceNames:
-        """The names of its objects."""
+        """Names of its objects."""
         return TablespaceNames(self.key)
 
     @property
@@ -595,24 +601,24 @@ class Tablespace(Resource):
 
     @property
     def restore(self) -> RestoreStatus | None:
-        """What the status says of its restore."""
+        """The status of its restore."""
         return self.status.restore if self.status is not None else None
 
     @property
     def mark(self) -> MadeMark | None:
-        """What the metadata say of the tablespace that this resource made. That of another resource, copied with its manifest, is none."""
+        """The mark of the tablespace that this resource created. A mark copied from another resource's manifest does not count."""
         match = _MARK.fullmatch(self.metadata.annotations.get(names.MADE_ANNOTATION, ""))
         return MadeMark(match[1], match[3] is not None) if match is not None and match[2] == self.metadata.uid else None
 
     @property
     def made_uuid(self) -> str | None:
-        """The uuid of the tablespace that this resource made, also when its status was lost; None while it has made none."""
+        """The uuid of the tablespace that this resource created, even if its status was lost, or None."""
         told = self.status.uuid if self.status is not None else None
         return told or (self.mark.uuid if self.mark is not None else None)
 
     @property
     def is_restoring(self) -> bool:
-        """Whether it is made from a checkpoint, and is not yet what that checkpoint is."""
+        """Whether its restore from a checkpoint has not finished."""
         if self.spec.bootstrap is None or (self.restore is None and self.mark is not None and self.mark.filled):
             return False
         return self.restore is None or self.restore.phase != "Succeeded"

@@ -32,17 +32,17 @@ from herdkeeper.shared.names import ZOOKEEPER_CLIENT_PORT, ZOOKEEPER_SECURE_PORT
 from herdkeeper.shared.quorum import SAFE_SIZE
 
 LEAST_WITH_TLS = "256Mi"
-"""A member with 40 encrypted sessions had 152 MiB where the limit would have been 192Mi, and one in plain text 103."""
+"""A member with 40 TLS sessions used 152 MiB where the limit would have been 192Mi; in plain text, 103."""
 
 
 class Security(Model):
-    """How the servers of a stack know each other and their clients."""
+    """How the servers of a stack authenticate each other and their clients."""
 
     mode: Literal["Insecure", "TLS"] = Field(
         "Insecure",
-        description="`TLS`: members, the bookies and SQL nodes on this ensemble, jobs and the operator show certificates that the operator "
-        "makes, all that they say is encrypted, and nobody without one is served. `Insecure`: plain text, for whoever reaches the ports. "
-        "Immutable.",
+        description="`TLS`: members, bookies and SQL nodes on this ensemble, jobs and the operator use certificates that the operator "
+        "issues. Their connections are encrypted, and clients without a certificate are refused. `Insecure`: plain text for every "
+        "client that reaches the ports. Immutable.",
     )
 
 
@@ -53,24 +53,26 @@ class ZooKeeperClusterSpec(Model):
         3,
         ge=1,
         le=7,
-        description="Members, odd: an even ensemble tolerates no more losses than the odd one below it. Grows and shrinks one by one.",
+        description=(
+            "Number of members. It must be odd: an even ensemble tolerates no more losses than the odd one below it. Members join "
+            "and leave one by one."
+        ),
     )
     allow_single_member: bool = Field(
         False,
-        description="Whether three or more members may shrink to one: its loss stops everything, and its volume is the only copy.",
+        description="Whether the ensemble may shrink to one member. Its loss would stop everything, and its volume is the only copy.",
     )
     image: Image | None = Field(None, description="Image of the members; the operator's setting when absent.")
     storage: VolumeClaim = Field(VolumeClaim(size="5Gi"), description="Volume of each member (transaction log and snapshots).")
     resources: Compute = Field(Compute(cpu="100m", memory="512Mi"), description="CPU and memory of each member.")
-    pods: Pods = Field(Pods(), description="Where the pods of members run, and what else they carry.")
-    security: Security = Field(Security(), description="How the servers of this stack know each other and their clients.")
+    pods: Pods = Field(Pods(), description="Placement and metadata of the members' pods.")
+    security: Security = Field(Security(), description="How the servers of this stack authenticate each other and their clients.")
     network_policy: NetworkPolicies = "Enabled"
     clients: NetworkPeers = Field(
         (),
-        description="Pods that may connect to the client port (2181, or 2281 with TLS), beside the operator and the pods that it makes in "
-        "this namespace: "
-        "SQL clients that find leaders through ZooKeeper, readers of the log, bookies of another namespace. A pod that can write to"
-        " ZooKeeper can take over the database: name only pods that you trust.",
+        description="Pods that may connect to the client port (2181, or 2281 with TLS), besides the operator and its pods in this "
+        "namespace: e.g. SQL clients that find leaders through ZooKeeper, readers of the log, bookies of another namespace. A pod "
+        "that can write to ZooKeeper can take over the database: name only pods that you trust.",
     )
     scrapers: NetworkPeers = Field((), description="Pods that may connect to the port with `/metrics` (7070).")
     config: ConfigLines = Field({}, description="More lines of zoo.cfg, e.g. `snapCount`. Keys that the operator owns are refused.")
@@ -82,15 +84,15 @@ class ZooKeeperClusterStatus(Status):
 
     address: str | None = Field(None, description="Connection string for clients inside the cluster.")
     ready_members: int | None = Field(None, description="Declared members that serve in the quorum.")
-    voters: int | None = Field(None, description="Members that vote, by the ensemble's own membership.")
+    voters: int | None = Field(None, description="Members that vote, according to the ensemble's membership.")
     leader: str | None = Field(None, description="Pod of the leading member.")
     authority_expires: str | None = Field(
         None,
-        description="With `security.mode: TLS`: when the authority that signs the certificates expires (RFC 3339). It is not followed by "
-        "another one in this version.",
+        description="With `security.mode: TLS`: when the authority that signs the certificates expires (RFC 3339). This version can't "
+        "replace it.",
     )
     founded: bool | None = Field(
-        None, description="Whether all members have served once: from then on an empty member joins without a vote."
+        None, description="Whether all members have served once. From then on, an empty member joins without a vote."
     )
 
 
@@ -136,8 +138,8 @@ class ZooKeeperCluster(Resource):
         unchanged(
             "security.mode",
             "SELF.security.mode",
-            "servers that are there do not change to certificates, or back, in this version; set it back, or create a new stack with this "
-            "mode and restore a Checkpoint into it",
+            "this version can't change the mode of existing servers; revert it, or create a new stack with this mode and restore a "
+            "Checkpoint into it",
         ),
         unchanged_volume("storage", "ZooKeeperCluster"),
         least_memory("resources.memory", 192),
@@ -158,12 +160,12 @@ class ZooKeeperCluster(Resource):
 
     @property
     def asks_for_certificates(self) -> bool:
-        """Whether nobody is served without one."""
+        """Whether certificates are required."""
         return self.spec.security.mode == "TLS"
 
     @property
     def client_port(self) -> int:
-        """Where clients connect."""
+        """The port for clients."""
         return ZOOKEEPER_SECURE_PORT if self.asks_for_certificates else ZOOKEEPER_CLIENT_PORT
 
     @property
@@ -173,5 +175,5 @@ class ZooKeeperCluster(Resource):
 
     @property
     def names(self) -> ZooKeeperNames:
-        """The names of its objects."""
+        """Names of its objects."""
         return ZooKeeperNames(self.key)

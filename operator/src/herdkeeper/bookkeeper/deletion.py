@@ -1,4 +1,4 @@
-"""What a deleted BookKeeperCluster takes with it."""
+"""The deletion of a BookKeeperCluster."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from herdkeeper.shared.unknown import Unknown
 
 
 def plan_bookkeeper_deletion(cluster: BookKeeperCluster, seen: BookKeeperObserved, waited: float) -> Plan:
-    """Take bookies down, delete their volumes and the metadata root.
+    """Take bookies down, then delete their volumes and the metadata root.
 
-    A bookie that is still registered when all of this cluster's bookies are gone belongs to another cluster with the same root: its
-    metadata is kept.
+    A bookie that is still registered after that belongs to another cluster with the same root: the metadata is kept.
     """
     if plan := take_down(seen.objects, ("PersistentVolumeClaim",)):
         return plan

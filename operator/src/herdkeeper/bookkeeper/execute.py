@@ -1,4 +1,4 @@
-"""Actions over a bookie's admin port (BookKeeper 4.18, httpServerPort). Each is counted."""
+"""Actions on a bookie's admin port (BookKeeper 4.18, httpServerPort). Each is counted."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.shared import names
 
 ANSWER_SECONDS = 10.0
-"""The change is made durable on the bookie's disks and in ZooKeeper before it answers."""
+"""The bookie answers after the change is durable on its disks and in ZooKeeper."""
 
 
 class BookieAdmin(Protocol):
-    """What can be asked of a bookie."""
+    """Requests to a bookie."""
 
     def set_read_only(self, bookie_id: str, host: str, read_only: bool) -> None:
-        """Change its mode, and see that it changed. Raises RefusedError."""
+        """Change the mode and verify the change. Raises RefusedError."""
 
 
 class HttpBookieAdmin:
-    """A BookieAdmin that asks the network."""
+    """A BookieAdmin over the network."""
 
     def set_read_only(self, bookie_id: str, host: str, read_only: bool) -> None:
-        """See BookieAdmin. A success code alone proves nothing here: business errors come with any code."""
+        """See BookieAdmin. A success code proves nothing: business errors come with any code."""
         url = f"http://{host}:{names.BOOKIE_ADMIN_PORT}/api/v1/bookie/state/readonly"
         _ask(Question("PUT", url, ANSWER_SECONDS, {}, json.dumps({"readOnly": read_only}).encode()))
         found = _ask(Question("GET", url, ANSWER_SECONDS, {}))
         if found.get("readOnly") is not read_only:
-            raise RefusedError(f"{bookie_id} answers that readOnly is {found.get('readOnly')} after it was set to {read_only}")
+            raise RefusedError(f"{bookie_id} reports readOnly {found.get('readOnly')} after it was set to {read_only}")
         WRITES.labels("put", "Bookie").inc()
 
 

@@ -1,4 +1,4 @@
-"""What a BookKeeperCluster must not say."""
+"""Refuses an invalid BookKeeperCluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from herdkeeper.shared import owned_config
 
 
 def bookkeeper_refusals(cluster: BookKeeperCluster) -> tuple[Refusal, ...]:
-    """What a BookKeeperCluster says and must not say."""
+    """Returns what is invalid in a BookKeeperCluster."""
     return (
         *peer_refusals(cluster.spec.clients, "spec.clients"),
         *peer_refusals(cluster.spec.scrapers, "spec.scrapers"),

@@ -1,1 +1,1 @@
-"""Certificates that the operator makes: an authority for each stack, and what it signs. Pure, but for the randomness of keys."""
+"""Certificates of the operator: an authority per stack, and what it signs. Pure, except for random keys."""

@@ -1,6 +1,6 @@
-"""A stack's authority, as its Secret keeps it, and when a certificate that it signed is made anew.
+"""A stack's authority, as in its Secret, and when its certificates are renewed.
 
-Its generation is part of its name: ZooKeeper keeps those that it trusts by their names, so that one that follows it must have another.
+Its generation is part of its name: ZooKeeper keeps trusted authorities by name, so a successor needs another one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from cryptography.exceptions import InvalidSignature
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, make_authority
 
 RENEWED_AFTER = 2 / 3
-"""Of a certificate's life."""
+"""Share of a certificate's lifetime."""
 _GENERATION, _CERTIFICATE, _KEY = "generation", "signing.crt", "signing.key"
-"""Of the Secret."""
+"""Keys of the Secret."""
 
 
 @dataclass(frozen=True)
 class Authority:
-    """Who signs the certificates of a stack."""
+    """The issuer of a stack's certificates."""
 
     name: str
     generation: int
@@ -31,27 +31,27 @@ class Authority:
 
     @property
     def trusted(self) -> str:
-        """The certificate that everybody is to trust, in PEM."""
+        """The certificate for everybody to trust, in PEM."""
         return self.signing.certificate
 
 
 class Renewal(StrEnum):
-    """Why a certificate is made anew."""
+    """Why a certificate is renewed."""
 
-    MISSING = "there is none, or it is damaged"
+    MISSING = "it is missing or damaged"
     AGE = "two thirds of its life are over"
-    AUTHORITY = "another authority signs now"
+    AUTHORITY = "another authority now signs"
     HOSTS = "it is not for the same host names"
-    SUBJECT = "it is for somebody else"
+    SUBJECT = "it is for another holder"
 
 
 def found_authority(name: str, key: str, validity: Validity) -> Authority:
-    """The first one of a stack."""
+    """Returns the first authority of a stack."""
     return Authority(name, 1, make_authority(f"{name} 1", key, validity))
 
 
 def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: frozenset[str], now: datetime) -> Renewal | None:
-    """Why the certificate that somebody holds is made anew; None when it stays."""
+    """Returns why a holder's certificate is renewed, or None."""
     try:
         certificate = None if held is None else x509.load_pem_x509_certificate(held.encode())
     except ValueError:
@@ -71,26 +71,27 @@ def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: f
 
 
 def renewal_time(certificate: str) -> datetime:
-    """When two thirds of a certificate's life are over. Raises ValueError for what is none."""
+    """Returns when two thirds of a certificate's lifetime are over. Raises ValueError for an invalid one."""
     loaded = x509.load_pem_x509_certificate(certificate.encode())
     life: timedelta = loaded.not_valid_after_utc - loaded.not_valid_before_utc
     return loaded.not_valid_before_utc + life * RENEWED_AFTER
 
 
 def expiry_of(authority: Authority) -> datetime:
-    """When the one that signs expires."""
+    """Returns when the authority expires."""
     expires: datetime = x509.load_pem_x509_certificate(authority.signing.certificate.encode()).not_valid_after_utc
     return expires
 
 
 def authority_data(authority: Authority) -> dict[str, str]:
-    """The content of the Secret that keeps it."""
+    """Returns the content of its Secret."""
     return {_GENERATION: str(authority.generation), _CERTIFICATE: authority.signing.certificate, _KEY: authority.signing.key}
 
 
 def read_authority(name: str, data: Mapping[str, str]) -> Authority:
-    """What the Secret keeps. Raises ValueError, which names the key that is missing or damaged: one that can't be read is never replaced by
-    another one, which nobody trusts."""
+    """Returns the authority in a Secret. Raises ValueError naming a missing or damaged key: an unreadable authority is never replaced by
+    one that nobody trusts.
+    """
     certificate, key, number = (data.get(each, "") for each in (_CERTIFICATE, _KEY, _GENERATION))
     if not certificate or not key:
         raise ValueError(f"{_CERTIFICATE} or {_KEY} is missing")

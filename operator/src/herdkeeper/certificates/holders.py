@@ -1,4 +1,4 @@
-"""Whose certificates a stack has, and what their Secrets shall hold now."""
+"""The certificate holders of a stack, and the intended content of their Secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from herdkeeper.shared import names
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has a certificate, in the Secret of this name, and under which host names it serves."""
+    """The holder of a certificate: its Secret, and the host names under which it serves."""
 
     secret: str
     subject: Subject
@@ -22,7 +22,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Change:
-    """A Secret that is to be written; `new` where there is none."""
+    """A Secret to write; `new` if it does not exist."""
 
     holder: Holder
     data: Mapping[str, str]
@@ -31,8 +31,9 @@ class Change:
 
 @dataclass(frozen=True)
 class DueSecrets:
-    """The Secrets of a resource that are to be written, why one can't be (None: nothing is in the way), and in how many seconds the next
-    certificate is due (None: it has none)."""
+    """The Secrets of a resource to write, why one can't be written (None: nothing), and in how many seconds the next certificate is due
+    (None: it has none).
+    """
 
     changes: tuple[Change, ...] = ()
     obstacle: str | None = None
@@ -45,7 +46,7 @@ NOTHING_DUE = DueSecrets()
 def due_secrets(
     holders: Sequence[Holder], held: Mapping[str, Mapping[str, str]], authority: Authority, fresh_key: Callable[[], str], validity: Validity
 ) -> DueSecrets:
-    """The same as `due_changes`, and when the next one is due."""
+    """Like `due_changes`, with the time of the next renewal."""
     changes = due_changes(holders, held, authority, fresh_key, validity)
     written = {change.holder.secret: change.data for change in changes}
     certificates = [(written.get(holder.secret) or held[holder.secret])[names.CERTIFICATE_KEY] for holder in holders]
@@ -56,8 +57,9 @@ def due_secrets(
 def due_changes(
     holders: Iterable[Holder], held: Mapping[str, Mapping[str, str]], authority: Authority, fresh_key: Callable[[], str], validity: Validity
 ) -> tuple[Change, ...]:
-    """The Secrets that are not as they shall be. `held` is what is in those that are there; one that could not be read must not be left
-    out: its certificate would be made anew."""
+    """Returns the Secrets that differ from their intent. `held` are the contents of the existing ones. An unreadable one must be in it:
+    otherwise its certificate would be made again.
+    """
     changes = []
     for holder in holders:
         there = held.get(holder.secret, {})
@@ -75,7 +77,7 @@ def due_changes(
 
 
 def secret_data(pair: KeyPair, authority: Authority) -> dict[str, str]:
-    """What a holder mounts."""
+    """Returns the data that a holder mounts."""
     return {
         names.CERTIFICATE_KEY: pair.certificate,
         names.PRIVATE_KEY_KEY: pair.key,

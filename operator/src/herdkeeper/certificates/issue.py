@@ -1,7 +1,7 @@
-"""Makes X.509 certificates (RFC 5280) as ZooKeeper, BookKeeper and HerdDB take them.
+"""Makes X.509 certificates (RFC 5280) for ZooKeeper, BookKeeper and HerdDB.
 
-Keys are of the curve P-256, in PEM and PKCS#8 (what Java's readers of PEM files expect). Each authority has a subject of its own: ZooKeeper
-keeps those that it trusts by their subjects, so that of two with one subject only the last counts (PemReader, 3.9.5).
+Keys are of the curve P-256, in PEM and PKCS#8 (as Java's PEM readers expect). Each authority has its own subject: ZooKeeper keeps trusted
+authorities by subject, so of two with the same one only the last counts (PemReader, 3.9.5).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 CERTIFICATE_LIFE = timedelta(days=365)
 AUTHORITY_LIFE = timedelta(days=3650)
 BACKDATED = timedelta(hours=1)
-"""A certificate is valid from so long before it is made: clocks of nodes differ."""
+"""A certificate is valid from so long before its creation: clocks of nodes differ."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class KeyPair:
 
 @dataclass(frozen=True)
 class Subject:
-    """Who a certificate is for. ACLs of ZooKeeper compare it whole, so it holds nothing that changes with a renewal.
+    """The owner of a certificate. ZooKeeper's ACLs compare it whole, so it has nothing that changes at a renewal.
 
-    `may_use` is the BookKeeperCluster whose bookies let its holder in: BookKeeper reads it as a role (CertUtils, 4.18: `0:` before it).
+    `may_use` is the BookKeeperCluster whose bookies admit the owner: BookKeeper reads it as a role (CertUtils, 4.18: `0:` before it).
     """
 
     name: str
@@ -41,27 +41,27 @@ class Subject:
 
     @property
     def x500(self) -> x509.Name:
-        """As it stands in the certificate."""
+        """The name in the certificate."""
         unit = [] if self.may_use is None else [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, f"0:{self.may_use}")]
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, self.name), *unit])
 
 
 @dataclass(frozen=True)
 class Validity:
-    """From when on, and for how long."""
+    """Start and length of the validity."""
 
     now: datetime
     life: timedelta
 
 
 def fresh_key() -> str:
-    """A new private key, in PEM."""
+    """Returns a new private key, in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
 
 
 def make_authority(name: str, key: str, validity: Validity) -> KeyPair:
-    """A certificate that signs others, signed by itself. Raises ValueError for a key that is none."""
+    """Returns a self-signed certificate that signs others. Raises ValueError for an invalid key."""
     private = _loaded(key)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = _builder(subject, subject, private.public_key(), validity)
@@ -71,9 +71,9 @@ def make_authority(name: str, key: str, validity: Validity) -> KeyPair:
 
 
 def issue(authority: KeyPair, subject: Subject, hosts: Sequence[str], key: str, validity: Validity) -> KeyPair:
-    """A certificate for a server under these host names, and for a client; it does not outlive its authority.
+    """Returns a certificate for a server with these host names, and for a client; it does not outlive its authority.
 
-    Raises ValueError for an authority or a key that is damaged.
+    Raises ValueError for a damaged authority or key.
     """
     signer, private = x509.load_pem_x509_certificate(authority.certificate.encode()), _loaded(key)
     life = min(validity.life, signer.not_valid_after_utc - validity.now)
@@ -93,7 +93,7 @@ def issue(authority: KeyPair, subject: Subject, hosts: Sequence[str], key: str, 
 
 
 def is_pair(certificate: str, key: str) -> bool:
-    """Whether the key is that of the certificate, each in PEM. False where one of them is damaged."""
+    """Returns whether key and certificate, each in PEM, belong together. False if one is damaged."""
     try:
         return x509.load_pem_x509_certificate(certificate.encode()).public_key() == _loaded(key).public_key()
     except ValueError:

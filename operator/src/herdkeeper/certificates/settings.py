@@ -1,4 +1,4 @@
-"""What servers are told so that they know one another by certificates. `folder` is where the Secret of one of them is mounted.
+"""Settings by which servers authenticate each other with certificates. `folder` is the mount path of a server's Secret.
 
 Keys: ZooKeeper's administrator guide, 3.9; BookKeeper's bk_server.conf, 4.18. Proven with real servers by
 spark-jobs/tests/integration/test_*_certificates.py.
@@ -11,38 +11,39 @@ from enum import StrEnum
 from herdkeeper.shared import names
 
 KEY_STORE_KEY = "keystore.pem"
-"""Of the Secret: key and certificate in one file, as ZooKeeper reads them."""
+"""In the Secret: key and certificate in one file, as ZooKeeper reads them."""
 _TLS_VERSION = "TLSv1.3"
 _CIPHERS = "TLS_AES_256_GCM_SHA384,TLS_AES_128_GCM_SHA256"
 _REFRESH_SECONDS = 10
-"""BookKeeper's: how old what it has read may be when it makes the next connection."""
+"""BookKeeper's maximum age of loaded files at the next connection."""
 
 
 class Phase(StrEnum):
-    """How far an ensemble is on its way to certificates. Members take each step one at a time, so that each meets the one before.
+    """The steps of an ensemble to certificates. Members take each step one at a time, so that each can talk to members one step behind.
 
     ZooKeeper's own order for the quorum (administrator guide, "Upgrading existing non-TLS cluster with no downtime").
     """
 
     INSECURE = "Insecure"
     OFFERED = "Offered"
-    """Clients may use certificates; members take them from each other."""
+    """Clients may use certificates; members accept them from each other."""
     PREFERRED = "Preferred"
-    """The same; members use them."""
+    """The same, and members use them."""
     REQUIRED = "Required"
-    """Nobody is served without one."""
+    """Certificates are mandatory."""
 
 
 def member_lines(phase: Phase, clients: str, members: str, port: int) -> dict[str, object]:
-    """Of zoo.cfg. `clients` and `members` are the folders of the Secrets for the client port `port` and for the quorum: whoever has a
-    certificate of the quorum's authority is a member (no host name is compared), so it is another authority than the clients'."""
+    """Lines of zoo.cfg. `clients` and `members` are the folders of the Secrets for the client port `port` and for the quorum. Every holder
+    of a certificate of the quorum's authority is a member (host names are not compared), so that authority differs from the clients'.
+    """
     if phase is Phase.INSECURE:
         return {}
     return {**client_port_lines(clients, port), **quorum_lines(phase, members)}
 
 
 def client_port_lines(folder: str, port: int) -> dict[str, object]:
-    """Of zoo.cfg, for the port that serves nobody without a certificate."""
+    """Lines of zoo.cfg for the port that requires certificates."""
     return {
         "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
         "secureClientPort": port,
@@ -52,14 +53,14 @@ def client_port_lines(folder: str, port: int) -> dict[str, object]:
 
 
 def quorum_lines(phase: Phase, folder: str) -> dict[str, object]:
-    """Of zoo.cfg, for the ports of members."""
+    """Lines of zoo.cfg for the ports of members."""
     speaks, takes_plain = phase in (Phase.PREFERRED, Phase.REQUIRED), phase is not Phase.REQUIRED
     switches = {"sslQuorum": str(speaks).lower(), "portUnification": str(takes_plain).lower()}
     return {**switches, "ssl.quorum.clientAuth": "need", **_stores(folder, "ssl.quorum.")}
 
 
 def zookeeper_client_options(folder: str) -> tuple[str, ...]:
-    """Of a JVM: ZooKeeper's client in it connects with this certificate."""
+    """JVM options: its ZooKeeper client connects with this certificate."""
     settings = {
         "zookeeper.client.secure": "true",
         "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
@@ -69,7 +70,7 @@ def zookeeper_client_options(folder: str) -> tuple[str, ...]:
 
 
 def bookkeeper_lines(folder: str) -> dict[str, object]:
-    """Of a bookie, of autorecovery, and of BookKeeper's client: certificates are shown and verified, under the host's name."""
+    """Lines of a bookie, autorecovery and BookKeeper's client: they present certificates and verify them with the host name."""
     return {
         "tlsProviderFactoryClass": "org.apache.bookkeeper.tls.TLSContextFactory",
         "tlsClientAuthentication": "true",
@@ -85,7 +86,7 @@ def bookkeeper_lines(folder: str) -> dict[str, object]:
 
 
 def bookie_lines(cluster: str) -> dict[str, object]:
-    """Of a bookie besides: without these TLS is an offer, and plain requests are served. `cluster` is what certificates may use."""
+    """Further lines of a bookie: without these TLS is optional, and plain requests are served. `cluster` is what certificates may use."""
     return {
         "bookieAuthProviderFactoryClass": "org.apache.bookkeeper.tls.BookieAuthZFactory",
         "authorizedRoles": cluster,
@@ -93,8 +94,9 @@ def bookie_lines(cluster: str) -> dict[str, object]:
 
 
 def _stores(folder: str, prefix: str) -> dict[str, object]:
-    """ZooKeeper's files and version of TLS: its client in SQL nodes (3.9.1) begins with 1.2 and knows no ciphers of 1.3 unless told, its
-    server (3.9.5) takes 1.3 alone."""
+    """ZooKeeper's files and TLS versions. Its client in SQL nodes (3.9.1) starts with 1.2 and has no 1.3 ciphers unless configured; its
+    server (3.9.5) accepts only 1.3.
+    """
     return {
         f"{prefix}keyStore.location": f"{folder}/{KEY_STORE_KEY}",
         f"{prefix}keyStore.type": "PEM",

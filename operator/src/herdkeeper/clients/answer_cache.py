@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CachedAnswer:
-    """A question, its answer, and how many seconds ago it was found."""
+    """A request, its cached answer, and its age in seconds."""
 
     request: Any
     answer: Any
@@ -19,7 +19,7 @@ class CachedAnswer:
 
 
 class AnswerCache:
-    """The last answer of each place. Any thread may use it."""
+    """The last answer of each place. Thread-safe."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -37,7 +37,7 @@ class AnswerCache:
             self._kept.pop(place, None)
 
     def of(self, place: str) -> CachedAnswer | None:
-        """The cached answer of a place."""
+        """Returns the cached answer of a place."""
         with self._lock:
             found = self._kept.get(place)
         return None if found is None else CachedAnswer(found[1], found[2], self._now() - found[0])

@@ -1,7 +1,7 @@
-"""HTTP requests to servers that may be anybody's: the whole answer has a deadline and a most size, and no redirect is followed.
+"""HTTP requests to untrusted servers: the whole answer has a deadline and a maximum size, and redirects are not followed.
 
-urllib bounds each read only, so a server that drips bytes holds its caller for ever; it takes an answer of any size; and it follows a
-redirect, to which it carries a token along.
+urllib limits only each read, so a server that drips bytes blocks its caller forever. It accepts answers of any size, and follows redirects
+with the token.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 MOST_BYTES = 16 << 20
-"""Of an answer with its headers: what a SQL node with thousands of tables says of itself fits ten times over."""
+"""Of an answer with its headers. The view of a SQL node with thousands of tables fits ten times."""
 MOST_LINE_BYTES = 1 << 20
-"""Of a line of a stream."""
+"""Of one line of a stream."""
 MOST_ADDRESSES = 4
-"""Of those that a name has."""
+"""Of a host name."""
 _PART_BYTES = 1 << 16
 
 
 class TooLargeError(http.client.HTTPException):
-    """A server sends more than anybody of ours would."""
+    """Raised for an answer that is larger than any valid one."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Answer:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the server says that it did, or accepted, what was asked."""
+        """Whether the server accepted the request."""
         return 200 <= self.status < 300
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked. `seconds` is how long all of it may take, from the connection to the answer's last byte."""
+    """A request. `seconds` limits all of it, from the connection to the last byte of the answer."""
 
     method: str
     url: str
@@ -53,20 +53,23 @@ class Question:
 
 
 def ask(question: Question) -> Answer:
-    """The answer, whatever its status is: a redirect is an answer like any other. Raises OSError, which is TimeoutError when it was not
-    whole in time and ConnectionRefusedError when nobody listens, or HTTPException."""
+    """Return the answer, whatever its status; a redirect is an answer, too.
+
+    Raises HTTPException or OSError: TimeoutError if it was incomplete in time, ConnectionRefusedError if nothing listens.
+    """
     with closing(_asked(question, MOST_BYTES)) as connection, connection.getresponse() as answer:
         parts = []
-        while part := answer.read(_PART_BYTES):  # never by the length that it announces, for which memory would be taken at once
+        while part := answer.read(_PART_BYTES):  # never by the announced length, which would allocate memory at once
             parts.append(part)
-        if answer.length:  # what it announced and did not send
+        if answer.length:  # announced but not sent
             raise http.client.IncompleteRead(b"", answer.length)
         return Answer(answer.status, b"".join(parts))
 
 
 def lines(question: Question) -> Generator[bytes, None, None]:
-    """The lines of an answer that does not end, each of which may take `seconds`. Raises as `ask`, and HTTPException for any status but
-    200."""
+    """Yield the lines of an endless answer, each of which may take `seconds`. Raises like `ask`, and HTTPException for any
+    status but 200.
+    """
     with closing(_asked(question, MOST_LINE_BYTES)) as connection, connection.getresponse() as answer:
         if answer.status != http.client.OK:
             raise http.client.HTTPException(f"{question.url} answered {answer.status}")
@@ -89,13 +92,13 @@ def _asked(question: Question, most_bytes: int) -> _Connection:
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection that receives so much, and no longer than it is allowed to."""
+    """A connection with a limit on bytes and time."""
 
     _until = 0.0
     _bytes_left = 0
 
     def allow(self, seconds: float, most_bytes: int) -> None:
-        """From now on for so long, and so much."""
+        """Set the limits from now on."""
         self._until, self._bytes_left = time.monotonic() + seconds, most_bytes
 
     def connect(self) -> None:
@@ -116,21 +119,21 @@ class _Connection(http.client.HTTPConnection):
         raise failed
 
     def seconds_left(self) -> float:
-        """Until its time is over. Raises TimeoutError when it is."""
+        """Returns the seconds until the deadline. Raises TimeoutError after it."""
         left = self._until - time.monotonic()
         if left <= 0:
-            raise TimeoutError("the answer was not whole in time")
+            raise TimeoutError("the answer was not complete in time")
         return left
 
     def received(self, count: int) -> None:
-        """So many bytes came. Raises TooLargeError when they are too many."""
+        """Count received bytes. Raises TooLargeError beyond the limit."""
         self._bytes_left -= count
         if self._bytes_left < 0:
-            raise TooLargeError("the answer is larger than any of ours")
+            raise TooLargeError("the answer is too large")
 
 
 class _Socket(socket.socket):
-    """A socket each of whose reads waits no longer than its connection may."""
+    """A socket whose reads wait no longer than its connection may."""
 
     def __init__(self, connection: _Connection, family: int, kind: int, protocol: int) -> None:
         super().__init__(family, kind, protocol)

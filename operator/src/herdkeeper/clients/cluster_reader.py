@@ -1,4 +1,4 @@
-"""What a reconcile reads from."""
+"""The sources that a reconcile reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from herdkeeper.shared import names
 @dataclass(frozen=True)
 class ClusterReader:
     """Kubernetes, ZooKeeper by address, the servers' admin ports, the SQL nodes' last reports, cached ledger scans, and deleted resources
-    whose data is still there. `wake` requeues the resource that is being reconciled."""
+    with remaining data. `wake` requeues the resource being reconciled.
+    """
 
     kubernetes: KubernetesReader
     ensembles: EnsembleDirectory
@@ -28,5 +29,5 @@ class ClusterReader:
     wake: Wake | None = None
 
     def ensemble(self, zookeeper_address: str, namespace: str) -> Ensemble:
-        """The ensemble at `host:port,host:port`, asked for a resource of this namespace. Raises EnsembleError."""
+        """Returns the ensemble at `host:port,host:port`, for a resource of this namespace. Raises EnsembleError."""
         return self.ensembles.at(zookeeper_address, names.operator_identity(zookeeper_address, namespace))

@@ -1,7 +1,7 @@
-"""Resources that were deleted under deletionPolicy Delete before their finalizer was there.
+"""Resources that were deleted with deletionPolicy Delete before they had their finalizer.
 
-A user who sets the policy and deletes at once is faster than the operator, and Kubernetes then keeps nothing of the resource. The watch
-event has its last state. Only the process remembers it: when the process ends first, data stays.
+If a user sets the policy and deletes at once, Kubernetes keeps nothing of the resource. The watch event has its last state. Only this
+process remembers it: if it ends first, data remains.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from herdkeeper.shared.objects import Json
 
 @dataclass(frozen=True)
 class DeletedResource:
-    """The resource as it was last, and for how many seconds it has been gone."""
+    """The last state of the resource, and for how many seconds it has been gone."""
 
     document: Json
     seconds: float
 
 
 class DeletedResources:
-    """By the key of the resource. Any thread may use it."""
+    """By the key of the resource. Thread-safe."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -31,17 +31,17 @@ class DeletedResources:
         self._lock = threading.Lock()
 
     def add(self, key: Hashable, document: Json) -> None:
-        """A resource was deleted, and its data must be deleted too."""
+        """Add a deleted resource whose data must be deleted, too."""
         with self._lock:
             self._found[key] = (self._now(), document)
 
     def get(self, key: Hashable) -> DeletedResource | None:
-        """The deleted resource; None when there is none."""
+        """Returns the deleted resource, or None."""
         with self._lock:
             found = self._found.get(key)
         return None if found is None else DeletedResource(found[1], self._now() - found[0])
 
     def forget(self, key: Hashable) -> None:
-        """Its data is deleted, or another resource has the name now and owns the data."""
+        """Forget it: its data is deleted, or belongs to a new resource of that name."""
         with self._lock:
             self._found.pop(key, None)

@@ -1,4 +1,4 @@
-"""Which resources refer to one: those that use it, and those that still need it to delete their data."""
+"""Observes which resources refer to one: those that use it, and those that still need it to delete their data."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from herdkeeper.shared.references import referred_name
 
 
 def observe_dependents(owner: Resource, kind: type[Resource], reader: ClusterReader) -> Dependents:
-    """Those of one kind. Read as they are stored: one whose spec the model refuses has servers too, that use the owner.
+    """Returns those of one kind. They are read as stored: one with an invalid spec has servers that use the owner, too.
 
-    One that is being deleted without our finalizer needs nothing any more.
+    One that is being deleted without the operator's finalizer needs nothing.
     """
     not_deleted, deleting = [], []
     for document in reader.kubernetes.documents(kind, owner.metadata.namespace):

@@ -13,14 +13,14 @@ ANSWER_SECONDS = 3.0
 
 
 class JsonReader(Protocol):
-    """Reads JSON by HTTP."""
+    """Reads JSON over HTTP."""
 
     def get(self, url: str) -> Any | Unknown:
-        """The decoded document; Unknown when there is no answer, no success or no JSON."""
+        """Returns the decoded document. Unknown without an answer, a success or valid JSON."""
 
 
 class HttpJsonReader:
-    """A JsonReader that asks the network."""
+    """A JsonReader over the network."""
 
     def get(self, url: str) -> Any | Unknown:
         """See JsonReader."""

@@ -1,4 +1,4 @@
-"""Certificates that the operator makes, as Secrets have them now: its own, and which ones of a resource's are due."""
+"""Reads the operator's certificates from their Secrets: its own, and which ones of a resource are due."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from herdkeeper.tls.identity import Identity
 
 
 def read_identity(kubernetes: KubernetesReader, secret: ObjectKey) -> Identity:
-    """What the Secret holds now. Raises OSError, also where the API server does not answer: a session's thread would end by another error,
-    and nobody would connect any more."""
+    """Return the Secret's current content. Raises only OSError, even if the API server does not answer: another error would end a session's
+    thread, and it would never reconnect.
+    """
     try:
         values = kubernetes.secret(secret) or {}
     except (ApiException, HTTPError) as error:
@@ -33,7 +34,9 @@ def read_identity(kubernetes: KubernetesReader, secret: ObjectKey) -> Identity:
 
 
 def observe_identities(owner: Resource, holders: Sequence[Holder], zookeeper_address: str, kubernetes: KubernetesReader) -> DueSecrets:
-    """Which Secrets of a resource on the ensemble at `host:port,host:port` are due; none where the ensemble asks for no certificates."""
+    """Returns which Secrets of a resource on the ensemble at `host:port,host:port` are due; none if the ensemble requires no
+    certificates.
+    """
     ensemble = secure_ensemble(zookeeper_address, owner.metadata.namespace)
     if ensemble is None:
         return NOTHING_DUE
@@ -45,7 +48,7 @@ def observe_identities(owner: Resource, holders: Sequence[Holder], zookeeper_add
 
 
 def held_by(holders: Sequence[Holder], objects: Objects) -> dict[str, dict[str, str]]:
-    """What is in the Secrets that are there, by their names."""
+    """Returns the contents of the existing Secrets, by name."""
     found = {holder.secret: objects.get("Secret", holder.secret) for holder in holders}
     return {name: values_of_secret(document) for name, document in found.items() if document is not None}
 
@@ -56,10 +59,10 @@ def _authority(ensemble: ZooKeeperNames, kubernetes: KubernetesReader) -> Author
 
 
 def readable_authority(secret: str, values: dict[str, str] | None) -> Authority | Unknown:
-    """The authority of a Secret, by its values; why it signs nothing where there is none, or it is damaged."""
+    """Returns the authority in a Secret's values, or why it is missing or damaged."""
     if values is None:
-        return Unknown(f"the Secret {secret} with the authority is missing: bring it back from a backup")
+        return Unknown(f"the Secret {secret} with the authority is missing: restore it from a backup")
     try:
         return read_authority(secret, values)
     except ValueError as error:
-        return Unknown(f"the Secret {secret} with the authority can't be read: {error}; bring it back from a backup")
+        return Unknown(f"the Secret {secret} with the authority can't be read: {error}; restore it from a backup")

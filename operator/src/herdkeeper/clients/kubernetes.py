@@ -1,4 +1,4 @@
-"""Reads of the Kubernetes API: our resources as models, and all objects that belong to one of them."""
+"""Reads the Kubernetes API: custom resources as models, and the objects of one of them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ JOBS = (
     ("rbac.authorization.k8s.io/v1", "RoleBinding"),
     *NETWORK_POLICIES,
 )
-"""Which kinds a resource of ours may own, by (apiVersion, kind)."""
+"""Kinds that a resource may own, by (apiVersion, kind)."""
 
 ANSWER_SECONDS = (5.0, 30.0)
-"""How long the API server may take for a connection and for an answer. Without a limit, a connection that nobody answers any more holds a
-worker for ever. A pair: the client of Kubernetes ignores a single number that is not an int."""
+"""Timeouts of the API server for connecting and answering. Without them, a dead connection blocks a worker forever. It is a pair, since the
+Kubernetes client ignores a single number that is not an int."""
 
 PAGE = 500
-"""Objects in an answer to a list of versions."""
+"""Objects per page of a list of versions."""
 ONLY_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 ResourceType = TypeVar("ResourceType", bound=Resource)
@@ -53,7 +53,7 @@ ResourceType = TypeVar("ResourceType", bound=Resource)
 
 @dataclass(frozen=True)
 class Unreadable(Generic[ResourceType]):
-    """A stored resource that its model refuses, e.g. since older rules let it in. `rest` is the same without a spec (None)."""
+    """A stored resource with an invalid spec, e.g. from older rules. `rest` is the resource without its spec (None)."""
 
     document: Json
     error: ValidationError
@@ -61,25 +61,25 @@ class Unreadable(Generic[ResourceType]):
 
 
 def as_sent(_: object, document: Json) -> Json:
-    """An answer of the API server as it came: what the client of Kubernetes would make of it costs more than the request."""
+    """Returns the raw answer of the API server. Deserialization by the Kubernetes client would cost more than the request."""
     return document
 
 
 class Source(Protocol):
-    """Where objects are read. Every method raises ApiException when the API server answers with an error."""
+    """A source of objects. Every method raises ApiException for an error of the API server."""
 
     def get(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
-        """An object, None when there is none. The namespace of a key is empty for what has none."""
+        """Returns an object, or None. A key of a cluster-scoped object has an empty namespace."""
 
     def get_recent(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
-        """The same of what hardly ever changes: it may have been read some minutes ago."""
+        """The same for objects that hardly change: it may be minutes old."""
 
     def select(self, api_version: str, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Json]:
-        """The objects of a kind with these labels, in a namespace or, when None, in all of them."""
+        """Returns the objects of a kind with these labels, in a namespace or, if None, in all of them."""
 
 
 class LiveSource:
-    """Asks the API server for everything."""
+    """Reads everything from the API server."""
 
     def __init__(self, client: DynamicClient) -> None:
         self._client = client
@@ -105,11 +105,11 @@ class LiveSource:
         selector = ",".join(f"{name}={value}" for name, value in labels.items()) or None
         resource = self._client.resources.get(api_version=api_version, kind=kind)
         found = resource.get(namespace=namespace, label_selector=selector, _request_timeout=ANSWER_SECONDS, serializer=as_sent)
-        # a list's items carry neither
+        # items of a list have neither
         return [{**document, "apiVersion": api_version, "kind": kind} for document in found.get("items") or []]
 
     def versions(self, api_version: str, kind: str, namespace: str | None, selector: str) -> tuple[dict[ObjectKey, int], int]:
-        """The version of each object of a kind that a label selector chooses, and the version at which they were listed, page by page."""
+        """Returns the version of each object of a kind with this label selector, and the version of the list, page by page."""
         resource = self._client.resources.get(api_version=api_version, kind=kind)
         found: dict[ObjectKey, int] = {}
         following: str | None = None
@@ -133,16 +133,16 @@ class LiveSource:
 
 
 class WatchedSource:
-    """Takes what the watches told of from the cache, and asks the API server for the rest. Made for one look."""
+    """Reads watched objects from the cache, and the rest from the API server. Made for one observation."""
 
     def __init__(self, cache: ObjectCache, live: Source) -> None:
         self._cache = cache
         self._live = live
         self.unwatched = False
-        """Whether anything was asked for of whose changes no watch tells."""
+        """Whether anything was read that no watch covers."""
 
     def get(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
-        """See Source. Of kinds that others make, too, only our own objects are watched."""
+        """See Source. Of kinds that others create, too, only the operator's objects are watched."""
         if self._cache.is_complete(kind):
             found = self._cache.get(kind, key)
             if found is not None or api_version == API_VERSION:
@@ -155,7 +155,7 @@ class WatchedSource:
         return self._cache.recent(kind, key, lambda: self._live.get(api_version, kind, key))
 
     def select(self, api_version: str, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Json]:
-        """See Source. Whatever is selected by labels carries those that the operator gives."""
+        """See Source. All objects selected by labels have those of the operator."""
         if self._cache.is_complete(kind):
             return self._cache.select(kind, namespace, labels)
         self.unwatched = True
@@ -163,53 +163,53 @@ class WatchedSource:
 
 
 class KubernetesReader:
-    """Our resources and their objects, out of one source. Every method raises ApiException when the API server answers with an error."""
+    """Reads custom resources and their objects from one source. Every method raises ApiException for an error of the API server."""
 
     def __init__(self, source: Source, images: DefaultImages = SHIPPED_IMAGES) -> None:
         self._source = source
         self._images = images
 
     def over(self, source: Source) -> KubernetesReader:
-        """The same, out of another source."""
+        """Returns a reader over another source."""
         return KubernetesReader(source, self._images)
 
     def watched(self, cache: ObjectCache) -> WatchedSource:
-        """A source that asks this one only for what the cache has not."""
+        """Returns a source that asks this one only for what is not in the cache."""
         return WatchedSource(cache, self._source)
 
     def document(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
-        """An object as it is stored, None when there is none."""
+        """Returns an object as stored, or None."""
         return self._source.get(api_version, kind, key)
 
     def resource(self, kind: type[ResourceType], key: ObjectKey) -> ResourceType | Unreadable[ResourceType] | None:
-        """One of our resources; Unreadable when its spec is not what the model allows, None when there is none."""
+        """Returns a custom resource; Unreadable if its spec is invalid, None if missing."""
         document = self.document(API_VERSION, kind.KIND, key)
         return None if document is None else self.model(kind, document)
 
     def model(self, kind: type[ResourceType], document: Json) -> ResourceType | Unreadable[ResourceType]:
-        """The model of a stored document. One that names no image has the operator's."""
+        """Returns the model of a stored document. If it names no image, it gets the operator's default."""
         found = parsed(kind, document)
         return found if isinstance(found, Unreadable) else self._images.completed(found)
 
     def readable(self, kind: type[ResourceType], key: ObjectKey) -> ResourceType | None:
-        """One of our resources that another one refers to; None when there is none that can be read."""
+        """Returns a referenced resource; None if missing or unreadable."""
         found = self.resource(kind, key)
         return None if isinstance(found, Unreadable) else found
 
     def documents(self, kind: type[Resource], namespace: str | None) -> tuple[Json, ...]:
-        """Our resources of one kind in a namespace (in all of them when None) as they are stored, sorted by name."""
+        """Returns the resources of one kind in a namespace (in all of them if None) as stored, sorted by name."""
         found = self._source.select(API_VERSION, kind.KIND, namespace, {})
         return tuple(sorted(found, key=lambda document: str(document["metadata"]["name"])))
 
     def resources(self, kind: type[ResourceType], namespace: str) -> tuple[ResourceType, ...]:
-        """Our readable resources of one kind in a namespace, sorted by name."""
+        """Returns the readable resources of one kind in a namespace, sorted by name."""
         found = (self.model(kind, document) for document in self.documents(kind, namespace))
         return tuple(item for item in found if not isinstance(item, Unreadable))
 
     def node(self, name: str, *, doubted: bool) -> Node | Unknown | None:
-        """A node, None when it is gone, or when the operator may not read nodes at all: what it will never know holds nothing up.
+        """Returns a node. None if it is gone, or if the operator may not read nodes: that must block nothing.
 
-        Of one that is not `doubted` only the labels matter, which hardly ever change.
+        Unless `doubted`, only its labels matter, which hardly ever change.
         """
         read = self._source.get if doubted else self._source.get_recent
         try:
@@ -219,7 +219,7 @@ class KubernetesReader:
         return None if found is None else Node(name, found["metadata"].get("labels") or {}, _node_down(found))
 
     def expandable(self, storage_class: str) -> bool | Unknown:
-        """Whether a StorageClass says that its volumes can grow."""
+        """Returns whether a StorageClass allows volume expansion."""
         try:
             found = self.document("storage.k8s.io/v1", "StorageClass", ObjectKey("", storage_class))
         except ApiException as error:
@@ -229,33 +229,34 @@ class KubernetesReader:
         return bool(found.get("allowVolumeExpansion"))
 
     def owned(self, owner_kind: str, key: ObjectKey, kinds: tuple[tuple[str, str], ...]) -> Objects:
-        """All objects of these kinds that carry the owner's labels."""
+        """Returns all objects of these kinds with the owner's labels."""
         return self.labelled(key.namespace, {names.OWNER_KIND_LABEL: owner_kind, names.OWNER_NAME_LABEL: key.name}, kinds)
 
     def labelled(self, namespace: str, labels: Mapping[str, str], kinds: tuple[tuple[str, str], ...]) -> Objects:
-        """All objects of these kinds that carry these labels, whoever made them."""
+        """Returns all objects of these kinds with these labels, whoever created them."""
         found = (document for api_version, kind in kinds for document in self._source.select(api_version, kind, namespace, labels))
         return Objects({(document["kind"], document["metadata"]["name"]): document for document in found})
 
     def made_for(self, owner_kind: str, namespace: str, kinds: tuple[tuple[str, str], ...]) -> tuple[Json, ...]:
-        """All objects of these kinds in a namespace that carry the labels of any owner of this kind."""
+        """Returns all objects of these kinds in a namespace with the labels of any owner of this kind."""
         labels = {names.OWNER_KIND_LABEL: owner_kind}
         return tuple(document for api_version, kind in kinds for document in self._source.select(api_version, kind, namespace, labels))
 
     def secret(self, key: ObjectKey) -> dict[str, str] | None:
-        """The decoded values of a Secret, None when there is none."""
+        """Returns the decoded values of a Secret, or None."""
         document = self.document("v1", "Secret", key)
         return None if document is None else values_of_secret(document)
 
 
 def values_of_secret(document: Json) -> dict[str, str]:
-    """The decoded values of a Secret."""
+    """Returns the decoded values of a Secret."""
     return {name: base64.b64decode(value).decode(errors="replace") for name, value in (document.get("data") or {}).items()}
 
 
 def parsed(kind: type[ResourceType], document: Json) -> ResourceType | Unreadable[ResourceType]:
-    """The model of a stored document. Fields that only a newer version knows are left out, and so are fields of the status that this one
-    can't read: the resource tells which (`ignored` and `unread`)."""
+    """Returns the model of a stored document. Unknown fields of a newer version, and unreadable fields of the status, are left out and
+    listed in the resource (`ignored` and `unread`).
+    """
     left = document
     ignored: list[str] = []
     while True:
@@ -283,12 +284,12 @@ def _without_spec(kind: type[ResourceType], document: Json) -> ResourceType:
 
 
 def _is_left_out(problem: Mapping[str, Any]) -> bool:
-    """A field that the model does not know, or one of the status."""
+    """Returns whether the field is unknown to the model, or in the status."""
     return len(problem["loc"]) > 1 and (problem["type"] == "extra_forbidden" or problem["loc"][0] == "status")
 
 
 def _leave_out(document: Json, place: tuple[str | int, ...]) -> None:
-    """Take a field out: of the spec at its place, of the status the whole field at its top."""
+    """Remove a field: in the spec at its place, in the status the whole top-level field."""
     *way, last = place[:2] if place[0] == "status" else place
     holder: Any = document
     for step in way:
@@ -297,21 +298,21 @@ def _leave_out(document: Json, place: tuple[str | int, ...]) -> None:
 
 
 def parsed_wholly(kind: type[ResourceType], documents: Iterable[Json]) -> tuple[ResourceType, ...] | Unknown:
-    """The models of all documents, for who must know about each; Unknown when one's spec or status can't be read."""
+    """Returns the models of all documents, for a caller that needs every one. Unknown if a spec or status can't be read."""
     found: list[ResourceType] = []
     for document in documents:
         resource, what = parsed(kind, document), f"{kind.KIND} {document['metadata']['name']}"
         if isinstance(resource, Unreadable):
             problem = resource.error.errors()[0]
             return Unknown(f"the {what} can't be read: {'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}")
-        if unread := resource.unread_fields:  # what became of it is not known
+        if unread := resource.unread_fields:  # its state is unknown
             return Unknown(f"the status of the {what} can't be read: {', '.join(unread)}")
         found.append(resource)
     return tuple(found)
 
 
 def _node_down(node: Json) -> NodeDown | None:
-    """Of a node whose condition Ready is not True: `Unknown` is what Kubernetes writes when its kubelet is silent."""
+    """For a node whose condition Ready is not True; Kubernetes sets `Unknown` if its kubelet is silent."""
     if is_ready(node):
         return None
     conditions = {entry["type"]: entry for entry in node.get("status", {}).get("conditions") or []}

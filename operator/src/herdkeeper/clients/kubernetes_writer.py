@@ -1,4 +1,4 @@
-"""Writes to the Kubernetes API, each of them counted."""
+"""Writes to the Kubernetes API. Each write is counted."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ logger = structlog.get_logger()
 
 
 class RefusedError(Exception):
-    """An action's precondition does not hold, or the API server refused it; the message is a sentence for people."""
+    """An action's precondition does not hold, or the API server refused it. The message is a sentence."""
 
 
 class KubernetesWriter:
-    """Writes with one client. Every method but `event` raises RefusedError for what the API server refuses.
+    """Writes with one client. Every method but `event` raises RefusedError if the API server refuses.
 
-    What a write made of an object is in the cache at once, so that the next look does not find it undone.
+    The result of a write is in the cache at once, so that the next observation includes it.
     """
 
     def __init__(self, client: DynamicClient, cache: ObjectCache | None = None) -> None:
@@ -42,7 +42,7 @@ class KubernetesWriter:
         self._cache = cache or ObjectCache()
 
     def apply(self, action: Apply) -> None:
-        """Server-side apply of the full intent, taking over fields that others changed, but never an object that is not ours."""
+        """Apply the full intent server-side, and take over fields that others changed. Never adopts an unrelated object."""
         manifest = action.manifest
         kind, key = manifest["kind"], _key(manifest)
         if action.new:
@@ -58,41 +58,40 @@ class KubernetesWriter:
         )
 
     def create(self, action: Create) -> None:
-        """POST; an object of this name that exists is an error."""
+        """POST. An existing object of this name is an error."""
         manifest = action.manifest
         resource = self._client.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
         path = resource.path(namespace=manifest["metadata"]["namespace"])
         self._request("post", path, manifest["kind"], body=manifest, field_manager=names.MANAGER)
 
     def annotate(self, namespace: str, action: Annotate) -> None:
-        """Merge annotations, if the object still has this uid."""
+        """Merge annotations, if the object's uid still matches."""
         body = {"metadata": {"uid": action.uid, "annotations": action.annotations}}
         path = self._path(action.api_version, action.kind, ObjectKey(namespace, action.name))
         self._request("patch", path, action.kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def add_to_secret(self, namespace: str, action: AddToSecret) -> None:
-        """Merge entries, if the Secret still has this uid."""
+        """Merge entries, if the Secret's uid still matches."""
         body = {"metadata": {"uid": action.uid}, "data": action.data}
         path = self._path("v1", "Secret", ObjectKey(namespace, action.name))
         self._request("patch", path, "Secret", body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def answer_request(self, namespace: str, action: AnswerRequest) -> None:
-        """Replace the request by its answer, if the resource is still as it was read."""
+        """Replace the request by its answer, if the resource is unchanged."""
         marks = {action.request.value: None, action.request.answer_annotation: action.answer}
         body = {"metadata": {"resourceVersion": action.resource_version, "annotations": marks}}
         path = self._path(API_VERSION, action.kind, ObjectKey(namespace, action.name))
         self._request("patch", path, action.kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def resize(self, namespace: str, action: Resize) -> None:
-        """Change what a volume claim asks for, if it still has this uid."""
+        """Change the request of a volume claim, if its uid still matches."""
         kind = "PersistentVolumeClaim"
         body = {"metadata": {"uid": action.uid}, "spec": {"resources": {"requests": {"storage": action.size}}}}
         path = self._path("v1", kind, ObjectKey(namespace, action.name))
         self._request("patch", path, kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def delete(self, namespace: str, action: Delete) -> None:
-        """Delete in the background, if the object still has this uid, and this version where one is named. One that is gone already is no
-        error."""
+        """Delete in the background, if the uid and, if given, the version still match. A missing object is no error."""
         version = {} if action.resource_version is None else {"resourceVersion": action.resource_version}
         body = {"preconditions": {"uid": action.uid, **version}, "propagationPolicy": "Background"}
         try:
@@ -102,19 +101,19 @@ class KubernetesWriter:
                 raise
 
     def set_finalizers(self, resource: Resource, finalizers: tuple[str, ...]) -> None:
-        """Replace the finalizers, if the resource is still as it was read."""
+        """Replace the finalizers, if the resource is unchanged."""
         metadata = resource.metadata
         body = {"metadata": {"resourceVersion": metadata.resource_version, "uid": metadata.uid, "finalizers": list(finalizers)}}
         path = self._path(API_VERSION, resource.KIND, ObjectKey(metadata.namespace, metadata.name))
         self._request("patch", path, resource.KIND, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def write_status(self, resource: Resource, status: Json) -> None:
-        """Server-side apply of the whole status, by a manager of its own. A resource that is gone is no error."""
+        """Apply the whole status server-side, with its own field manager. A missing resource is no error."""
         key = resource.key
         body = {
             "apiVersion": API_VERSION,
             "kind": resource.KIND,
-            # with the uid, a resource that was deleted meanwhile is not created by its status
+            # with the uid, the status can't recreate a deleted resource
             "metadata": {"name": key.name, "namespace": key.namespace, "uid": resource.metadata.uid},
             "status": status,
         }
@@ -134,8 +133,9 @@ class KubernetesWriter:
                 raise
 
     def _is_gone(self, resource: Resource, refusal: BaseException | None) -> bool:
-        """Whether it was refused since the resource is not there any more. A conflict may have another cause: then nobody else would tell
-        that the status is yet to be written."""
+        """Returns whether the refusal means that the resource is gone. A conflict may have another cause, and then nothing else would show
+        that the status is not written.
+        """
         if not isinstance(refusal, ApiException) or refusal.status not in (404, 409):
             return False
         if refusal.status == 404:
@@ -150,10 +150,10 @@ class KubernetesWriter:
         return bool(found["metadata"]["uid"] != resource.metadata.uid)
 
     def event(self, resource: Resource, reason: str, message: str, kind: str) -> None:
-        """An event beside the resource; `kind` is Normal or Warning. What was told before is counted again, by its name.
+        """Send an event about the resource; `kind` is Normal or Warning. A repeated event is counted, by its name.
 
-        Events are news, not state: they count as no write, and one that is refused stops nothing. A namespace that is being deleted
-        takes none.
+        Events are news, not state: they don't count as writes, and a refused one stops nothing. A namespace that is being deleted accepts
+        none.
         """
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         metadata = resource.metadata
@@ -185,12 +185,12 @@ class KubernetesWriter:
             except ApiException as error:
                 if error.status != 409:
                     raise
-                self._count_again(events, body)
+                self._increase_count(events, body)
         except ApiException as error:
             logger.warning("event refused", reason=reason, message=message, error=_message_of(error, "post Event"))
 
-    def _count_again(self, events: Any, body: Json) -> None:
-        """One that is there already. Who counts it at the same time may win: it is news, no account."""
+    def _increase_count(self, events: Any, body: Json) -> None:
+        """Increase the count of an existing event. A concurrent count may win: it is only news."""
         key = ObjectKey(body["metadata"]["namespace"], body["metadata"]["name"])
         found = events.get(name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent)
         again = {"count": int(found.get("count") or 1) + 1, "lastTimestamp": body["lastTimestamp"]}
@@ -209,7 +209,7 @@ class KubernetesWriter:
             raise RefusedError(_message_of(error, f"get {manifest['kind']} {key}")) from error
         wanted = manifest["metadata"]["labels"]
         if not is_made_for(found, wanted[names.OWNER_KIND_LABEL], wanted[names.OWNER_NAME_LABEL]):
-            raise RefusedError(f"a {manifest['kind']} {key.name} exists that this resource did not make: delete it, or take another name")
+            raise RefusedError(f"a {manifest['kind']} {key.name} exists that this resource did not create: delete it, or use another name")
 
     def _path(self, api_version: str, kind: str, key: ObjectKey) -> str:
         return str(self._client.resources.get(api_version=api_version, kind=kind).path(name=key.name, namespace=key.namespace))
@@ -220,12 +220,12 @@ class KubernetesWriter:
         except ApiException as error:
             raise RefusedError(_message_of(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
         WRITES.labels(verb, kind).inc()
-        if answer["kind"] != "Status":  # which a deletion answers with
+        if answer["kind"] != "Status":  # in the answer of a deletion
             self._cache.put(answer)
 
 
 def _message_of(error: ApiException, what: str) -> str:
-    """The API server's own sentence, which names field and value."""
+    """Returns the API server's own message, which names field and value."""
     try:
         message = json.loads(error.body or "{}").get("message") or error.reason
     except (ValueError, AttributeError):

@@ -1,6 +1,6 @@
 """When each SQL node's process last reported, and its report.
 
-Its stream writes it (process/node_streams.py), reconciles read it.
+process/node_streams.py writes it, reconciles read it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from herdkeeper.protocol.self_report import SelfReport
 
 
 class NodeLiveness:
-    """By the uid of the node's pod. Any thread may use it."""
+    """By the uid of the node's pod. Thread-safe."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -22,7 +22,7 @@ class NodeLiveness:
         self._lock = threading.Lock()
 
     def heard(self, uid: str, report: SelfReport | None = None) -> None:
-        """A pod's process has just reported, perhaps with the state of its connections."""
+        """Record that a pod's process has just reported, perhaps with the state of its connections."""
         with self._lock:
             self._heard[uid] = self._now()
             if report is None:
@@ -31,18 +31,18 @@ class NodeLiveness:
                 self._reports[uid] = report
 
     def forget(self, uid: str) -> None:
-        """A pod's process is not silent: it has ended, or it was never heard."""
+        """Forget a pod: its process has ended, or was never heard from."""
         with self._lock:
             self._heard.pop(uid, None)
             self._reports.pop(uid, None)
 
     def silent_seconds(self, uid: str) -> float | None:
-        """Seconds since a pod's process last reported; None when it never has, which means nothing."""
+        """Returns the seconds since a pod's process last reported. None if it never has, which means nothing."""
         with self._lock:
             heard = self._heard.get(uid)
         return None if heard is None else self._now() - heard
 
     def last_report(self, uid: str) -> SelfReport | None:
-        """The last report about a process's connections; None when there is none. Its age is `silent_seconds`."""
+        """Returns a process's last report about its connections, or None. Its age is `silent_seconds`."""
         with self._lock:
             return self._reports.get(uid)

@@ -1,6 +1,6 @@
-"""When a look at a resource is over, whatever it still wants to read: what it reads may come from anybody's server, a little at a time.
+"""The time limit of an observation: untrusted servers may answer a little at a time.
 
-A worker says when it begins; who reads in many steps asks. It goes for the worker's own thread.
+A worker starts the limit, and reads in many steps check it. It applies to the worker's own thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ends_at: ContextVar[float | None] = ContextVar("look_ends_at", default=None)
 
 @contextmanager
 def look(seconds: float = LONGEST_LOOK_SECONDS) -> Iterator[None]:
-    """Within it, reads end after so many seconds altogether."""
+    """Limits all reads within it to so many seconds in total."""
     before = _ends_at.set(time.monotonic() + seconds)
     try:
         yield
@@ -27,7 +27,7 @@ def look(seconds: float = LONGEST_LOOK_SECONDS) -> Iterator[None]:
 
 
 def require_time() -> None:
-    """Raises TimeoutError once the look is over."""
+    """Raises TimeoutError after the limit."""
     ends_at = _ends_at.get()
     if ends_at is not None and time.monotonic() > ends_at:
-        raise TimeoutError("this look has read for too long: the servers answer too slowly")
+        raise TimeoutError("this observation took too long: the servers answer too slowly")

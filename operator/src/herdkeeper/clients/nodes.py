@@ -1,4 +1,4 @@
-"""Looks at the Kubernetes nodes of pods. Each is asked for by name: a list of all nodes is long, and most are not ours."""
+"""Reads the Kubernetes nodes of pods, each by name: a list of all nodes is long, and mostly irrelevant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from herdkeeper.shared.objects import Json, Objects, is_ready, why_gone
 
 
 def nodes_of(pods: Iterable[Json], reader: ClusterReader) -> Nodes:
-    """The nodes that these pods stand on."""
+    """Returns the nodes of these pods."""
     doubted: dict[str, bool] = {}
     for pod in pods:
         if name := pod.get("spec", {}).get("nodeName"):
@@ -19,11 +19,11 @@ def nodes_of(pods: Iterable[Json], reader: ClusterReader) -> Nodes:
 
 
 def nodes_of_doubted(objects: Objects, names: Iterable[str], reader: ClusterReader) -> Nodes:
-    """The nodes of those pods of which only a node can tell whether they still run."""
+    """Returns the nodes of pods for which only the node shows whether they still run."""
     pods = (objects.get("Pod", name) for name in names)
     return nodes_of((pod for pod in pods if pod is not None and _is_doubted(pod)), reader)
 
 
 def _is_doubted(pod: Json) -> bool:
-    """Whether a pod is not Ready though Kubernetes knows of no process that has ended."""
+    """Returns whether a pod is not Ready although Kubernetes knows of no ended process."""
     return not is_ready(pod) and why_gone(pod) is None

@@ -1,4 +1,4 @@
-"""Disruptions in a stack: of an ensemble, its bookies and their SQL nodes, only one server is disrupted at a time."""
+"""Disruptions in a stack: of an ensemble, its bookies and their SQL nodes, only one server may be disrupted at a time."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from herdkeeper.shared.reason import Reason
 
 SERVERS = (WORKLOADS[0], ("v1", "Pod"))
 STUCK = frozenset(reason.value for reason in Reason if reason.needs_person) | {Reason.WAITING_FOR_ZOOKEEPER, Reason.UNREADABLE}
-"""Why a resource that is not Ready does not move by itself, or only once those below it do: it must not hold these up."""
+"""Reasons of an unready resource that does not change by itself, or only after those below it: it must not block these."""
 
 
 def databases_on(key: ObjectKey, reader: ClusterReader) -> tuple[HerdDBCluster, ...]:
-    """The HerdDBClusters that refer to a BookKeeperCluster."""
+    """Returns the HerdDBClusters that refer to a BookKeeperCluster."""
     every = reader.kubernetes.resources(HerdDBCluster, key.namespace)
     return tuple(database for database in every if database.spec.book_keeper_ref.name == key.name)
 
 
 def ensemble_disruption(bookkeeper: BookKeeperCluster | None, reader: ClusterReader) -> str | None:
-    """The disruption of a member of a BookKeeperCluster's ZooKeeperCluster; None when there is none."""
+    """Returns the disruption of a member of a BookKeeperCluster's ZooKeeperCluster, or None."""
     reference = bookkeeper.spec.zoo_keeper_ref if bookkeeper is not None else None
     if bookkeeper is None or reference is None:
         return None
@@ -33,13 +33,13 @@ def ensemble_disruption(bookkeeper: BookKeeperCluster | None, reader: ClusterRea
 
 
 def databases_disruption(key: ObjectKey, reader: ClusterReader) -> str | None:
-    """The disruption of a SQL node on a BookKeeperCluster; None when there is none."""
+    """Returns the disruption of a SQL node on a BookKeeperCluster, or None."""
     waited_for = (database for database in databases_on(key, reader) if not _is_stuck(database))
     return next((why for database in waited_for if (why := servers_disruption(database, reader)) is not None), None)
 
 
 def dependents_disruption(ensemble: ObjectKey, reader: ClusterReader) -> str | None:
-    """The disruption of a BookKeeperCluster on an ensemble, or of a SQL node on a Ready one; None when there is none."""
+    """Returns the disruption of a BookKeeperCluster on an ensemble, or of a SQL node on a Ready one, or None."""
     for bookkeeper in reader.kubernetes.resources(BookKeeperCluster, ensemble.namespace):
         reference = bookkeeper.spec.zoo_keeper_ref
         if reference is None or reference.name != ensemble.name:
@@ -56,7 +56,7 @@ def dependents_disruption(ensemble: ObjectKey, reader: ClusterReader) -> str | N
 
 
 def servers_disruption(resource: Resource, reader: ClusterReader) -> str | None:
-    """Which server of a resource does not serve or is being restarted; None when all serve."""
+    """Returns which server of a resource does not serve or is being restarted, or None."""
     key = resource.key
     return why_disrupted(reader.kubernetes.owned(resource.KIND, key, SERVERS))
 

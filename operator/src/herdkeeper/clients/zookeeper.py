@@ -1,4 +1,4 @@
-"""ZooKeeper as the operator uses it: few reads and compare-and-set writes, through one session per ensemble (member_session.py).
+"""ZooKeeper for the operator: few reads and compare-and-set writes, through one session per ensemble (member_session.py).
 
 Reads begin with a sync(): a read from a follower may be older than what the operator itself wrote.
 """
@@ -35,21 +35,21 @@ from herdkeeper.tls.identity import Identity
 
 CONNECT_SECONDS = 5.0
 FIRST_MEMBER_SECONDS = 0.5
-"""So long the first contact waits for one member before it tries the others as well. A session costs three threads: a start connects to
-hundreds of ensembles."""
+"""How long the first contact waits for one member before it tries all. A session costs three threads, and a start connects to hundreds of
+ensembles."""
 RECONFIG_SECONDS = 15.0
 GOODBYE_SECONDS = 2.0
 FORGOTTEN_SECONDS = 900.0
-"""A session that nobody has asked for since is ended: its ensemble is gone, most likely. No reconcile takes as long."""
+"""A session without requests for so long is ended: its ensemble is probably gone. No reconcile takes as long."""
 REQUESTS_IN_FLIGHT = 64
 
 Answer = TypeVar("Answer")
 
-logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it logs each attempt; what matters becomes an EnsembleError
+logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it logs each attempt; relevant errors become EnsembleErrors
 
 
 class EnsembleError(Exception):
-    """ZooKeeper did not answer, or refused; the message is a sentence for people."""
+    """ZooKeeper did not answer, or refused. The message is a sentence."""
 
 
 class ChangedMeanwhileError(EnsembleError):
@@ -58,8 +58,9 @@ class ChangedMeanwhileError(EnsembleError):
 
 @dataclass(frozen=True)
 class Znode:
-    """`changed_at` is in seconds since 1970, by ZooKeeper's clock; `transaction` the number of the last change, which tells the order of
-    changes whatever clocks say."""
+    """`changed_at` is Unix seconds by ZooKeeper's clock. `transaction` is the number of the last change, which orders changes independently
+    of clocks.
+    """
 
     data: bytes
     version: int
@@ -68,50 +69,52 @@ class Znode:
 
 
 class Ensemble(Protocol):
-    """One ZooKeeper ensemble. Every method raises EnsembleError when it can't be reached.
+    """One ZooKeeper ensemble. Every method raises EnsembleError if it can't be reached.
 
-    Who gives `wake` to a read is told of the next change. Of a znode that is not there nothing is told: its parent's children tell of it.
+    A `wake` given to a read is called at the next change. For a missing znode it is not: watch its parent's children.
     """
 
     def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
-        """Data and version of a znode, None when there is none."""
+        """Returns data and version of a znode, or None."""
 
     def read_changed(self, path: str, wake: Wake | None = None) -> Znode | None:
         """The same with the time of the last change."""
 
     def children(self, path: str, wake: Wake | None = None) -> tuple[str, ...] | None:
-        """Sorted names of its children, None when there is no such znode."""
+        """Returns the sorted names of its children, or None without the znode."""
 
     def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
-        """The data of many znodes in the order of their paths, None where there is none."""
+        """Returns the data of many znodes in the order of their paths, None for missing ones."""
 
     def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
-        """Many znodes with the times of their last changes, in the order of their paths, None where there is none. They are read in that
-        order, too."""
+        """Returns many znodes with the times of their last changes, in the order of their paths, None for missing ones. They are read in
+        that order.
+        """
 
     def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
         """Create persistent znodes in one transaction: all of them or none."""
 
     def ensure(self, path: str) -> None:
-        """Create an empty persistent znode and its parents where they are missing."""
+        """Create an empty persistent znode and its parents, unless they exist."""
 
     def compare_and_set(self, path: str, data: bytes, version: int) -> None:
-        """Write if the version is still this one; ChangedMeanwhileError otherwise."""
+        """Write if the version still matches, or raise ChangedMeanwhileError."""
 
     def delete(self, path: str) -> None:
-        """Delete a znode; one that is gone already is no error."""
+        """Delete a znode. A missing one is no error."""
 
     def delete_tree(self, path: str) -> None:
-        """Delete a znode and all below it; one that is gone already is no error."""
+        """Delete a znode and everything below it. A missing one is no error."""
 
     def delete_together(self, paths: Sequence[str]) -> bool:
-        """Delete znodes in this order in one transaction; False, and nothing is deleted, when one has children or is ZooKeeper's own."""
+        """Delete znodes in this order in one transaction. Returns False, without a change, if one has children or belongs to ZooKeeper."""
 
 
 @dataclass(frozen=True)
 class MembershipChange:
-    """An incremental reconfig: servers that join or change their role (`server.<id>=…` lines), ids of those that leave, and the version of
-    the membership that it starts from."""
+    """An incremental reconfig: joining or changed servers (`server.<id>=…` lines), ids of leaving ones, and the membership's version that
+    was read.
+    """
 
     joining: tuple[str, ...]
     leaving: tuple[int, ...]
@@ -126,7 +129,8 @@ class KazooEnsemble:
         self._address = address
         self._session = session
         self._client = session.client
-        self._synced = False
+        self._synced: int | None = None
+        """The id of the session that has caught up."""
 
     def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
         """See Ensemble."""
@@ -159,8 +163,9 @@ class KazooEnsemble:
         return tuple(None if znode is None else znode.data for znode in self.changed_many(paths))
 
     def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
-        """See Ensemble. The requests in flight are bounded: a flood of reads expires the session (apache/bookkeeper#2802). One session's
-        requests are answered in their order."""
+        """See Ensemble. Concurrent requests are limited: a flood of reads expires the session (apache/bookkeeper#2802). A session's
+        requests are answered in order.
+        """
 
         def get() -> tuple[Znode | None, ...]:
             found: list[Znode | None] = []
@@ -242,11 +247,11 @@ class KazooEnsemble:
         return self._ask(paths[0], delete)
 
     def reconfigure(self, change: MembershipChange) -> None:
-        """Change the membership, if it still has the version that was read; ChangedMeanwhileError otherwise."""
+        """Change the membership if its version still matches, or raise ChangedMeanwhileError."""
         joining, leaving = ",".join(change.joining) or None, ",".join(map(str, change.leaving)) or None
 
         def reconfigure() -> None:
-            # slower than anything else: the members that join must have what the others have
+            # slower than other requests: joining members must have caught up
             self._client.reconfig_async(joining, leaving, None, change.version).get(timeout=RECONFIG_SECONDS)
 
         try:
@@ -257,19 +262,20 @@ class KazooEnsemble:
                     raise ChangedMeanwhileError("the membership changed since it was read") from error
                 case NoAuthError():
                     raise EnsembleError(
-                        f"ZooKeeper at {self._address} refused the password: a member was started with another one; restart its pod"
+                        f"ZooKeeper at {self._address} refused the password: a member started with another one; restart its pod"
                     ) from error
                 case _:
                     raise
 
     def _sync(self, path: str) -> None:
-        """Once: what a session reads never goes back."""
-        if not self._synced:
+        """Once a session: its reads never go back. After the loss of one, the next may begin at a member that is behind."""
+        session, _ = self._client.client_id or (None, None)
+        if session is None or session != self._synced:
             self._answer(self._client.sync_async(path))
-            self._synced = True
+            self._synced = session
 
     def _znode(self, request: Any) -> Znode | None:
-        """The answer to a request for a znode's data."""
+        """Returns the answer to a request for a znode's data."""
         try:
             data, stat = self._answer(request)
         except NoNodeError:
@@ -290,11 +296,11 @@ class KazooEnsemble:
 
 
 class Contact:
-    """The way to the ensemble at `host:port,host:port`: a session through whichever member answers first, and another one once that fails.
+    """The connection to the ensemble at `host:port,host:port`: a session through the member that answers first, replaced once it fails.
 
-    All members are tried at the same time: a machine that is gone neither accepts nor refuses, and who tries one member after the other
-    waits for it. Only the first contact gives one member a start of FIRST_MEMBER_SECONDS. As long as none answers each is tried on, so
-    that nobody has to come by for it. `asked_at` is when somebody last wanted it, by the monotonic clock. Safe for threads.
+    All members are tried concurrently: a lost machine neither accepts nor refuses, and trying one after the other would wait for it. Only
+    the first contact gives one member a head start of FIRST_MEMBER_SECONDS. While none answers, all are retried without further requests.
+    `asked_at` is the last request, by the monotonic clock. Thread-safe.
     """
 
     def __init__(self, address: str, credentials: EnsembleCredentials = NOBODY) -> None:
@@ -307,8 +313,9 @@ class Contact:
         self.asked_at = time.monotonic()
 
     def ensemble(self) -> KazooEnsemble:
-        """The ensemble. Raises EnsembleError when none of its members answers; who comes CONNECT_SECONDS after it was lost hears so at
-        once: else all workers would wait for it, and nobody for the others."""
+        """Returns the ensemble. Raises EnsembleError if no member answers; at once if that has lasted for CONNECT_SECONDS: otherwise all
+        workers would wait for it.
+        """
         with self._changed:
             if self._chosen is not None and not self._chosen.usable:
                 self._try_all(self._chosen.next_patience_seconds())
@@ -321,14 +328,14 @@ class Contact:
             return KazooEnsemble(self._address, self._chosen)
 
     def stop(self) -> list[threading.Thread]:
-        """End all that was begun; the threads that do it."""
+        """End all sessions. Returns the threads that do so."""
         with self._changed:
             sessions = [*self._tried, *([] if self._chosen is None else [self._chosen])]
             self._tried, self._chosen = (), None
         return [session.end() for session in sessions]
 
     def _try_first(self) -> None:
-        """Try one member, and the others once it has had its start."""
+        """Try one member, and the others after its head start."""
         first, *others = random.sample(members := members_of(self._address), len(members))
         self._lost_at = time.monotonic()
         self._tried = self._sessions((first,), ANSWER_SECONDS)
@@ -346,7 +353,7 @@ class Contact:
         return tuple(MemberSession(member, self._wake, self._credentials, patience_seconds) for member in members)
 
     def _choose(self) -> bool:
-        """Whether there is a session; the first one that is, and the others are ended."""
+        """Returns whether there is a session. The first one stays, the others are ended."""
         if self._chosen is None:
             self._chosen = next((session for session in self._tried if session.usable), None)
             if self._chosen is not None:
@@ -362,15 +369,15 @@ class Contact:
 
 
 def members_of(address: str) -> tuple[str, ...]:
-    """The members of a connection string, each with the path that it ends with, if any: `a:1,b:2/c` is `a:1/c` and `b:2/c`."""
+    """Returns the members of a connection string, each with the path at its end, if any: `a:1,b:2/c` is `a:1/c` and `b:2/c`."""
     hosts, slash, path = address.partition("/")
     return tuple(f"{host}{slash}{path}" for host in hosts.split(","))
 
 
 class Ensembles:
-    """Contacts by address and by who asks there, made when first asked for. Safe for threads.
+    """Contacts by address and identity, created on first use. Thread-safe.
 
-    `read_identity` gives what a Secret with a certificate holds now.
+    `read_identity` returns the current content of a Secret with a certificate.
     """
 
     def __init__(self, read_identity: Callable[[ObjectKey], Identity] | None = None) -> None:
@@ -390,7 +397,7 @@ class Ensembles:
         return contact.ensemble()
 
     def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
-        """See EnsembleDirectory. Through a session of its own: no other one may do everything."""
+        """See EnsembleDirectory. It uses a session of its own: no other one has all rights."""
         contact = Contact(address, self._credentials(identity, password))
         try:
             contact.ensemble().reconfigure(change)
@@ -405,7 +412,7 @@ class Ensembles:
         return EnsembleCredentials(partial(self._read_identity, identity), password)
 
     def stop(self) -> None:
-        """End all sessions; those whose member is silent end by themselves."""
+        """End all sessions; those of silent members end by themselves."""
         with self._guard:
             contacts = list(self._contacts.values())
             self._contacts.clear()
@@ -415,14 +422,15 @@ class Ensembles:
 
 
 class EnsembleDirectory(Protocol):
-    """Finds ensembles by address: Ensembles, or what stands in for it in a test."""
+    """Finds ensembles by address: Ensembles, or a fake in tests."""
 
     def at(self, address: str, identity: ObjectKey | None = None) -> Ensemble:
-        """The ensemble at `host:port,host:port`, to which the operator shows the certificate of the Secret `identity`; None: it speaks
-        plain text. Raises EnsembleError."""
+        """Returns the ensemble at `host:port,host:port`, to which the operator presents the certificate in the Secret `identity`; None:
+        plain text. Raises EnsembleError.
+        """
 
     def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
         """Change the membership of such an ensemble by compare-and-set on its version.
 
-        Raises EnsembleError; ChangedMeanwhileError when the membership is another one by now.
+        Raises EnsembleError, or ChangedMeanwhileError if the membership has changed.
         """

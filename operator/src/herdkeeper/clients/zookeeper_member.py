@@ -1,7 +1,7 @@
-"""A session with ZooKeeper through one of its members, which is over as soon as that member falls silent.
+"""A session with ZooKeeper through one member, which ends as soon as that member falls silent.
 
-kazoo's own calls wait for an answer until the connection counts as broken, and it sends no heartbeat as long as something else is being
-sent: behind a member whose machine is gone they would wait for as long as others keep asking.
+kazoo's own calls wait until the connection counts as broken, and it sends no heartbeat while it sends requests. With a lost machine, they
+would wait as long as requests keep coming.
 """
 
 from __future__ import annotations
@@ -25,26 +25,25 @@ from herdkeeper.tls.identity import IdentityNow
 from herdkeeper.tls.kazoo_handler import MutualTlsHandler
 
 SESSION_SECONDS = 30.0
-"""An idle session sends a heartbeat each third of it. Nothing hangs on the session but watches: no znode of ours is ephemeral, and who asks
-finds out within ANSWER_SECONDS that a member is silent."""
+"""An idle session sends a heartbeat each third of it. Only watches depend on the session: the operator has no ephemeral znodes, and
+requests detect a silent member within ANSWER_SECONDS."""
 ANSWER_SECONDS = 2.0
-"""After so long without an answer the member counts as silent. A write of ZooKeeper takes some milliseconds, and a SQL node counts as
-silent after as long."""
+"""After so long without an answer the member counts as silent. A write takes milliseconds, and a SQL node counts as silent
+after as long."""
 LONGEST_ANSWER_SECONDS = 15.0
 GOODBYE_SECONDS = 2.0
-"""A member that has not said goodbye by then, and still sends something, is cut off: kazoo would read it for ever."""
+"""After that a member that has not confirmed the close, but keeps sending, is cut off: kazoo would read forever."""
 MOST_BYTES = 4 << 20
-"""Of an answer: what ZooKeeper's own client takes at most by default (`jute.maxbuffer`)."""
+"""Of an answer: the default limit of ZooKeeper's own client (`jute.maxbuffer`)."""
 
 
 Wake = Callable[[Any], None]
-"""Called by another thread, once, when what was read has changed, or no change would be told any more. Of equal ones one is called."""
+"""Called once, by another thread, when what was read has changed, or changes are no longer reported. Of equal ones, one is called."""
 
 
 @dataclass(frozen=True)
 class EnsembleCredentials:
-    """Who the operator is to an ensemble: its certificate, without which it connects in plain text, and the password of the user who may
-    do everything, where that is needed."""
+    """The operator's credentials for an ensemble: its certificate (None: plain text), and the super user's password if needed."""
 
     identity: IdentityNow | None = None
     password: str | None = field(default=None, repr=False)
@@ -54,7 +53,7 @@ NOBODY = EnsembleCredentials()
 
 
 class _BoundedConnection(ConnectionHandler):  # type: ignore[misc]
-    """kazoo's connection, which takes no answer of any size: it would hold all that a member announces and sends in memory."""
+    """kazoo's connection with a size limit for answers: kazoo would keep any announced size in memory."""
 
     def _read(self, length: int, timeout: float) -> bytes:
         if not 0 <= length <= MOST_BYTES:
@@ -63,7 +62,7 @@ class _BoundedConnection(ConnectionHandler):  # type: ignore[misc]
 
 
 class BoundedClient(KazooClient):  # type: ignore[misc]
-    """kazoo's client with such a connection."""
+    """kazoo's client with a bounded connection."""
 
     _connection: Any
 
@@ -74,10 +73,10 @@ class BoundedClient(KazooClient):  # type: ignore[misc]
 
 
 class MemberSession:
-    """A session through `member`, `host:port`, which connects by itself, again and again, until it is ended.
+    """A session through `member`, `host:port`, which reconnects by itself until it is ended.
 
-    `patience_seconds` is how long it waits for an answer, until one came within ANSWER_SECONDS: from then on no longer than that.
-    `connected` is called by another thread, whenever that has happened.
+    `patience_seconds` is how long it waits for an answer until one came within ANSWER_SECONDS; after that, ANSWER_SECONDS. `connected` is
+    called by another thread at each connect.
     """
 
     def __init__(
@@ -107,17 +106,18 @@ class MemberSession:
 
     @property
     def usable(self) -> bool:
-        """Whether it is connected, and has answered whatever it was asked."""
+        """Whether it is connected and has answered all requests."""
         return self._up and not self._silent
 
     @property
     def refused(self) -> str | None:
-        """Why the last attempt to connect failed by TLS; None when it did not."""
+        """Why the last attempt to connect failed by TLS, or None."""
         return None if self._encrypted is None else self._encrypted.refused
 
     def answer(self, request: Any) -> Any:
-        """What ZooKeeper answers to one of kazoo's asynchronous requests. Raises KazooException, and KazooTimeoutError when nothing came:
-        the session is of no use then."""
+        """Returns ZooKeeper's answer to an asynchronous request of kazoo. Raises KazooException, or KazooTimeoutError if none came: the
+        session is then useless.
+        """
         began = time.monotonic()
         try:
             return request.get(timeout=self._patience_seconds)
@@ -129,18 +129,19 @@ class MemberSession:
                 self._patience_seconds = ANSWER_SECONDS
 
     def next_patience_seconds(self) -> float:
-        """How long the session that comes after this one waits for its first answer: longer when this one waited in vain. So members that
-        are only slow are heard in the end."""
+        """Returns how long the next session waits for its first answer: longer if this one waited in vain, so that slow members are heard
+        eventually.
+        """
         return min(2 * self._patience_seconds, LONGEST_ANSWER_SECONDS) if self._silent else ANSWER_SECONDS
 
     def watched_by(self, wake: Wake | None) -> Wake | None:
-        """The same, which is told as well when the session ends: kazoo does not tell the watchers of one that is stopped."""
+        """Returns a watch that is also called when the session ends: kazoo does not notify the watchers of a stopped one."""
         if wake is not None:
             self._wakes.add(wake)
         return wake
 
     def end(self) -> threading.Thread:
-        """End it, in a thread of its own: kazoo says goodbye, and a silent member lets it wait."""
+        """End it in a thread of its own: kazoo closes it properly, and a silent member delays that."""
         for wake in tuple(self._wakes):
             wake(None)
         ending = threading.Thread(target=self._end, name="zookeeper-goodbye", daemon=True)

@@ -1,4 +1,4 @@
-"""Bundles of certificates in PEM, and a client's side of TLS that trusts them."""
+"""Bundles of PEM certificates, and a TLS client context that trusts them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[\x00-\x7f]*?-----END CER
 
 
 def client_context(authorities: str | None) -> ssl.SSLContext:
-    """A client's side of TLS that trusts these certificates (PEM), and no others that the machine knows; None: whatever it is shown.
+    """Returns a TLS client context that trusts only these certificates (PEM); None: it verifies nothing.
 
-    An authority that another one signed counts, too: `ca.crt` says whom to trust, not how far up that goes. What stands between the
-    certificates is skipped: bundles have comments, in any language.
+    An intermediate authority counts, too: `ca.crt` says whom to trust, not up to which root. Text between the certificates, such as
+    comments in any language, is skipped.
 
-    Raises:
-        ssl.SSLError: `authorities` holds no certificate, or one that is damaged.
+    Raises ssl.SSLError if `authorities` has no certificate, or a damaged one.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

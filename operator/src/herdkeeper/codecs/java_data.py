@@ -1,4 +1,4 @@
-"""Bytes as Java's DataOutput and HerdDB's ExtendedDataOutputStream write them.
+"""Bytes as written by Java's DataOutput and HerdDB's ExtendedDataOutputStream.
 
 Fixed-width numbers are big-endian. `VInt`/`VLong` are LEB128, lowest group first, of the number's two's complement (so a VInt of -1 takes
 five bytes: `ffffffff0f`). `ZInt`/`ZLong` are the same over the zigzag form. `utf` is an unsigned 16-bit byte count and *modified* UTF-8:
@@ -21,13 +21,13 @@ _MAX_UTF_BYTES = 0xFFFF
 
 
 class MalformedDataError(ValueError):
-    """The bytes are not what the format promises; the message says what was expected and at which offset."""
+    """The bytes don't match the format. The message has the expectation and the offset."""
 
 
 def decode_modified_utf8(data: bytes) -> str:
-    """Text of Java's modified UTF-8. A lone surrogate stays one, as in Java.
+    """Decode Java's modified UTF-8. A lone surrogate stays one, as in Java.
 
-    Raises MalformedDataError for bytes that Java's readUTF refuses, four-byte UTF-8 sequences among them.
+    Raises MalformedDataError for bytes that Java's readUTF refuses, including four-byte UTF-8 sequences.
     """
     if data.isascii():
         return data.decode("ascii")
@@ -37,7 +37,7 @@ def decode_modified_utf8(data: bytes) -> str:
         units = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise MalformedDataError(f"not modified UTF-8: {error.reason} at byte {error.start} of {data[:40]!r}") from error
-    # The pairs of surrogates become single characters only through UTF-16.
+    # Only a round trip through UTF-16 merges surrogate pairs into characters.
     return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
 
 
@@ -51,7 +51,7 @@ def encode_modified_utf8(text: str) -> bytes:
 
 
 class JavaDataReader:
-    """A cursor over `data`; every method takes one value and moves on. Reading past the end raises MalformedDataError."""
+    """A cursor over `data`; every method reads one value. Reading past the end raises MalformedDataError."""
 
     __slots__ = ("_data", "_end", "position")
 
@@ -62,11 +62,11 @@ class JavaDataReader:
 
     @property
     def remaining(self) -> int:
-        """Bytes that are still unread."""
+        """Number of unread bytes."""
         return self._end - self.position
 
     def at_end(self) -> bool:
-        """Whether everything has been read."""
+        """Whether everything was read."""
         return self.position >= self._end
 
     def raw(self, count: int) -> bytes:
@@ -74,7 +74,7 @@ class JavaDataReader:
         return self._data[self._advance(count) : self.position]
 
     def rest(self) -> bytes:
-        """All bytes that are left."""
+        """All remaining bytes."""
         return self.raw(self.remaining)
 
     def u8(self) -> int:
@@ -102,7 +102,7 @@ class JavaDataReader:
         return int(_I64.unpack_from(self._data, self._advance(8))[0])
 
     def f32(self) -> float:
-        """An IEEE 754 single."""
+        """IEEE 754 single."""
         return float(_F32.unpack_from(self._data, self._advance(4))[0])
 
     def f64(self) -> float:
@@ -136,7 +136,7 @@ class JavaDataReader:
         return self.raw(length)
 
     def _advance(self, count: int) -> int:
-        """Moves `count` bytes on and returns where they start."""
+        """Advance by `count` bytes and return where they start."""
         start = self.position
         if start + count > self._end:
             raise MalformedDataError(f"expected {count} bytes at byte {start}, but only {self._end - start} of {self._end} are left")
@@ -155,7 +155,7 @@ class JavaDataReader:
 
 
 class JavaDataWriter:
-    """Collects what JavaDataReader reads; every method appends one value and returns the writer, so that calls chain."""
+    """The inverse of JavaDataReader; every method appends one value and returns the writer, so that calls chain."""
 
     __slots__ = ("_parts",)
 
@@ -167,7 +167,7 @@ class JavaDataWriter:
         return bytes(self._parts)
 
     def raw(self, data: bytes) -> JavaDataWriter:
-        """Bytes as they are."""
+        """Raw bytes."""
         self._parts += data
         return self
 

@@ -1,4 +1,4 @@
-"""Reads the text form of protobuf, in which ledger metadata of format version 2 and under-replication markers are written.
+"""Reads the protobuf text form of ledger metadata (format version 2) and under-replication marks.
 
 Source: the protobuf text format specification, as far as BookKeeper's messages use it: scalars, enum names, quoted strings with octal,
 hexadecimal and letter escapes, nested messages in braces. Comments and lists in brackets don't occur.
@@ -17,7 +17,9 @@ from herdkeeper.codecs.protobuf_wire import write_field
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """Number of a field and how its text becomes a wire value: an enum's name, a nested message by its own fields, else by itself."""
+    """Number of a field, and how its text becomes a wire value: by an enum's names, as a nested message with its own fields,
+    or as it is.
+    """
 
     number: int
     names: type[Enum] | None = None
@@ -46,7 +48,7 @@ _SIMPLE_ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\
 
 
 def read_text_fields(text: bytes) -> tuple[TextField, ...]:
-    """The fields of a message in protobuf text form, nested messages included. Raises MalformedDataError naming the offset."""
+    """Returns the fields of a message in text form, nested messages included. Raises MalformedDataError naming the offset."""
     tokens = _tokens(text)
     fields, rest = _read_message(tokens, 0, nested=False)
     if rest != len(tokens):
@@ -55,7 +57,7 @@ def read_text_fields(text: bytes) -> tuple[TextField, ...]:
 
 
 def unescape(quoted: bytes) -> bytes:
-    """The bytes of a quoted text-form string, whose unprintable bytes are octal, hexadecimal or letter escapes."""
+    """Returns the bytes of a quoted text-form string, with octal, hexadecimal or letter escapes for unprintable bytes."""
 
     def replacement(match: re.Match[bytes]) -> bytes:
         code = match.group(1)
@@ -117,7 +119,7 @@ def _read_field(tokens: list[tuple[str, bytes]], at: int) -> tuple[TextField, in
 
 
 def text_to_wire(fields: tuple[TextField, ...], types: Mapping[str, FieldType]) -> bytes:
-    """The same message in the wire format; fields without a type are dropped, as unknown fields are everywhere."""
+    """Returns the message in wire format. Fields without a type are dropped, like unknown fields everywhere."""
     return b"".join(write_field(types[field.name].number, _wire_value(field, types[field.name])) for field in fields if field.name in types)
 
 

@@ -1,8 +1,8 @@
-"""Reads and writes the protobuf wire format, field number by field number.
+"""Reads and writes the protobuf wire format, field by field.
 
-BookKeeper needs two small messages of us (LedgerMetadataFormat, BookieServiceInfoFormat) whose field numbers never change. Sixty lines of
-codec are less to keep than a protobuf runtime, generated code and the compiler that must match both. Source: the protobuf encoding guide
-(varints, fixed widths, length-delimited values; the reader of a message skips numbers that it does not know).
+Only two small messages are needed (LedgerMetadataFormat, BookieServiceInfoFormat), whose field numbers never change. Sixty lines of codec
+are less to maintain than a protobuf runtime, generated code and a matching compiler. Source: the protobuf encoding guide (varints, fixed
+widths, length-delimited values; readers skip unknown numbers).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class WireField:
 
 
 def read_fields(message: bytes) -> Iterator[WireField]:
-    """The fields of a message in their order. Raises MalformedDataError for groups and for truncated bytes.
+    """Yields the fields of a message in order. Raises MalformedDataError for groups and truncated bytes.
 
-    Plain arithmetic on positions: a catalog of millions of ledgers is read by it.
+    Plain arithmetic on positions, since it reads catalogs of millions of ledgers.
     """
     position, end = 0, len(message)
     while position < end:

@@ -1,1 +1,1 @@
-"""The subcommands of `herdkeeper`, one file each. They import what they run only when they run."""
+"""The subcommands of `herdkeeper`, one file each. They import what they need only when they run."""

@@ -14,10 +14,10 @@ from herdkeeper.schema.crd import chart_manifests
 
 
 def chart(
-    out: Annotated[Path, typer.Option(help="The chart's `files` folder: `crds/`, `rules/` and `admission/` are written in it.")],
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when the folder differs from the models.")] = False,
+    out: Annotated[Path, typer.Option(help="The chart's `files` folder, for `crds/`, `rules/` and `admission/`.")],
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if the folder differs from the models.")] = False,
 ) -> None:
-    """Write what the Helm chart takes from the models: the CRDs, which upgrades carry, the RBAC rules, and what resources name."""
+    """Write the chart's generated files: CRDs, which upgrades carry, RBAC rules, and what resources name."""
     write_or_compare(out / "crds", chart_manifests(), check=check)
     write_or_compare(out / "rules", rule_files(), check=check)
     write_or_compare(out / "admission", policy_files(), check=check)

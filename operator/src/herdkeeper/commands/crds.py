@@ -13,7 +13,7 @@ from herdkeeper.schema.crd import manifests
 
 def crds(
     out: Annotated[Path, typer.Option(help="Folder for one YAML file per kind.")],
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when the folder differs from what the models say.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if the folder differs from the models.")] = False,
 ) -> None:
-    """Write the CustomResourceDefinitions, one YAML file per kind. Files of kinds that are no more are removed."""
+    """Write the CustomResourceDefinitions, one YAML file per kind. Files of removed kinds are deleted."""
     write_or_compare(out, manifests(), check=check)

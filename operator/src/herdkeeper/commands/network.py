@@ -1,4 +1,4 @@
-"""`herdkeeper network`: the page that tells who may connect to which port, generated from the table of the NetworkPolicies."""
+"""`herdkeeper network`: the page about allowed connections, generated from the table of the NetworkPolicies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from herdkeeper.schema.network_page import page
 
 def network(
     out: Annotated[Path, typer.Option(help="Markdown file to write.")],
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when the file differs from what the table says.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if the file differs from the table.")] = False,
 ) -> None:
-    """Write who may connect to which port."""
+    """Write the page about allowed connections."""
     write_or_compare(out.parent, {out.name: page()}, check=check, whole_folder=False)

@@ -1,4 +1,4 @@
-"""`herdkeeper plugin`: the plugin's page, that of all reasons, and what `explain` shows of the documentation's tables about them."""
+"""`herdkeeper plugin`: the plugin's page, the page of all reasons, and the documentation's rows for `explain`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from herdkeeper.plugin.table import COMMANDS
 
 
 def pages_with_reasons(docs: Path) -> dict[str, str]:
-    """The pages with tables about reasons, by their paths in docs/, and their Markdown."""
+    """Returns the pages with tables about reasons: path in docs/ to Markdown."""
     pages = [*sorted((docs / "how-to").glob("*.md")), docs / "checkpoint.md", docs / "restore.md"]
     return {page.relative_to(docs).as_posix(): page.read_text() for page in pages}
 
 
 def plugin(
-    docs: Annotated[Path, typer.Option(help="The folder docs: its tables are read; kubectl-plugin.md and reasons.md are written there.")],
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when something differs from what the commands say.")] = False,
+    docs: Annotated[Path, typer.Option(help="The folder docs, whose tables are read. kubectl-plugin.md and reasons.md are written there.")],
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if something differs from the commands.")] = False,
 ) -> None:
-    """Write the pages of `kubectl herdkeeper` and of all reasons, and the rows that `explain` shows."""
+    """Write the pages of `kubectl herdkeeper` and of all reasons, and the rows for `explain`."""
     rows = tuple(how_to.rows_of(pages_with_reasons(docs)))
     write_or_compare(docs, {"kubectl-plugin.md": page(COMMANDS), "reasons.md": reasons_page(rows)}, check=check, whole_folder=False)
     write_or_compare(Path(how_to.__file__).parent, {how_to.FILE: how_to.rows_text(rows)}, check=check, whole_folder=False)

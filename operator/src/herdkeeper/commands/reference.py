@@ -13,7 +13,7 @@ from herdkeeper.schema.field_reference import page
 
 def reference(
     out: Annotated[Path, typer.Option(help="Markdown file to write.")],
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when the file differs from what the models say.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if the file differs from the models.")] = False,
 ) -> None:
     """Write the field reference: every field of every kind, its type, default, unit and rules."""
     write_or_compare(out.parent, {out.name: page()}, check=check, whole_folder=False)

@@ -1,4 +1,4 @@
-"""`herdkeeper rights`: the page that tells what the operator may do, generated from the table of its rights."""
+"""`herdkeeper rights`: the page about the operator's rights, generated from their table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from herdkeeper.schema.rights_page import page
 
 def rights(
     out: Annotated[Path, typer.Option(help="Markdown file to write.")],
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when the file differs from what the table says.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if the file differs from the table.")] = False,
 ) -> None:
-    """Write what the operator may do."""
+    """Write the page about the operator's rights."""
     write_or_compare(out.parent, {out.name: page()}, check=check, whole_folder=False)

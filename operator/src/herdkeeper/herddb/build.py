@@ -1,4 +1,4 @@
-"""HerdDBCluster -> its Kubernetes objects. Keys: HerdDB's ServerConfiguration, 0.29, and images/herddb/README.md."""
+"""Builds the Kubernetes objects of a HerdDBCluster. Keys: HerdDB's ServerConfiguration, 0.29, and images/herddb/README.md."""
 
 from __future__ import annotations
 
@@ -23,27 +23,34 @@ COMPONENT = names.HERDDB_COMPONENT
 TLS_MOUNT = "/tls"
 
 ZOOKEEPER_SESSION_SECONDS = 6
-"""Of HerdDB's own session and of its BookKeeper client's, which takes this time over (`zkTimeout`). ZooKeeper's client gives a silent
-member up after two thirds of it, and an address that doesn't answer after the session divided by the members. With HerdDB's own 40 s a
-leader that turned to a member that had just gone sent no heartbeat for 14 s, wrote on all the same, and was replaced after 10
-(`failover.maxLeaderInactivitySeconds`). A session that expires is opened anew and costs nothing: neither keeps ephemeral znodes, and
-BookKeeper's client sets its watches again. A shorter one would expire by a pause of the JVM that nobody would notice otherwise, would leave
-a node that starts while the ensemble elects less time for its first connection (it waits for one session), and can't go below two ticks
-of the ensemble, 4 s. What a lost connection has cut off BookKeeper's client would ask again only after the same time; the node program sees
-to it that it does within a second (`PromptMetadataDriver`). Bookies and autorecovery keep BookKeeper's 10 s: their sessions say who lives,
-and no client waits for what they ask."""
+"""Session timeout of HerdDB and its BookKeeper client (`zkTimeout`).
+
+ZooKeeper's client abandons a silent member after two thirds of the session, and an unreachable address after the session divided by the
+members. With HerdDB's default of 40 s, a leader that chose a lost member sent no heartbeat for 14 s. It kept writing, and was replaced
+after 10 s (`failover.maxLeaderInactivitySeconds`).
+
+An expired session is reopened at no cost: neither client keeps ephemeral znodes, and BookKeeper's sets its watches again. A shorter session
+would expire in unnoticed JVM pauses. It would also leave a starting node less time for its first connection (one session) during an
+election. The minimum is two ticks of the ensemble, 4 s.
+
+After a lost connection BookKeeper's client would retry interrupted reads only after this time; the node program retries within a second
+(`PromptMetadataDriver`). Bookies and autorecovery keep BookKeeper's 10 s: their sessions show who is alive, and no client waits for their
+reads."""
 
 ASK_ANOTHER_BOOKIE_MILLIS = 250
-"""After so long without an answer BookKeeper's client reads from another copy, too; by its own default after 2 s. A boot reads a log in
-lots of 1,000 entries, and waits for it with each lot while a bookie hangs, such as the one on the machine that the last leader was on. It
-asks twice only where none of the bookies asked has answered anything. (`reorderReadSequenceEnabled`, by which such a bookie would be asked
-last, stays off: 4.16.6 cuts the entry at which a write to a bookie failed to 20 bits before it computes from it whom to read from, and so
-takes another bookie for it in longer ledgers; a recovery could count one bookie's "no such entry" twice.)"""
+"""After so long without an answer, BookKeeper's client also reads from another copy; its default is 2 s.
+
+A boot reads a log in batches of 1,000 entries, and would wait in each batch for a hanging bookie, e.g. on the last leader's machine. It
+reads twice only if no asked bookie has answered anything.
+
+`reorderReadSequenceEnabled`, which would ask such a bookie last, stays off. 4.16.6 cuts the entry id of a failed write to 20 bits before it
+computes the bookies to read from, so in longer ledgers it picks the wrong one. A recovery could count one bookie's "no such entry" twice.
+"""
 
 
 @dataclass(frozen=True)
 class _Template:
-    """What the pods are made by, besides the resource: the hash of their configuration, the mounted Secret, and where the log is."""
+    """What pods depend on besides the resource: the hash of their configuration, the mounted Secret, and the location of the log."""
 
     config: str
     secret: str
@@ -51,8 +58,10 @@ class _Template:
 
 
 def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int | None = None) -> tuple[Json, ...]:
-    """All objects but the Secret, in the order in which they are applied. `secret` has the keys username, password, users, token; what is
-    changed in it the nodes take up while they run. `nodes`: how many nodes there shall be for now, when that is not what is declared.
+    """Returns all objects except the Secret, in the order of application.
+
+    `secret` has the keys username, password, users, token; running nodes load its changes. `nodes`: how many nodes should run for now, if
+    not the declared number.
     """
     named = cluster.names
     files = {"server.properties": _server_properties(cluster, log)}
@@ -68,10 +77,10 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int 
 
 
 def build_herddb_secret(cluster: HerdDBCluster, name: str, users: Sequence[SqlUser], token: str) -> Json:
-    """The Secret that the nodes mount: the administrator (the first of the users), HerdDB's users file, and the token of the nodes' HTTP
+    """Returns the Secret that the nodes mount: the administrator (the first user), HerdDB's users file, and the token of the nodes' HTTP
     port.
 
-    ValueError for what the users file can't hold.
+    Raises ValueError for what the users file can't hold.
     """
     administrator = users[0]
     return {
@@ -89,12 +98,14 @@ def build_herddb_secret(cluster: HerdDBCluster, name: str, users: Sequence[SqlUs
 
 
 def users_data(users: Sequence[SqlUser], token: str) -> dict[str, str]:
-    """HerdDB's users file as the Secret's data. Its revision is made with the token, so that nobody can try passwords on it."""
+    """Returns HerdDB's users file as data of the Secret. Its revision is computed with the token, so that it can't be used to guess
+    passwords.
+    """
     return {names.USERS_KEY: _base64(encode_users(users, token))}
 
 
 def token_data(token: str) -> dict[str, str]:
-    """The token as the Secret's data."""
+    """Returns the token as data of the Secret."""
     return {names.TOKEN_KEY: _base64(token)}
 
 
@@ -103,7 +114,7 @@ def _with_nodes(cluster: HerdDBCluster, nodes: int) -> HerdDBCluster:
 
 
 def _base64(text: str) -> str:
-    """As the API server stores it. Under `stringData` it could never be compared with what is stored."""
+    """Encode like the API server. `stringData` could never be compared with the stored object."""
     return base64.b64encode(text.encode()).decode()
 
 
@@ -126,17 +137,17 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
         "server.bookkeeper.ack.quorum.size": ledgers.ack_quorum,
         "server.bookkeeper.ledgers.max.size": bytes_of(ledgers.max_size),
         "server.bookkeeper.ledgers.retention.period": retention,
-        # HerdDB refuses to start when it is above half of the retention.
+        # HerdDB refuses to start if it exceeds half of the retention.
         "server.checkpoint.period": min(900_000, retention // 2),
         # The default of two minutes blocks all tablespaces of a node. In seconds; the spelling is HerdDB's.
         "server.bookkeeper.wait.cluser.ready.timeout": 10,
-        # HerdDB raises E, Wq and Aq to the expected replicas; pinned to 1 the declared sizes hold.
+        # HerdDB raises E, Wq and Aq to the expected replicas. Pinned to 1, the declared sizes hold.
         "tablespace.default.replica.count": 1,
         "server.halt.on.tablespace.boot.error": "false",
         "herdkeeper.credentials.dir": "/credentials",
         "herdkeeper.http.port": names.HERDDB_HTTP_PORT,
         **_tls_lines(cluster),
-        # what stands behind `bookkeeper.` is handed to its client
+        # HerdDB passes what follows `bookkeeper.` to its client
         "bookkeeper.speculativeReadTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
         "bookkeeper.firstSpeculativeReadLACTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
         **{f"bookkeeper.{key}": value for key, value in placement_lines(log.placement).items()},
@@ -146,7 +157,7 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
 
 
 def _tls_lines(cluster: HerdDBCluster) -> dict[str, str]:
-    """`server.ssl` as well: a node program that is too old for the others does not serve in plain text then."""
+    """Sets `server.ssl` as well, so that a node program too old for the other lines does not serve plain text."""
     tls = cluster.spec.tls
     if tls is None:
         return {}
@@ -154,7 +165,7 @@ def _tls_lines(cluster: HerdDBCluster) -> dict[str, str]:
 
 
 def _tls_volume(tls: Tls) -> Json:
-    """What a node serves with; whom clients trust is none of its business."""
+    """The certificate of a node. It does not need the authorities that clients trust."""
     keys = (names.CERTIFICATE_KEY, names.PRIVATE_KEY_KEY)
     items = [{"key": key, "path": key} for key in keys]
     return {"name": names.TLS_VOLUME, "secret": {"secretName": tls.secret_name, "defaultMode": 0o440, "items": items}}
@@ -199,7 +210,7 @@ def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
             "replicas": cluster.spec.replicas,
             "serviceName": named.nodes_service,
             "podManagementPolicy": "Parallel",
-            # The operator restarts the nodes itself (herddb/plan/restart.py): followers first, leaders after they were relieved.
+            # The operator restarts the nodes itself (herddb/plan/restart.py): followers first, leaders after their leaderships moved.
             "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": selector},
             "template": {

@@ -1,4 +1,4 @@
-"""What a deleted HerdDBCluster takes with it."""
+"""The deletion of a HerdDBCluster."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from herdkeeper.shared.unknown import Unknown
 
 
 def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, waited: float) -> Plan:
-    """Wait for the tablespaces that drop their data, then take the nodes down, delete their volumes, the generated Secret, their logs and
-    their metadata. Those that shall live are no reason to wait: a tablespace is nothing outside its database."""
+    """Wait for tablespaces that drop their data, then take the nodes down, then delete volumes, generated Secret, logs and metadata.
+    Retained tablespaces are no reason to wait: outside their database they don't exist.
+    """
     if waiting := waiting_for_users(Dependents(deleting=seen.dependents.deleting)):
         return waiting
     if plan := take_down(seen.objects, ("PersistentVolumeClaim", "Secret")):

@@ -1,4 +1,4 @@
-"""What a HerdDBCluster must not say."""
+"""Refuses an invalid HerdDBCluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from herdkeeper.shared import owned_config
 
 
 def herddb_refusals(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> tuple[Refusal, ...]:
-    """What a HerdDBCluster says and must not say, given the BookKeeperCluster that it refers to (None while there is none)."""
+    """Returns what is invalid in a HerdDBCluster, given the BookKeeperCluster that it refers to (or None)."""
     return (
         *_ensemble_beyond_bookies(cluster, bookkeeper),
         *peer_refusals(cluster.spec.clients, "spec.clients"),
@@ -28,7 +28,7 @@ def herddb_refusals(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None
 
 
 def _checkpoint_period(cluster: HerdDBCluster) -> Iterator[Refusal]:
-    """What HerdDB refuses at its start: it might drop log that no checkpoint covers yet."""
+    """HerdDB refuses such a period at start: it might drop log that no checkpoint covers yet."""
     key = "server.checkpoint.period"
     period, most = cluster.spec.config.get(key), cluster.spec.ledgers.retention_hours * 3_600_000 // 2
     if period is not None and not (period.isdigit() and 0 < int(period) <= most):

@@ -1,4 +1,4 @@
-"""Looks at a Checkpoint or a ReplicationAudit: its Job, and what it refers to."""
+"""Observes a Checkpoint or a ReplicationAudit: its Job, and what it refers to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIELD = "spec.destination."
 
 
 def observe_checkpoint(checkpoint: Checkpoint, reader: ClusterReader) -> JobObserved:
-    """The Job's objects, the Tablespace, its database and its bookies."""
+    """Returns the Job's objects, the Tablespace, its database and its bookies."""
     namespace = checkpoint.metadata.namespace
     key = ObjectKey(namespace, checkpoint.metadata.name)
     objects = reader.kubernetes.owned(checkpoint.KIND, key, JOBS)
@@ -56,7 +56,7 @@ def _archive(checkpoint: Checkpoint, tablespace: Tablespace, reader: ClusterRead
 
 
 def _referred(checkpoint: Checkpoint, objects: Objects, reader: ClusterReader) -> JobObserved:
-    """What a Checkpoint refers to, as far as it is there."""
+    """Returns the existing objects to which a Checkpoint refers."""
     namespace = checkpoint.metadata.namespace
     tablespace = reader.kubernetes.readable(Tablespace, ObjectKey(namespace, checkpoint.spec.tablespace_ref.name))
     if tablespace is None:
@@ -69,7 +69,7 @@ def _referred(checkpoint: Checkpoint, objects: Objects, reader: ClusterReader) -
 
 
 def observe_audit(audit: ReplicationAudit, reader: ClusterReader) -> JobObserved:
-    """The Job's objects, the BookKeeperCluster, and the present time."""
+    """Returns the Job's objects, the BookKeeperCluster, and the time."""
     namespace = audit.metadata.namespace
     objects = reader.kubernetes.owned(audit.KIND, ObjectKey(namespace, audit.metadata.name), JOBS)
     bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, audit.spec.book_keeper_ref.name))

@@ -1,4 +1,4 @@
-"""The next step of a Checkpoint or ReplicationAudit: its Job is made once, when what it refers to serves."""
+"""Plans a Checkpoint or ReplicationAudit: its Job is created once, when what it refers to serves."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _LOG_WHOLE = (
     Reason.WAITING_FOR_FOLLOWER,
     Reason.WAITING_FOR_HERDDB,
 )
-"""Why a Tablespace is not Ready whose log is whole."""
+"""Reasons of a Tablespace that is not Ready although its log is intact."""
 _GONE = ("Stopped", "Lost")
-"""Bookies whose racks no new copy can be in."""
+"""States of bookies whose racks can't get new copies."""
 
 
 def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) -> Plan:
-    """Make the Job unless it is there, or ended before. One that ended is never run again: the resource is the record of one run."""
+    """Create the Job, unless it exists or has ended. It never runs again: the resource is the record of one run."""
     name = names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT)
     if checkpoint.is_over or seen.objects.get("Job", name) is not None:
         return Plan()
@@ -52,8 +52,8 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         return waiting
     log = log_store(seen.bookkeeper)
     if seen.tablespace is None or seen.herddb is None or log is None:
-        return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {checkpoint.spec.tablespace_ref.name} is not there yet")
-    if not _is_fit(seen.tablespace):
+        return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {checkpoint.spec.tablespace_ref.name} does not exist yet")
+    if not _can_be_checkpointed(seen.tablespace):
         why = why_not_ready(seen.tablespace)
         return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {seen.tablespace.metadata.name} is not Ready ({why})")
     follower = _address(_next_compared(seen.tablespace), seen.herddb)
@@ -68,15 +68,16 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         follower=follower,
         secret=mounted_secret(seen.herddb),
         archive=_archive(seen.tablespace),
-        begins_with=_begins_with(seen.tablespace, seen.herddb),
+        begins_with=_base_follower(seen.tablespace, seen.herddb),
         identity=log.readers_secret,
     )
     return _once(build_checkpoint(checkpoint, source, spark_image), seen)
 
 
-def _is_fit(tablespace: Tablespace) -> bool:
-    """Whether its log is one to make a checkpoint of. That needs ZooKeeper and the bookies, not its copies: nodes that are slow to
-    answer for a moment, or a leader on which statements hang, hold no Checkpoint back."""
+def _can_be_checkpointed(tablespace: Tablespace) -> bool:
+    """Returns whether a checkpoint of its log can be made. That needs ZooKeeper and the bookies, not its replicas: slow nodes, or a leader
+    with hanging statements, don't prevent a Checkpoint.
+    """
     ready = condition(tablespace, READY)
     if is_ready_resource(tablespace) or ready is None or ready.status != "False":
         return is_ready_resource(tablespace)
@@ -86,9 +87,9 @@ def _is_fit(tablespace: Tablespace) -> bool:
 
 
 def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
-    """Why nothing can be written to the destination, or read of the archive, now; None when both can be."""
+    """Returns why the destination can't be written, or the archive read, now; None if they can."""
     if removing := sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(checkpoint.place)}):
-        # This run might find the manifest that is about to go, and take it for its own result.
+        # Otherwise this run might find the manifest that is about to go, and adopt it as its result.
         place = checkpoint.spec.destination.described
         message = f"files of the Checkpoint {', '.join(removing)} are being removed from the same place, {place}"
         return Plan.waiting(Reason.WAITING_FOR_OTHERS, message)
@@ -101,17 +102,19 @@ def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | Non
 
 
 def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> Plan:
-    """Make the Job unless it is there, or the run ended before; that of a paused run anew when its window opens. An unhealthy cluster is
-    audited all the same: that is when it is needed."""
+    """Create the Job, unless it exists or the run has ended; recreate a paused run's when its window opens. Unhealthy clusters are audited,
+    too: they need it most.
+    """
     name = names.job_name(audit.key, names.AUDIT_COMPONENT)
     if audit.is_over:
         return Plan()
     if seen.objects.get("Job", name) is not None:
-        return _going_on(audit, seen, name)
+        return _resume(audit, seen, name)
     log = log_store(seen.bookkeeper)
     if seen.bookkeeper is None or log is None or not (seen.bookkeeper.status and seen.bookkeeper.status.instance_id):
         return Plan.waiting(
-            Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {audit.spec.book_keeper_ref.name} is not there, or has no metadata yet"
+            Reason.WAITING_FOR_BOOKKEEPER,
+            (f"the BookKeeperCluster {audit.spec.book_keeper_ref.name} does not exist, or has no metadata yet"),
         )
     racks = {bookie.bookie_id: bookie.rack for bookie in seen.bookkeeper.status.bookies if bookie.rack and bookie.state not in _GONE}
     source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks, log.readers_secret)
@@ -124,8 +127,8 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
     return _once(build_audit(audit, source, spark_image, OpenWindow(now, closes)), seen)
 
 
-def _going_on(audit: ReplicationAudit, seen: JobObserved, job: str) -> Plan:
-    """The Job of a paused run goes when the window opens: the next one, of the same name and run id, goes on where it ended."""
+def _resume(audit: ReplicationAudit, seen: JobObserved, job: str) -> Plan:
+    """Delete the Job of a paused run when the window opens. The next one, with the same name and run id, resumes."""
     opens = resumes_at(audit, seen)
     if opens is None:
         return Plan()
@@ -135,7 +138,7 @@ def _going_on(audit: ReplicationAudit, seen: JobObserved, job: str) -> Plan:
 
 
 def _until(opens: datetime.datetime, window: Window, now: datetime.datetime) -> Plan:
-    message = f"it reads from {described(window)} only; it begins at {text_of(opens)}"
+    message = f"it reads only from {described(window)}; it starts at {text_of(opens)}"
     return Plan.waiting(Reason.WAITING_FOR_WINDOW, message, max(requeue.NEXT_STEP, (opens - now).total_seconds()))
 
 
@@ -149,8 +152,8 @@ def _leader(tablespace: Tablespace) -> str | None:
 
 
 def _next_compared(tablespace: Tablespace) -> str | None:
-    """The follower whose turn it is: one that was never compared with the log, then the one that was longest ago. One that is known to
-    differ comes last, since it would fail this Checkpoint, too.
+    """Returns the next follower to compare: one that was never compared, then the one compared longest ago. One that is known to differ
+    comes last, since it would fail this Checkpoint, too.
     """
 
     def order(replica: ReplicaStatus) -> tuple[bool, tuple[int, int], str]:
@@ -161,10 +164,11 @@ def _next_compared(tablespace: Tablespace) -> str | None:
     return next((replica.node for replica in sorted(followers, key=order)), None)
 
 
-def _begins_with(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSource | None:
-    """The follower whose tables may be begun with: one that was found equal to the log before any other, and of several the one that was
-    last. It is proven by another follower; one that is alone must have been found equal. None where no follower is fit: one that is known
-    to differ neither gives tables nor proves any.
+def _base_follower(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSource | None:
+    """Returns the follower whose tables may be the base: preferably one that matched the log, and of several the latest. Another follower
+    verifies it; a single one must have matched before.
+
+    None if no follower is fit: one that is known to differ neither gives tables nor verifies any.
     """
 
     def order(replica: ReplicaStatus) -> tuple[bool, tuple[int, int], str]:
@@ -181,7 +185,7 @@ def _begins_with(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSourc
 
 
 def _address(node: str | None, herddb: HerdDBCluster) -> str | None:
-    """host:port of the node program of a SQL node."""
+    """Returns host:port of a SQL node's node program, or None."""
     return None if node is None else f"{herddb.names.host_of(node)}:{HERDDB_HTTP_PORT}"
 
 

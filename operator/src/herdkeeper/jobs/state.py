@@ -1,4 +1,4 @@
-"""What was seen of a Checkpoint or a ReplicationAudit."""
+"""The observation of a Checkpoint or a ReplicationAudit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from herdkeeper.spark.work import CheckpointWork
 
 @dataclass(frozen=True)
 class JobObserved:
-    """The Job, its pods, and what the references lead to; None where nothing is. A Checkpoint refers to a Tablespace, an audit does not.
+    """The Job, its pods, and the referenced objects, None if missing. Only a Checkpoint refers to a Tablespace.
 
-    Of a Checkpoint that has no Job yet, or is being deleted: `work` is what all Checkpoints of the namespace do, and `store_unusable` why
-    a Secret of its destination is not what it needs, `archive_unusable` the same of the log's archive. Of one that is being deleted:
-    `removal` is who may need its files. Of an audit: `now` is when that was seen.
+    For a Checkpoint without a Job, or one being deleted: `work` is the activity of all Checkpoints in the namespace; `store_unusable` and
+    `archive_unusable` are why a Secret of the destination or of the log's archive is unusable. For one being deleted: `removal` is what may
+    need its files. For an audit: `now` is the time of the observation.
     """
 
     objects: Objects

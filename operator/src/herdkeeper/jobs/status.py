@@ -1,4 +1,4 @@
-"""What became of a Checkpoint or a ReplicationAudit: the Job's state, and what its driver said in its termination message."""
+"""The status of a Checkpoint or a ReplicationAudit: the Job's state, and its driver's termination message."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from herdkeeper.spark.run import Run, observe_run
 
 
 def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
-    """The phase, and of an ended run its LSN, rows and bytes. What is known of one that ended before stays, and of one that is deleted
-    though its Job has gone."""
+    """Returns the phase, and for an ended run LSN, rows and bytes. Facts about an ended run stay, even if it is deleted and
+    its Job gone.
+    """
     job = names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT)
     deleting = checkpoint.metadata.deletion_timestamp is not None
     gone = deleting and checkpoint.status is not None and seen.objects.get("Job", job) is None
@@ -38,7 +39,9 @@ def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
 
 
 def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
-    """The phase, and of an ended run what was audited and found; of a paused one so far. What is known of one that ended before stays."""
+    """Returns the phase, and for an ended run what was audited and found; for a paused one the same so far. Facts about an
+    ended run stay.
+    """
     if audit.is_over:
         return _kept(audit)
     run = observe_run(seen.objects, names.job_name(audit.key, names.AUDIT_COMPONENT))
@@ -54,34 +57,34 @@ def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
 def _awaited(run: Run) -> Summary:
     fields = {name: value for name, value in run.fields.items() if name != "completedAt"}
     return Summary(
-        Health("False", Reason.RUNNING, "the job ended, waiting for its driver's termination message"), {**fields, "phase": "Running"}
+        Health("False", Reason.RUNNING, "the Job has ended; waiting for its driver's termination message"), {**fields, "phase": "Running"}
     )
 
 
 def _unknown(audit: ReplicationAudit, run: Run, fault: str) -> Summary:
-    """Of a run that ended well and did not tell what it found: no success, which would pass for a clean audit."""
-    paused = ", also whether it was done or paused" if audit.spec.window is not None else ""
+    """For a run that succeeded without a readable result: not a success, which would pass for a clean audit."""
+    paused = ", as is whether it was done or paused" if audit.spec.window is not None else ""
     table = " and in the table audit_runs at its destination" if audit.spec.destination is not None else ""
     message = (
-        f"its result is unknown{paused}: its job succeeded, but its driver's termination message {fault}. Look in the log of its pod,"
-        f" if that still exists (kubectl logs job/{run.fields['job']}){table}, and create another audit"
+        f"its result is unknown{paused}: its Job succeeded, but its driver's termination message {fault}. See the log of its pod, if "
+        f"it still exists (kubectl logs job/{run.fields['job']}){table}, and create another audit"
     )
     return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), {**run.fields, "phase": "Failed"})
 
 
 def _paused(audit: ReplicationAudit, run: Run, opens: datetime.datetime) -> Summary:
-    """What the driver said when it paused, if it could be read."""
+    """The driver's report when it paused, if readable."""
     fields: dict[str, Any] = {"message": "paused"}
     with contextlib.suppress(SummaryError):
         fields = audit_fields(AuditSummary.from_json(run.termination_message or ""), audit.spec.repair)
-    message = f"{fields.pop('message')}; it goes on at {text_of(opens)}"
+    message = f"{fields.pop('message')}; it resumes at {text_of(opens)}"
     done = {name: value for name, value in run.fields.items() if name != "completedAt"}
     everything = {**done, "phase": "Paused", "resumesAt": text_of(opens), **fields}
     return Summary(Health("False", Reason.WAITING_FOR_WINDOW, message), everything)
 
 
 def _from_message(run: Run, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
-    """Of a run that has ended the driver's words are read, which may not be a summary."""
+    """For an ended run: the driver's message, which may not be a summary."""
     if run.termination_message is None or run.phase not in ("Succeeded", "Failed"):
         return _summary(run, {})
     try:
@@ -91,7 +94,7 @@ def _from_message(run: Run, fields_of: Callable[[str], dict[str, Any]]) -> Summa
 
 
 def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
-    """Status fields out of the driver's summary."""
+    """Returns status fields from the driver's summary."""
     return {
         "message": summary.message,
         "lsn": _lsn(summary.ledger_id, summary.entry_id),
@@ -131,7 +134,7 @@ def _comparison(found: FollowerComparison) -> dict[str, Any]:
 
 
 def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
-    """Status fields out of the driver's summary; `repair` is what the audit was told."""
+    """Returns status fields from the driver's summary; `repair` is the mode of the audit."""
     findings = [
         {
             "kind": finding.kind.value,
@@ -171,7 +174,7 @@ def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
 
 
 def _repair_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, int]:
-    """Nothing of a run that ended early: what it had repaired by then it didn't tell."""
+    """Nothing for a run that ended early: it did not report what it had repaired."""
     if summary.outcome.exit_code or summary.outcome is JobOutcome.PAUSED:
         return {}
     match repair:
@@ -200,7 +203,7 @@ def _summary(run: Run, fields: dict[str, Any]) -> Summary:
 
 
 def _kept(resource: Checkpoint | ReplicationAudit) -> Summary:
-    """What is known of a run: it stays, whatever became of its Job."""
+    """Facts about a run stay, whatever happens to its Job."""
     if resource.status is None:
         raise ValueError("nothing is known of a run without a status")
     fields = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True)

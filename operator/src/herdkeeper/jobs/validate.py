@@ -1,4 +1,4 @@
-"""What Checkpoints, audits and schedules must not say."""
+"""Refuses invalid Checkpoints, audits and schedules."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ from herdkeeper.shared.daily_window import DailyWindow, UnknownTimeZoneError
 
 
 def checkpoint_refusals(checkpoint: Checkpoint, tablespace: Tablespace | None) -> tuple[Refusal, ...]:
-    """What a Checkpoint says and must not say, given the Tablespace that it refers to (None while there is none)."""
+    """Returns what is invalid in a Checkpoint, given the Tablespace that it refers to (or None)."""
     return (*_no_follower(checkpoint, tablespace),)
 
 
 def audit_refusals(audit: ReplicationAudit) -> tuple[Refusal, ...]:
-    """What a ReplicationAudit says and must not say. Of one that is over the hours may still change, and mean nothing: what is known of it
-    stays."""
+    """Returns what is invalid in a ReplicationAudit. Changed hours of a finished one don't matter: its result stays."""
     return (*(() if audit.is_over else _window_refusals(audit.spec.window, "spec.window")),)
 
 
 def schedule_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> tuple[Refusal, ...]:
-    """What a schedule says and must not say. What depends on other resources is refused of each run, by itself."""
+    """Returns what is invalid in a schedule. What depends on other resources is refused for each run."""
     return (
         *timetable_refusals(schedule.spec, "spec"),
         *_drill_refusals(schedule),
@@ -72,5 +71,5 @@ def _window_refusals(window: Window | None, path: str) -> Iterator[Refusal]:
         return
     if open_for < SHORTEST_WINDOW:
         minutes = SHORTEST_WINDOW // datetime.timedelta(minutes=1)
-        problem = f"a run that starts its Job there reads little or nothing in less than {minutes} minutes"
-        yield Refusal(path, described(window), problem, f"let it close at least {minutes} minutes after it opens, or leave it out")
+        problem = f"a run whose Job starts in it can read little or nothing in less than {minutes} minutes"
+        yield Refusal(path, described(window), problem, f"let it close at least {minutes} minutes after it opens, or remove it")

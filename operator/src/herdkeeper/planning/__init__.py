@@ -1,1 +1,1 @@
-"""What plans and statuses of all kinds are made of: actions, intents, pods, rolling, summaries. Pure."""
+"""Building blocks of plans and statuses of all kinds: actions, intents, pods, rolling updates, summaries. Pure."""

@@ -1,4 +1,4 @@
-"""What the operator can do, each action with what it needs and nothing else. engine/execute.py does them, one by one."""
+"""The actions of the operator, each with only what it needs. engine/execute.py executes them one by one."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from herdkeeper.shared.reason import Reason
 
 @dataclass(frozen=True)
 class Wait:
-    """Why nothing, or nothing more, is done now."""
+    """Why a plan stops here for now."""
 
     reason: Reason
     message: str
 
     @property
     def sentence(self) -> str:
-        """Both, for people."""
+        """Returns reason and message as one sentence."""
         return f"{self.reason}: {self.message}"
 
 
 class Request(Enum):
-    """What a user asks for once, by an annotation."""
+    """A one-off request that a user makes with an annotation."""
 
     SWITCHOVER = names.SWITCHOVER_ANNOTATION
     RUN_NOW = names.RUN_NOW_ANNOTATION
@@ -39,7 +39,7 @@ class Request(Enum):
 
     @property
     def answer_annotation(self) -> str:
-        """Where the answer is left."""
+        """Name of the annotation that holds the answer."""
         match self:
             case Request.SWITCHOVER:
                 return names.SWITCHOVER_ANSWER_ANNOTATION
@@ -50,7 +50,7 @@ class Request(Enum):
 
     @property
     def answered(self) -> Reason:
-        """What the event of an answer is called."""
+        """Reason of the event that reports the answer."""
         match self:
             case Request.SWITCHOVER:
                 return Reason.SWITCHOVER_ANSWERED
@@ -62,7 +62,7 @@ class Request(Enum):
 
 @dataclass(frozen=True)
 class Apply:
-    """Server-side apply of a full intent. `new`: the object was not seen, so a stranger's object of this name must not be taken over."""
+    """Server-side apply of a full intent. With `new`, the object was not seen, and an unrelated object of this name must not be adopted."""
 
     manifest: Json
     new: bool
@@ -71,7 +71,7 @@ class Apply:
 
 @dataclass(frozen=True)
 class Create:
-    """Make an object that is never changed afterwards: a volume claim, a run of a schedule."""
+    """Create an object that never changes afterwards, such as a volume claim or a run of a schedule."""
 
     manifest: Json
     reason: Reason = Reason.CREATING
@@ -79,7 +79,7 @@ class Create:
 
 @dataclass(frozen=True)
 class Annotate:
-    """Set annotations of a live object (None: take it off), if it is still the one with this uid."""
+    """Set annotations of a live object, if its uid still matches. None removes an annotation."""
 
     kind: str
     name: str
@@ -91,7 +91,7 @@ class Annotate:
 
 @dataclass(frozen=True)
 class AddToSecret:
-    """Add entries (base64) to a live Secret, if it is still the one with this uid."""
+    """Add entries (base64) to a live Secret, if its uid still matches."""
 
     name: str
     uid: str
@@ -100,7 +100,7 @@ class AddToSecret:
 
 @dataclass(frozen=True)
 class Delete:
-    """Delete a live object, if it is still the one with this uid; with a resource version, if it is still as it was read."""
+    """Delete a live object, if its uid still matches. With a resource version, that must match too."""
 
     api_version: str
     kind: str
@@ -111,7 +111,9 @@ class Delete:
 
 
 def deletions(items: Iterable[Json | None], reason: Reason) -> tuple[Delete, ...]:
-    """The deletion of each of these live objects that is there and is not being deleted; of what holds data, if it is as it was read."""
+    """Returns a deletion for each object that exists and is not already being deleted. Objects that hold data must be unchanged since the
+    read.
+    """
     found = (item for item in items if item is not None and not item["metadata"].get("deletionTimestamp"))
     return tuple(
         Delete(
@@ -131,7 +133,7 @@ _HOLDS_DATA = ("PersistentVolumeClaim", "Secret")
 
 @dataclass(frozen=True)
 class Resize:
-    """Let a volume claim ask for more, if it is still the one with this uid."""
+    """Raise the request of a volume claim, if its uid still matches."""
 
     name: str
     uid: str
@@ -140,7 +142,7 @@ class Resize:
 
 @dataclass(frozen=True)
 class SetFinalizer:
-    """Put the finalizer on the resource, or take it off. `message` says what that means for the data."""
+    """Add or remove the finalizer of a resource. `message` explains what that means for the data."""
 
     present: bool
     reason: Reason
@@ -149,7 +151,7 @@ class SetFinalizer:
 
 @dataclass(frozen=True)
 class SetBookieMode:
-    """Make a bookie read-only or writable over its admin port, and see that it is. It stays so over a restart."""
+    """Make a bookie read-only or writable over its admin port, and verify it. The mode survives a restart."""
 
     bookie_id: str
     host: str
@@ -159,9 +161,9 @@ class SetBookieMode:
 
 @dataclass(frozen=True)
 class ChangeMembership:
-    """Compare-and-set of ZooKeeper's own membership: `server`, where it is given, joins or changes its role; `leaving` are server ids.
+    """Change ZooKeeper's membership by compare-and-set. `server`, if given, joins or changes its role; `leaving` are server ids.
 
-    `version` is that of the membership that was read.
+    `version` is the version of the membership that was read.
     """
 
     zookeeper_address: str
@@ -175,7 +177,7 @@ class ChangeMembership:
 
 @dataclass(frozen=True)
 class EnsureZnode:
-    """Make a persistent, empty znode and its parents."""
+    """Create a persistent, empty znode and its parents."""
 
     zookeeper_address: str
     path: str
@@ -183,7 +185,7 @@ class EnsureZnode:
 
 @dataclass(frozen=True)
 class FormatLedgersRoot:
-    """Make BookKeeper's metadata root with a new instance id, in one transaction, where nothing is."""
+    """Create BookKeeper's metadata root with a new instance id, in one transaction. Fails if the root exists."""
 
     zookeeper_address: str
     root: str
@@ -191,7 +193,7 @@ class FormatLedgersRoot:
 
 @dataclass(frozen=True)
 class SetRecoveryDelay:
-    """Compare-and-set of the seconds that a bookie may be away. BookKeeper copies them from its configuration only once."""
+    """Set by compare-and-set for how many seconds a bookie may be away. BookKeeper reads its configuration for that only once."""
 
     zookeeper_address: str
     root: str
@@ -201,7 +203,7 @@ class SetRecoveryDelay:
 
 @dataclass(frozen=True)
 class StartBookieAudit:
-    """Have BookKeeper's auditor look at all ledgers now, as BookKeeper's `shell triggeraudit` does: write the delay anew."""
+    """Make BookKeeper's auditor check all ledgers now, like `shell triggeraudit`: rewrite the delay."""
 
     zookeeper_address: str
     root: str
@@ -212,7 +214,7 @@ class StartBookieAudit:
 
 @dataclass(frozen=True)
 class RemoveCookie:
-    """Delete the cookie of a bookie that no ledger names, if the bookie is not registered: nobody can come back under its id."""
+    """Delete the cookie of an unregistered bookie that no ledger names. No bookie can return under its id."""
 
     zookeeper_address: str
     root: str
@@ -221,7 +223,7 @@ class RemoveCookie:
 
 @dataclass(frozen=True)
 class RestoreCookie:
-    """Write the missing cookie of a bookie that is not registered, where the metadata's instance id is the cookie's. Never over another."""
+    """Write the missing cookie of an unregistered bookie, if the cookie has the metadata's instance id. Never overwrites a cookie."""
 
     zookeeper_address: str
     root: str
@@ -230,7 +232,7 @@ class RestoreCookie:
 
 @dataclass(frozen=True)
 class DeleteZnodes:
-    """Delete a tree of znodes, then those of its parents that are empty."""
+    """Delete a tree of znodes, then its empty parents."""
 
     zookeeper_address: str
     root: str
@@ -238,7 +240,7 @@ class DeleteZnodes:
 
 @dataclass(frozen=True)
 class CreateTablespace:
-    """CREATE TABLESPACE by SQL on the node `via`. `leader` is its only replica at first."""
+    """CREATE TABLESPACE by SQL on the node `via`. `leader` is its first and only replica."""
 
     herddb: str
     via: str
@@ -249,7 +251,7 @@ class CreateTablespace:
 
 @dataclass(frozen=True)
 class ChangeTablespaceRecord:
-    """Compare-and-set of HerdDB's record of a tablespace."""
+    """Change HerdDB's record of a tablespace by compare-and-set."""
 
     zookeeper_address: str
     path: str
@@ -261,8 +263,10 @@ class ChangeTablespaceRecord:
 
 @dataclass(frozen=True)
 class SetLogPin:
-    """Compare-and-set of what keeps a tablespace's log: from `lsn` (ledger id, entry id) on; None takes the pin away. `version` is that of
-    the pin that was read, None where there was none."""
+    """Set by compare-and-set the pin that keeps a tablespace's log from `lsn` (ledger id, entry id) on. None removes the pin.
+
+    `version` is the version of the pin that was read, None if there was none.
+    """
 
     zookeeper_address: str
     path: str
@@ -273,8 +277,9 @@ class SetLogPin:
 
 @dataclass(frozen=True)
 class SetArchiveExpiry:
-    """Compare-and-set of what the archiver may take away; with `order` None nothing any more. `version` is that of what was read, None
-    where there was nothing."""
+    """Set by compare-and-set what the archiver may delete; nothing if `order` is None. `version` is that of the order read, None if there
+    was none.
+    """
 
     zookeeper_address: str
     path: str
@@ -285,7 +290,7 @@ class SetArchiveExpiry:
 
 @dataclass(frozen=True)
 class CheckpointFollower:
-    """Have a follower write its tables to its disk, so that it replays less when it becomes the leader. One that can't goes without."""
+    """Make a follower write a local checkpoint, so that it replays less as a leader. A follower that can't skips it."""
 
     herddb: str
     node: str
@@ -294,9 +299,10 @@ class CheckpointFollower:
 
 @dataclass(frozen=True)
 class SetCopyAside:
-    """Have a SQL node that is no replica of a tablespace any more move what its disk has of it aside, so that its next copy is made anew.
+    """Make a SQL node set its files of a tablespace aside, so that its next replica is rebuilt.
 
-    The node keeps that as evidence, and refuses while it is a replica or still runs the copy. `why`: what is wrong with it.
+    The node keeps the files as evidence. It refuses while it is a replica or still runs the tablespace. `why`: what is wrong with the
+    files.
     """
 
     herddb: str
@@ -308,10 +314,10 @@ class SetCopyAside:
 
 @dataclass(frozen=True)
 class BarPromotion:
-    """Have a SQL node record on its disk that it must not promote itself, or (`barred` False) that it may again.
+    """Make a SQL node record on disk that it must not promote itself. With `barred` False, lift the bar.
 
-    It is about HerdDB's own failover alone: a node that the record names leads all the same. Nothing waits for it: what else is planned is
-    done though the node refuses. `why`: what was found out about its copy.
+    The bar covers only HerdDB's own failover: a node that the record names still leads. Nothing waits for this action, and its failure
+    blocks nothing. `why`: what was found out about the replica.
     """
 
     herddb: str
@@ -324,7 +330,7 @@ class BarPromotion:
 
 @dataclass(frozen=True)
 class WakeNodes:
-    """Have SQL nodes act on changed records at once. They notice by themselves too: one that does not answer is no error."""
+    """Make SQL nodes act on changed records at once. Nodes also poll, so one that does not answer is no error."""
 
     herddb: str
     nodes: tuple[str, ...]
@@ -332,7 +338,7 @@ class WakeNodes:
 
 @dataclass(frozen=True)
 class AnswerRequest:
-    """Take a request, which is an annotation, off a resource of ours if that is still as it was read, and leave the answer."""
+    """Remove a request, which is an annotation, from a resource if it is unchanged, and write the answer."""
 
     kind: str
     name: str
@@ -343,7 +349,7 @@ class AnswerRequest:
 
 @dataclass(frozen=True)
 class CloseLedger:
-    """Have a SQL node close the ledger that it writes for a tablespace, and open the next one; nothing when it writes another by now."""
+    """Make a SQL node close the ledger that it writes for a tablespace and open the next. Does nothing if it already writes another."""
 
     herddb: str
     node: str
@@ -354,8 +360,7 @@ class CloseLedger:
 
 @dataclass(frozen=True)
 class StartFullCheck:
-    """Have the SQL node that leads a tablespace begin to check all tables, unless it does. Writes stand still for `longest_stop_millis` at
-    most in one piece."""
+    """Make the leader of a tablespace start a full check, unless one runs. It pauses writes for at most `longest_stop_millis` at a time."""
 
     herddb: str
     node: str
@@ -365,7 +370,7 @@ class StartFullCheck:
 
 @dataclass(frozen=True)
 class ForgetNode:
-    """Delete HerdDB's record of a SQL node that has gone, and its heartbeats, if no tablespace names it."""
+    """Delete HerdDB's record and heartbeats of a SQL node that is gone, if no tablespace names it."""
 
     zookeeper_address: str
     herd_root: str
@@ -383,9 +388,8 @@ class DropTablespace:
 
 @dataclass(frozen=True)
 class DeleteLogs:
-    """Delete the ledgers of HerdDB's ledger lists, then the lists. `uuids`: the tablespaces; None: all of the database.
-
-    HerdDB's DROP leaves them behind.
+    """Delete the ledgers of HerdDB's ledger lists, then the lists, which DROP leaves behind. `uuids`: the tablespaces; None: the whole
+    database.
     """
 
     zookeeper_address: str
@@ -429,17 +433,17 @@ Action = (
 
 
 def soonest(*seconds: float | None) -> float | None:
-    """The soonest of several times to requeue; None when there is none."""
+    """Returns the earliest of several requeue times, or None."""
     return min((each for each in seconds if each is not None), default=None)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Actions in order, then perhaps a reason to wait. `requeue_after_seconds`: when to look again though no event tells of a change.
-    `later` and `blockers` are words for a plan that is shown instead of executed: what follows where a procedure has several steps, and
-    what it would wait for.
-    `needs_ledgers`: a step can't be decided without the metadata of all ledgers; plan again with it.
-    `notes` are fields of the status that the plan decides. `shown` is what another controller does at the same time.
+    """Actions in order, then perhaps a reason to wait.
+
+    `requeue_after_seconds`: when to reconcile again without an event. `later` and `blockers` describe further steps and what they would
+    wait for, in a plan that is only shown. `needs_ledgers`: the plan needs the metadata of all ledgers, so plan again with it. `notes` are
+    status fields that the plan decides. `shown` is what another controller does meanwhile.
     """
 
     actions: tuple[Action, ...] = ()
@@ -453,5 +457,5 @@ class Plan:
 
     @staticmethod
     def waiting(reason: Reason, message: str, look_again_seconds: float = requeue.PENDING) -> Plan:
-        """A plan that only waits."""
+        """Returns a plan that only waits."""
         return Plan((), Wait(reason, message), look_again_seconds)

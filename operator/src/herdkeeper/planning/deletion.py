@@ -1,4 +1,4 @@
-"""What deletions of all kinds share: patience with a silent backend, objects that go before others."""
+"""What deletions of all kinds share: patience with an unreachable backend, and the order in which objects are deleted."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ DONE = SetFinalizer(False, Reason.DATA_DELETED, "volumes and metadata are being 
 
 
 PATIENCE_SECONDS = 120.0
-"""How long a backend that can't be reached may hold up a deletion, see `waited_seconds`. Then it is given up with an event: else no
-namespace could be deleted whose ZooKeeper went first."""
+"""How long an unreachable backend may delay a deletion, see `waited_seconds`. After that the deletion is given up with an event. Otherwise
+a namespace whose ZooKeeper was deleted first could never be deleted."""
 
 
 def waiting_for_users(users: Dependents) -> Plan | None:
-    """Why a deleted resource stays as it is for now; None when nobody uses it any more."""
+    """Returns a plan that waits while other resources use the deleted one, or None."""
     if users.not_deleted:
-        message = f"it is deleted once nothing refers to it: delete {', '.join(users.not_deleted)} first, or change the reference there"
+        message = f"it is deleted once nothing refers to it: first delete {', '.join(users.not_deleted)}, or change the reference there"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
     if users.deleting:
         return Plan.waiting(
-            Reason.WAITING_FOR_DEPENDENTS, f"these still delete their data with its help: {', '.join(users.deleting)}", requeue.SOON
+            Reason.WAITING_FOR_DEPENDENTS, f"these still need it to delete their data: {', '.join(users.deleting)}", requeue.SOON
         )
     return None
 
 
 def waited_seconds(resource: Resource, now: datetime.datetime) -> float:
-    """How long a deletion has been waiting for a backend that can't be reached, as the condition Ready tells; 0 while it does not wait.
+    """Returns for how many seconds a deletion has waited for an unreachable backend, by the condition Ready. 0 if it does not wait.
 
-    The deletion's own age says nothing: stopping servers and waiting for dependents take their time, and after that a backend that is
-    silent for a moment must not be given up.
+    The age of the deletion is no measure: servers take time to stop and dependents to finish. A backend that then fails for a moment must
+    not be given up.
     """
     ready = condition(resource, READY)
-    # A Checkpoint's files can't be reached without the Secret of their store.
+    # Without the Secret of its store, a Checkpoint's files can't be reached.
     away = (Reason.UNREADABLE, Reason.WAITING_FOR_SECRET) if isinstance(resource, Checkpoint) else (Reason.UNREADABLE,)
     if resource.metadata.deletion_timestamp is None or ready is None or ready.reason not in away:
         return 0.0
@@ -51,12 +51,12 @@ def waited_seconds(resource: Resource, now: datetime.datetime) -> float:
 
 
 def plan_unreadable_deletion(error: str, age_seconds: float) -> Plan:
-    """What becomes of a deleted resource whose stored spec can't be read: nothing of its data is touched. `age_seconds`: the deletion's."""
+    """Returns the plan for a deleted resource with an unreadable spec. Its data stays. `age_seconds`: age of the deletion."""
     return patiently(age_seconds, "what this resource made", f"its spec can't be read: {error}")
 
 
 def take_down(objects: Objects, data_kinds: tuple[str, ...]) -> Plan | None:
-    """Delete workloads, wait until no pod is left, then delete what holds data; None when all of it is gone."""
+    """Delete workloads, wait until no pod is left, then delete the objects that hold data. Returns None when all are gone."""
     workloads = [item for kind in _WORKLOADS for item in objects.of_kind(kind)]
     pods = objects.of_kind("Pod")
     if workloads or pods:

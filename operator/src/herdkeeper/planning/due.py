@@ -1,4 +1,4 @@
-"""Decides which times of a schedule start something: only the newest one counts, and runs never overlap."""
+"""Decides when a schedule starts a run: only the newest missed time counts, and runs never overlap."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from herdkeeper.shared.timetable import Timetable
 
 @dataclass(frozen=True)
 class Start:
-    """What is due at the time `due` is to be begun."""
+    """The run of the time `due` starts now."""
 
     due: datetime.datetime
 
 
 @dataclass(frozen=True)
 class Missed:
-    """Nothing is begun for the time `due`, now or later."""
+    """The time `due` is skipped for good."""
 
     due: datetime.datetime
     why: str
@@ -28,29 +28,29 @@ class Missed:
 
 @dataclass(frozen=True)
 class NotDue:
-    """Nothing is due, or only what a suspended schedule leaves for later."""
+    """Nothing is due, or the schedule is suspended."""
 
 
 def timetable_of(timing: Times) -> Timetable:
-    """The times of a schedule whose spec was validated."""
+    """Returns the timetable of a validated schedule."""
     return Timetable.of(timing.schedule, timing.time_zone)
 
 
 def newest_time(times: Times, done_until: datetime.datetime, now: datetime.datetime) -> datetime.datetime | None:
-    """The newest time that is not dealt with; None when there is none. Those that were missed before it are left out."""
+    """Returns the newest time that is not handled yet, or None. Earlier missed times are skipped."""
     due = timetable_of(times).latest(now)
     return None if due is None or due <= done_until else due
 
 
 def pending_time(timing: Timing, done_until: datetime.datetime, now: datetime.datetime) -> datetime.datetime | None:
-    """As `newest_time`; None as long as the schedule is suspended."""
+    """Like `newest_time`, but None while the schedule is suspended."""
     return None if timing.suspend else newest_time(timing, done_until, now)
 
 
 def decide_time(timing: Timing, due: datetime.datetime, in_the_way: str | None, now: datetime.datetime) -> Start | Missed:
-    """What becomes of a time that is not dealt with. `in_the_way`: what was not over when it came."""
+    """Returns whether a run starts or its time is skipped. `in_the_way`: what was still running at that time."""
     if in_the_way is not None:
-        return Missed(due, f"{in_the_way} was not over")
+        return Missed(due, f"{in_the_way} was still running")
     deadline = timing.starting_deadline_seconds
     if deadline is not None and now - due > datetime.timedelta(seconds=deadline):
         return Missed(due, f"startingDeadlineSeconds ({deadline}) had passed")
@@ -58,11 +58,11 @@ def decide_time(timing: Timing, due: datetime.datetime, in_the_way: str | None, 
 
 
 def seconds_to_next(times: Times, now: datetime.datetime) -> float | None:
-    """Until the next time of a schedule; None when there is none."""
+    """Returns the seconds until the next time of a schedule, or None."""
     following = timetable_of(times).after(now)
     return None if following is None else max(requeue.NOTED, (following - now).total_seconds())
 
 
 def requeue_after_seconds(again: float | None, to_next: float | None, *, acts: bool) -> float | None:
-    """Seconds until the next reconcile: at the next time of a schedule, or sooner if `again` or `acts` asks for it."""
+    """Returns the seconds until the next reconcile: the schedule's next time, or sooner if `again` or `acts` asks for it."""
     return soonest(requeue.SOON if acts and again is None else again, to_next)

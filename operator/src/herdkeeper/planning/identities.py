@@ -1,4 +1,4 @@
-"""Secrets with certificates: written before the pods that mount them are made, and looked at again when the next one is due."""
+"""Secrets with certificates. They are written before the pods that mount them, and checked again when the next renewal is due."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 
 LONGEST_SECONDS = 86400.0
-"""Certificates are looked at each day at least."""
+"""Certificates are checked at least daily."""
 FOLDER = "/identity"
 """Where a pod's own certificate is mounted."""
 _VOLUME = "identity"
@@ -26,7 +26,7 @@ _VOLUME = "identity"
 
 @dataclass(frozen=True)
 class PodIdentity:
-    """What a pod shows its certificate with: volumes, where a container mounts them, and its variables."""
+    """How a pod presents its certificate: volumes, mounts and variables."""
 
     volumes: tuple[Json, ...] = ()
     mounts: tuple[Json, ...] = ()
@@ -34,26 +34,28 @@ class PodIdentity:
 
 
 def java_identity(secret: str | None, variable: str = "JVM_OPTIONS") -> PodIdentity:
-    """Of a JVM that is a client of ZooKeeper, started by an entry point that reads its options from `variable`; None: it shows none."""
+    """Returns the identity of a JVM that connects to ZooKeeper and reads its options from `variable`. Without a Secret it presents none."""
     return _identity(secret, variable, " ".join(zookeeper_client_options(FOLDER)))
 
 
 def python_identity(secret: str | None) -> PodIdentity:
-    """Of a program of herdkeeper_jobs; None: it shows none."""
+    """Returns the identity of a program of herdkeeper_jobs. Without a Secret it presents none."""
     return _identity(secret, names.IDENTITY_VARIABLE, FOLDER)
 
 
 def _identity(secret: str | None, variable: str, value: str) -> PodIdentity:
     if secret is None:
         return PodIdentity()
-    # Readable by the pod's group, which its processes have.
+    # The pod's group may read it, and all processes of the pod are in the group.
     volume = {"name": _VOLUME, "secret": {"secretName": secret, "defaultMode": 0o440}}
     mount = {"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}
     return PodIdentity((volume,), (mount,), ({"name": variable, "value": value},))
 
 
 def with_identities(plan: Plan, owner: Resource, component: str, due: DueSecrets) -> Plan:
-    """A plan with the Secrets of its resource first. One that can't be made says so, unless the plan waits for something else."""
+    """Returns a plan that writes the resource's due Secrets first. A Secret that can't be made becomes the reason to wait, unless there is
+    one already.
+    """
     written = tuple(
         Apply(
             with_intent(secret_of(pod.metadata(owner, component, change.holder.secret), change.data)),
@@ -70,6 +72,6 @@ def with_identities(plan: Plan, owner: Resource, component: str, due: DueSecrets
 
 
 def secret_of(metadata: Json, data: Mapping[str, str]) -> Json:
-    """A Secret with this text."""
+    """Returns a Secret with this text."""
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": encoded}

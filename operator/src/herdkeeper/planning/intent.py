@@ -1,7 +1,7 @@
-"""Which objects differ from what was intended. What does not differ gets no write.
+"""Finds the objects that differ from their intent. Unchanged objects are not written.
 
-An object carries the hash of the manifest that was last applied (herdkeeper.io/intent). It is applied again when that hash is another one
-(the intent changed) or when a field of the intent has another value in the live object (somebody changed it).
+An object carries the hash of the manifest that was last applied (herdkeeper.io/intent). It is applied again if the hash differs (the intent
+changed), or if a live field differs from the intent (somebody changed it).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from herdkeeper.shared.reason import Reason
 
 
 def with_intent(manifest: Json) -> Json:
-    """A copy that carries the hash of itself."""
+    """Returns a copy of the manifest that carries its own hash."""
     text = json.dumps(manifest, sort_keys=True)
     metadata = manifest["metadata"]
     marked = {**(metadata.get("annotations") or {}), names.INTENT_ANNOTATION: hashlib.sha256(text.encode()).hexdigest()[:16]}
@@ -26,10 +26,10 @@ def with_intent(manifest: Json) -> Json:
 
 
 def difference(intended: Any, live: Any, path: str = "") -> str | None:
-    """Path of the first field of the intent that the live object does not have, None when it has them all.
+    """Returns the path of the first intended field that the live object lacks, or None.
 
-    Fields that only the live object has (defaults, status) don't matter; lists must be equally long. Quantities are compared as numbers,
-    since the API server writes `1000m` as `1`.
+    Extra live fields (defaults, status) don't matter; lists must have equal lengths. Quantities are compared as numbers, since the API
+    server writes `1000m` as `1`.
     """
     match intended, live:
         case _ if intended == live or (live is None and intended in ({}, [])):  # most of it is equal, and Python is quicker to see so
@@ -54,7 +54,7 @@ def _same_quantity(one: Any, other: Any) -> bool:
 
 
 def unsettled(manifest: Json, objects: Objects) -> Apply | None:
-    """What must be applied so that the object is as intended; None when it is."""
+    """Returns the apply that an object needs to match its intent, or None."""
     marked = with_intent(manifest)
     live = objects.get(manifest["kind"], manifest["metadata"]["name"])
     if live is None:
@@ -65,5 +65,5 @@ def unsettled(manifest: Json, objects: Objects) -> Apply | None:
 
 
 def settle(manifests: Iterable[Json], objects: Objects) -> tuple[Apply, ...]:
-    """What must be applied so that all objects are as intended, in the order given."""
+    """Returns the applies that the objects need to match their intents, in order."""
     return tuple(apply for manifest in manifests if (apply := unsettled(manifest, objects)) is not None)

@@ -1,7 +1,7 @@
-"""The conditions Reconciling and Stalled, as kstatus reads them: Flux, `kubectl apply --wait` of kpt and others judge resources by them.
+"""The conditions Reconciling and Stalled of kstatus (sigs.k8s.io/cli-utils/pkg/kstatus), which Flux and `kubectl apply --wait` of kpt read.
 
-kstatus (sigs.k8s.io/cli-utils/pkg/kstatus) takes a resource with Stalled=True for Failed, one with Reconciling=True for InProgress, and one
-with neither for what its Ready says. Both are true of something abnormal, and are not there otherwise.
+kstatus takes Stalled=True for Failed and Reconciling=True for InProgress. With neither it goes by Ready. Both conditions mark abnormal
+states and are absent otherwise.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from herdkeeper.shared.reason import Bearing, Reason
 
 
 def kstatus_conditions(resource: Resource, ready: Health, progressing: Health) -> Mapping[str, Health]:
-    """At most one of the two, by its type, from the conditions Ready and Progressing that are written beside it.
+    """Returns at most one of the two conditions, by type, from Ready and Progressing of the same status.
 
-    A resource that is Ready is Reconciling too while something that it declares is not carried out, such as a new image: who waits for a
-    change must not go on between two restarts. Upkeep and repairs of one that is Ready don't count.
+    A Ready resource is also Reconciling while a declared change, such as a new image, is unfinished: a client must not stop waiting between
+    two restarts. Upkeep and repairs of a Ready resource don't count.
     """
     if ready.status != "True" and ready.reason.needs_person:
         return {STALLED: _true(ready)}
@@ -32,8 +32,9 @@ def kstatus_conditions(resource: Resource, ready: Health, progressing: Health) -
 
 
 def _is_unfinished(resource: Resource) -> bool:
-    """Whether a resource that an annotation stops declares something that was not carried out before. Nothing is planned meanwhile, so what
-    was known before it was stopped is carried along."""
+    """Returns whether a paused resource has declared changes that were not finished. Nothing is planned while it is paused, so the last
+    known state is kept.
+    """
     before = resource.status
     if before is None or before.observed_generation != resource.metadata.generation:
         return True

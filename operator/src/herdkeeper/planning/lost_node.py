@@ -1,4 +1,4 @@
-"""The condition NodesReachable: pods that hang on a node that is down, and what a person may do. See shared/lost_node.py."""
+"""The condition NodesReachable: pods on a node that is down, and what a person may do. See shared/lost_node.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from herdkeeper.shared.reason import Reason
 
 
 def nodes_reachable(objects: Objects, pods: Iterable[str], nodes: Nodes, meanwhile: str) -> Mapping[str, Health]:
-    """The condition, by its type; nothing while no pod hangs. `meanwhile` is a sentence: what happens to the data of these pods."""
+    """Returns the condition by its type, or nothing if no pod hangs. `meanwhile` is a sentence about the data of these pods."""
     lost = lost_nodes(objects, pods, nodes)
     if not lost:
         return {}
@@ -26,7 +26,7 @@ def _sentence(lost: LostNode) -> str:
     if lost.down.out_of_service:
         return f"{what} It is marked as out of service, so Kubernetes removes its pods."
     if not lost.given_up:
-        return f"{what} Nothing is changed there; Kubernetes evicts its pods after five minutes."
+        return f"{what} The operator changes nothing there; Kubernetes evicts the pods after five minutes."
     return (
         f"{what} Kubernetes has evicted {' and '.join(lost.given_up)}, but keeps the pods and their volumes until the node is back."
         f" Once the machine is known to be off: `kubectl taint nodes {lost.name} {OUT_OF_SERVICE}`; before it runs again: "

@@ -1,7 +1,8 @@
-"""Who may connect to which port: the one table of it. planning/network_policies.py makes the NetworkPolicies of it, schema/network_page.py
-the page docs/network.md. Whatever is not in the table is refused: a new connection between pods needs a row here.
+"""The table of network access: who may connect to which port.
 
-Kubelets' probes are not subject to policies. References do not cross namespaces, so "ours" are pods of the resource's own namespace.
+planning/network_policies.py builds the NetworkPolicies from it, schema/network_page.py the page docs/network.md. Connections that are not
+in the table are refused: a new one between pods needs a row here. Policies don't apply to the kubelet's probes. References don't cross
+namespaces, so "ours" are pods in the resource's namespace.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from enum import Enum
 from herdkeeper.shared import names
 
 SPARK_DRIVERS = (names.CHECKPOINT_COMPONENT, names.AUDIT_COMPONENT, names.RESTORE_COMPONENT)
-"""Components of jobs that may have executors."""
+"""Components of jobs with optional executors."""
 
 
 class Reach(Enum):
-    """Whose pods of a component are meant; the value is for people."""
+    """Whose pods of a component may connect. The value is for people."""
 
     SAME_RESOURCE = "same resource"
     NAMESPACE = "namespace"
@@ -31,7 +32,7 @@ class Ours:
 
 
 class Declared(Enum):
-    """Pods that the resource names; the value is the field of its spec."""
+    """Pods that the resource names in this field of its spec."""
 
     CLIENTS = "clients"
     SCRAPERS = "scrapers"
@@ -39,7 +40,7 @@ class Declared(Enum):
 
 @dataclass(frozen=True)
 class Operator:
-    """The operator's own pods, in whichever namespace it runs."""
+    """The operator's own pods, in its own namespace."""
 
 
 Admitted = Ours | Declared | Operator
@@ -47,7 +48,7 @@ Admitted = Ours | Declared | Operator
 
 @dataclass(frozen=True)
 class Entrance:
-    """Ports (none: all of them) of the pods of some components, and who may connect to them. `why` is for people."""
+    """Ports of some components' pods (none: all ports), and who may connect to them. `why` is for people."""
 
     components: tuple[str, ...]
     ports: tuple[int, ...]
@@ -78,7 +79,7 @@ ENTRANCES = (
             ),
             Declared.CLIENTS,
         ),
-        "metadata of ledgers and tablespaces; executors of a restore ask who leads",
+        "metadata of ledgers and tablespaces; executors of a restore look up leaders",
     ),
     Entrance(
         _MEMBERS, (names.ZOOKEEPER_QUORUM_PORT, names.ZOOKEEPER_ELECTION_PORT), (_own(names.ZOOKEEPER_COMPONENT),), "the ensemble itself"
@@ -106,13 +107,13 @@ ENTRANCES = (
         _NODES,
         (names.HERDDB_SQL_PORT,),
         (Operator(), _own(names.HERDDB_COMPONENT), _any(names.RESTORE_COMPONENT, names.EXECUTOR_COMPONENT), Declared.CLIENTS),
-        "SQL, open to everybody where `spec.clients` is absent; a node copies a tablespace from its leader; a restore loads rows",
+        "SQL, open to everybody if `spec.clients` is absent; a node copies a tablespace from its leader; a restore loads rows",
     ),
     Entrance(
         _NODES,
         (names.HERDDB_HTTP_PORT,),
         (Operator(), _any(names.CHECKPOINT_COMPONENT), Declared.SCRAPERS),
-        "state and orders of a node; a Checkpoint asks for positions, digests and tables; metrics",
+        "state and commands of a node; a Checkpoint reads positions, digests and tables; metrics",
     ),
     Entrance(
         (*SPARK_DRIVERS, names.EXECUTOR_COMPONENT),
@@ -124,5 +125,5 @@ ENTRANCES = (
 
 
 def entrances_of(component: str) -> tuple[Entrance, ...]:
-    """The entrances of a component's pods."""
+    """Returns the entrances of a component's pods."""
     return tuple(entrance for entrance in ENTRANCES if component in entrance.components)

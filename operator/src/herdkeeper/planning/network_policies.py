@@ -1,4 +1,4 @@
-"""The NetworkPolicies of a resource: made of planning/network_access.py, kept as intended, and removed where they are not wanted."""
+"""The NetworkPolicies of a resource, from planning/network_access.py: applied, kept as intended, removed where unwanted."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from herdkeeper.shared.reason import Reason
 KIND = "NetworkPolicy"
 Servers = ZooKeeperCluster | BookKeeperCluster | HerdDBCluster
 Peers = tuple[NetworkPeer, ...] | None
-"""None is everybody."""
+"""None means everybody."""
 
 
 @dataclass(frozen=True)
 class _Guarded:
-    """A resource whose pods are guarded, the namespace of the operator, the pods that the resource names, and the ports that its pods don't
-    listen on."""
+    """A resource whose pods are guarded: the operator's namespace, the peers that it names, and the ports that its pods don't listen on."""
 
     owner: Resource
     operator_namespace: str = ""
@@ -36,8 +35,9 @@ class _Guarded:
 
 
 def with_network_policies(plan: Plan, cluster: Servers, objects: Objects, operator_namespace: str) -> Plan:
-    """A plan with its resource's policies, as soon as there are servers. They come last: nothing waits for them,
-    and the API server may refuse them."""
+    """Returns the plan with the resource's policies, once there are servers. They come last: nothing waits for them, and the API server may
+    refuse them.
+    """
     made = (action.manifest["kind"] for action in plan.actions if isinstance(action, Apply))
     if "StatefulSet" not in made and not objects.of_kind("StatefulSet"):
         return plan
@@ -45,7 +45,7 @@ def with_network_policies(plan: Plan, cluster: Servers, objects: Objects, operat
 
 
 def plan_network_policies(cluster: Servers, objects: Objects, operator_namespace: str) -> tuple[Action, ...]:
-    """What makes the policies of a resource with servers as they shall be."""
+    """Returns the actions that bring the policies of a resource with servers to their intent."""
     wanted = build_server_policies(cluster, operator_namespace)
     kept = {manifest["metadata"]["name"] for manifest in wanted}
     surplus = (item for item in objects.of_kind(KIND) if item["metadata"]["name"] not in kept)
@@ -54,8 +54,11 @@ def plan_network_policies(cluster: Servers, objects: Objects, operator_namespace
 
 
 def _added_to(manifest: Json, objects: Objects) -> Apply | None:
-    """A live policy that has more than was intended: with a label more in a selector it would guard, or let in, other pods. Kubernetes
-    replaces these fields as a whole, so that an apply takes away what was added."""
+    """Returns an apply for a live policy with more in it than intended.
+
+    One more label in a selector would guard, or admit, other pods. Kubernetes replaces these fields as a whole, so an apply removes the
+    additions.
+    """
     live = objects.get(KIND, manifest["metadata"]["name"])
     spec = live["spec"] if live is not None else {}
     added = any(difference(spec[field], intended) is not None for field, intended in manifest["spec"].items() if field in spec)
@@ -63,7 +66,7 @@ def _added_to(manifest: Json, objects: Objects) -> Apply | None:
 
 
 def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Json, ...]:
-    """A policy for each component of a resource with servers; none where they are disabled."""
+    """Returns a policy for each component of a resource with servers, none if policies are disabled."""
     spec, key = cluster.spec, cluster.key
     if spec.network_policy == "Disabled":
         return ()
@@ -80,24 +83,24 @@ def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Js
             named = {names.HERDDB_COMPONENT: HerdDBNames(key).network_policy}
         case _:
             assert_never(cluster)
-    guarded = _Guarded(cluster, operator_namespace, declared, _silent_ports(cluster))
+    guarded = _Guarded(cluster, operator_namespace, declared, _unused_ports(cluster))
     return tuple(_policy(guarded, component, name) for component, name in named.items())
 
 
-def _silent_ports(cluster: Servers) -> frozenset[int]:
-    """An ensemble serves clients at one of two ports."""
+def _unused_ports(cluster: Servers) -> frozenset[int]:
+    """An ensemble serves clients at only one of two ports."""
     if not isinstance(cluster, ZooKeeperCluster):
         return frozenset()
     return frozenset({names.ZOOKEEPER_CLIENT_PORT, names.ZOOKEEPER_SECURE_PORT} - {cluster.client_port})
 
 
 def build_job_policy(owner: Resource, component: str, name: str) -> Json:
-    """The policy of a Spark driver and its executors."""
+    """Returns the policy of a Spark driver and its executors."""
     return _policy(_Guarded(owner), component, name)
 
 
 def _policy(guarded: _Guarded, component: str, name: str) -> Json:
-    """Without a rule for a port nobody may connect to it."""
+    """A port without a rule is closed to everybody."""
     entrances = entrances_of(component)
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -112,7 +115,7 @@ def _policy(guarded: _Guarded, component: str, name: str) -> Json:
 
 
 def _rule(entrance: Entrance, guarded: _Guarded) -> Json | None:
-    """None where nobody may connect: in a rule, an empty list of peers means everybody."""
+    """Returns None if nobody may connect: in a rule, an empty list of peers means everybody."""
     peers = _peers(entrance, guarded)
     if peers == []:
         return None
@@ -121,7 +124,7 @@ def _rule(entrance: Entrance, guarded: _Guarded) -> Json | None:
 
 
 def _peers(entrance: Entrance, guarded: _Guarded) -> list[Json] | None:
-    """Who may connect; None is everybody."""
+    """Returns who may connect, or None for everybody."""
     here, peers = _named(guarded.owner.metadata.namespace), list[Json]()
     for admitted in entrance.admitted:
         match admitted:
@@ -143,7 +146,7 @@ def _peers(entrance: Entrance, guarded: _Guarded) -> list[Json] | None:
 
 
 def _peer(namespaces: Json, pods: Json) -> Json:
-    """The own namespace is named, too: a selector of all namespaces that somebody adds is then seen as a change."""
+    """Always names a namespace, so that a selector of all namespaces, added by hand, shows up as drift."""
     return {"namespaceSelector": namespaces, "podSelector": pods}
 
 

@@ -1,4 +1,4 @@
-"""What all pods that the operator makes have in common: security, spreading, volumes, and how configuration changes reach them."""
+"""What all pods of the operator share: security, spreading, volumes, and how configuration changes reach them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ POD_SECURITY: Json = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 TEMPORARY_VOLUME: Json = {"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}
-"""A server keeps its configuration and native libraries there. One that fills it is evicted before the machine's disk is full."""
+"""Holds a server's configuration and native libraries. A pod that fills it is evicted before the node's disk is full."""
 UNLIMITED_TEMPORARY_VOLUME: Json = {"name": "tmp", "emptyDir": {}}
-"""Of Spark, which spills there what its memory does not hold."""
+"""For Spark, which spills to it."""
 TEMPORARY_MOUNT: Json = {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108 - inside the container, a volume of its own
 CONFIG_MOUNT: Json = {"name": "config", "mountPath": "/config", "readOnly": True}
 
 
 def metadata(owner: Resource, component: str, name: str) -> Json:
-    """Metadata of an object that goes away with its owner."""
+    """Returns the metadata of an object that is deleted with its owner."""
     reference = {
         "apiVersion": API_VERSION,
         "kind": owner.KIND,
@@ -50,7 +50,7 @@ def metadata(owner: Resource, component: str, name: str) -> Json:
 
 
 def retained_metadata(owner: Resource, component: str, name: str) -> Json:
-    """Metadata of an object that holds data or passwords: without owner, so that deleting the owner deletes no data."""
+    """Returns the metadata of an object with data or passwords. It has no owner, so it survives the owner's deletion."""
     return {
         "name": name,
         "namespace": owner.metadata.namespace,
@@ -59,17 +59,17 @@ def retained_metadata(owner: Resource, component: str, name: str) -> Json:
 
 
 def config_hash(data: Mapping[str, str]) -> str:
-    """A short hash of configuration files. On the pod template, so that another configuration rolls the pods."""
+    """Returns a short hash of configuration files. It is part of the pod template, so that a changed configuration rolls the pods."""
     return hashlib.sha256(json.dumps(dict(data), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def properties(lines: Mapping[str, object], more: Mapping[str, str]) -> str:
-    """A configuration file of `key=value` lines; `more` (the user's, validated) stands behind and wins."""
+    """Returns a file of `key=value` lines. `more` (the user's, validated) comes last and wins."""
     return "".join(f"{key}={value}\n" for key, value in {**lines, **more}.items())
 
 
 def compute(resources: Compute) -> Json:
-    """Requests and limits. No CPU limit: throttled servers miss heartbeats."""
+    """Requests and limits. There is no CPU limit: throttled servers miss heartbeats."""
     return {"requests": {"cpu": resources.cpu, "memory": resources.memory}, "limits": {"memory": resources.memory}}
 
 
@@ -80,20 +80,20 @@ def claim_spec(volume: VolumeClaim) -> Json:
 
 
 def config_volume(config_map: str) -> Json:
-    """The volume of the mounted configuration."""
+    """The volume with the configuration."""
     return {"name": "config", "configMap": {"name": config_map}}
 
 
 def template_metadata(labels: Mapping[str, str], annotations: Mapping[str, str], pods: PodTraits) -> Json:
-    """Metadata of a pod template: the operator's own, and what the resource adds (which can't have its keys)."""
+    """Metadata of a pod template: the operator's, and what the resource adds under other keys."""
     found = {"labels": {**pods.labels, **labels}, "annotations": {**pods.annotations, **annotations}}
     return {name: value for name, value in found.items() if value}
 
 
 def placed(selector: Mapping[str, str], pods: Pods) -> Json:
-    """Where pods may run: over zones, then over nodes, and as the resource says.
+    """Placement of pods: spread over zones, then nodes, and as the resource says.
 
-    Spread is preferred only, unless the resource asks for more, so that a small cluster still runs everything.
+    Spreading is only preferred, unless the resource demands it, so that a small cluster still runs everything.
     """
     chosen = {"matchLabels": dict(selector)}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": chosen}
@@ -115,19 +115,19 @@ def placed(selector: Mapping[str, str], pods: Pods) -> Json:
 
 
 def admitted(pods: PodTraits) -> Json:
-    """What lets pods run on chosen nodes, for those that are not spread (Jobs), too."""
+    """Scheduling and image pull settings. Also for Jobs, whose pods are not spread."""
     spec: Json = {
         "nodeSelector": dict(pods.node_selector),
         "tolerations": [toleration.model_dump(by_alias=True, exclude_none=True) for toleration in pods.tolerations],
         "priorityClassName": pods.priority_class_name,
         "imagePullSecrets": [{"name": secret.name} for secret in pods.image_pull_secrets],
     }
-    # absent, not empty: another template would restart servers for nothing
+    # Absent rather than empty: a changed template would restart servers for nothing.
     return {name: value for name, value in spec.items() if value}
 
 
 def pod_spec(container: Json, volumes: list[Json], grace_seconds: int, temporary: Json = TEMPORARY_VOLUME) -> Json:
-    """A pod of one container, without rights and without a token."""
+    """A pod of one container, without privileges and without a token."""
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -139,7 +139,7 @@ def pod_spec(container: Json, volumes: list[Json], grace_seconds: int, temporary
 
 
 def secured(container: Json) -> Json:
-    """A container without rights, with room for temporary files. The last lines of one that fails are seen in its pod's status."""
+    """A container without privileges, with room for temporary files. If it fails, its pod's status shows its last lines."""
     mounts = [*container.get("volumeMounts", []), TEMPORARY_MOUNT]
     return {
         "imagePullPolicy": "IfNotPresent",
@@ -151,7 +151,7 @@ def secured(container: Json) -> Json:
 
 
 def field(name: str, path: str) -> Json:
-    """An environment variable with a field of the pod itself."""
+    """An environment variable with a field of its own pod."""
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
@@ -166,7 +166,7 @@ def http_probe(path: str, port: int, failures: int = 3) -> Json:
 
 
 def metrics_port(port: int) -> list[Json]:
-    """The container's port with `/metrics`, under the one name that scrapers know all servers' by."""
+    """The port of `/metrics`, under the one name by which scrapers find all servers."""
     return [{"name": names.METRICS_PORT_NAME, "containerPort": port, "protocol": "TCP"}]
 
 
@@ -176,7 +176,7 @@ def config_map(owner: Resource, component: str, name: str, data: Mapping[str, st
 
 
 def headless_service(owner: Resource, component: str, name: str, ports: Mapping[str, int]) -> Json:
-    """A Service that gives each pod its host name, ready or not: members must find each other before any of them is ready."""
+    """A Service that gives each pod a host name even before it is ready: members must find each other to become ready."""
     return {
         "apiVersion": "v1",
         "kind": "Service",

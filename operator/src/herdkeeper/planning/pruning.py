@@ -1,7 +1,7 @@
-"""Volume claims and generated Secrets outlive their resource, so they have no owner. Marks keep Argo CD from pruning them.
+"""Annotations that keep Argo CD from pruning claims and generated Secrets. These outlive their resource and so have no owner.
 
-Argo CD, where it tracks by label, takes each object without an owner for its own whose label app.kubernetes.io/instance is the name of an
-application. Ours is the name of the resource, which often is the application's, too. It prunes what the application's manifests don't have.
+If Argo CD tracks by label, it claims each ownerless object whose label app.kubernetes.io/instance is an application's name. Ours is the
+resource's name, often the same. It prunes objects that the application's manifests lack.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ MARKS = {
     "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
     "argocd.argoproj.io/compare-options": "IgnoreExtraneous",
 }
-"""Not deleted by a sync, nor with the application; and no reason to call the application out of sync.
-Source: Argo CD, "Sync Options" and "Diffing Customization"."""
+"""Syncs don't delete the object, nor does deleting the application, and it never makes the application out of sync. Source: Argo CD, "Sync
+Options" and "Diffing Customization"."""
 
 _RETAINED = ("PersistentVolumeClaim", "Secret")
 
 
 def safe_from_pruning(plan: Plan, objects: Objects) -> Plan:
-    """The plan, with the marks on what it creates, and then on each live object that lacks one. A mark that a person set otherwise stays.
+    """Returns the plan with the annotations on what it creates, and on live objects that lack one. An annotation that a person set
+    differently stays.
 
-    The claims in a StatefulSet's template can't get them there: Kubernetes lets nobody change it.
+    The claim templates of a StatefulSet can't carry them: Kubernetes forbids changing those.
     """
     live = (item for kind in _RETAINED for item in objects.of_kind(kind) if not item["metadata"].get("deletionTimestamp"))
     marking = [
@@ -47,7 +48,7 @@ def _marked(action: Action) -> Action:
 
 
 def _missing(item: Json) -> dict[str, str | None]:
-    """The marks that it lacks; none of what an owner takes along, which Argo CD leaves alone."""
+    """Returns the annotations that an object lacks. Objects with an owner need none: Argo CD leaves them alone."""
     if item["metadata"].get("ownerReferences"):
         return {}
     has = item["metadata"].get("annotations") or {}

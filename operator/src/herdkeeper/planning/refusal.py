@@ -1,4 +1,4 @@
-"""Something that a resource says and must not say. Only what its CRD can't refuse: patterns and CEL rules are not repeated here."""
+"""What a resource says and must not say. Only what the CRD can't refuse: patterns and CEL rules are not repeated here."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LABEL_KEY = re.compile(r"(?:(?=[^/]{1,253}/)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?(
 
 @dataclass(frozen=True)
 class Refusal:
-    """Something that a resource says and must not say.
+    """An invalid value in a resource.
 
-    `path` is the field as a user writes it (`spec.ledgers.writeQuorum`), `value` what stands there, `problem` why that can't be, `fix`
-    what to write instead.
+    `path` is the field as a user writes it (`spec.ledgers.writeQuorum`), `value` the value found, `problem` why it is invalid, `fix` what
+    to write instead.
     """
 
     path: str
@@ -33,19 +33,18 @@ class Refusal:
 
     @property
     def sentence(self) -> str:
-        """The refusal as one sentence for a condition, an event or a log line."""
+        """Returns the refusal as one sentence for a condition, an event or a log line."""
         return f"{self.path} is {self.value}: {self.problem}; {self.fix}"
 
 
 def unreadable_refusals(error: ValidationError) -> tuple[Refusal, ...]:
-    """The refusals of a resource that its model could not read: one per field. Such a resource was stored under older rules, or past
-    them."""
+    """Returns one refusal for each field that the model could not read. Such a resource was stored under older rules, or bypassed them."""
     return tuple(
         Refusal(
             path=".".join(str(part) for part in problem["loc"]),
             value=repr(problem["input"]) if not isinstance(problem["input"], Mapping) else "an object",
             problem=problem["msg"],
-            fix="correct it as docs/reference.md describes the field",
+            fix="correct it, see the field in docs/reference.md",
         )
         for problem in error.errors()
     )
@@ -62,7 +61,7 @@ def timetable_refusals(timing: Times, path: str) -> Iterator[Refusal]:
 
 
 def unknown_time_zone(path: str, name: str) -> Refusal:
-    return Refusal(path, repr(name), "this time zone does not exist", "take a name of the IANA database, e.g. UTC or Europe/Vienna")
+    return Refusal(path, repr(name), "this time zone does not exist", "use a name of the IANA database, e.g. UTC or Europe/Vienna")
 
 
 def peer_refusals(peers: Sequence[NetworkPeer] | None, path: str) -> Iterator[Refusal]:
@@ -72,8 +71,8 @@ def peer_refusals(peers: Sequence[NetworkPeer] | None, path: str) -> Iterator[Re
                 Refusal(
                     f"{path}[{index}].{field}[{key!r}]",
                     repr(value),
-                    "Kubernetes knows no label of this name",
-                    "take one of at most 63 letters, digits, `-`, `_` and `.`, which may have a domain and `/` before it",
+                    "this is not a valid label name in Kubernetes",
+                    "use at most 63 letters, digits, `-`, `_` and `.`, optionally after a domain and `/`",
                 )
                 for key, value in sorted(labels.items())
                 if not LABEL_KEY.fullmatch(key)
@@ -85,11 +84,11 @@ def config_refusals(config: Mapping[str, str], owned: OwnedKeys, prefixes: tuple
         owner = owned_config.owner_of(key, owned, prefixes)
         if owner is not None:
             fix = "remove it" if owner == "the operator" else f"set {owner} instead"
-            yield Refusal(f"spec.config[{key}]", repr(value), f"the key is decided by {owner}", fix)
+            yield Refusal(f"spec.config[{key}]", repr(value), f"{owner} sets this key", fix)
         elif re.search(r"[\r\n]", key + value) or value.endswith("\\") or not re.fullmatch(r"[A-Za-z0-9._-]+", key):
             yield Refusal(
                 f"spec.config[{key!r}]",
                 repr(value),
-                "it would not be one line of the file",  # a backslash at its end joins the next line to it
+                "it is not a single line of the file",  # a backslash at its end joins the next line to it
                 "write one key of letters, digits, `.`, `_`, `-` and one value, without line breaks and without a backslash at its end",
             )

@@ -1,19 +1,19 @@
-"""After how many seconds a resource is reconciled again though no event asked for it.
+"""Requeue intervals in seconds, for reconciles without an event.
 
-What has a reason of its own for another time, such as a schedule, a deadline or a failover, keeps its time beside that reason.
+Intervals with a reason of their own, such as a schedule, a deadline or a failover, are defined beside that reason.
 """
 
 from __future__ import annotations
 
 NOTED = 0.2
-"""What is written now, the status above all, is what the next step goes by."""
+"""The next step depends on what is written now, especially the status."""
 NEXT_STEP = 1.0
-"""A short call was made; the next step shows what became of it."""
+"""The result of a short call shows at the next step."""
 SOON = 2.0
-"""Objects or servers are changing. Events tell of that; this is for one that is lost."""
+"""Objects or servers are changing. Events report that; this is for lost events."""
 PENDING = 5.0
-"""Something is missing that comes by itself, and has no event."""
+"""Something is missing that appears without an event."""
 UNREAD = 30.0
-"""It could not be read, or reading it costs much."""
+"""A read failed, or is expensive."""
 BLOCKED = 60.0
-"""Only a person can change what is in the way, and that has an event of its own."""
+"""Only a person can remove the obstacle, which causes an event."""

@@ -1,7 +1,7 @@
-"""When a changed pod template may reach its pods: always one at a time, and one that serves only while everything else does.
+"""Decides when a changed pod template reaches its pods: one at a time, and a serving pod only while all others serve.
 
-Who serves is told by the servers: a bookie is registered, a member of ZooKeeper and a SQL node have a role. A probe that fails says only
-that Kubernetes sends it nobody.
+The servers tell who serves: a bookie is registered, a ZooKeeper member or a SQL node has a role. A failed probe only means that Kubernetes
+routes no traffic to the pod.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from herdkeeper.shared.reason import Reason
 
 @dataclass(frozen=True)
 class Gate:
-    """`closed_by` is why nothing of the stack may be disrupted now, None when it may. `unreachable` are pods that hang on a node that is
-    down, with the reason to leave each alone: such a pod may serve, whatever Kubernetes thinks, and can't be mended anyway.
-    `serving` are pods that serve, by what the servers say. `moving` is why not even a pod that does not serve may be restarted now.
+    """Whether pods may be disrupted now.
+
+    `closed_by` is why no pod of the stack may be disrupted, None if they may. `unreachable` are pods on a node that is down, each with the
+    reason to leave it alone: it may still serve, and a restart would not repair it. `serving` are the pods that serve, according to the
+    servers. `moving` is why not even an idle pod may be restarted.
     """
 
     closed_by: str | None
@@ -29,11 +31,10 @@ class Gate:
 
 
 def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> Apply | Wait | None:
-    """The StatefulSet's next step: apply it, wait for the rest of the stack, or nothing when it is as intended.
+    """Returns the StatefulSet's next step: an apply, a wait for the rest of the stack, or None if it matches its intent.
 
-    `pods` are the pods that it makes. One that is not Ready already can't be disrupted, so its StatefulSet is applied whatever the rest
-    does: a broken configuration could not be mended otherwise. A pod with a claim that somebody deleted is left alone: Kubernetes keeps
-    such a volume only as long as the pod is there.
+    `pods` are the pods that it makes. If one of them is not Ready, the StatefulSet is applied at once: a wait would block the repair of a
+    broken configuration. A pod with a deleted claim is left alone: Kubernetes keeps that volume only while the pod exists.
     """
     if (wait := kept_alive(manifest, objects, pods)) is not None:
         return wait
@@ -42,14 +43,14 @@ def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> A
         return apply
     name = manifest["metadata"]["name"]
     if hanging := [gate.unreachable[pod] for pod in pods if pod in gate.unreachable]:
-        return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once its node is back, or the pod is gone: {hanging[0]}")
+        return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once the node is back or the pod is gone: {hanging[0]}")
     if not all(objects.pod_ready(pod) for pod in pods) or gate.closed_by is None:
         return Apply(apply.manifest, new=False, reason=Reason.ROLLING)
     return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once no other server of the stack is disrupted: {gate.closed_by}")
 
 
 def kept_alive(manifest: Json, objects: Objects, pods: Sequence[str]) -> Wait | None:
-    """A wait when one of these pods has a claim that somebody deleted: Kubernetes keeps such a volume only as long as the pod is there."""
+    """Returns a wait if a claim of these pods was deleted: Kubernetes keeps such a volume only while its pod exists."""
     volumes = manifest["spec"]["template"]["spec"].get("volumes", [])
     mounted = [volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume]
     templates = [template["metadata"]["name"] for template in manifest["spec"].get("volumeClaimTemplates", [])]
@@ -60,24 +61,24 @@ def kept_alive(manifest: Json, objects: Objects, pods: Sequence[str]) -> Wait | 
         return None
     return Wait(
         Reason.CLAIM_LOST,
-        f"{' and '.join(going)} was deleted, and Kubernetes keeps it only while its pod runs, so the pod is not restarted: copy its"
-        f" data, or replace the member, before the pod stops",
+        f"{' and '.join(going)} was deleted, and Kubernetes keeps it only while its pod runs. The pod is therefore not restarted: "
+        "copy its data, or replace the member, before the pod stops",
     )
 
 
 def restart(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> tuple[Delete, ...] | Wait:
-    """The pod to delete of a StatefulSet with the strategy OnDelete, so that it is made anew from its present template.
+    """Returns the pod to delete of a StatefulSet with the strategy OnDelete, so that it is recreated from the current template.
 
-    `pods` are in the order in which those that serve may be restarted. One that does not serve goes first and waits for nothing but the
-    last one: nothing is lost with it, and a broken template could not be mended otherwise. One that is not Ready holds up whatever is
-    Ready, though it serves; it holds up nothing that is not Ready either, or a probe that fails everywhere could never be mended. As with
-    `roll`, a pod with a claim that somebody deleted is left alone.
+    `pods` are in the order in which serving pods may be restarted. An idle pod is restarted first and waits only for the previous one:
+    nothing is lost, and it may need the new template to start. A pod that is not Ready blocks restarts of Ready pods, even if it serves. It
+    does not block others that are not Ready: a probe that fails everywhere must be repairable. As in `roll`, a pod with a deleted claim is
+    left alone.
     """
     if all(objects.get("Pod", pod) is None for pod in pods):
         return ()
     name = manifest["metadata"]["name"]
     if objects.revision(name) is None:
-        return Wait(Reason.ROLLING, f"the controller of {name} has not seen its present template yet")
+        return Wait(Reason.ROLLING, f"the controller of {name} has not seen its current template yet")
     outdated = outdated_pods(name, objects, pods)
     if not outdated:
         return ()
@@ -88,34 +89,34 @@ def restart(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -
     next_one = sorted(outdated, key=objects.pod_ready)[0]
     unreachable = next((gate.unreachable[pod] for pod in outdated if pod in gate.unreachable), None)
     unready = (pod for pod in pods if objects.pod_ready(next_one) and not objects.pod_ready(pod))
-    unwell = next((f"{pod} serves and is not Ready" for pod in unready), None)
-    return _restarted(next_one, objects, gate.closed_by or unreachable or unwell)
+    unwell = next((f"{pod} serves but is not Ready" for pod in unready), None)
+    return _restart_step(next_one, objects, gate.closed_by or unreachable or unwell)
 
 
 def outdated_pods(stateful_set: str, objects: Objects, pods: Sequence[str]) -> list[str]:
-    """The pods of another revision than the StatefulSet's present one; none while its controller has not seen its present template."""
+    """Returns the pods that were not made from the current template. Empty while the controller has not seen that template."""
     revision = objects.revision(stateful_set)
     return [pod for pod in pods if objects.outdated(pod, revision)] if revision else []
 
 
 def restart_idle(outdated: Sequence[str], objects: Objects, gate: Gate) -> tuple[Delete, ...] | Wait | None:
-    """The first of these pods that does not serve, to be deleted, or why that waits; None when all of them serve."""
+    """Returns the deletion of the first pod that does not serve, why it waits, or None if all serve."""
     idle = (pod for pod in outdated if not (objects.pod_ready(pod) or pod in gate.serving or pod in gate.unreachable))
     first = next(idle, None)
-    return _restarted(first, objects, gate.moving) if first is not None else None
+    return _restart_step(first, objects, gate.moving) if first is not None else None
 
 
-def _restarted(pod: str, objects: Objects, closed_by: str | None) -> tuple[Delete, ...] | Wait:
+def _restart_step(pod: str, objects: Objects, closed_by: str | None) -> tuple[Delete, ...] | Wait:
     if closed_by is not None:
         return Wait(Reason.WAITING_FOR_OTHERS, f"{pod} is restarted once no other server of the stack is disrupted: {closed_by}")
     return deletions((objects.get("Pod", pod),), Reason.ROLLING)
 
 
 def moving(objects: Objects, stateful_sets: Mapping[str, str], unreachable: Mapping[str, str]) -> str | None:
-    """Which pod is being made anew; None when none is. `stateful_sets` are the names of the pods' StatefulSets, by pod.
+    """Returns which pod is being recreated, or None. `stateful_sets` maps pods to their StatefulSets.
 
-    One whose process runs is not waited for: several may need one another to serve, as the members of a quorum do. Nor is one that waits
-    for what its present template will not get.
+    A pod whose process runs does not count: several may need each other to serve, like the members of a quorum. Nor does a pod that can't
+    start from its current template.
     """
     for name, stateful_set in stateful_sets.items():
         pod, revision = objects.get("Pod", name), objects.revision(stateful_set)

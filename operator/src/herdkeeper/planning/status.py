@@ -1,4 +1,4 @@
-"""Summary and plan -> the status that is stored: Ready, Progressing, the state in one sentence, the kind's own fields."""
+"""Turns summary and plan into the stored status: Ready, Progressing, the state in one sentence, the kind's own fields."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ from herdkeeper.shared.conditions import FIELDS_READ, PROGRESSING, READY, condit
 from herdkeeper.shared.reason import Reason
 
 MOST_SENTENCES = 60
-"""Of a plan that is shown: a new cluster of some bookies fits."""
+"""Maximum sentences of a shown plan. A new cluster of some bookies fits."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The action that could not be done, and what the other side said."""
+    """The action that failed, and the error."""
 
     message: str
 
 
 def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Failed | None, now: str) -> dict[str, Any]:
-    """The whole status. `now` (RFC 3339) becomes the transition time of those conditions whose status changes."""
+    """Returns the whole status. `now` (RFC 3339) becomes the transition time of changed conditions."""
     health = _health(summary.health, plan)
     progressing = _progressing(health, plan, failed)
     summed_up = kstatus_conditions(resource, health, progressing)
@@ -76,7 +76,7 @@ def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Fa
 
 
 def planned(plan: Plan) -> dict[str, Any]:
-    """A plan that is shown instead of executed: the field `plan` of a status."""
+    """Returns the status field `plan`: a plan that is shown instead of executed."""
     steps = (*(described(action)[1] for action in (*plan.shown, *plan.actions)), *plan.later)
     blockers = tuple(dict.fromkeys((*((plan.wait.sentence,) if plan.wait else ()), *plan.blockers)))
     return {"steps": _shortened(steps), "blockers": _shortened(blockers)}
@@ -84,13 +84,13 @@ def planned(plan: Plan) -> dict[str, Any]:
 
 def _kept(path: str, lsn: tuple[int, int] | None) -> str:
     if lsn is None:
-        return f"Keeping the log {_for_whom(path)} no longer"
+        return f"No longer keeping the log {_for_whom(path)}"
     return f"Keeping the log {_for_whom(path)} from {'its beginning' if lsn == BEGIN else f'LSN {lsn[0]},{lsn[1]}'} on"
 
 
 def _expiring(order: ExpiryOrder | None) -> str:
     if order is None:
-        return "Letting nothing of the archive go any more"
+        return "Releasing nothing of the archive any more"
     return f"Releasing the archive before LSN {order.keep_from[0]},{order.keep_from[1]}"
 
 
@@ -105,7 +105,7 @@ def _shortened(sentences: tuple[str, ...]) -> list[str]:
 
 
 def refused_status(resource: Resource, refusals: tuple[Refusal, ...], now: str) -> dict[str, Any]:
-    """The status of a resource whose spec must not be acted upon. What was known of it before stays."""
+    """Returns the status of a resource with an invalid spec. Earlier fields stay."""
     message = ". ".join(refusal.sentence for refusal in refusals)
     refused = Health("False", Reason.INVALID_SPEC, message)
     states = {READY: refused, PROGRESSING: refused, **kstatus_conditions(resource, refused, refused), **_fields_read(resource)}
@@ -119,18 +119,18 @@ def refused_status(resource: Resource, refusals: tuple[Refusal, ...], now: str) 
 
 
 def stored_status(resource: Resource) -> dict[str, Any]:
-    """The status as it was read, with what could not be read of it."""
+    """Returns the status as it was read, including unreadable fields."""
     read = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True) if resource.status is not None else {}
     return {**read, **_unread(resource)}
 
 
 def _unread(resource: Resource) -> dict[str, Any]:
-    """Fields of the status that stay as they are: another version reads them, or a person puts them right."""
+    """Returns unreadable status fields, which stay: another version reads them, or a person repairs them."""
     return {name: value for name, value in resource.unread.items() if name not in ("observedGeneration", "message", "conditions", "plan")}
 
 
 def _fields_read(resource: Resource) -> dict[str, Health]:
-    ignored = f"{', '.join(resource.ignored)}: of a newer schema, and ignored by this operator" if resource.ignored else ""
+    ignored = f"{', '.join(resource.ignored)}: ignored, since a newer schema has added it" if resource.ignored else ""
     unread = f"{', '.join(resource.unread_fields)}: can't be read, and left as stored" if resource.unread_fields else ""
     if not (ignored or unread):
         return {}
@@ -139,19 +139,19 @@ def _fields_read(resource: Resource) -> dict[str, Health]:
 
 
 def _health(health: Health, plan: Plan) -> Health:
-    """What a plan waits for explains a resource that is not Ready better than its symptoms do."""
+    """If the plan waits, its reason explains a resource that is not Ready better than the symptoms."""
     wait = plan.wait
     if wait is None or (health.status == "True" and not wait.reason.needs_person):
         return health
     if wait.reason.is_asked_for or (health.reason is Reason.STATEMENTS_BLOCKED and not wait.reason.needs_person):
-        return health  # statements that hang are no symptom of what a plan waits for
+        return health  # hanging statements are no symptom of what a plan waits for
     status: Literal["False", "Unknown"] = "Unknown" if wait.reason is Reason.UNREADABLE else "False"
     return Health(status, wait.reason, wait.message)
 
 
 def _progressing(health: Health, plan: Plan, failed: Failed | None) -> Health:
     if failed is not None:
-        return Health("True", Reason.ACTION_FAILED, f"{failed.message}; it is tried again")
+        return Health("True", Reason.ACTION_FAILED, f"{failed.message}; it will be retried")
     if plan.wait is not None and (plan.wait.reason.is_asked_for or plan.wait.reason.needs_person):
         return Health("False", plan.wait.reason, plan.wait.message)
     if plan.actions:
@@ -179,7 +179,7 @@ def _condition(resource: Resource, kind: str, state: Health, now: str) -> Condit
 
 
 def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR0912 - one line an action
-    """An action's reason and what it does, in words: for conditions, events and the log."""
+    """Returns an action's reason and a description for conditions, events and the log."""
     match action:
         case Apply(manifest, _, reason):
             return reason, f"{reason} {manifest['kind']} {manifest['metadata']['name']}"
@@ -199,22 +199,23 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
         case ChangeMembership(_, _, _, _, _, reason, why):
             return reason, why
         case EnsureZnode(_, path):
-            return Reason.CREATING, f"Making {path} in ZooKeeper"
+            return Reason.CREATING, f"Creating {path} in ZooKeeper"
         case FormatLedgersRoot(_, root):
-            return Reason.FORMATTED, f"Making BookKeeper's metadata at {root} in ZooKeeper"
+            return Reason.FORMATTED, f"Creating BookKeeper's metadata at {root} in ZooKeeper"
         case Resize(name, _, size):
             return Reason.RESIZING, f"Growing the claim {name} to {size}"
         case RemoveCookie(_, _, bookie_id):
             return Reason.BOOKIE_RETIRED, f"Removing the identity {bookie_id} from BookKeeper's metadata: no ledger names it any more"
         case RestoreCookie(_, _, cookie):
             return Reason.COOKIE_RESTORED, (
-                f"Putting the cookie of {cookie.bookie_id} back into BookKeeper's metadata: its volumes have it, and are of this cluster"
+                f"Restoring the cookie of {cookie.bookie_id} in BookKeeper's metadata: its volumes have it and belong to this cluster"
             )
         case SetRecoveryDelay(_, _, seconds):
             return Reason.UPDATING, f"Setting the delay before a lost bookie's entries are copied to {seconds} s"
         case StartBookieAudit(_, _, seconds, _, lost):
             return Reason.RECOVERING, (
-                f"Having the auditor look at all ledgers now, not after {seconds} s: {', '.join(lost)} lost a disk and can't come back"
+                f"Starting the auditor's check of all ledgers now instead of after {seconds} s: {', '.join(lost)} lost a disk and "
+                "can't return"
             )
         case DeleteZnodes(_, root):
             return Reason.DELETING, f"Deleting {root} in ZooKeeper"
@@ -223,25 +224,25 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
         case ChangeTablespaceRecord(_, _, record, _, why, reason):
             return reason, f"Changing tablespace {record.name}: {why}"
         case CheckpointFollower(_, node, tablespace):
-            return Reason.LEADER_MOVED, f"Having {node} write tablespace {tablespace} to its disk"
+            return Reason.LEADER_MOVED, f"Making {node} write a local checkpoint of tablespace {tablespace}"
         case SetCopyAside(_, node, tablespace, _, why):
-            return Reason.REPLICA_SET_ASIDE, f"Moving the files of tablespace {tablespace} on {node} aside, since {why}"
+            return Reason.REPLICA_SET_ASIDE, f"Setting the files of tablespace {tablespace} on {node} aside, since {why}"
         case BarPromotion(_, node, tablespace, _, barred, why):
             reason, to_do = (Reason.REPLICA_BARRED, "Keeping") if barred else (Reason.REPLICA_NOT_BARRED, "No longer keeping")
-            return reason, f"{to_do} {node} from making itself the leader of tablespace {tablespace}, since {why}"
+            return reason, f"{to_do} {node} from promoting itself to leader of tablespace {tablespace}, since {why}"
         case SetLogPin(_, path, lsn, _, why):
             return Reason.LOG_PINNED, f"{_kept(path, lsn)}, since {why}"
         case SetArchiveExpiry(_, _, order, _, why):
             return Reason.ARCHIVE_EXPIRES, f"{_expiring(order)}, since {why}"
         case WakeNodes(_, nodes):
-            return Reason.LEADER_MOVED, f"Having {' and '.join(nodes)} look at their tablespaces"
+            return Reason.LEADER_MOVED, f"Making {' and '.join(nodes)} check their tablespaces"
         case AnswerRequest(_, name, _, request, answer):
             return request.answered, f"Answering {request.value} of {name}: {answer}"
         case CloseLedger(_, node, name, ledger_id, reason):
-            return reason, f"Having {node} close ledger {ledger_id} of tablespace {name} and open the next"
+            return reason, f"Making {node} close ledger {ledger_id} of tablespace {name} and open the next"
         case StartFullCheck(_, node, name, millis):
-            stops = f"writes pause for {millis} ms at most at a time"
-            return Reason.FULL_CHECK_STARTED, f"Having {node} check all tables of tablespace {name}: {stops}"
+            stops = f"each pause of writes lasts at most {millis} ms"
+            return Reason.FULL_CHECK_STARTED, f"Making {node} check all tables of tablespace {name}: {stops}"
         case ForgetNode(_, _, node):
             return Reason.LEFT, f"Removing {node} from HerdDB's nodes: no tablespace names it any more"
         case DropTablespace(_, _, name):

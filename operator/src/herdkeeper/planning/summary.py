@@ -1,4 +1,4 @@
-"""What is true of a resource, before it becomes conditions."""
+"""The state of a resource, before it becomes conditions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from herdkeeper.shared.reason import Reason
 
 @dataclass(frozen=True)
 class Health:
-    """The condition Ready: whether the resource serves as declared, and why."""
+    """Whether the resource serves as declared, and why: the condition Ready."""
 
     status: Literal["True", "False", "Unknown"]
     reason: Reason
@@ -20,7 +20,7 @@ class Health:
 
 @dataclass(frozen=True)
 class Summary:
-    """Health and the kind's own status fields, in camelCase; None leaves a field out. `conditions` are more conditions, by their type."""
+    """Health and the kind's own status fields, in camelCase. None leaves a field out. `conditions` are further conditions, by type."""
 
     health: Health
     fields: Mapping[str, Any]

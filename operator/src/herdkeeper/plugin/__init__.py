@@ -1,1 +1,1 @@
-"""`kubectl herdkeeper`: a person looks at stacks, and asks the operator for something. It acts by the API server alone."""
+"""`kubectl herdkeeper`: shows stacks and sends requests to the operator. It uses only the API server."""

@@ -1,7 +1,7 @@
-"""The API server, as the plugin uses it: with the rights of whoever calls it, by kubeconfig or, in a pod, by the pod's ServiceAccount.
+"""The API server for the plugin, with the rights of the caller: by kubeconfig or, in a pod, by its ServiceAccount.
 
-The client of Kubernetes is imported at the first request: that takes longer than most commands run. Its dynamic client, which the operator
-uses, would first ask for all kinds that there are.
+The Kubernetes client is imported at the first request, since that takes longer than most commands. Its dynamic client, which the operator
+uses, would first list all kinds.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared.objects import Json
 
 ANSWER_SECONDS = (5, 30)
-"""For a connection, and for each piece of an answer."""
+"""For connecting, and for each piece of an answer."""
 MERGE_PATCH = "application/merge-patch+json"
 
 
 @dataclass(frozen=True)
 class Access:
-    """Which API server and namespace: what the options say, and otherwise the kubeconfig."""
+    """Which API server and namespace to use: by the options, or else the kubeconfig."""
 
     namespace: str | None = None
     context: str | None = None
@@ -52,7 +52,7 @@ class ApiServer:
 
     @property
     def api(self) -> Any:
-        """The client of Kubernetes that requests go through."""
+        """The Kubernetes client for requests."""
         return self._session[0]
 
     def in_namespace(self, namespace: str) -> ApiServer:
@@ -72,7 +72,9 @@ class ApiServer:
         try:
             items = self._json("GET", kind.path(self.namespace), query=query).get("items") or []
         except _NotFoundError as error:
-            raise ClusterError(f"the API server knows no {kind.plural} of {kind.api_version}: is herdkeeper installed there?") from error
+            raise ClusterError(
+                f"the API server does not know {kind.plural} of {kind.api_version}: is herdkeeper installed there?"
+            ) from error
         found = ({"apiVersion": kind.api_version, "kind": kind.name, **item} for item in items)
         return tuple(sorted(found, key=lambda item: str(item["metadata"]["name"])))
 
@@ -101,7 +103,7 @@ class ApiServer:
                 *whole, rest = (rest + chunk).split(b"\n")
                 yield from (line.decode(errors="replace") for line in whole)
         except HTTPError as error:
-            raise ClusterError(f"GET {path} broke off: {error}") from error
+            raise ClusterError(f"GET {path} was interrupted: {error}") from error
         if rest:
             yield rest.decode(errors="replace")
 
@@ -111,7 +113,7 @@ class ApiServer:
         from kubernetes.stream import portforward
 
         def dial() -> Any:
-            # a client of its own: making a stream changes the client for that time
+            # a client of its own: a stream changes the client while it runs
             core = client.CoreV1Api(client.ApiClient(self.api.configuration))
             return portforward(core.connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port)).socket(port)
 
@@ -140,23 +142,23 @@ class ApiServer:
             )
         except ApiException as error:
             if error.status == 404 and method in ("GET", "DELETE"):
-                raise _NotFoundError(f"{method} {path}: {_said(error)}") from error
-            raise ClusterError(f"the API server refused {method} {path}: {_said(error)}") from error
+                raise _NotFoundError(f"{method} {path}: {_refusal_message(error)}") from error
+            raise ClusterError(f"the API server refused {method} {path}: {_refusal_message(error)}") from error
         except HTTPError as error:
             host = self.api.configuration.host
             raise ClusterError(f"the API server at {host} does not answer: {error}") from error
 
 
 class _NotFoundError(ClusterError):
-    """There is no such object, or no such kind."""
+    """The object or kind does not exist."""
 
 
 def _dry(dry_run: bool) -> Query:
     return [("dryRun", "All")] if dry_run else []
 
 
-def _said(error: Any) -> str:
-    """What a refusal says: the API server sends a Status with a message."""
+def _refusal_message(error: Any) -> str:
+    """Returns the message of a refusal, from the API server's Status."""
     try:
         return str(json.loads(error.body)["message"])
     except (TypeError, ValueError, KeyError):

@@ -1,4 +1,4 @@
-"""Changes that commands plan, and how they are carried out. A dry run has the API server check each change, by schema and rules."""
+"""Planned changes of commands, and their execution. A dry run lets the API server check each change, by schema and rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from herdkeeper.shared.objects import Json
 
 @dataclass(frozen=True)
 class Patch:
-    """A merge patch of a resource. `sentence` says what is asked for."""
+    """A merge patch of a resource. `sentence` describes the request."""
 
     kind: Kind
     name: str
@@ -31,7 +31,7 @@ class Create:
 
     @property
     def document(self) -> Json:
-        """As it is sent."""
+        """Returns the document to send."""
         return {"apiVersion": self.kind.api_version, "kind": self.kind.name, "metadata": {"name": self.name}, "spec": self.spec}
 
 
@@ -39,12 +39,12 @@ Change = Patch | Create
 
 
 def annotate(kind: Kind, name: str, annotations: Json, sentence: str) -> Patch:
-    """Annotations that are set, or with None taken off."""
+    """Returns a patch that sets annotations, or removes those with None."""
     return Patch(kind, name, {"metadata": {"annotations": annotations}}, sentence)
 
 
 def carry_out(call: Call, changes: Sequence[Change]) -> Answer:
-    """Does the changes in their order, up to the first that is refused (ClusterError). With `--dry-run` nothing is changed."""
+    """Make the changes in order, until one is refused (ClusterError). With `--dry-run`, nothing changes."""
     for change in changes:
         match change:
             case Patch(kind, name, body, _):
@@ -55,8 +55,8 @@ def carry_out(call: Call, changes: Sequence[Change]) -> Answer:
 
 
 def told(call: Call, changes: Sequence[Change]) -> Answer:
-    """What was done, or with `--dry-run` would be."""
-    note = " (dry run: nothing is changed)" if call.given.dry_run else ""
+    """Returns what was done, or with `--dry-run` would be."""
+    note = " (dry run, nothing changed)" if call.given.dry_run else ""
     documents = [{"resource": f"{change.kind.name}/{change.name}", "change": _sent(change), "what": change.sentence} for change in changes]
     return Answer(
         "\n".join(f"{change.kind.name}/{change.name}: {change.sentence}{note}" for change in changes),

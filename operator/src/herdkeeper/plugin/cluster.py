@@ -1,4 +1,4 @@
-"""The API server, as commands see it."""
+"""The API server as commands see it."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ Query: TypeAlias = list[tuple[str, str]]
 
 
 class ClusterError(Exception):
-    """The API server refused something, or can't be reached. The message says what was asked, and what it answered."""
+    """The API server refused something, or can't be reached. The message has the request and the answer."""
 
 
 class ContextError(Exception):
-    """The kubeconfig has no such context; the message names those that it has."""
+    """The kubeconfig lacks this context. The message lists its contexts."""
 
 
 class Cluster(Protocol):
-    """Requests to the API server, in one namespace. Each raises ClusterError, and at the first one ContextError."""
+    """Requests to the API server, in one namespace. Each raises ClusterError, and the first one also ContextError."""
 
     @property
     def namespace(self) -> str:
-        """The namespace that is looked at."""
+        """The current namespace."""
 
     def in_namespace(self, namespace: str) -> Cluster:
-        """The same API server, another namespace."""
+        """Returns the same API server with another namespace."""
 
     def get(self, kind: Kind, name: str) -> Json | None:
-        """An object; None when there is none."""
+        """Returns an object, or None."""
 
     def list(self, kind: Kind) -> tuple[Json, ...]:
-        """The objects of a kind, in the order of their names."""
+        """Returns the objects of a kind, sorted by name."""
 
     def patch(self, kind: Kind, name: str, body: Json, *, dry_run: bool) -> Json:
-        """A merge patch of one object. With `dry_run` the API server only checks it."""
+        """Send a merge patch of one object. With `dry_run`, the API server only validates it."""
 
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
-        """Makes an object, or with `dry_run` has it checked."""
+        """Create an object, or with `dry_run` validate it."""
 
     def delete(self, kind: Kind, name: str) -> None:
-        """Deletes an object; it may be gone already."""
+        """Delete an object, which may be gone already."""
 
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
-        """The lines of a text that the API server streams, e.g. of a log."""
+        """Yields the lines of a streamed text, e.g. of a log."""
 
     def forward(self, pod: str, port: int) -> AbstractContextManager[int]:
-        """A port of this machine behind which a pod's port answers."""
+        """Forward a local port to a pod's port."""

@@ -1,4 +1,4 @@
-"""What a command of `kubectl herdkeeper` is: its arguments, what it is given, and what it answers."""
+"""Commands of `kubectl herdkeeper`: arguments, calls and answers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from herdkeeper.plugin.screen import Screen
 from herdkeeper.shared.objects import Json
 
 FINE, WRONG, BAD_INPUT = 0, 1, 2
-"""Exit codes: fine; something is wrong; the arguments are not what the command takes."""
+"""Exit codes: fine; something is wrong; bad arguments."""
 
 
 class BadInputError(Exception):
-    """Arguments that can't be. The message names the argument, its value and the fix."""
+    """Invalid arguments. The message names the argument, its value and the fix."""
 
 
 class Takes(Enum):
-    """What stands behind an argument's name."""
+    """What follows an argument's name."""
 
     VALUE = "a value"
     NOTHING = "nothing"
@@ -30,7 +30,7 @@ class Takes(Enum):
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a command; one whose name begins with `-` is an option. Names of `kind`, or `choices`, complete it."""
+    """An argument of a command; an option if its name begins with `-`. Names of `kind`, or `choices`, complete it."""
 
     name: str
     help: str
@@ -44,23 +44,23 @@ class Argument:
 
     @property
     def is_option(self) -> bool:
-        """Whether it is given by its name."""
+        """Whether it is an option."""
         return self.name.startswith("-")
 
     @property
     def field(self) -> str:
-        """Its name in what was given: `as` and others are words of Python."""
+        """Its name as an attribute: `as` and others are Python keywords."""
         return self.field_name or self.name.lstrip("-").replace("-", "_")
 
     @property
     def value_name(self) -> str:
-        """How usage lines call its value."""
+        """The placeholder of its value in usage lines."""
         return self.name.lstrip("-").upper().replace("-", "_")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found or did: as text for people, and as a document for programs. No text: all of it was written before."""
+    """The result of a command: text for people, a document for programs. Without text, everything was already written."""
 
     text: str
     document: Json
@@ -69,7 +69,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a command. `given` has the arguments' values by their fields; `rescan_after_seconds` waits so many seconds."""
+    """One call of a command. `given` has the arguments' values by field; `rescan_after_seconds` sleeps."""
 
     given: argparse.Namespace
     cluster: Cluster
@@ -79,7 +79,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Command:
-    """A command. `writes`: it asks the API server to change something, so that `--dry-run` is there."""
+    """A command. `writes`: it changes something at the API server, so it has `--dry-run`."""
 
     name: str
     summary: str

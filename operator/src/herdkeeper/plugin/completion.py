@@ -1,7 +1,7 @@
-"""What may stand at the cursor: the program `kubectl_complete-herdkeeper`, which kubectl's own completion calls in every shell.
+"""Completion: the program `kubectl_complete-herdkeeper`, which kubectl's own completion calls in every shell.
 
-It is called with the words behind the plugin's name, the last one being what is written so far, and answers as cobra's `__complete` does:
-a candidate a line, its description behind a tab, and in the end a directive (4: no names of files).
+It gets the words after the plugin's name, the last one incomplete, and answers like cobra's `__complete`: one candidate per line, its
+description after a tab, and finally a directive (4: no file names).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NamesOf = Callable[[Kind], Iterable[str]]
 
 
 def candidates(commands: Sequence[Command], words: Sequence[str], names_of: NamesOf) -> tuple[tuple[str, str], ...]:
-    """What may stand in place of the last word, each with its description."""
+    """Returns the candidates for the last word, each with its description."""
     *before, written = words or ("",)
     command, arguments, positions = _place(commands, before)
     option = _named(arguments, before[-1]) if before else None
@@ -41,13 +41,13 @@ def candidates(commands: Sequence[Command], words: Sequence[str], names_of: Name
 
 
 def given_options(words: Sequence[str]) -> Mapping[str, str]:
-    """The common options that were given, by their fields: the names that are asked for are those of that cluster."""
+    """Returns the given common options by field: names are completed from that cluster."""
     pairs = ((_named(COMMON, word), value) for word, value in itertools.pairwise(words))
     return {option.field: value for option, value in pairs if option is not None}
 
 
 def _place(commands: Sequence[Command], before: Sequence[str]) -> tuple[Command | None, tuple[Argument, ...], int]:
-    """The command that was named, the arguments that may stand there, and how many places of that command are taken."""
+    """Returns the named command, its possible arguments, and how many of its positional arguments are given."""
     command: Command | None = None
     arguments: tuple[Argument, ...] = COMMON
     taken, is_value = 0, False
@@ -78,7 +78,7 @@ def _values(argument: Argument, names_of: NamesOf) -> Iterable[tuple[str, str]]:
 
 
 def main() -> int:
-    """The console script. What can't be read completes nothing: an error would end up in the line that is being written."""
+    """The console script. Errors complete nothing: their output would end up in the command line."""
     words = sys.argv[1:]
     options = given_options(words[:-1])
     cluster = ApiServer(Access(options.get("namespace"), options.get("context"), options.get("kubeconfig")))

@@ -1,4 +1,4 @@
-"""A tablespace's leader, reached through a port-forward with the login of the connection Secret."""
+"""Connects to a tablespace's leader through a port-forward, with the login of the connection Secret."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.leader import Patience, leader_connection
 
 PATIENCE = Patience(deadline_seconds=30.0, call_seconds=600.0)
-"""The second covers a full scan of a large table."""
+"""The second value is enough for a full scan of a large table."""
 
 
 @dataclass(frozen=True)
 class Database:
-    """How to connect to a tablespace. `connect` finds its leader anew each time."""
+    """A tablespace to connect to. `connect` looks its leader up each time."""
 
     tablespace: str
     connect: Callable[[], Connection]
@@ -30,7 +30,7 @@ class Database:
 
 @dataclass(frozen=True)
 class ForwardedLeader:
-    """Finds the leader that the Tablespace's status tells of, and forwards a port to its pod. See herdkeeper.sql.leader.Finder."""
+    """Looks the leader up in the Tablespace's status, and forwards a port to its pod. See herdkeeper.sql.leader.Finder."""
 
     cluster: Cluster
     name: str
@@ -38,28 +38,26 @@ class ForwardedLeader:
     open_ports: contextlib.ExitStack
 
     def leader(self, tablespace: str) -> Address:
-        """A port of this machine behind which the leader answers. ClusterError when the status tells of none."""
+        """Returns a local port that is forwarded to the leader. Raises ClusterError if the status names none."""
         item = self.cluster.get(TABLESPACE, self.name) or {}
         node = (item.get("status") or {}).get("leader")
         if not node:
-            raise ClusterError(f"nobody leads the tablespace {tablespace} now; see `status`")
+            raise ClusterError(f"the tablespace {tablespace} has no leader now; see `status`")
         port = self.open_ports.enter_context(self.cluster.forward(node, names.HERDDB_SQL_PORT))
         encryption = Encryption(node_host(item, node, self.cluster.namespace), self.authorities) if self.authorities is not None else None
         return Address("127.0.0.1", port, encryption)
 
 
 def node_host(tablespace: Json, node: str, namespace: str) -> str:
-    """The name of a SQL node that its certificate is for."""
+    """Returns the host name in a SQL node's certificate."""
     return names.HerdDBNames(names.ObjectKey(namespace, tablespace["spec"]["herdDBRef"]["name"])).host_of(node)
 
 
 @contextlib.contextmanager
 def open_database(cluster: Cluster, name: str) -> Iterator[Database]:
-    """A tablespace; its port-forwards end with the block.
+    """Opens a tablespace; its port-forwards end with the block.
 
-    Raises:
-        BadInputError: there is no such Tablespace.
-        ClusterError: it has no connection Secret.
+    Raises BadInputError without such a Tablespace, and ClusterError without a connection Secret.
     """
     tablespace = find(cluster, TABLESPACE, name, "TABLESPACE")
     secret = cluster.get(SECRET, secret_name(tablespace))

@@ -1,4 +1,4 @@
-"""What is wrong with stacks, the nearest cause first, and the newest warnings. Pure."""
+"""Finds what is wrong with stacks, the most likely cause first, and the newest warnings. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_EVENTS = 15
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong with a resource or pod, and what to do; `do` is empty where the sentence says it all."""
+    """A problem of a resource or pod, and what to do; `do` is empty if the sentence says it."""
 
     about: str
     sentence: str
@@ -22,13 +22,13 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The finding for people."""
+        """The finding as text."""
         advice = f"\n    → {self.do}" + (f" (explain {self.reason})" if self.reason else "") if self.do else ""
         return f"{self.about}: {self.sentence}{advice}"
 
 
 def findings(parts: Iterable[Part]) -> Iterator[Finding]:
-    """What is wrong in a tree of stacks. A resource rests on those above it in the tree, so the first one is the nearest cause."""
+    """Yields the problems in a tree of stacks. A resource depends on those above it, so the first problem is the most likely cause."""
     for part in parts:
         for each in part.walk():
             yield from (_finding(each, trouble) for trouble in each.troubles)
@@ -40,10 +40,10 @@ def _finding(part: Part, trouble: Trouble) -> Finding:
 
 
 def operator_findings(pods: Sequence[Json], namespace: str) -> Iterator[Finding]:
-    """What is wrong with the operator itself."""
+    """Yields the problems of the operator itself."""
     if not pods:
         yield Finding(
-            "operator", f"no pod of it is in the namespace {namespace}", do="Install it, or name its namespace with --operator-namespace."
+            "operator", f"it has no pod in the namespace {namespace}", do="Install it, or name its namespace with --operator-namespace."
         )
     elif not any(is_ready(pod) for pod in pods):
         for pod in pods:
@@ -51,12 +51,12 @@ def operator_findings(pods: Sequence[Json], namespace: str) -> Iterator[Finding]
 
 
 def failing_pods(pods: Iterable[Json]) -> Iterator[str]:
-    """The names of pods that neither serve nor have ended well."""
+    """Yields the names of pods that neither serve nor have succeeded."""
     return (str(pod["metadata"]["name"]) for pod in pods if not is_ready(pod) and (pod.get("status") or {}).get("phase") != "Succeeded")
 
 
 def newest_warnings(events: Sequence[Json]) -> list[str]:
-    """The newest warnings, oldest first; without any, the newest events."""
+    """Returns the newest warnings, oldest first, or else the newest events."""
     warnings = [event for event in events if event.get("type") == "Warning"]
     return [_event(event) for event in sorted(warnings or events, key=_time)[-MOST_EVENTS:]]
 

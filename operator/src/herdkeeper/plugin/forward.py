@@ -1,4 +1,4 @@
-"""A port on this machine behind which a port of a pod answers."""
+"""Forwards a local port to a pod's port."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ CHUNK = 64 * 1024
 
 @contextlib.contextmanager
 def listening(dial: Callable[[], Any]) -> Iterator[int]:
-    """A port of 127.0.0.1. For each connection to it `dial` makes one to the other side, a socket; both end when one of them does."""
+    """Yields a port of 127.0.0.1. For each connection, `dial` returns a socket to the other side; both close together."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_accept, args=(server, dial), name="port-forward", daemon=True).start()
         try:
             yield int(server.getsockname()[1])
         finally:
-            # wakes the thread, which close alone would not
+            # wakes the thread, which close alone does not
             with contextlib.suppress(OSError):
                 server.shutdown(socket.SHUT_RDWR)
 
@@ -32,7 +32,7 @@ def _accept(server: socket.socket, dial: Callable[[], Any]) -> None:
             return
         try:
             far = dial()
-        except Exception:  # whatever it is, who connected sees that nobody answers
+        except Exception:  # whatever the error is, the client sees a closed connection
             near.close()
             continue
         for source, target in ((near, far), (far, near)):

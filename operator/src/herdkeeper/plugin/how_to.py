@@ -1,4 +1,4 @@
-"""What the documentation's tables say about reasons, word for word: `how_to.json` is made of them by `make generate`."""
+"""The documentation's table rows about reasons, verbatim, from `how_to.json`, which `make generate` writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table about reasons. `page` is a file of docs/, `heading` what the table stands under."""
+    """A row of a table about reasons. `page` is a file of docs/, `heading` the table's heading."""
 
     reasons: tuple[str, ...]
     page: str
@@ -28,7 +28,7 @@ class Row:
 
 
 def rows_of(pages: Mapping[str, str]) -> Iterator[Row]:
-    """The rows whose first cell begins with a reason, of pages (file name -> Markdown)."""
+    """Yields the rows whose first cell begins with a reason, from pages (file name -> Markdown)."""
     for page, text in pages.items():
         heading = ""
         for line in text.splitlines():
@@ -41,19 +41,21 @@ def rows_of(pages: Mapping[str, str]) -> Iterator[Row]:
 
 
 def rows_text(rows: Iterable[Row]) -> str:
-    """The file's text."""
+    """Returns the file's text."""
     return json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n"
 
 
 def rows_about(reason: Reason) -> tuple[Row, ...]:
-    """The rows about a reason."""
+    """Returns the rows about a reason."""
     stored = json.loads((Path(__file__).parent / FILE).read_text(encoding="utf-8"))
     rows = (Row(**{**row, "reasons": tuple(row["reasons"]), "cells": tuple(row["cells"])}) for row in stored)
     return tuple(row for row in rows if reason.value in row.reasons)
 
 
 def _reasons(subject: str) -> tuple[str, ...]:
-    """The reasons that a first cell begins with: `DrillFailed, DrillOverdue`, `NodeLost (on NodesReachable)`, `True, Drilled`."""
+    """Returns the reasons at the beginning of a first cell: `DrillFailed, DrillOverdue`, `NodeLost (on NodesReachable)`,
+    `True, Drilled`.
+    """
     words = re.findall(r"[A-Za-z]+", subject.partition("(")[0].replace("`", ""))
     return tuple(word for word in words if reason_of(word) is not None)
 

@@ -1,6 +1,6 @@
-"""The kinds that the plugin reads and writes, and their paths at the API server.
+"""The kinds that the plugin reads and writes, and their API paths.
 
-The models have the same names; importing them takes longer than most commands run. A test compares both.
+The models have the same names, but their import takes longer than most commands. A test compares both.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ OURS = "herdkeeper.io/v1alpha1"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of objects in a namespace."""
+    """A namespaced kind."""
 
     name: str
     plural: str
     short: str = ""
     api_version: str = OURS
     selector: str = ""
-    """Labels of those that are meant; all when empty."""
+    """Label selector; empty for all."""
 
     def path(self, namespace: str, name: str = "") -> str:
-        """The path of all objects in a namespace, or of one."""
+        """Returns the path of all objects in a namespace, or of one."""
         root = "/api" if "/" not in self.api_version else "/apis"
         return f"{root}/{self.api_version}/namespaces/{namespace}/{self.plural}" + (f"/{name}" if name else "")
 
@@ -38,7 +38,7 @@ SCHEDULED_CHECKPOINT = Kind("ScheduledCheckpoint", "scheduledcheckpoints", "sckp
 AUDIT = Kind("ReplicationAudit", "replicationaudits", "raudit")
 SCHEDULED_AUDIT = Kind("ScheduledReplicationAudit", "scheduledreplicationaudits", "sraudit")
 POD = Kind("Pod", "pods", api_version="v1", selector=f"{names.MANAGED_BY_LABEL}={names.MANAGER}")
-"""The operator's pods of servers and jobs, and nobody else's."""
+"""Only the operator's pods of servers and jobs."""
 SQL_NODE = replace(POD, selector=f"{names.COMPONENT_LABEL}={names.HERDDB_COMPONENT}")
 BOOKIE = replace(POD, selector=f"{names.COMPONENT_LABEL}={names.BOOKIE_COMPONENT}")
 OPERATOR = replace(POD, selector=f"{names.COMPONENT_LABEL}={names.OPERATOR_COMPONENT}")
@@ -56,15 +56,15 @@ OBJECTS = (
     Kind("NetworkPolicy", "networkpolicies", api_version="networking.k8s.io/v1"),
     Kind("PodDisruptionBudget", "poddisruptionbudgets", api_version="policy/v1"),
 )
-"""What a look at a stack needs besides. Neither Secrets nor ConfigMaps: what is in those stays where it is."""
+"""What the observation of a stack needs besides. Neither Secrets nor ConfigMaps, whose content must not leave the cluster."""
 
 CLUSTERS = (ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE)
-"""What serves, from below to above."""
+"""Servers, from bottom to top."""
 RESOURCES = (*CLUSTERS, CHECKPOINT, SCHEDULED_CHECKPOINT, AUDIT, SCHEDULED_AUDIT)
 """All kinds of herdkeeper.io."""
 
 
 def resource_kind(word: str) -> Kind | None:
-    """The kind of herdkeeper.io with this name, plural, singular or short name, as kubectl takes them."""
+    """Returns the kind of herdkeeper.io with this name, plural, singular or short name, as in kubectl."""
     asked = word.lower().partition(".")[0]
     return next((kind for kind in RESOURCES if asked in (kind.name.lower(), kind.plural, kind.short)), None)

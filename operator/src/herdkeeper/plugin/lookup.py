@@ -1,4 +1,4 @@
-"""The resources that arguments name."""
+"""Finds the resources that arguments name."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ MOST_NAMES = 20
 
 
 def find(cluster: Cluster, kind: Kind, name: str, argument: str) -> Json:
-    """The resource that an argument names. BadInputError, with the names of those that there are, when there is none."""
+    """Returns the resource that an argument names. Raises BadInputError, with the existing names, if there is none."""
     found = cluster.get(kind, name)
     if found is None:
         raise BadInputError(
-            f"{argument} {name}: there is no {kind.name} of that name in the namespace {cluster.namespace}; {_there(cluster, kind)}"
+            f"{argument} {name}: no {kind.name} of that name exists in the namespace {cluster.namespace}; {_there(cluster, kind)}"
         )
     return found
 
 
 def find_any(cluster: Cluster, written: str, argument: str) -> tuple[Kind, Json]:
-    """The resource that an argument names as `KIND/NAME`, with the kind's name, plural or short name."""
+    """Returns the resource that an argument names as `KIND/NAME`, with the kind's name, plural or short name."""
     word, slash, name = written.partition("/")
     kind = resource_kind(word)
     if not slash or not name:
@@ -34,7 +34,7 @@ def find_any(cluster: Cluster, written: str, argument: str) -> tuple[Kind, Json]
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence, not more than a person reads."""
+    """Returns names as text, shortened if there are many."""
     shown = ", ".join(names[:MOST_NAMES])
     return f"{shown} and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else shown
 

@@ -1,4 +1,4 @@
-"""The console script `kubectl-herdkeeper`: reads the arguments, runs the command, writes the answer, ends with the exit code."""
+"""The console script `kubectl-herdkeeper`: parses the arguments, runs the command, writes the answer, returns the exit code."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from herdkeeper.plugin.screen import Screen
 from herdkeeper.plugin.table import COMMANDS
 
 INTERRUPTED = 130
-"""What shells have for a process that Ctrl-C ended."""
+"""Exit code of a process that Ctrl-C ended."""
 
 
 def main(arguments: Sequence[str] | None = None, *, output: TextIO | None = None, pause: Callable[[float], None] = time.sleep) -> int:
-    """Runs a command; its exit code. Errors are a line on standard error."""
+    """Run a command and return its exit code. Errors are one line on standard error."""
     given = parser_of(COMMANDS).parse_args(arguments)
     stream = output if output is not None else sys.stdout
     screen = Screen(stream, colours=stream.isatty() and "NO_COLOR" not in os.environ)
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None, *, output: TextIO | None = None
         return _failed(str(error), WRONG)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # e.g. head has seen enough
+    except BrokenPipeError:  # e.g. head has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return WRONG
     _write(answer, given.output, screen)

@@ -1,4 +1,4 @@
-"""JSON merge patches (RFC 7396) of a spec: the one that a file asks for, and the one that undoes it. Pure."""
+"""JSON merge patches (RFC 7396) of a spec: the one for a file, and the one that reverts it. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from herdkeeper.shared.objects import Json
 
 
 def asked_for(declared: Json, applied_before: Json) -> Json:
-    """What `kubectl apply` of a spec would change: its fields are set, and those that it had when it was applied last go."""
+    """Returns what `kubectl apply` of a spec would change: set its fields, and remove those that were applied before but are gone."""
     patch: Json = {name: None for name in applied_before if name not in declared}
     for name, value in declared.items():
         before = applied_before.get(name)
@@ -17,7 +17,7 @@ def asked_for(declared: Json, applied_before: Json) -> Json:
 
 
 def back_to(earlier: Json, present: Json) -> Json:
-    """What makes the present spec the earlier one again."""
+    """Returns the patch that restores the earlier spec."""
     patch: Json = {name: None for name in present if name not in earlier}
     for name, value in earlier.items():
         now = present.get(name)
@@ -30,7 +30,7 @@ def back_to(earlier: Json, present: Json) -> Json:
 
 
 def merged(stored: Any, patch: Any) -> Any:
-    """What a merge patch makes of a value."""
+    """Returns the result of a merge patch on a value."""
     if not isinstance(patch, dict):
         return patch
     kept = {name: value for name, value in (stored.items() if isinstance(stored, dict) else ()) if patch.get(name, value) is not None}

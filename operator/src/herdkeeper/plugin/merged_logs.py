@@ -1,4 +1,4 @@
-"""Lines of several logs in the order of their times. Pure."""
+"""Merges the lines of several logs by time. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EARLIEST = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a container's log. `time` is the kubelet's, as it wrote it; empty where it wrote none."""
+    """A line of a container's log. `time` is the kubelet's, unchanged; empty if there is none."""
 
     time: str
     source: str
@@ -22,12 +22,12 @@ class Line:
 
 
 def merged(logs: Mapping[str, Iterable[str]]) -> Iterator[Line]:
-    """The lines of all logs (by their source), each of which begins with its time."""
+    """Yields the lines of all logs (by source), which begin with their times."""
     return (line for _, line in heapq.merge(*(_timed(source, lines) for source, lines in logs.items()), key=lambda pair: pair[0]))
 
 
 def _timed(source: str, lines: Iterable[str]) -> Iterator[tuple[datetime.datetime, Line]]:
-    """A line without a time belongs to the one before it: it must not change places with it."""
+    """A line without a time stays with the previous one."""
     last = EARLIEST
     for line in lines:
         stamp, _, text = line.partition(" ")

@@ -1,4 +1,4 @@
-"""The spec of a new Checkpoint: what was given, and what an earlier one of the same tablespace had."""
+"""The spec of a new Checkpoint, from the arguments and an earlier Checkpoint of the same tablespace."""
 
 from __future__ import annotations
 
@@ -12,26 +12,23 @@ from herdkeeper.plugin.runs import templates
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.time import moment_of, text_of
 
-CLAIM = Argument(
-    "--claim", "the PersistentVolumeClaim for its files; where the tablespace's schedule or newest Checkpoint has them when absent"
-)
+CLAIM = Argument("--claim", "the PersistentVolumeClaim for its files; by default that of the tablespace's schedule or newest Checkpoint")
 VERIFY = Argument(
     "--verify",
-    "Follower: its rows are compared with a follower's; Reread: its files are read again; as the schedule or newest Checkpoint when absent",
+    "Follower: compare its rows with a follower's; Reread: read its files again; by default as the schedule or newest Checkpoint",
     choices=("Follower", "Reread"),
 )
 
 
 def checkpoint_spec(tablespace: str, given: argparse.Namespace, template: Json | None) -> Json:
-    """The spec of a new Checkpoint: that of the template, with what was given, and of now.
+    """Returns the spec of a new Checkpoint of the present: the template's, overridden by the arguments.
 
-    Raises:
-        BadInputError: neither says where its files go.
+    Raises BadInputError if neither has a destination.
     """
     destination = {"persistentVolumeClaim": {"claimName": given.claim}} if given.claim is not None else (template or {}).get("destination")
     if destination is None:
         raise BadInputError(
-            f"TABLESPACE {tablespace}: no Checkpoint and no ScheduledCheckpoint of it says where files go; name a volume with --claim"
+            f"TABLESPACE {tablespace}: it has no Checkpoint or ScheduledCheckpoint with a destination; name a volume with --claim"
         )
     kept = {field: value for field, value in (template or {}).items() if field != "target"}
     verify = {"verify": given.verify} if given.verify is not None else {}
@@ -39,17 +36,17 @@ def checkpoint_spec(tablespace: str, given: argparse.Namespace, template: Json |
 
 
 def past_moment(written: str, now: datetime.datetime) -> str:
-    """The value of `--at`, to the millisecond, as the API takes it. BadInputError for what is no time, or none of the past."""
+    """Returns the value of `--at`, to the millisecond, in the API's format. Raises BadInputError unless it is a past time."""
     moment = moment_of(written)
     if moment is None:
         raise BadInputError(f"--at {written}: give a time with an offset, e.g. {text_of(now - datetime.timedelta(hours=1))}")
     if moment > now:
-        raise BadInputError(f"--at {written}: that is yet to come; it is {text_of(now)}")
+        raise BadInputError(f"--at {written}: that is in the future; it is now {text_of(now)}")
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def where(spec: Json) -> str:
-    """Where files go, for people."""
+    """Returns the destination as text."""
     destination = spec["destination"]
     if "persistentVolumeClaim" in destination:
         return f"on the volume {destination['persistentVolumeClaim']['claimName']}"
@@ -57,5 +54,5 @@ def where(spec: Json) -> str:
 
 
 def template_of(cluster: Cluster, tablespace: str) -> Json | None:
-    """The spec of the schedule, or else of the newest Checkpoint, of a tablespace."""
+    """Returns the spec of a tablespace's schedule, or else of its newest Checkpoint."""
     return next(templates(cluster.list(SCHEDULED_CHECKPOINT), cluster.list(CHECKPOINT), "tablespaceRef", tablespace), None)

@@ -9,24 +9,24 @@ from herdkeeper.plugin.command import Argument, Command, Takes
 
 PROGRAM = "kubectl herdkeeper"
 COMMON = (
-    Argument("--namespace", "the namespace; that of the context when absent", short="-n"),
-    Argument("--context", "the context of the kubeconfig; the current one when absent"),
-    Argument("--kubeconfig", "the kubeconfig; what kubectl takes when absent"),
+    Argument("--namespace", "the namespace; by default that of the context", short="-n"),
+    Argument("--context", "the context of the kubeconfig; by default the current one"),
+    Argument("--kubeconfig", "the kubeconfig; by default kubectl's"),
     Argument("--output", "text for people, or a document for programs", choices=("text", "json", "yaml"), default="text", short="-o"),
 )
-DRY_RUN = Argument("--dry-run", "have the API server check it, and change nothing", Takes.NOTHING)
+DRY_RUN = Argument("--dry-run", "let the API server validate the change, and change nothing", Takes.NOTHING)
 
 
 def all_arguments(command: Command) -> tuple[Argument, ...]:
-    """A command's own arguments, and those that it has in common with others."""
+    """Returns a command's own and common arguments."""
     return (*command.arguments, *((DRY_RUN,) if command.writes else ()), *COMMON)
 
 
 def parser_of(commands: Sequence[Command]) -> argparse.ArgumentParser:
-    """The parser. Common options may stand before a command's name or behind it. It ends the process with 2 on bad arguments."""
+    """Returns the parser. Common options may precede or follow the command's name. It exits with 2 on bad arguments."""
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="Looks at herdkeeper's stacks, and asks the operator for something.",
+        description="Shows herdkeeper's stacks and sends requests to the operator.",
         epilog="Exit codes: 0 fine, 1 something is wrong, 2 bad arguments.",
         allow_abbrev=False,
     )
@@ -42,7 +42,7 @@ def parser_of(commands: Sequence[Command]) -> argparse.ArgumentParser:
         )
         own = {argument.name for argument in command.arguments}
         for argument in all_arguments(command):
-            # a default here would take the place of what stood before the command's name
+            # a default here would override an option before the command's name
             default = argument.default if argument.name in own or argument is DRY_RUN else argparse.SUPPRESS
             _add(below, argument, default)
     return parser

@@ -1,4 +1,4 @@
-"""Takes out what looks like a password, token or key. Pure."""
+"""Removes whatever looks like a password, token or key. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _IN_URL = re.compile(r"(://[^\s:/@]+:)[^\s@/]+(@)")
 _PEM = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL)
 _SECRET_NAME = re.compile(rf"(?:{_WORDS}|digest)", re.IGNORECASE)
 NAMES_OF_OBJECTS = ("secretName", "credentialsSecret", "connectionSecret", "imagePullSecrets", "automountServiceAccountToken")
-"""Fields with such a word that name an object, or say yes or no."""
+"""Fields with such a word that name an object, or are booleans."""
 
 
 def redacted_text(text: str) -> str:
-    """A log or message without them."""
+    """Returns a log or message without secrets."""
     text = _NAMED.sub(rf"\1{HIDDEN}", text)
     text = _BEARER.sub(rf"\1 {HIDDEN}", text)
     text = _IN_URL.sub(rf"\1{HIDDEN}\2", text)
@@ -25,9 +25,9 @@ def redacted_text(text: str) -> str:
 
 
 def redacted(value: Any, name: str = "") -> Any:
-    """A document without them: texts are searched, and what has such a name and is a text is left out as a whole."""
+    """Returns a document without secrets: texts are searched, and texts in fields with such a name are removed as a whole."""
     if isinstance(value, dict):
-        # `{name: X, value: Y}` is a variable of a container
+        # `{name: X, value: Y}` is an environment variable
         called = str(value["name"]) if "value" in value and "name" in value else None
         return {key: redacted(each, called if called is not None and key == "value" else key) for key, each in value.items()}
     if isinstance(value, list):

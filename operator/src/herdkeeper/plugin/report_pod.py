@@ -5,14 +5,14 @@ from __future__ import annotations
 from herdkeeper.shared.objects import Json
 
 COPIED = ("securityContext", "nodeSelector", "tolerations", "imagePullSecrets", "affinity")
-"""What it takes over from the pods of the Job that wrote the file: where that one may run, this one may, too."""
+"""Settings copied from the pods of the Job that wrote the file, so that this pod can run in the same places."""
 
 LONGEST_SECONDS = 600
-"""Then the pod ends, whoever has forgotten it."""
+"""The pod ends after that, even if forgotten."""
 
 
 def report_pod(name: str, job: Json, claim: str, path: str) -> Json | None:
-    """The pod; None where no container of the Job mounts the claim. `path` is below the volume's root."""
+    """Returns the pod. None if no container of the Job mounts the claim. `path` is below the volume's root."""
     spec = job["spec"]["template"]["spec"]
     volume = next((each["name"] for each in spec.get("volumes") or [] if claim_of(each) == claim), None)
     found = (
@@ -46,5 +46,5 @@ def report_pod(name: str, job: Json, claim: str, path: str) -> Json | None:
 
 
 def claim_of(volume: Json) -> str | None:
-    """The claim of a pod's volume; None where it has none."""
+    """Returns the claim of a pod's volume, or None."""
     return (volume.get("persistentVolumeClaim") or {}).get("claimName")

@@ -1,4 +1,4 @@
-"""New Checkpoints and ReplicationAudits: their names, where their files go, and how one waits for them. Pure."""
+"""New Checkpoints and ReplicationAudits: names, templates, and waiting for them. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MOST_NAME = 40
 
 
 def run_name(of: str, now: datetime.datetime) -> str:
-    """A name for a run that is made now: that of its subject, shortened where it has to be, and the second."""
+    """Returns the name of a run that is created now: its subject's, shortened if necessary, and the second."""
     suffix = f"{now:-%Y%m%d-%H%M%S}"
     return of[: MOST_NAME - len(suffix)].rstrip("-") + suffix
 
 
 def templates(schedules: Sequence[Json], runs: Sequence[Json], reference: str, name: str) -> Iterator[Json]:
-    """The specs that a new run may take over, the best first: schedules of the same subject, then its runs, the newest first.
+    """Yields specs that a new run may copy, best first: schedules of the same subject, then its runs, newest first.
 
     `reference` is the field that names the subject, e.g. tablespaceRef.
     """
@@ -33,7 +33,7 @@ def templates(schedules: Sequence[Json], runs: Sequence[Json], reference: str, n
 
 
 def end_of(item: Json) -> Outcome | None:
-    """How a run ended; None while it has not. An audit with findings did not end well."""
+    """Returns how a run ended, or None. An audit with findings is not a success."""
     status = item.get("status") or {}
     said = str(status.get("message") or "")
     match status.get("phase"):

@@ -1,4 +1,4 @@
-"""Where a command writes to: a terminal, which shows colours, or a file."""
+"""The output of a command: a terminal with colours, or a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TextIO
 
 CLEAR = "\x1b[H\x1b[2J"
-"""ANSI: to the top left, and nothing on the screen."""
+"""ANSI: move to the top left, and clear the screen."""
 
 
 class Colour(Enum):
@@ -22,21 +22,21 @@ class Colour(Enum):
 
 @dataclass(frozen=True)
 class Screen:
-    """Standard output. `colours` only where that is a terminal and the variable NO_COLOR is not set."""
+    """Standard output. `colours` only on a terminal without the variable NO_COLOR."""
 
     stream: TextIO
     colours: bool = False
 
     def write(self, text: str) -> None:
-        """Writes text and a line's end, at once."""
+        """Write a line and flush."""
         self.stream.write(text + "\n")
         self.stream.flush()
 
     def paint(self, text: str, colour: Colour) -> str:
-        """The text in a colour, or as it is."""
+        """Returns the text in a colour, if enabled."""
         return f"\x1b[{colour.value}m{text}\x1b[0m" if self.colours and text else text
 
     def clear(self) -> None:
-        """Empties a terminal; a file goes on."""
+        """Clear a terminal; does nothing to a file."""
         if self.colours:
             self.stream.write(CLEAR)

@@ -1,4 +1,4 @@
-"""A client of Kubernetes from a kubeconfig, or from the ServiceAccount of the pod that the plugin runs in. Imports that client."""
+"""Creates a Kubernetes client from a kubeconfig, or from the pod's ServiceAccount. Imports that client."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from herdkeeper.plugin.api_server import Access
 from herdkeeper.plugin.cluster import ClusterError, ContextError
 
 OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-"""Where the kubelet writes the namespace of a pod."""
+"""File with a pod's namespace, written by the kubelet."""
 
 
 def open_session(access: Access) -> tuple[Any, str]:
-    """The client, and the namespace of the context.
+    """Returns the client, and the context's namespace.
 
-    Raises:
-        ClusterError: there is no kubeconfig that can be read.
-        ContextError: it has no context of that name.
+    Raises ClusterError without a readable kubeconfig, and ContextError without that context.
     """
-    # who skips the verification has said so in the kubeconfig; kubectl does not repeat it either
+    # the user has disabled verification in the kubeconfig, and kubectl does not warn either
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     if access.kubeconfig is None and access.context is None and _in_pod():
         configuration = client.Configuration()
@@ -33,7 +31,9 @@ def open_session(access: Access) -> tuple[Any, str]:
     try:
         contexts, active = config.list_kube_config_contexts(access.kubeconfig)
     except ConfigException as error:
-        raise ClusterError(f"no cluster to talk to: {error}. Name a kubeconfig with --kubeconfig or in the variable KUBECONFIG") from error
+        raise ClusterError(
+            f"no cluster is configured: {error}. Name a kubeconfig with --kubeconfig or in the variable KUBECONFIG"
+        ) from error
     by_name = {context["name"]: context for context in contexts}
     if access.context is not None and access.context not in by_name:
         raise ContextError(f"--context {access.context}: the kubeconfig has no such context; it has {', '.join(sorted(by_name))}")
@@ -46,6 +46,6 @@ def open_session(access: Access) -> tuple[Any, str]:
 
 
 def _in_pod() -> bool:
-    """Whether a ServiceAccount is all there is: no kubeconfig was named or lies where kubectl looks for it."""
+    """Whether only a ServiceAccount is available: no kubeconfig is given or in kubectl's default place."""
     kubeconfig = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     return OF_POD.is_file() and not any(Path(path).is_file() for path in kubeconfig.split(os.pathsep) if path)

@@ -25,7 +25,7 @@ MOST_HISTORY = 10_000
 
 
 def shell(call: Call, database: Database) -> Answer:
-    """Reads statements until the end of input. One that is refused ends nothing; a connection that broke is made anew for the next."""
+    """Read statements until the end of input. A refused one ends nothing; a broken connection is replaced for the next."""
     call.screen.write(f"tablespace {database.tablespace}: end each statement with `;`, leave with \\q")
     with _history(), contextlib.ExitStack() as connections:
         connection: Connection | None = None
@@ -41,7 +41,7 @@ def shell(call: Call, database: Database) -> Answer:
 
 
 def statements(ask: Callable[[str], str], name: str) -> Iterator[str]:
-    """The statements that are written, over as many lines as each takes."""
+    """Yields the entered statements, each over as many lines as needed."""
     text = ""
     while True:
         try:
@@ -59,14 +59,14 @@ def statements(ask: Callable[[str], str], name: str) -> Iterator[str]:
 
 
 def names_of(connection: Connection) -> tuple[str, ...]:
-    """The names of tables and columns."""
+    """Returns the names of tables and columns."""
     with contextlib.suppress(SqlError):
         return tuple({str(row["name"]) for sql in NAMES for row in connection.query(sql)})
     return ()
 
 
 def completer(names: Sequence[str]) -> Callable[[str, int], str | None]:
-    """What readline calls: the so-and-so-many-th word that begins as what is written."""
+    """Returns readline's completer: the n-th word that begins with the input."""
 
     def complete(written: str, index: int) -> str | None:
         found = sorted(word for word in (*WORDS, *names) if word.lower().startswith(written.lower()))
@@ -77,7 +77,7 @@ def completer(names: Sequence[str]) -> Callable[[str, int], str | None]:
 
 @contextlib.contextmanager
 def _history() -> Iterator[None]:
-    """Earlier lines, of all shells of this user. What can't be kept is not."""
+    """Earlier lines, of all shells of this user. Errors are ignored."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kubectl-herdkeeper"
     file = folder / "sql-history"
     with contextlib.suppress(OSError):

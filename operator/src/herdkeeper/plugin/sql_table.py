@@ -1,4 +1,4 @@
-"""Rows of SQL as text: a table for people, CSV or JSON for programs. Pure."""
+"""SQL rows as text: a table for people, CSV or JSON for programs. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def shown(value: Value) -> str:
 
 
 def text_table(rows: Rows) -> str:
-    """Rows as aligned columns under their names; a sentence when there are none."""
+    """Returns rows as aligned columns with headings; a sentence if there are none."""
     if not rows:
         return "(no rows)"
     cells = [list(rows[0]), *([shown(value) for value in row.values()] for row in rows)]
@@ -39,7 +39,7 @@ def text_table(rows: Rows) -> str:
 
 
 def csv_table(rows: Rows) -> str:
-    """Rows as CSV (RFC 4180) under their names. NULL is an empty cell, as an empty text is; nothing where there are none."""
+    """Returns rows as CSV (RFC 4180) with headings; nothing if there are none. NULL is an empty cell, like an empty text."""
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
     if rows:
@@ -50,5 +50,5 @@ def csv_table(rows: Rows) -> str:
 
 
 def as_json(value: Value) -> int | float | str | None:
-    """A value as JSON has it; times, bytes and lists as text."""
+    """Returns a value for JSON; times, bytes and lists as text."""
     return value if value is None or isinstance(value, (int, float, str)) else shown(value)

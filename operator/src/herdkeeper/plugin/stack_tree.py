@@ -1,4 +1,4 @@
-"""The stacks of a namespace as a tree: what is there, whether it is as declared, what is wrong and what to do. Pure."""
+"""The stacks of a namespace as a tree: what exists, its state, what is wrong and what to do. Pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PARENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     AUDIT.name: (BOOKKEEPER.name, ("bookKeeperRef",)),
     SCHEDULED_AUDIT.name: (BOOKKEEPER.name, ("template", "bookKeeperRef")),
 }
-"""By kind: the kind below which it stands, and the field of its spec that names that resource."""
+"""By kind: the parent's kind, and the field of its spec that names the parent."""
 RUNS = (CHECKPOINT.name, AUDIT.name)
-"""Kinds that run once and stay as a record."""
+"""Kinds that run once and remain as a record."""
 
 
 class State(Enum):
-    """How a part of a stack is."""
+    """State of a part of a stack."""
 
     FINE = "fine"
     WORKING = "working"
@@ -35,7 +35,7 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Trouble:
-    """Something that is not as it should be. `condition` is empty for a pod; so is `do` where the message says it all."""
+    """A problem. `condition` is empty for a pod; `do` is empty if the message says it all."""
 
     condition: str
     reason: str
@@ -50,7 +50,7 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Part:
-    """A resource, pod or replica in the tree, with what belongs to it."""
+    """A resource, pod or replica in the tree, with its children."""
 
     label: str
     state: State
@@ -66,7 +66,7 @@ class Part:
 
 
 def stacks(resources: Sequence[Json], pods: Sequence[Json]) -> tuple[Part, ...]:
-    """The roots of the tree: resources that stand below no other one that is there."""
+    """Returns the roots of the tree: resources without an existing parent."""
     shown = tuple(_without_earlier_runs(resources))
     there = {(str(item["kind"]), str(item["metadata"]["name"])) for item in shown}
     roots = [item for item in shown if parent_of(item) not in there]
@@ -74,13 +74,13 @@ def stacks(resources: Sequence[Json], pods: Sequence[Json]) -> tuple[Part, ...]:
 
 
 def worst(parts: Iterable[Part]) -> State:
-    """WRONG if anything is; else WORKING if anything is."""
+    """Returns WRONG if any part is, else WORKING if any is."""
     states = {each.state for part in parts for each in part.walk()}
     return next((state for state in (State.WRONG, State.WORKING) if state in states), State.FINE)
 
 
 def document(part: Part) -> Json:
-    """A part and those below it for programs."""
+    """Returns a part and its descendants for programs."""
     troubles = [{"condition": each.condition, "reason": each.reason, "message": each.message, "do": each.do} for each in part.troubles]
     return {
         "name": part.label,
@@ -97,19 +97,19 @@ def label(item: Json) -> str:
 
 
 def condition(item: Json, kind: str) -> Json | None:
-    """A condition of a resource's status; None when it is not there."""
+    """Returns a condition of a resource, or None."""
     return next((entry for entry in _conditions(item) if entry["type"] == kind), None)
 
 
 def troubles(item: Json) -> tuple[Trouble, ...]:
-    """What is wrong with a resource: conditions that do not hold, once each."""
+    """Returns the problems of a resource: conditions that do not hold, without duplicates."""
     if not _conditions(item):
-        why = "the operator has not looked at it yet"
-        return (Trouble("Ready", "", why, "Look whether the operator runs, and watches this namespace."),)
-    if _not_seen(item):
+        why = "the operator has not reconciled it yet"
+        return (Trouble("Ready", "", why, "Check that the operator runs and watches this namespace."),)
+    if _is_outdated(item):
         return (
             Trouble(
-                "Ready", "", "the operator has not seen its present generation yet", "Wait; if it lasts, look whether the operator runs."
+                "Ready", "", "the operator has not seen its current generation yet", "Wait; if it lasts, check that the operator runs."
             ),
         )
     found = [_trouble(entry) for entry in _conditions(item) if _is_wrong(item, entry)]
@@ -123,7 +123,7 @@ def _trouble(entry: Json) -> Trouble:
 
 
 def _is_wrong(item: Json, entry: Json) -> bool:
-    """Whether a condition tells of something wrong. Progressing does only when it needs a person; a run that goes on is not Ready yet."""
+    """Returns whether a condition shows a problem. Progressing does only if it needs a person; an active run is just not Ready yet."""
     reason = reason_of(entry["reason"])
     needs_person = reason is not None and reason.needs_person
     if entry["type"] == "Progressing":
@@ -137,14 +137,14 @@ def _conditions(item: Json) -> list[Json]:
     return (item.get("status") or {}).get("conditions") or []
 
 
-def _not_seen(item: Json) -> bool:
-    """Whether the status speaks of an earlier spec."""
+def _is_outdated(item: Json) -> bool:
+    """Returns whether the status is about an earlier spec."""
     ready = condition(item, "Ready")
     return ready is not None and ready.get("observedGeneration", 0) < item["metadata"].get("generation", 0)
 
 
 def parent_of(item: Json) -> tuple[str, str] | None:
-    """Kind and name of the resource that this one rests on; None where it rests on none of this group."""
+    """Returns kind and name of the resource on which this one depends, or None if there is none of this group."""
     if item["kind"] not in PARENTS:
         return None
     kind, path = PARENTS[item["kind"]]
@@ -160,7 +160,7 @@ def _part(item: Json, resources: Sequence[Json], pods: Sequence[Json]) -> Part:
     mine = (pod for pod in pods if is_made_for(pod, *own) and (pod.get("status") or {}).get("phase") != "Succeeded")
     found = troubles(item)
     parts = (*(_pod(item, pod) for pod in mine), *_replicas(item), *below)
-    return Part(label(item), _state(item, found), _said(item), found, parts)
+    return Part(label(item), _state(item, found), _state_sentence(item), found, parts)
 
 
 def _state(item: Json, found: tuple[Trouble, ...]) -> State:
@@ -172,8 +172,8 @@ def _state(item: Json, found: tuple[Trouble, ...]) -> State:
     return State.WORKING if busy or unfinished or item["metadata"].get("deletionTimestamp") else State.FINE
 
 
-def _said(item: Json) -> str:
-    """The state in one sentence, and what is done or waited for."""
+def _state_sentence(item: Json) -> str:
+    """Returns the state in one sentence, with what is in progress or awaited."""
     if item["metadata"].get("deletionTimestamp"):
         return "is being deleted"
     said = str((item.get("status") or {}).get("message") or "")
@@ -195,7 +195,7 @@ def _pod(owner: Json, pod: Json) -> Part:
 
 
 def _role(owner: Json, pod: str) -> str:
-    """What a status says of a pod: ZooKeeper's leader, or the state of a bookie."""
+    """Returns the role of a pod by a status: ZooKeeper's leader, or the state of a bookie."""
     status = owner.get("status") or {}
     if status.get("leader") == pod:
         return "leader"
@@ -205,12 +205,12 @@ def _role(owner: Json, pod: str) -> str:
 
 
 def _replicas(item: Json) -> Iterator[Part]:
-    """The copies of a Tablespace."""
+    """Yields the replicas of a Tablespace."""
     if item["kind"] != TABLESPACE.name:
         return
     for replica in (item.get("status") or {}).get("replicas") or []:
         verdict = replica.get("verdict")
-        said = {"Equal": "equal to the log", "Different": "other rows than the log or the leader"}.get(str(verdict), "")
+        said = {"Equal": "equal to the log", "Different": "differs from the log or the leader"}.get(str(verdict), "")
         lsn = replica.get("verifiedLsn")
         at = f" at LSN {lsn['ledgerId']},{lsn['entryId']}" if lsn else ""
         wrong = verdict == "Different" or replica["role"] in ("failed", "removed")
@@ -220,7 +220,7 @@ def _replicas(item: Json) -> Iterator[Part]:
 
 
 def _without_earlier_runs(resources: Sequence[Json]) -> Iterator[Json]:
-    """All resources, but of runs only those that are not over and the newest one of each kind and parent."""
+    """Yields all resources, but of runs only active ones and the newest one per kind and parent."""
     newest: dict[tuple[object, ...], Json] = {}
     for item in resources:
         if item["kind"] in RUNS:

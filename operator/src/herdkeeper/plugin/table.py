@@ -1,4 +1,4 @@
-"""All commands of `kubectl herdkeeper`, in the order in which help and the page show them."""
+"""All commands of `kubectl herdkeeper`, in the order of help and page."""
 
 from __future__ import annotations
 

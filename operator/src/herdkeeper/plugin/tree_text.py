@@ -11,7 +11,7 @@ MARKS = {State.FINE: ("✔", Colour.GREEN), State.WORKING: ("●", Colour.YELLOW
 
 
 def tree_text(title: str, parts: Sequence[Part], screen: Screen) -> str:
-    """The tree below a title, in colours where the screen shows them."""
+    """Returns the tree below a title, in colours if the screen has them."""
     return "\n".join([screen.paint(title, Colour.BOLD), *_branches(parts, "", screen)])
 
 

@@ -1,1 +1,1 @@
-"""What the operator, the Spark jobs and the node program tell each other. Pure."""
+"""What operator, Spark jobs and node program exchange. Pure."""

@@ -1,4 +1,4 @@
-"""How closely an audit looks."""
+"""The depth of an audit."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from enum import StrEnum
 
 
 class AuditDepth(StrEnum):
-    """What is read of the copies."""
+    """Which copies are read."""
 
     LIGHT = "Light"
-    """Of each bookie's share of each segment the first entry, the last, and some in between, others in each run; all of it where one of
-    these is not good."""
+    """Of each bookie's share of a segment, the first entry, the last, and some in between, different ones in each run; all of it if one of
+    them is bad."""
     DEEP = "Deep"
     """Every copy of every entry."""

@@ -1,4 +1,4 @@
-"""What a replication audit can find: kinds, severities, and one finding."""
+"""Results of a replication audit: kinds, severities, and a finding."""
 
 from __future__ import annotations
 
@@ -14,63 +14,63 @@ class FindingKind(StrEnum):
     """What is wrong with the copies of a range of entries."""
 
     MISSING = "Missing"
-    """The bookie should hold the entries and answered that it does not."""
+    """The bookie should hold the entries, but answered that it does not."""
     CORRUPT_DIGEST = "CorruptDigest"
     """The bookie holds the entries, but the digest does not match the bytes."""
     BOOKIE_UNREACHABLE = "BookieUnreachable"
-    """The bookie is not registered, refused the connection or did not answer: its copies are unknown, not missing."""
+    """The bookie is not registered, refused the connection or did not answer: the state of its copies is unknown, not missing."""
     READ_FAILED = "ReadFailed"
-    """The bookie answered with an error for these entries (an I/O error, for example): their copies are unknown."""
+    """The bookie answered with an error (e.g. an I/O error): the state of its copies is unknown."""
     LEDGER_UNREADABLE = "LedgerUnreadable"
-    """The ledger's metadata could not be decoded, or what is confirmed of an open ledger could not be learned."""
+    """The ledger's metadata could not be decoded, or the LAC of an open ledger could not be read."""
     TOO_FEW_RACKS = "TooFewRacks"
-    """The copies of an entry are spread over fewer racks than the cluster wants, and has."""
+    """The copies of an entry are in fewer racks than the cluster requires and has."""
     CONTRADICTION = "Contradiction"
-    """The bookie holds the entries with right digests, and other copies of them, also with right digests, say something else."""
+    """The bookie holds the entries with valid digests, but other copies with valid digests have other content."""
     WRONG_LENGTH = "WrongLength"
-    """All copies of the entry agree, but its cumulative length is not that of the entry before it and its own payload together."""
+    """All copies of the entry agree, but its cumulative length is not that of the previous entry plus its payload."""
     WRONG_LAST_CONFIRMED = "WrongLastConfirmed"
-    """The entry's digest is right, but the LAC in it can't be: of a closed ledger it lies behind the end."""
+    """The entry's digest is valid, but its LAC is not: in a closed ledger it is after the end."""
     ORPHAN = "Orphan"
-    """A ledger of a HerdDB tablespace that is on no tablespace's list of ledgers: nobody reads it, and nobody will delete it."""
+    """A ledger of a HerdDB tablespace that is on no tablespace's ledger list: nothing reads or deletes it."""
 
 
 class Severity(StrEnum):
     """How urgent a finding is, from the number of good copies against the ledger's quorums."""
 
     CRITICAL = "Critical"
-    """Fewer good copies than the ack quorum: what was acknowledged is one or more failures closer to loss than promised."""
+    """Fewer good copies than the ack quorum: acknowledged data is closer to loss than promised."""
     UNDER_REPLICATED = "UnderReplicated"
-    """At least the ack quorum, fewer than the write quorum, on a closed ledger: legitimate after a crash, and repairable."""
+    """At least the ack quorum, but fewer than the write quorum, in a closed ledger: legitimate after a crash, and repairable."""
     AT_RISK = "AtRisk"
-    """Nothing is missing, but one rack's loss would take more copies than it should."""
+    """Nothing is missing, but the loss of one rack would take too many copies."""
     PENDING = "Pending"
-    """The same on an open ledger: the writer may still be sending the last copies."""
+    """Fewer than the write quorum in an open ledger: the writer may still be sending the last copies."""
     UNKNOWN = "Unknown"
-    """The copies could not be looked at."""
+    """The copies could not be checked."""
     LOW = "Low"
-    """Every entry has its copies, and they agree: something that a person should know of, in time."""
+    """Every entry has its copies, and they agree: a person should know, in time."""
 
 
 class RepairOutcome(StrEnum):
-    """What became of a finding that an audit was told to repair."""
+    """Result of a finding that was to be repaired."""
 
     REPAIRED = "Repaired"
-    """Every entry was written from a verified replica, or left behind with all that its bookie had of the ledger, and read back."""
+    """Every entry was written from a verified replica, or replaced with its bookie's whole share of the ledger, and read back."""
     WOULD_REPAIR = "WouldRepair"
-    """A dry run: every entry has a verified replica to write from."""
+    """Dry run: every entry has a verified replica to write from."""
     REFUSED = "Refused"
-    """Nothing was written for at least one entry, since that would be wrong or there is nothing good to write; the detail says which."""
+    """At least one entry was not written, since that would be wrong or there is no good copy; the detail says which."""
     FAILED = "Failed"
-    """Something was written or moved and could not be read back, BookKeeper's client failed, or the lock was lost."""
+    """Something was written or moved but could not be read back, BookKeeper's client failed, or the lock was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Entries `first_entry_id`..`last_entry_id` (both inclusive) of one segment of a ledger, on one bookie.
+    """Entries `first_entry_id`..`last_entry_id` (inclusive) of one segment of a ledger, on one bookie.
 
-    A finding about a whole bookie has no ledger, one about a whole ledger or about where a segment's copies stand has no bookie.
-    `expected_copies` is the write quorum, `actual_copies` the number of good copies over all bookies; None where it could not be counted.
+    A finding about a whole bookie has no ledger; one about a whole ledger or its placement has no bookie. `expected_copies` is the write
+    quorum, `actual_copies` the number of good copies over all bookies, None if unknown.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
@@ -87,13 +87,14 @@ class Finding:
     actual_copies: int | None = None
     detail: str = ""
     repair: RepairOutcome | None = None
-    """None: nobody was told to repair it."""
+    """None if no repair was requested."""
     repair_detail: str = ""
 
     @property
     def entries_of_copies(self) -> int:
-        """Entries from the first to the last of a finding about copies; those of a placement or of a whole bookie don't count as lost, nor
-        those of which every copy is there."""
+        """Number of entries of a finding about copies. Findings about a placement, a whole bookie, or entries with all their copies don't
+        count.
+        """
         if (
             self.severity is Severity.LOW
             or self.kind is FindingKind.TOO_FEW_RACKS

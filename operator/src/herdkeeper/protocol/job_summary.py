@@ -1,8 +1,8 @@
-"""What a job tells the operator through its container's termination message.
+"""What a job reports to the operator in its container's termination message.
 
-The kubelet keeps at most 4096 bytes of that message, so `to_json` drops items of the long list, last first, until the rest fits, and counts
-what it dropped. Keys are camelCase, so that the operator can copy them into a status. `from_json` ignores keys that it does not know
-(a newer job image) and refuses missing ones by name.
+The kubelet keeps at most 4096 bytes of it, so `to_json` drops items of the long list, last first, until the rest fits, and counts them.
+Keys are camelCase, so that the operator can copy them into a status. `from_json` ignores unknown keys (of a newer job image) and refuses
+missing ones by name.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _CONFIG = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ign
 
 
 class SummaryError(ValueError):
-    """A termination message is not the summary that it should be; the message names the field."""
+    """A termination message is not a valid summary. The message names the field."""
 
 
 class JobOutcome(StrEnum):
-    """How a job ended. Each outcome has its own exit code, which the Job's podFailurePolicy reads."""
+    """How a job ended. Each outcome has an exit code, which the Job's podFailurePolicy reads."""
 
     SUCCEEDED = "Succeeded"
     ALREADY_DONE = "AlreadyDone"
     PAUSED = "Paused"
-    """It is not over, and goes on from where it stands when it is started again. Audits only."""
+    """It has not finished, and resumes when started again. Only for audits."""
     CONFIGURATION_REFUSED = "ConfigurationRefused"
     RETRYABLE = "Retryable"
     INVARIANT_VIOLATED = "InvariantViolated"
 
     @property
     def exit_code(self) -> int:
-        """0 done, or paused; 2 refused by configuration (retrying is useless); 3 worth a retry; 42 an invariant violated: never."""
+        """0 done or paused; 2 refused by configuration (a retry is useless); 3 worth a retry; 42 an invariant was violated: never retry."""
         match self:
             case JobOutcome.SUCCEEDED | JobOutcome.ALREADY_DONE | JobOutcome.PAUSED:
                 return 0
@@ -71,72 +71,72 @@ class TableSummary:
 
 @dataclass(frozen=True, slots=True)
 class FollowerComparison:
-    """What the comparison of a follower's tables with the fold of the log found, at the LSN (`ledger_id`, `entry_id`)."""
+    """The result of comparing a follower's tables with the fold of the log, at the LSN (`ledger_id`, `entry_id`)."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
 
     follower: str
-    """host:port of the node's HTTP endpoint, as the job was given it."""
+    """host:port of the node's HTTP endpoint, as given to the job."""
     tablespace_uuid: str
     ledger_id: int
     entry_id: int
     different_tables: tuple[str, ...] = ()
-    """Tables of which the follower has other rows, by name; empty for a follower that is equal to the log."""
+    """Tables that differ, by name; empty if the follower equals the log."""
     different_tables_total: int = 0
-    """How many there are, those included that did not fit into the message."""
+    """Their number, including those that did not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSummary:
-    """The result of one run of the checkpoint job. `ledger_id` and `entry_id` are the LSN; None when the run ended before it was known."""
+    """The result of a checkpoint job's run. `ledger_id` and `entry_id` are the LSN; None if it ended before that was known."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
 
     run_id: str
     outcome: JobOutcome
     message: str = ""
-    """One sentence for people; on failure: what failed and what to do."""
+    """One sentence; on failure, what failed and what to do."""
     instance_id: str = ""
-    """INSTANCEID of the BookKeeper cluster: ledger ids mean nothing without it."""
+    """INSTANCEID of the BookKeeper cluster, without which ledger ids mean nothing."""
     tablespace: str = ""
     tablespace_uuid: str = ""
     ledger_id: int | None = None
     entry_id: int | None = None
     lsn_timestamp: str = ""
-    """When the entry there was written, by its leader's clock (RFC 3339)."""
+    """When that entry was written, by its leader's clock (RFC 3339)."""
     latest_timestamp: str = ""
-    """The latest time of all entries up to there; empty where it is not known."""
+    """The latest time of all entries up to there; empty if unknown."""
     manifest: str = ""
     """Path of the manifest below the destination."""
     report: str = ""
-    """Path of the report for people, of all checkpoints of the tablespace, below the destination."""
+    """Path of the report about all checkpoints of the tablespace, below the destination."""
     entries_read: int = 0
-    """Of the log."""
+    """Entries of the log."""
     base_ledger_id: int | None = None
-    """LSN of the checkpoint that it was made from, with the log behind it; None for the whole log."""
+    """LSN of the base checkpoint; None if made from the whole log."""
     base_entry_id: int | None = None
     base_follower: str = ""
-    """host:port of the follower whose tables it was made from instead, at that LSN; empty for a checkpoint."""
+    """host:port of the follower whose tables at that LSN were the base instead; empty for a checkpoint."""
     open_transactions: int | None = None
     """Transactions that were open at the LSN."""
     restart_ledger_id: int | None = None
-    """LSN from which on the log is read when another checkpoint is made from this one."""
+    """LSN from which the log is read for a checkpoint made from this one."""
     restart_entry_id: int | None = None
     verified: str = ""
     """How the written files were verified."""
     comparison: FollowerComparison | None = None
-    """What this run found out about a follower, whether it succeeded or failed; None when it compared none."""
+    """This run's result about a follower, whether it succeeded or failed; None without a comparison."""
     encrypted_with: str = ""
-    """Name of the key that the checkpoint is encrypted with; empty for one in the clear."""
+    """Name of the encryption key; empty if not encrypted."""
     rows: int = 0
     bytes: int = 0
     duration_seconds: float = 0.0
     tables: tuple[TableSummary, ...] = ()
     tables_omitted: int = 0
-    """How many tables did not fit into the message."""
+    """Number of tables that did not fit."""
 
     def to_json(self) -> str:
-        """At most 4096 bytes of JSON; all counts stay exact whatever was dropped. Names of tables that differ go last."""
+        """Returns at most 4096 bytes of JSON; all counts are exact, whatever was dropped. Names of differing tables are dropped last."""
         short = replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS])
         comparison, tables = self.comparison, len(self.tables)
         different = comparison.different_tables if comparison is not None else ()
@@ -150,13 +150,13 @@ class CheckpointSummary:
 
     @staticmethod
     def from_json(text: str) -> CheckpointSummary:
-        """Raises SummaryError naming the field that is missing or has the wrong type."""
+        """Raises SummaryError naming a missing or invalid field."""
         return _parse(_CHECKPOINT, text)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditSummary:
-    """The result of one run of the replication audit. Findings are sorted by urgency, so that the dropped ones are the least urgent."""
+    """The result of a replication audit's run. Findings are sorted by urgency, so that the least urgent are dropped."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
 
@@ -167,9 +167,9 @@ class AuditSummary:
     instance_id: str = ""
     """INSTANCEID of the BookKeeper cluster: ledger ids mean nothing without it."""
     ledgers: int = 0
-    """Ledgers that were audited."""
+    """Audited ledgers."""
     open_ledgers: int = 0
-    """How many of them were open, and so audited up to their LAC only."""
+    """How many of them were open, and so audited only up to their LAC."""
     entries: int = 0
     """Entries that should exist, each counted once."""
     copies_expected: int = 0
@@ -177,15 +177,15 @@ class AuditSummary:
     copies_verified: int = 0
     """Copies that were read and whose digest matched."""
     copies_unread: int = 0
-    """Copies that a light audit had no reason to read: a sample of their neighbours on the same bookie is good."""
+    """Copies that a light audit skipped: a sample of their neighbours on the same bookie is good."""
     depth: AuditDepth = AuditDepth.DEEP
     copies_unknown: int = 0
-    """Copies that could not be looked at, since a bookie did not answer or answered with an error."""
+    """Copies that could not be checked, since a bookie did not answer or answered with an error."""
     bytes_read: int = 0
-    """Bytes of entries that came over the network, headers and digests included."""
+    """Bytes of entries received, including headers and digests."""
     duration_seconds: float = 0.0
     critical: int = 0
-    """Findings of each severity, the omitted ones included."""
+    """Findings of each severity, including omitted ones."""
     under_replicated: int = 0
     at_risk: int = 0
     pending: int = 0
@@ -194,19 +194,19 @@ class AuditSummary:
     copies_repaired: int = 0
     """Copies that were written from a verified replica and read back."""
     not_repaired: int = 0
-    """Findings that were to be repaired and are not; after a dry run those that a repair would leave."""
+    """Findings that were to be repaired but are not; after a dry run, those that a repair would skip."""
     copies_repairable: int = 0
-    """After a dry run: copies that a repair would write, or have copied to another bookie."""
+    """After a dry run: copies that a repair would write, or copy to another bookie."""
     ledger_filter: str = ""
-    """Which ledgers were to be audited, for people; empty for all."""
+    """Which ledgers were requested, as text; empty for all."""
     report: str = ""
-    """Path of the report for people below the destination."""
+    """Path of the report below the destination."""
     findings: tuple[Finding, ...] = ()
     findings_omitted: int = 0
-    """How many findings did not fit into the message."""
+    """Number of findings that did not fit."""
 
     def to_json(self) -> str:
-        """At most 4096 bytes of JSON; all counts stay exact whatever was dropped."""
+        """Returns at most 4096 bytes of JSON; all counts are exact, whatever was dropped."""
         short = replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS], ledger_filter=self.ledger_filter[:_MAX_MESSAGE_CHARACTERS])
 
         def keep(count: int) -> AuditSummary:
@@ -216,13 +216,13 @@ class AuditSummary:
 
     @staticmethod
     def from_json(text: str) -> AuditSummary:
-        """Raises SummaryError naming the field that is missing or has the wrong type."""
+        """Raises SummaryError naming a missing or invalid field."""
         return _parse(_AUDIT, text)
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreSummary:
-    """The result of one run of the restore job. `ledger_id` and `entry_id` are the checkpoint's LSN; None when it could not be read."""
+    """The result of a restore job's run. `ledger_id` and `entry_id` are the checkpoint's LSN; None if unreadable."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
 
@@ -232,27 +232,27 @@ class RestoreSummary:
     """One sentence for people; on failure: what failed and what to do."""
     tablespace: str = ""
     manifest: str = ""
-    """The checkpoint's, as the job reaches it; of a moment that was asked for the one that it found or made."""
+    """Path of the checkpoint's manifest; with a target, of the one that it found or made."""
     ledger_id: int | None = None
     entry_id: int | None = None
     lsn_timestamp: str = ""
     """When the entry there was written, by its leader's clock (RFC 3339)."""
     rows: int = 0
-    """Rows of the tablespace, when it was verified."""
+    """Rows of the tablespace at its verification."""
     rows_loaded: int = 0
-    """Rows that this run loaded; the others were there from an earlier one."""
+    """Rows that this run loaded; others were loaded before."""
     tables: int = 0
     verified: str = ""
     """How the content was verified."""
     duration_seconds: float = 0.0
 
     def to_json(self) -> str:
-        """At most 4096 bytes of JSON."""
+        """Returns at most 4096 bytes of JSON."""
         return _longest_that_fits(_RESTORE, lambda _: replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS]), 0)
 
     @staticmethod
     def from_json(text: str) -> RestoreSummary:
-        """Raises SummaryError naming the field that is missing or has the wrong type."""
+        """Raises SummaryError naming a missing or invalid field."""
         return _parse(_RESTORE, text)
 
 
@@ -262,7 +262,7 @@ _AUDIT = TypeAdapter(AuditSummary)
 
 
 def _longest_that_fits(adapter: TypeAdapter[Summary], keep: Callable[[int], Summary], items: int) -> str:
-    """Binary search for the greatest number of items whose JSON stays within the limit; the size grows with the number."""
+    """Binary search for the most items whose JSON fits; the size grows with their number."""
     low, high = 0, items
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,7 +1,7 @@
-"""How far a tablespace's log is archived: `<herd root>/logArchive/<tablespace uuid>`; and what of it may go: its child `expiry`.
+"""How far a tablespace's log is archived (`<herd root>/logArchive/<tablespace uuid>`), and what may expire (its child `expiry`).
 
-The first is written by herdkeeper_jobs.archive, only once the segments that it speaks of are committed, and before they go; the operator
-reads it. The second is written by the operator and read by herdkeeper_jobs.archive. JSON; times in milliseconds since the epoch.
+herdkeeper_jobs.archive writes the first after it has committed segments, and before it deletes any; the operator reads it. The operator
+writes the second, herdkeeper_jobs.archive reads it. JSON; times in milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Decoded = TypeVar("Decoded")
 
 @dataclass(frozen=True, slots=True)
 class ArchivedRange:
-    """What an archive holds: everything from one LSN (ledger id, entry id) to another. `resume`: where the log goes on behind it."""
+    """The content of an archive: everything between two LSNs (ledger id, entry id). `resume`: where the log continues."""
 
     first: tuple[int, int]
     first_millis: int
@@ -33,45 +33,45 @@ class ArchivedRange:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveProgress:
-    """What the archiver of a tablespace says."""
+    """The report of a tablespace's archiver."""
 
     destination: str
-    """The place of the archive: the name of a volume claim, or the address of an object store."""
+    """Place of the archive: the name of a volume claim, or the address of an object store."""
     held: ArchivedRange | None
     """None while the archive is empty."""
     current_at_millis: int | None
-    """All that was confirmed at this time is archived; None before the first run that came to the log's end."""
+    """Everything that was confirmed at this time is archived; None before the first run that reached the log's end."""
     lag_seconds: float | None
-    """For how long the newest entry that a run archived may have been waiting for it; None as above."""
+    """Maximum seconds that the newest archived entry may have waited; None as above."""
     trouble: str = ""
-    """Why the last run failed; empty when it did not."""
+    """Why the last run failed, or empty."""
     expiry_trouble: str = ""
-    """Why what shall go of the archive did not; empty when nothing was in the way."""
+    """Why segments that should expire did not, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiryOrder:
-    """Of the archive at the place `destination` the segments that end before `keep_from` may go."""
+    """In the archive at `destination`, segments that end before `keep_from` may expire."""
 
     destination: str
     keep_from: tuple[int, int]
-    """Where the base has to be gone on from: its oldest open transaction, or its LSN."""
+    """The base's restart position: its oldest open transaction, or its LSN."""
     manifest: str = ""
-    """The base's manifest, below the same destination; empty when the base is at another one."""
+    """The base's manifest, below the same destination; empty if the base is elsewhere."""
 
 
 def archive_progress_path(herd_root: str, tablespace_uuid: str) -> str:
-    """Path of the znode of a tablespace."""
+    """Returns the path of a tablespace's znode."""
     return f"{herd_root}/logArchive/{tablespace_uuid}"
 
 
 def expiry_order_path(herd_root: str, tablespace_uuid: str) -> str:
-    """Path of the znode with what may go."""
+    """Returns the path of the znode with the order to expire."""
     return f"{archive_progress_path(herd_root, tablespace_uuid)}/expiry"
 
 
 def encode_archive_progress(progress: ArchiveProgress) -> bytes:
-    """The znode's bytes."""
+    """Returns the znode's bytes."""
     held = progress.held
     document: dict[str, Any] = {
         "destination": progress.destination,
@@ -94,26 +94,18 @@ def encode_archive_progress(progress: ArchiveProgress) -> bytes:
 
 
 def decode_archive_progress(data: bytes) -> ArchiveProgress:
-    """From the znode's bytes.
-
-    Raises:
-        MalformedDataError: no JSON object with these fields.
-    """
+    """Raises MalformedDataError unless it is a JSON object with these fields."""
     return _decoded(data, "progress of an archive", _progress)
 
 
 def encode_expiry_order(order: ExpiryOrder) -> bytes:
-    """The znode's bytes."""
+    """Returns the znode's bytes."""
     document = {"destination": order.destination, "keepFrom": list(order.keep_from), "manifest": order.manifest}
     return json.dumps(document, separators=(",", ":")).encode()
 
 
 def decode_expiry_order(data: bytes) -> ExpiryOrder:
-    """From the znode's bytes.
-
-    Raises:
-        MalformedDataError: no JSON object with these fields.
-    """
+    """Raises MalformedDataError unless it is a JSON object with these fields."""
     return _decoded(data, "what may go of an archive", _order)
 
 
@@ -132,7 +124,7 @@ def _progress(document: Any) -> ArchiveProgress:
         current_at_millis=None if current is None else int(current),
         lag_seconds=None if lag is None else float(lag),
         trouble=str(document["trouble"]),
-        expiry_trouble=str(document.get("expiryTrouble", "")),  # archivers of an earlier version let nothing go
+        expiry_trouble=str(document.get("expiryTrouble", "")),  # archivers of an earlier version expire nothing
     )
 
 

@@ -1,10 +1,9 @@
-"""What needs a tablespace's log, and from where on: `<herd root>/logPins/<tablespace uuid>/<name>`, where our node program runs.
+"""Pins of a tablespace's log: `<herd root>/logPins/<tablespace uuid>/<name>`, for the node program.
 
-JSON: ledgerId, entryId; the log is kept from that ledger on. `replica-<node>` is up to where that node's own disk has the tables, and
-counts while the node is a replica. `stream-<name>` is of a stream of changes (herdkeeper_jobs.datasource), has maxAgeSeconds besides, and
-counts for so long after it was written last, by ZooKeeper's clock. A pin of another name counts for as long as it is there. `checkpoint`,
-`archive` and `second-disk` are the operator's.
-Source: io.herdkeeper.node.release.LogPins (images/herddb). What the node program can't read keeps the whole log.
+JSON: ledgerId, entryId; the log is kept from that ledger on. `replica-<node>` is the position of that node's local checkpoint, and counts
+while the node is a replica. `stream-<name>` belongs to a change stream (herdkeeper_jobs.datasource). It also has maxAgeSeconds, and counts
+for so long after its last write, by ZooKeeper's clock. Other pins count while they exist. `checkpoint`, `archive` and `second-disk` are the
+operator's. A pin that the node program can't read keeps the whole log. Source: io.herdkeeper.node.release.LogPins (images/herddb).
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from dataclasses import dataclass
 from herdkeeper.codecs.java_data import MalformedDataError
 
 CHECKPOINT = "checkpoint"
-"""The log that the next Checkpoint needs."""
+"""Log that the next Checkpoint needs."""
 ARCHIVE = "archive"
-"""The log that is not archived yet."""
+"""Log that is not archived yet."""
 SECOND_DISK = "second-disk"
-"""The log of what only one disk holds outside of the bookies."""
+"""Log of rows that only one disk holds, besides the bookies."""
 BEGIN = (-1, -1)
-"""Before the log's first entry: all of it is needed."""
+"""Before the log's first entry: the whole log."""
 
 
 LONGEST_AGE_SECONDS = 3650 * 24 * 3600
-"""Ten years: a stream's pin of which more is told is none that was written by one."""
+"""Ten years: a pin with a longer age was not written by a stream."""
 
 _STREAM = "stream-"
 _STREAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -34,14 +33,14 @@ _STREAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class StreamPin:
-    """What a stream still needs: the log from an LSN (ledger id, entry id) on, for as long as the pin is not older than this."""
+    """A stream needs the log from an LSN (ledger id, entry id) on, unless the pin is older than this."""
 
     lsn: tuple[int, int]
     max_age_seconds: int
 
 
 def log_pins_path(herd_root: str, tablespace_uuid: str) -> str:
-    """Path whose children are the pins of a tablespace."""
+    """Returns the path whose children are a tablespace's pins."""
     return f"{herd_root}/logPins/{tablespace_uuid}"
 
 
@@ -51,53 +50,42 @@ def log_pin_path(herd_root: str, tablespace_uuid: str, name: str) -> str:
 
 
 def replica_pin(node: str) -> str:
-    """The name of a node's own pin."""
+    """Returns the name of a node's own pin."""
     return f"replica-{node}"
 
 
 def encode_log_pin(lsn: tuple[int, int]) -> bytes:
-    """The bytes that keep the log from an LSN (ledger id, entry id) on."""
+    """Returns the bytes that keep the log from an LSN (ledger id, entry id) on."""
     return json.dumps({"ledgerId": lsn[0], "entryId": lsn[1]}, separators=(",", ":")).encode()
 
 
 def decode_log_pin(data: bytes) -> tuple[int, int]:
-    """The LSN (ledger id, entry id) in a pin.
-
-    Raises:
-        MalformedDataError: no JSON object with two whole numbers.
-    """
+    """Returns the LSN (ledger id, entry id) of a pin. Raises MalformedDataError unless it is a JSON object with two whole numbers."""
     ledger_id, entry_id = _whole_numbers(data, ("ledgerId", "entryId"))
     return ledger_id, entry_id
 
 
 def stream_pin(stream: str) -> str:
-    """The name of a stream's pin.
-
-    Raises:
-        ValueError: a znode of that name could be taken for something else, or is none.
-    """
+    """Returns the name of a stream's pin. Raises ValueError if a znode of that name would be ambiguous or invalid."""
     if _STREAM_NAME.fullmatch(stream) is None:
         raise ValueError(f"{stream!r} can't name a pin: give letters, digits, dots, underscores and hyphens, 63 at most, no hyphen first")
     return f"{_STREAM}{stream}"
 
 
 def stream_of(pin: str) -> str | None:
-    """Which stream a pin of that name is of; None for one of something else."""
+    """Returns the stream of a pin, or None."""
     return pin.removeprefix(_STREAM) if pin.startswith(_STREAM) else None
 
 
 def encode_stream_pin(pin: StreamPin) -> bytes:
-    """The bytes that keep the log for a stream."""
+    """Returns the bytes that keep the log for a stream."""
     document = {"ledgerId": pin.lsn[0], "entryId": pin.lsn[1], "maxAgeSeconds": pin.max_age_seconds}
     return json.dumps(document, separators=(",", ":")).encode()
 
 
 def decode_stream_pin(data: bytes) -> StreamPin:
-    """What a stream needs.
-
-    Raises:
-        MalformedDataError: no JSON object with three whole numbers, the age above 0 and ten years at most. The node program
-            keeps the whole log then.
+    """Returns what a stream needs. Raises MalformedDataError unless it is a JSON object with three whole numbers and an age above 0 and up
+    to ten years. The node program then keeps the whole log.
     """
     ledger_id, entry_id, age = _whole_numbers(data, ("ledgerId", "entryId", "maxAgeSeconds"))
     if not 0 < age <= LONGEST_AGE_SECONDS:

@@ -1,5 +1,6 @@
-"""What a SQL node says of itself each second on its stream (images/herddb, `GET /alive`): of its own way to ZooKeeper and to its bookies,
-and on which tablespaces statements hang, and which users it lets in."""
+"""A SQL node's report of each second on its stream (images/herddb, `GET /alive`): its connections to ZooKeeper and its bookies, tablespaces
+with hanging statements, and the users that it accepts.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from typing import Any
 
 PREFIX = b"alive "
 BLOCKED_SECONDS = 60.0
-"""A leader on which statements hang for longer is told of. Most long statements and checkpoints end before."""
+"""Statements that hang on a leader for longer are reported. Most long statements and checkpoints end before."""
 
 
 @dataclass(frozen=True)
 class ReportedUsers:
-    """Which users a node lets in: the `revision` of the users file (None when the file names none), and why it has `refused` the one that
-    it was given since, None when it has not."""
+    """The users that a node accepts: the `revision` of the users file (None if the file has none), and why it `refused` a newer file, or
+    None.
+    """
 
     revision: str | None
     refused: str | None = None
@@ -24,14 +26,13 @@ class ReportedUsers:
 
 @dataclass(frozen=True)
 class SelfReport:
-    """`zookeeper_silent` is for how many seconds ZooKeeper has not answered the node, 0 while it does; `zookeeper_steady` since how many
-    seconds it answers without a break, 0 while it does not.
+    """`zookeeper_silent` is for how many seconds ZooKeeper has not answered the node, else 0; `zookeeper_steady` for how many it has
+    answered without a break, else 0.
 
-    `unacknowledged` are the tablespaces that the node leads and whose bookies have acknowledged nothing, though entries wait for it, with
-    the seconds (a second or more). `failed` are those whose log failed while it led them, until it leads or follows them again.
-    `blocked_seconds` are those that it leads and where nobody who waits for the lock has got it, with the seconds; empty of an older node
-    program.
-    `users` is None of a node whose program is too old to take up others while it runs.
+    `unacknowledged` are tablespaces that the node leads and whose bookies acknowledge nothing although entries wait, with the seconds (at
+    least one). `failed` are those whose log failed under its leadership, until it leads or follows them again. `blocked_seconds` are those
+    that it leads and whose lock no waiter has got, with the seconds; empty from older node programs. `users` is None from programs too old
+    to reload users.
     """
 
     zookeeper_silent: float = 0.0
@@ -43,20 +44,20 @@ class SelfReport:
 
     @property
     def blocked(self) -> frozenset[str]:
-        """The tablespaces on which statements hang for longer than BLOCKED_SECONDS."""
+        """The tablespaces with statements that hang for longer than BLOCKED_SECONDS."""
         return frozenset(name for name, seconds in self.blocked_seconds.items() if seconds > BLOCKED_SECONDS)
 
     def trouble(self) -> frozenset[str]:
-        """What is wrong, without for how long: nothing when all is well."""
+        """The problems, without durations; empty if there are none."""
         zookeeper = {"ZooKeeper"} if self.zookeeper_silent > 0 else set()
         return frozenset(zookeeper | {f"waits: {name}" for name in self.unacknowledged} | {f"failed: {name}" for name in self.failed})
 
 
 def decode_line(line: bytes) -> SelfReport | None:
-    """What a line says, e.g. `alive {"zooKeeper":{"answers":true,"seconds":9.5},"unacknowledgedSeconds":{"app":2.5},"failed":[],
+    """Decode a line, e.g. `alive {"zooKeeper":{"answers":true,"seconds":9.5},"unacknowledgedSeconds":{"app":2.5},"failed":[],
     "blockedSeconds":{"app":75},"users":{"revision":"0d1f","refused":null}}`.
 
-    None when it says no more than that the process lives, as those of older node programs do.
+    None if it only shows that the process lives, as from older node programs.
     """
     if not line.startswith(PREFIX):
         return None

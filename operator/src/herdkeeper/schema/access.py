@@ -1,8 +1,8 @@
-"""What the operator may do: the one table of RBAC rules, with the reason of each. The Helm chart's rule files are generated from it.
+"""The operator's rights: the table of RBAC rules, with reasons. The Helm chart's rule files are generated from it.
 
 A rule of the scope WATCHED is granted in the watched namespaces (or everywhere), one of CLUSTER for objects without a namespace, one of
-HOME in the operator's own
-namespace. A Role that the operator creates may only grant what the operator holds itself: that is why it holds what Spark drivers need.
+HOME in the operator's namespace. A Role that the operator creates may grant only what the operator has, so it also has what Spark drivers
+need.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from herdkeeper.api.resource import GROUP
 
 READ = ("get", "list", "watch")
 APPLY = (*READ, "create", "patch")
-"""Server-side apply is a patch, and a create where the object does not exist."""
+"""Server-side apply is a patch, and a create if the object does not exist."""
 
 
 class Scope(Enum):
@@ -40,8 +40,10 @@ class AccessRule:
 PLURALS = tuple(kind.PLURAL for kind in KINDS)
 
 EXECUTOR_RULES = (
+    AccessRule(Scope.WATCHED, "", ("pods",), (*APPLY, "delete", "deletecollection"), "Spark drivers create and delete their executor pods"),
+    AccessRule(Scope.WATCHED, "", ("configmaps",), (*APPLY, "delete", "deletecollection"), "Spark drivers configure their executors"),
     AccessRule(
-        Scope.WATCHED, "", ("pods",), (*APPLY, "delete", "deletecollection"), "Spark drivers make executors as pods, and remove them"
+        Scope.WATCHED, GROUP, ("executors",), ("drive",), ("a mark only: the chart's admission policy identifies Spark drivers by it")
     ),
     AccessRule(Scope.WATCHED, "", ("configmaps",), (*APPLY, "delete", "deletecollection"), "Spark drivers give executors their settings"),
     AccessRule(
@@ -52,7 +54,7 @@ EXECUTOR_RULES = (
         "marks only: by them the chart's admission policy knows Spark drivers, and as which ServiceAccounts their executors may run",
     ),
 )
-"""What the Role of a Spark driver may grant at most."""
+"""The maximum rights of a Spark driver's Role."""
 
 ACCESS: tuple[AccessRule, ...] = (
     AccessRule(Scope.WATCHED, GROUP, PLURALS, READ, "the declared resources"),
@@ -61,7 +63,7 @@ ACCESS: tuple[AccessRule, ...] = (
         GROUP,
         tuple(plural for plural in PLURALS if plural != ReplicationAudit.PLURAL),
         ("patch",),
-        "finalizers are set and cleared, requests by annotation answered",
+        "finalizers, answers to requests by annotation",
     ),
     AccessRule(Scope.WATCHED, GROUP, tuple(f"{plural}/status" for plural in PLURALS), ("patch",), "conditions and status"),
     AccessRule(
@@ -76,7 +78,7 @@ ACCESS: tuple[AccessRule, ...] = (
         GROUP,
         (Checkpoint.PLURAL, ReplicationAudit.PLURAL),
         ("create", "delete"),
-        "the runs of schedules, made at their time and deleted when they have expired",
+        "runs of schedules, created on time and deleted after their retention",
     ),
     AccessRule(Scope.WATCHED, "apps", ("statefulsets", "deployments"), (*APPLY, "delete"), "servers, autorecovery and archivers of logs"),
     AccessRule(Scope.WATCHED, "batch", ("jobs",), (*APPLY, "delete"), "checkpoints, audits and drains"),
@@ -92,33 +94,29 @@ ACCESS: tuple[AccessRule, ...] = (
         "",
         ("persistentvolumeclaims",),
         (*APPLY, "delete"),
-        "volumes; deleted by uid, by deletionPolicy Delete or at the end of a drain",
+        "volumes; deleted by uid, with deletionPolicy Delete or at the end of a drain",
     ),
     AccessRule(
         Scope.WATCHED,
         "",
         ("secrets",),
         (*APPLY, "delete"),
-        "SQL credentials: generated, or the user's, from which the users file is made; whether those of an object store are there",
+        "SQL credentials, generated or the user's, for the users file; whether those of an object store exist",
     ),
     AccessRule(
         Scope.WATCHED,
         "",
         ("pods",),
         (*READ, "patch", "delete"),
-        "readiness of members, and what blocks them; SQL nodes are restarted one by one, and marked so that changed users reach them soon",
+        "readiness of members, and what blocks them; restarts of SQL nodes, and annotations that bring changed users to them soon",
     ),
-    AccessRule(
-        Scope.WATCHED, "", ("events",), ("create", "get", "patch"), "what was done, beside the resource; what is done again is counted"
-    ),
+    AccessRule(Scope.WATCHED, "", ("events",), ("create", "get", "patch"), "events about the resources; repeated ones are counted"),
     AccessRule(Scope.WATCHED, "rbac.authorization.k8s.io", ("roles", "rolebindings"), APPLY, "the Role of a Spark driver"),
     *EXECUTOR_RULES,
     AccessRule(Scope.CLUSTER, "", ("nodes",), ("get",), "zones, cordons and losses"),
     AccessRule(Scope.CLUSTER, "storage.k8s.io", ("storageclasses",), ("get",), "whether a volume can grow"),
-    AccessRule(Scope.CLUSTER, "", ("namespaces",), ("list", "watch"), "which namespaces there are to watch, and which are ending"),
-    AccessRule(
-        Scope.CLUSTER, "apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch"), "whether the kinds are served yet"
-    ),
+    AccessRule(Scope.CLUSTER, "", ("namespaces",), ("list", "watch"), "which namespaces to watch, and which are being deleted"),
+    AccessRule(Scope.CLUSTER, "apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch"), "whether the kinds are served"),
     AccessRule(Scope.HOME, "coordination.k8s.io", ("leases",), ("get", "create", "update"), "leadership"),
 )
 
@@ -129,7 +127,7 @@ def rules_of(scope: Scope) -> tuple[AccessRule, ...]:
 
 
 def rule_files() -> dict[str, str]:
-    """File name -> YAML list of RBAC rules, one file a scope, each rule under a comment that says why."""
+    """Returns file name -> YAML list of RBAC rules, one file per scope, each rule with its reason as a comment."""
     return {f"{scope.value}.yaml": "".join(_as_yaml(rule) for rule in rules_of(scope)) for scope in Scope}
 
 

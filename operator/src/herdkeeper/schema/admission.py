@@ -11,7 +11,7 @@ from herdkeeper.api import KINDS
 from herdkeeper.schema.crd import Schema, resource_schema
 
 _SECRETS = ("SecretRef", "secretName", "imagePullSecrets")
-"""How the names of fields end that name Secrets."""
+"""Endings of fields that name Secrets."""
 
 
 def policy_files() -> dict[str, str]:

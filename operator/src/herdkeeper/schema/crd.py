@@ -1,13 +1,13 @@
 """CustomResourceDefinitions from the models: structural schemas, CEL rules, printer columns.
 
 Rules of structural schemas:
-https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema.
-pydantic's JSON schema has what they forbid (`$ref`, `anyOf` with null, `const`, `additionalProperties: false` beside properties); this
-file rewrites it.
+https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema. They forbid
+parts of pydantic's JSON schema (`$ref`, `anyOf` with null, `const`, `additionalProperties: false` with properties), which this file
+rewrites.
 
-A default of the spec is stored by the API server, so that an upgrade of the operator never changes it; images alone have none and
-follow the operator (api/default_images.py). The default of a nested object is spread over its fields with
-`default: {}` on the object: so somebody who sets only one field of it gets the others' defaults.
+The API server stores the spec's defaults, so an upgrade of the operator never changes them. Only images have none and follow the operator
+(api/default_images.py). A nested object's default is spread over its fields with `default: {}` on the object, so that setting one field
+keeps the others' defaults.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def definition(kind: type[Resource]) -> dict[str, Any]:
 
 
 def resource_schema(kind: type[Resource]) -> Schema:
-    """The structural schema of a kind: spec with defaults and rules, status with neither, but with a default of its own."""
+    """Returns a kind's structural schema: spec with defaults and rules, status without them, but with its own default."""
     spec = _structural(kind.model_fields["spec"], with_defaults=True)
     status = _structural(kind.model_fields["status"], with_defaults=False) | {"default": NO_STATUS}
     spec |= _validations(kind.RULES, "spec")
@@ -84,7 +84,7 @@ def manifests() -> dict[str, str]:
 
 
 def chart_manifests() -> dict[str, str]:
-    """The same for the Helm chart: uninstalling the chart keeps the CRDs, since deleting one deletes every resource of its kind."""
+    """The same for the Helm chart. Uninstalling the chart keeps the CRDs, since deleting one deletes every resource of its kind."""
     files = {}
     for kind in KINDS:
         document = definition(kind)
@@ -102,14 +102,14 @@ def as_yaml(document: dict[str, Any]) -> str:
 
 
 def _structural(field: FieldInfo, *, with_defaults: bool) -> Schema:
-    """The schema of a model that is a field's type."""
+    """Returns the schema of a model that is a field's type."""
     model = next(part for part in (field.annotation, *getattr(field.annotation, "__args__", ())) if hasattr(part, "model_json_schema"))
     raw = model.model_json_schema(by_alias=True)
     return _rewrite(raw, raw.get("$defs", {}), with_defaults=with_defaults)
 
 
 def _rewrite(node: Schema, models: dict[str, Schema], *, with_defaults: bool) -> Schema:
-    """A structural copy of a schema node: references inlined, null alternatives dropped."""
+    """Returns a structural copy of a schema node: references inlined, null alternatives dropped."""
     node = _resolved(node, models)
     out: Schema = {key: node[key] for key in _KEPT if key in node}
     if "const" in node:
@@ -133,7 +133,7 @@ def _rewrite(node: Schema, models: dict[str, Schema], *, with_defaults: bool) ->
 
 
 def _resolved(node: Schema, models: dict[str, Schema]) -> Schema:
-    """The node with its `$ref` or its only alternative beside null merged in; what the field says itself (description, default) wins."""
+    """Returns the node with its `$ref`, or its only alternative to null, merged in. The field's own description and default win."""
     if "$ref" in node:
         target = models[node["$ref"].removeprefix("#/$defs/")]
     elif "anyOf" in node:
@@ -148,7 +148,7 @@ def _resolved(node: Schema, models: dict[str, Schema]) -> Schema:
 
 
 def _put_default(schema: Schema, default: Any) -> None:
-    """Set a default: a plain one as it is, an object's by spreading it over the object's fields, which then are no longer required."""
+    """Set a default: a plain one directly, an object's spread over its fields, which are then optional."""
     if not isinstance(default, dict):
         schema["default"] = default
         return
@@ -162,7 +162,7 @@ def _put_default(schema: Schema, default: Any) -> None:
 
 
 def _validations(rules: tuple[Rule, ...], scope: str) -> Schema:
-    """The `x-kubernetes-validations` of one scope; nothing when it has no rules."""
+    """Returns the `x-kubernetes-validations` of one scope, or nothing."""
     found = []
     for rule in rules:
         if rule.scope == scope:

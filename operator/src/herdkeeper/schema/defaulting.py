@@ -1,5 +1,6 @@
-"""What the API server stores of what a user wrote: the CRDs' defaults filled in. For reading manifests without an API server (tests,
-`--dry-run` tools)."""
+"""What the API server stores of a manifest: with the CRDs' defaults. For reading manifests without an API server (tests, `--dry-run`
+tools).
+"""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ KIND_OF = {kind.KIND: kind for kind in KINDS}
 
 
 def stored(document: dict[str, Any], namespace: str = "default") -> Resource:
-    """The resource that the API server would store of a manifest.
+    """Returns the resource that the API server would store.
 
-    KeyError when its kind is none of ours; pydantic's ValidationError when a field has no permitted value. CEL rules are not evaluated.
+    Raises KeyError for an unknown kind, and pydantic's ValidationError for an invalid value. CEL rules are not evaluated.
     """
     kind = KIND_OF[document["kind"]]
     filled = _filled(document, resource_schema(kind))
@@ -23,7 +24,7 @@ def stored(document: dict[str, Any], namespace: str = "default") -> Resource:
 
 
 def _filled(value: Any, schema: Schema) -> Any:
-    """A copy with absent fields at their defaults; the API server goes from the outside in as well."""
+    """Returns a copy with defaults for absent fields, from the outside in, like the API server."""
     if isinstance(value, dict) and "properties" in schema:
         filled = dict(value)
         for name, field in schema["properties"].items():

@@ -1,4 +1,4 @@
-"""The field reference (docs/reference.md) from the same schemas as the CRDs, so that neither can say what the other does not."""
+"""The field reference (docs/reference.md), from the same schemas as the CRDs, so that both agree."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNITS_BY_ENDING = {
 
 
 def page() -> str:
-    """The whole page, in Markdown."""
+    """Returns the page in Markdown."""
     return "\n".join([_INTRODUCTION, *(_section(kind) for kind in KINDS)])
 
 
@@ -49,7 +49,7 @@ def _section(kind: type[Resource]) -> str:
         "|---|---|---|---|",
         *_rows("spec", properties["spec"]),
         "",
-        "What is refused, beside values out of the ranges above:",
+        "Also refused, besides values out of the ranges above:",
         "",
         *(_refusal(rule) for rule in kind.RULES),
         "",
@@ -67,7 +67,7 @@ def _refusal(rule: Rule) -> str:
 
 
 def _rows(path: str, schema: Schema, *, with_default: bool = True) -> Iterator[str]:
-    """One row a field, depth first; an object's own row comes before its fields'."""
+    """Yields one row per field, depth first; an object's own row precedes its fields'."""
     required = set(schema.get("required", ()))
     for name, field in schema.get("properties", {}).items():
         here = f"{path}.{name}"
@@ -81,7 +81,7 @@ def _rows(path: str, schema: Schema, *, with_default: bool = True) -> Iterator[s
 
 
 def _type(name: str, field: Schema) -> str:
-    """Type, unit and range as a person reads them."""
+    """Returns type, unit and range as text."""
     if "enum" in field:
         return " or ".join(f"`{value if isinstance(value, str) else json.dumps(value)}`" for value in field["enum"])
     if field["type"] == "array":

@@ -1,4 +1,4 @@
-"""The page docs/network.md: who may connect to which port, from the table that the NetworkPolicies are made of."""
+"""Generates docs/network.md from the table of the NetworkPolicies."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _PODS = {
 
 
 def page() -> str:
-    """The whole page, in Markdown."""
+    """Returns the page in Markdown."""
     head = ["| Pods | Port | Who may connect | For what |", "|---|---|---|---|"]
     return _INTRODUCTION + "\n".join([*head, *map(_row, ENTRANCES)]) + "\n" + _REST
 

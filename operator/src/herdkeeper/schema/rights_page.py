@@ -1,4 +1,4 @@
-"""The page docs/rights.md: what the operator may do and why, from the table that the chart's rules are made of."""
+"""Generates docs/rights.md from the table of the chart's rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ needs fails them.
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the page."""
     return _INTRODUCTION + "".join(map(_row, ACCESS))
 
 

@@ -1,1 +1,1 @@
-"""What every room knows: names, reasons, Unknown, conditions, Kubernetes objects. Pure."""
+"""What every room uses: names, reasons, Unknown, conditions, Kubernetes objects. Pure."""

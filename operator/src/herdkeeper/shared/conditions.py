@@ -1,4 +1,4 @@
-"""What a resource's conditions say. Who writes them is planning/status.py."""
+"""Reads a resource's conditions. planning/status.py writes them."""
 
 from __future__ import annotations
 
@@ -7,44 +7,43 @@ from herdkeeper.api.resource import Condition, Resource
 READY = "Ready"
 PROGRESSING = "Progressing"
 RECONCILING = "Reconciling"
-"""True while the state that is declared is not reached and nobody is needed; not there otherwise. See planning/kstatus.py."""
+"""True while the declared state is not reached yet and nobody is needed; otherwise absent. See planning/kstatus.py."""
 STALLED = "Stalled"
-"""True while the state that is declared is not reached before a person does something; not there otherwise. See planning/kstatus.py."""
+"""True while a person must act before the declared state can be reached; otherwise absent. See planning/kstatus.py."""
 CURRENT = "Current"
-"""Of a ScheduledCheckpoint: False while its newest verified checkpoint is older than two periods of the schedule."""
+"""ScheduledCheckpoint: False if its newest verified checkpoint is older than two periods of the schedule."""
 RESTORE_DRILLED = "RestoreDrilled"
-"""Of a ScheduledCheckpoint with spec.drill: True when the newest drill that ended restored what it should, False when it did not, or when
-none succeeded for two periods."""
+"""ScheduledCheckpoint with spec.drill: True if the newest finished drill restored everything. False if it did not, or if none succeeded for
+two periods."""
 REPLICAS_VERIFIED = "ReplicasVerified"
-"""Of a Tablespace: True when each follower was equal to the log when it was compared last, False when a replica was not."""
+"""Tablespace: True if each follower equalled the log in its last comparison, False if a replica did not."""
 LOG_RELEASED = "LogReleased"
-"""Of a Tablespace: False while ledgers past the retention are kept, since somebody needs them; not there otherwise."""
+"""Tablespace: False while ledgers are kept past their retention because they are needed; otherwise absent."""
 LOG_USED_IN_TIME = "LogUsedInTime"
-"""Of a Tablespace with Checkpoints, an archive or pins of streams: False once three quarters of the log's retention are over for what one
-of them still needs of it."""
+"""Tablespace with Checkpoints, an archive or pins of streams: False once three quarters of the retention are over for log that one of them
+still needs."""
 LOG_ARCHIVED = "LogArchived"
-"""Of a Tablespace with spec.log.archive: False while the archive lags behind, or can't go on."""
+"""Tablespace with spec.log.archive: False while the archive lags, or can't continue."""
 NODES_REACHABLE = "NodesReachable"
-"""False while a pod hangs on a node that is down; not there otherwise."""
+"""False while a pod hangs on a node that is down; otherwise absent."""
 USERS_IN_FORCE = "UsersInForce"
-"""Of a HerdDBCluster: True once every SQL node lets in whom the Secrets name, and nobody else."""
+"""HerdDBCluster: True once every SQL node accepts the users that the Secrets name, and no others."""
 LOG_REPLAYABLE = "LogReplayable"
-"""Of a Tablespace: False while a node can't apply an entry of its log, and nobody could lead after the leader; not there otherwise."""
+"""Tablespace: False while a node can't apply an entry of the log and no other node could lead; otherwise absent."""
 FIELDS_READ = "FieldsRead"
-"""False while the operator ignores fields of the spec, or can't read fields of the status, since its version is an older one than the
-schema's or another one than the status'; not there otherwise."""
+"""False while the operator ignores spec fields, or can't read status fields, of another version; otherwise absent."""
 CONFIG_KNOWN = "ConfigKnown"
-"""False while lines of spec.config have no effect; not there otherwise."""
+"""False while lines of spec.config have no effect; otherwise absent."""
 
 
 def condition(resource: Resource, kind: str) -> Condition | None:
-    """A condition of the resource's status, None when it is not there."""
+    """Returns a condition of the resource, or None."""
     conditions: tuple[Condition, ...] = resource.status.conditions if resource.status is not None else ()
     return next((entry for entry in conditions if entry.type == kind), None)
 
 
 def is_ready_resource(resource: Resource | None) -> bool:
-    """Whether a resource is there, is Ready for its present generation, and is not being deleted."""
+    """Returns whether a resource exists, is Ready for its current generation, and is not being deleted."""
     if resource is None or resource.metadata.deletion_timestamp is not None:
         return False
     ready = condition(resource, READY)
@@ -52,7 +51,7 @@ def is_ready_resource(resource: Resource | None) -> bool:
 
 
 def is_settled_resource(resource: Resource | None) -> bool:
-    """Whether a resource is Ready, and nothing is done or waited for any more: no member is about to be restarted, to join or to leave."""
+    """Returns whether a resource is Ready and nothing is in progress: no member is about to restart, join or leave."""
     if resource is None or not is_ready_resource(resource):
         return False
     progressing = condition(resource, PROGRESSING)
@@ -60,6 +59,6 @@ def is_settled_resource(resource: Resource | None) -> bool:
 
 
 def why_not_ready(resource: Resource) -> str:
-    """The reason that a resource itself gives for not being Ready, as a sentence."""
+    """Returns, as a sentence, the reason that a resource gives for not being Ready."""
     ready = condition(resource, READY)
     return f"{ready.reason}: {ready.message}" if ready is not None and ready.status != "True" else "it has not been reconciled yet"

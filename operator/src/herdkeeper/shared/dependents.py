@@ -1,4 +1,4 @@
-"""The dependents of a resource."""
+"""Dependents of a resource."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Dependents:
-    """Each as `Kind name`. `not_deleted`: those that use it; `deleting`: those that still need it to delete their data."""
+    """Dependents as `Kind name`. `not_deleted` use the resource; `deleting` still need it to delete their data."""
 
     not_deleted: tuple[str, ...] = ()
     deleting: tuple[str, ...] = ()

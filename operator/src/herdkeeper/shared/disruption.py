@@ -1,16 +1,15 @@
-"""Whether servers are being disrupted, by their own objects: a status may be older than the last action."""
+"""Whether servers are being disrupted, judged by their objects: a status may be older than the last action."""
 
 from __future__ import annotations
 
 from herdkeeper.shared.objects import Objects, pod_trouble
 
 ON_DELETE = "OnDelete"
-"""The update strategy under which nothing happens to a pod before the operator deletes it."""
+"""Update strategy under which a pod changes only after the operator deletes it."""
 
 
 def why_disrupted(objects: Objects) -> str | None:
-    """Which server of one resource does not serve, or is about to be restarted; None when all serve and stay. Pods that nobody wants any
-    more don't count."""
+    """Returns which server of a resource does not serve or is about to restart, or None. Unwanted pods don't count."""
     for item in objects.of_kind("StatefulSet"):
         name = item["metadata"]["name"]
         pods = [f"{name}-{number}" for number in range(item["spec"]["replicas"])]

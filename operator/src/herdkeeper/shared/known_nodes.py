@@ -1,4 +1,4 @@
-"""The SQL nodes of a HerdDBCluster, from the resource alone, without the cluster's objects."""
+"""The SQL nodes of a HerdDBCluster, without reading its objects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from herdkeeper.api import HerdDBCluster
 
 
 def known_nodes(cluster: HerdDBCluster) -> tuple[str, ...]:
-    """The nodes that are declared, and those above that are still there, by number."""
+    """Returns the declared nodes and those above them that still exist, by number."""
     named = cluster.names
     there = (cluster.status.nodes or 0) if cluster.status is not None else 0
     return tuple(map(named.pod, range(max(cluster.spec.replicas, there))))

@@ -1,9 +1,9 @@
 """Pods that hang on a node that is down.
 
-Kubernetes marks such pods as deleted five minutes later, and keeps them until the node tells that they have stopped: a StatefulSet makes no
-other one meanwhile, and the volumes stay attached. That is right, since a process on a node that is only cut off goes on, and would share
-the volume with a second one. Who knows that the machine is off says so by the taint `out-of-service`, or by deleting the node: Kubernetes
-then removes the pods itself. The operator never does.
+Kubernetes marks such pods as deleted after five minutes. It keeps them until the kubelet confirms that they stopped; until then the
+StatefulSet creates no replacement and the volumes stay attached. That is right: processes on a node that is only cut off go on, and two
+processes would share the volume. A person who knows that the machine is off sets the taint `out-of-service` or deletes the node. Kubernetes
+then removes the pods; the operator never does.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from herdkeeper.shared.unknown import Unknown
 
 OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
 OUT_OF_SERVICE = f"{OUT_OF_SERVICE_TAINT}=nodeshutdown:NoExecute"
-"""The taint as `kubectl taint nodes` takes it."""
+"""The taint in the syntax of `kubectl taint nodes`."""
 
 
 @dataclass(frozen=True)
 class LostNode:
-    """A node that is down and the pods there. `given_up`: those of them that Kubernetes has marked as deleted."""
+    """A node that is down, with its pods. `given_up`: the pods that Kubernetes has marked as deleted."""
 
     name: str
     down: NodeDown
@@ -31,7 +31,7 @@ class LostNode:
 
 
 def lost_nodes(objects: Objects, pods: Iterable[str], nodes: Nodes) -> tuple[LostNode, ...]:
-    """The nodes that are down under pods of these names, sorted by name."""
+    """Returns the nodes that are down under these pods, sorted by name."""
     found: dict[str, LostNode] = {}
     for name in pods:
         pod = objects.get("Pod", name)
@@ -44,16 +44,16 @@ def lost_nodes(objects: Objects, pods: Iterable[str], nodes: Nodes) -> tuple[Los
 
 
 def trouble_of(pod: Json | None, nodes: Nodes) -> str:
-    """Why a pod does not serve, as a phrase for people: by its node if that is down."""
+    """Returns why a pod does not serve, as a phrase: because of its node if that is down."""
     node, down = _node_down(pod, nodes)
     return pod_trouble(pod) if down is None else f"its node {node} {down.why} since {down.since}"
 
 
 def unreachable(objects: Objects, pods: Iterable[str], nodes: Nodes) -> dict[str, str]:
-    """The pods that hang on a node that is down, each with the reason to leave it alone.
+    """Returns the pods that hang on a node that is down, each with the reason to leave it alone.
 
-    It does not serve as far as Kubernetes knows, and yet its process may: of those on a node that is only cut off, all that were deleted
-    meanwhile would be stopped at once when it is back. So one that is not Ready is left alone as well while its node can't be read.
+    Kubernetes counts such a pod as not serving, but its process may serve. On a node that is only cut off, all pods deleted meanwhile would
+    stop together when it is back. A pod that is not Ready is therefore also left alone while its node can't be read.
     """
     found = {name: _why_unreachable(objects.get("Pod", name), nodes) for name in pods}
     return {name: f"{name} may still run: {why}" for name, why in found.items() if why is not None}
@@ -67,9 +67,9 @@ def _why_unreachable(pod: Json | None, nodes: Nodes) -> str | None:
 
 
 def _node_down(pod: Json | None, nodes: Nodes) -> tuple[str, NodeDown | None]:
-    """The node of a pod, by its name, and how it is down; None when it is not, or that is not known.
+    """Returns the name of a pod's node, and how the node is down; None if it is up or unknown.
 
-    Kubernetes takes Ready off the pods of a silent node, but not in the same instant: such a pod counts as one that does not serve.
+    Kubernetes sets pods of a silent node to not Ready with some delay. Such a pod already counts as not serving.
     """
     if pod is None:
         return "", None

@@ -1,9 +1,9 @@
 """Every name that the operator gives: objects, labels, annotations, ports, hosts, roots in ZooKeeper, bookie ids.
 
-Names are made here and nowhere else, so that whoever builds an object, looks for it or connects to it agrees. A name is never changed
-once released: claims, cookies and ledgers outlive the pods that made them. docs/objects.md lists them.
+Names are defined only here, so that all code agrees. A released name never changes: claims, cookies and ledgers outlive the pods that made
+them. docs/objects.md lists them.
 
-Hosts end with `.svc`, not with the cluster's domain: each pod's resolver appends that one, whatever it is.
+Hosts end with `.svc`, without the cluster's domain: each pod's resolver appends it.
 """
 
 from __future__ import annotations
@@ -22,67 +22,67 @@ INSTANCE_LABEL = "app.kubernetes.io/instance"
 OWNER_KIND_LABEL = "herdkeeper.io/owner-kind"
 OWNER_NAME_LABEL = "herdkeeper.io/owner-name"
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
-"""On each namespace, by Kubernetes: its name."""
+"""Name of a namespace, set by Kubernetes."""
 REVISION_LABEL = "controller-revision-hash"
-"""On a pod of a StatefulSet, by Kubernetes: the revision of the template that it was made from."""
+"""Revision of the template that a StatefulSet's pod was made from, set by Kubernetes."""
 BOOKIE_LABEL = "herdkeeper.io/bookie"
-"""Number of the bookie that a StatefulSet, pod or claim belongs to."""
+"""Number of the bookie that owns a StatefulSet, pod or claim."""
 
 INTENT_ANNOTATION = "herdkeeper.io/intent"
 """Hash of what the operator last applied."""
 CONFIG_ANNOTATION = "herdkeeper.io/config"
-"""On a pod template: hash of the mounted configuration, so that a changed configuration rolls the pods."""
+"""On a pod template: hash of the mounted configuration. A changed configuration rolls the pods."""
 USERS_ANNOTATION = "herdkeeper.io/users"
-"""On the pod of a SQL node: the revision of the users file that the kubelet was asked to bring at once."""
+"""On a SQL node's pod: revision of the users file. The kubelet refreshes the file when this changes."""
 FOUNDED_ANNOTATION = "herdkeeper.io/founded"
-"""On a ZooKeeper member's claim: "false" while new, "true" once its member has voted, "left" since its member left the ensemble."""
+"""On a ZooKeeper member's claim: "false" while new, "true" once its member has voted, "left" once the member left the ensemble."""
 NEW, FOUNDED, LEFT = "false", "true", "left"
 """Values of FOUNDED_ANNOTATION."""
 ENSEMBLE_ANNOTATION = "herdkeeper.io/ensemble"
-"""On a ZooKeeper member's claim: which ensemble's data it holds, by the uid of the resource that founded it."""
+"""On a ZooKeeper member's claim: the ensemble whose data it holds, by the uid of the founding resource."""
 BOOKIE_ID_ANNOTATION = "herdkeeper.io/bookie-id"
-"""On all claims of a bookie: the identity that is bound to them."""
+"""On all claims of a bookie: the identity bound to them."""
 KNOWN_BOOKIES_KEY = "known-bookies"
-"""In the bookies' ConfigMap: the ids that served."""
+"""In the bookies' ConfigMap: the ids that have served."""
 INSTANCE_ID_KEY = "instance-id"
-"""In the same ConfigMap: the id of the metadata that the volumes belong to."""
+"""In the same ConfigMap: the instance id of the metadata to which the volumes belong."""
 FOUNDING_KEY = "founding"
-"""In the ConfigMap of an ensemble's members: "true" while it is being founded, "false" since."""
+"""In the members' ConfigMap: "true" while the ensemble is being founded, then "false"."""
 DRAINING_ANNOTATION = "herdkeeper.io/draining"
-"""On the journal claim of a bookie, since when the operator keeps it read-only: it makes it writable again when the drain is taken back."""
+"""On a bookie's journal claim: since when the operator keeps it read-only. A cancelled drain makes it writable again."""
 RETIRING_ANNOTATION = "herdkeeper.io/retiring"
-"""On the StatefulSet of a bookie that holds nothing any more: the operator scaled it to zero, and no failure did."""
+"""On the StatefulSet of an empty bookie: the operator scaled it to zero."""
 
 PAUSED_ANNOTATION = "herdkeeper.io/paused"
-"""On a resource, by the user: "true" stops every change by the operator; the status is still kept."""
+"""On a resource, by the user: "true" stops every change by the operator. The status is still updated."""
 PLAN_ANNOTATION = "herdkeeper.io/plan"
-"""On a resource, by the user: "true" stops every change by the operator, and status.plan shows what it would do."""
+"""On a resource, by the user: "true" stops every change by the operator; status.plan shows what it would do."""
 SWITCHOVER_ANNOTATION = "herdkeeper.io/switchover"
-"""On a Tablespace, by the user: the SQL node that shall lead it now. Answered once, then taken off."""
+"""On a Tablespace, by the user: the SQL node that is to lead now. Answered once, then removed."""
 SWITCHOVER_ANSWER_ANNOTATION = "herdkeeper.io/switchover-answer"
-"""On a Tablespace, by the operator: what became of the last request."""
+"""On a Tablespace, by the operator: result of the last request."""
 FULL_CHECK_ANNOTATION = "herdkeeper.io/full-check"
-"""On a Tablespace, by the user, with any value: have HerdDB check all tables now, for which writes stop. Answered once, then taken off."""
+"""On a Tablespace, by the user, with any value: run a full check now, which pauses writes. Answered once, then removed."""
 FULL_CHECK_ANSWER_ANNOTATION = "herdkeeper.io/full-check-answer"
-"""On a Tablespace, by the operator: what became of the last request."""
+"""On a Tablespace, by the operator: result of the last request."""
 SET_ASIDE_PREFIX = "set-aside.herdkeeper.io/"
-"""Of a Tablespace, followed by a SQL node's name: the LSN of the verdict for which the node's copy was moved aside, see
+"""On a Tablespace, followed by a SQL node's name: LSN of the verdict for which the node's files were set aside, see
 herddb/tablespace/verdicts.py."""
 MADE_ANNOTATION = "herdkeeper.io/made"
-"""On a Tablespace, by the operator: which tablespace it made, and whether that is filled. See MadeMark in api/tablespace.py."""
+"""On a Tablespace, by the operator: which tablespace it created, and whether that is filled. See MadeMark in api/tablespace.py."""
 DID_NOT_LEAD_PREFIX = "did-not-lead.herdkeeper.io/"
-"""Of a HerdDBCluster, followed by a SQL node's name: which leadership the node was given last and did not take over, see
+"""On a HerdDBCluster, followed by a SQL node's name: the last leadership that the node failed to take over, see
 herddb/leadership/take_over.py."""
 RUN_NOW_ANNOTATION = "herdkeeper.io/run-now"
-"""On a schedule, by the user, with any value: make a run now. Answered once, then taken off."""
+"""On a schedule, by the user, with any value: start a run now. Answered once, then removed."""
 RUN_NOW_ANSWER_ANNOTATION = "herdkeeper.io/run-now-answer"
-"""On a schedule, by the operator: what became of the last request."""
+"""On a schedule, by the operator: result of the last request."""
 DUE_AT_ANNOTATION = "herdkeeper.io/due-at"
-"""On a run that a schedule made: the time of the schedule that it is for."""
+"""On a schedule's run: its scheduled time."""
 REQUESTED_AT_ANNOTATION = "herdkeeper.io/requested-at"
-"""On a run that a schedule made since somebody asked for it: when."""
+"""On a requested run of a schedule: when it was requested."""
 FINALIZER = "herdkeeper.io/delete-data"
-"""On a resource with deletionPolicy Delete only."""
+"""Only on a resource with deletionPolicy Delete."""
 
 ZOOKEEPER_COMPONENT = "zookeeper"
 BOOKIE_COMPONENT = "bookie"
@@ -97,41 +97,42 @@ REMOVAL_COMPONENT = "removal"
 ARCHIVE_COMPONENT = "archive"
 DRILL_COMPONENT = "restore-drill"
 OPERATOR_COMPONENT = "herdkeeper-operator"
-"""On the operator's own pods, by the chart: the NetworkPolicies let them in by it."""
+"""On the operator's pods, by the chart: the NetworkPolicies admit them by it."""
 
 ZOOKEEPER_MOST_MEMBERS = 7
 LOOPBACK = "127.0.0.1"
 ZOOKEEPER_CLIENT_PORT = 2181
 ZOOKEEPER_SECURE_PORT = 2281
-"""Of clients with certificates. Not 2181: an address tells by it what is spoken there (secure_ensemble)."""
+"""Port for clients with certificates. It differs from 2181, so that an address shows which protocol it serves (secure_ensemble)."""
 ZOOKEEPER_LOOPBACK_PORT = 2182
-"""Of a member's own readiness probe, in plain text, where clients need certificates. Not 2181: a running member (3.9.5) binds the new
-address before it closes the old one, so it can't go from all addresses to the loopback address under one number."""
+"""Port for a member's own readiness probe, in plain text, if clients need certificates.
+
+It differs from 2181: a running member (3.9.5) binds a new address before it closes the old one. It can't change from all addresses to
+loopback on one port."""
 ZOOKEEPER_QUORUM_PORT = 2888
 ZOOKEEPER_ELECTION_PORT = 3888
 ZOOKEEPER_ADMIN_PORT = 8080
 ZOOKEEPER_METRICS_PORT = 7070
-"""ZooKeeper's own default is 7000, which is the SQL nodes' port here."""
+"""ZooKeeper's default, 7000, is the SQL nodes' port here."""
 BOOKIE_PORT = 3181
 BOOKIE_ADMIN_PORT = 8080
 HERDDB_SQL_PORT = 7000
 HERDDB_HTTP_PORT = 9845
 METRICS_PORT_NAME = "metrics"
-"""Of the container port with `/metrics`, in the pods of all servers."""
+"""Name of the container port with `/metrics`, in the pods of all servers."""
 
 USERNAME_KEY = "username"
 PASSWORD_KEY = "password"  # noqa: S105 - the key in the Secret, not a password
 USERS_KEY = "users"
-"""Keys of the credentials Secret. `users` is HerdDB's users file, derived by the operator from the other two, and from the Secrets of
-`spec.users`."""
+"""Keys of the credentials Secret. The operator derives `users`, HerdDB's users file, from the other two and the Secrets of `spec.users`."""
 TOKEN_KEY = "token"  # noqa: S105 - as above
-"""Key of the same Secret: what a request that changes something must show to a SQL node's HTTP port."""
+"""Key of the same Secret: the token that requests for changes present to a SQL node's HTTP port."""
 CONNECTION_HOST_KEY, CONNECTION_PORT_KEY = "host", "port"
 CONNECTION_URL_KEY, CONNECTION_LEADER_URL_KEY = "url", "leaderUrl"
 CONNECTION_USER_KEY, CONNECTION_DATABASE_KEY = "user", "database"
-"""Keys of a Tablespace's connection Secret, beside `password`. Clients read them: never changed."""
+"""Keys of a Tablespace's connection Secret, besides `password`. Clients read them, so they never change."""
 CERTIFICATE_KEY, PRIVATE_KEY_KEY, AUTHORITIES_KEY = "tls.crt", "tls.key", "ca.crt"
-"""Keys of a Secret of the type kubernetes.io/tls, as cert-manager writes it. The last is in a connection Secret, too, if there is TLS."""
+"""Keys of a Secret of the type kubernetes.io/tls, as cert-manager writes it. With TLS, a connection Secret has the last one, too."""
 ACCESS_KEY_ID_KEY, SECRET_ACCESS_KEY_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 GOOGLE_KEY_KEY, AZURE_KEY_KEY = "GOOGLE_SERVICE_ACCOUNT_KEY", "AZURE_STORAGE_ACCOUNT_KEY"
 """Keys of the Secret that an object store is opened with: of S3, of Google, of Azure. They are obstore's names of variables."""
@@ -146,39 +147,39 @@ DESTINATION_VARIABLES = "DESTINATION_"
 """Before the names of these variables in a job. obstore reads variables by itself, but none with this name: it would take the keys of one
 store for another one that has none."""
 IDENTITY_VARIABLE = "IDENTITY_FOLDER"
-"""The variable of jobs, and of applications that read a log, that names the folder with the certificate by which servers know them."""
+"""Variable with the folder of the certificate that jobs, and applications that read a log, present to servers."""
 ARCHIVE_VARIABLES = "ARCHIVE_"
 """The same of the place with the log's archive, in a job that has another destination."""
 SUPER_DIGEST_KEY = "super-digest"
-"""Beside `password` in the Secret of a ZooKeeperCluster: what the members get of it."""
+"""In a ZooKeeperCluster's Secret, besides `password`: the digest for the members."""
 
 TLS_VOLUME = "tls"
-"""In the pod of a SQL node that serves TLS: the volume with its certificate."""
+"""Volume with the certificate of a SQL node that serves TLS."""
 
 DATA_CLAIM_PREFIX = "data-"
-"""Before the name of a pod: its volume claim, by a StatefulSet's template `data`."""
+"""Prefix of a volume claim, before the pod's name, from a StatefulSet's template `data`."""
 
 JDBC_TIMEOUTS = "client.network.timeout=10000&client.timeout=30000&client.operation.retry.delay=200"
-"""Milliseconds. HerdDB's defaults let a client hang: no network timeout at all, five minutes for a reply, a second between retries
-(HerdDB 0.29)."""
+"""Milliseconds. HerdDB's defaults let a client hang: no network timeout, five minutes for a reply, a second between retries (HerdDB 0.29).
+"""
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
-"""On each Kubernetes node, by the provider: the zone that it stands in."""
+"""Zone of a Kubernetes node, set by the provider."""
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
-"""On each pod of a StatefulSet, by Kubernetes: its own name."""
+"""Name of a StatefulSet's pod, set by Kubernetes."""
 
 RACKS_KEY = "racks"
-"""The key of the map in the ConfigMap of racks."""
+"""Key of the map in the racks ConfigMap."""
 
 _TOKEN = re.compile(r"[a-z0-9]{6,16}")
 _SECURE_MEMBER = re.compile(rf"(?P<name>[^.:]+)-{ZOOKEEPER_COMPONENT}-[0-9]\.[^:]+:{ZOOKEEPER_SECURE_PORT}")
 _OF_A_BOOKIE = re.compile(r"-(\d+)(?:-ledgers-[1-9]|-[a-z0-9]{6,16})?")
-"""Behind the name of all bookies: a StatefulSet, one of its claims, or an identity."""
+"""What follows the common name of all bookies: a StatefulSet, one of its claims, or an identity."""
 
 
 @dataclass(frozen=True)
 class ObjectKey:
-    """A namespaced object. Which kind it is, its holder knows."""
+    """Key of a namespaced object of a known kind."""
 
     namespace: str
     name: str
@@ -188,12 +189,12 @@ class ObjectKey:
 
 
 def selector(component: str, instance: str) -> dict[str, str]:
-    """The labels that select the pods of one component of one resource. Immutable in StatefulSets, Deployments and Services."""
+    """Returns the labels that select the pods of one component of one resource. Immutable in StatefulSets, Deployments and Services."""
     return {COMPONENT_LABEL: component, INSTANCE_LABEL: instance}
 
 
 def labels(component: str, owner_kind: str, owner_name: str) -> dict[str, str]:
-    """The labels that every object of one component of one resource carries."""
+    """Returns the labels of every object of one component of one resource."""
     return {
         **selector(component, owner_name),
         MANAGED_BY_LABEL: MANAGER,
@@ -203,38 +204,40 @@ def labels(component: str, owner_kind: str, owner_name: str) -> dict[str, str]:
 
 
 def addresses(hosts: tuple[str, ...], port: int) -> str:
-    """A connection string: `host:port,host:port`."""
+    """Returns a connection string: `host:port,host:port`."""
     return ",".join(f"{host}:{port}" for host in hosts)
 
 
 def ledgers_root(bookkeeper: ObjectKey) -> str:
-    """The BookKeeperCluster's own root in ZooKeeper. Part of the cookies and of every client's configuration: never changes."""
+    """Returns the BookKeeperCluster's root in ZooKeeper. It is part of the cookies and of every client's configuration, so it never
+    changes.
+    """
     return f"/{bookkeeper.namespace}/{bookkeeper.name}/ledgers"
 
 
 def herd_root(herddb: ObjectKey) -> str:
-    """The HerdDBCluster's own root in ZooKeeper."""
+    """Returns the HerdDBCluster's root in ZooKeeper."""
     return f"/{herddb.namespace}/{herddb.name}/herd"
 
 
 def metadata_service_uri(zookeeper_address: str, root: str) -> str:
-    """What BookKeeper 4.18 connects with. Its list of hosts is separated by semicolons, unlike ZooKeeper's own connection strings.
+    """Returns the URI with which BookKeeper 4.18 connects. Unlike ZooKeeper's connection strings, it separates hosts by semicolons.
 
-    `zookeeper_address` is `host:port,host:port`, `root` what ledgers_root() answers.
+    `zookeeper_address` is `host:port,host:port`, `root` the result of ledgers_root().
     """
     return f"zk+hierarchical://{zookeeper_address.replace(',', ';')}{root}"
 
 
 @dataclass(frozen=True)
 class _ServerNames:
-    """The names of what the servers of one cluster share: ConfigMap, PodDisruptionBudget and NetworkPolicy all have the same."""
+    """Names that the servers of one cluster share. ConfigMap, PodDisruptionBudget and NetworkPolicy have the same name."""
 
     key: ObjectKey
     COMPONENT: ClassVar[str]
 
     @property
     def servers(self) -> str:
-        """What all names of the cluster's objects begin with."""
+        """Common prefix of the cluster's object names."""
         return f"{self.key.name}-{self.COMPONENT}"
 
     @property
@@ -255,7 +258,7 @@ class _ServerNames:
 
 @dataclass(frozen=True)
 class _StatefulSetNames(_ServerNames):
-    """The names of servers that are the replicas of one StatefulSet, numbered from 0."""
+    """Names of servers that are replicas of one StatefulSet, numbered from 0."""
 
     @property
     def stateful_set(self) -> str:
@@ -264,21 +267,21 @@ class _StatefulSetNames(_ServerNames):
 
     @property
     def client_service(self) -> str:
-        """Service that clients inside the cluster connect to: ready servers only."""
+        """Service for clients inside the cluster: ready servers only."""
         return self.servers
 
     def pod(self, number: int) -> str:
-        """Pod of server `number`; of a SQL node also its id in HerdDB."""
+        """Pod of server `number`. For a SQL node also its id in HerdDB."""
         return f"{self.stateful_set}-{number}"
 
     def claim(self, number: int) -> str:
-        """Volume claim of server `number`: the name that the StatefulSet's template `data` gives it, or adopts."""
+        """Volume claim of server `number`, as the StatefulSet's template `data` creates or adopts it."""
         return f"{DATA_CLAIM_PREFIX}{self.pod(number)}"
 
 
 @dataclass(frozen=True)
 class ZooKeeperNames(_StatefulSetNames):
-    """The names of a ZooKeeperCluster's objects. Members are numbered from 0, their server ids from 1."""
+    """Names of a ZooKeeperCluster's objects. Members are numbered from 0, server ids from 1."""
 
     COMPONENT = ZOOKEEPER_COMPONENT
 
@@ -294,12 +297,12 @@ class ZooKeeperNames(_StatefulSetNames):
 
     @property
     def authority_secret(self) -> str:
-        """Secret with the key that signs the certificates of servers and their clients. No pod mounts it."""
+        """Secret with the CA key for certificates of servers and clients. No pod mounts it."""
         return f"{self.stateful_set}-authority"
 
     @property
     def quorum_authority_secret(self) -> str:
-        """Secret with the key that signs the certificate that members show each other. No pod mounts it."""
+        """Secret with the CA key for certificates that members present to each other. No pod mounts it."""
         return f"{self.stateful_set}-quorum-authority"
 
     @property
@@ -314,12 +317,12 @@ class ZooKeeperNames(_StatefulSetNames):
 
     @property
     def members_secret(self) -> str:
-        """Secret with the certificate that members show each other."""
+        """Secret with the certificate that members present to each other."""
         return f"{self.stateful_set}-quorum"
 
     @property
     def served_hosts(self) -> frozenset[str]:
-        """The host names under which members serve, in certificates: of each one, and of the Service."""
+        """Host names in the members' certificates: of each member, and of the Service."""
         namespace = f"{self.key.namespace}.svc"
         return frozenset({f"*.{self.members_service}.{namespace}", f"{self.client_service}.{namespace}"})
 
@@ -328,19 +331,19 @@ class ZooKeeperNames(_StatefulSetNames):
         return f"{self.pod(number)}.{self.members_service}.{self.key.namespace}.svc"
 
     def address(self, replicas: int, port: int = ZOOKEEPER_CLIENT_PORT) -> str:
-        """Connection string for clients that know members one by one, as every ZooKeeper client should."""
+        """Connection string that lists the members one by one, as ZooKeeper clients should use it."""
         return addresses(tuple(self.host(number) for number in range(replicas)), port)
 
 
 def ledgers_volume(volume: int) -> str:
-    """Name of a bookie's ledger volume in its pod, and of the folder where it is mounted: of the first one as it was when there was one."""
+    """Name of a bookie's ledger volume and of its mount folder. Volume 0 keeps the name from when it was the only one."""
     return "ledgers" if volume == 0 else f"ledgers-{volume}"
 
 
 def secure_ensemble(zookeeper_address: str, namespace: str) -> ZooKeeperNames | None:
-    """The ensemble of this namespace whose port for certificates `host:port,host:port` is; None where plain text is spoken.
+    """Returns the ensemble of this namespace that serves TLS at `host:port,host:port`, or None for plain text.
 
-    An ensemble of another namespace is none: a resource must not have the operator, or a pod, show a certificate there.
+    An ensemble of another namespace does not count: a resource must not make the operator, or a pod, present a certificate there.
     """
     members = zookeeper_address.split(",")
     first = _SECURE_MEMBER.fullmatch(members[0])
@@ -352,14 +355,14 @@ def secure_ensemble(zookeeper_address: str, namespace: str) -> ZooKeeperNames | 
 
 
 def operator_identity(zookeeper_address: str, namespace: str) -> ObjectKey | None:
-    """The Secret with the certificate that the operator shows at this address, on behalf of a resource in this namespace; None: none."""
+    """Returns the Secret with the certificate that the operator presents at this address for a resource of this namespace, or None."""
     ensemble = secure_ensemble(zookeeper_address, namespace)
     return None if ensemble is None else ObjectKey(namespace, ensemble.operator_secret)
 
 
 @dataclass(frozen=True)
 class BookKeeperNames(_ServerNames):
-    """The names of a BookKeeperCluster's objects. Bookies are numbered from 0, once, and numbers are never reused."""
+    """Names of a BookKeeperCluster's objects. Bookies are numbered from 0; numbers are never reused."""
 
     COMPONENT = BOOKIE_COMPONENT
 
@@ -375,7 +378,7 @@ class BookKeeperNames(_ServerNames):
 
     @property
     def racks_config_map(self) -> str:
-        """ConfigMap with the rack of each bookie, for whoever chooses ensembles."""
+        """ConfigMap with the rack of each bookie, for processes that choose ensembles."""
         return f"{self.key.name}-racks"
 
     def stateful_set(self, number: int) -> str:
@@ -392,16 +395,16 @@ class BookKeeperNames(_ServerNames):
 
     @property
     def identity_secret(self) -> str:
-        """Secret with the certificate of bookies and autorecovery, where the ensemble asks for one."""
+        """Secret with the certificate of bookies and autorecovery, if the ensemble requires one."""
         return f"{self.servers}-identity"
 
     @property
     def readers_secret(self) -> str:
-        """Secret with the certificate of jobs that read the log, where bookies ask for one."""
+        """Secret with the certificate of jobs that read the log, if bookies require one."""
         return f"{self.servers}-readers"
 
     def ledgers_claim(self, number: int, volume: int = 0) -> str:
-        """Claim of a ledger volume of bookie `number`: its first, or another one (from 1)."""
+        """Claim of a ledger volume of bookie `number`. Volume 0 is the first."""
         return f"{self.stateful_set(number)}-{ledgers_volume(volume)}"
 
     def host(self, number: int) -> str:
@@ -409,7 +412,7 @@ class BookKeeperNames(_ServerNames):
         return f"{self.pod(number)}.{self.service}.{self.key.namespace}.svc"
 
     def drain_round(self, number: int, round_number: int) -> str:
-        """ConfigMap with what bookie `number` held before a round of its drain, and the Job that moves it."""
+        """Name of a drain round's ConfigMap (what bookie `number` held) and of the Job that moves it."""
         return f"{self.stateful_set(number)}-drain-{round_number}"
 
     def retire_job(self, number: int) -> str:
@@ -417,15 +420,15 @@ class BookKeeperNames(_ServerNames):
         return f"{self.stateful_set(number)}-retire"
 
     def number_of(self, name: str) -> int | None:
-        """The number in the name of a bookie's StatefulSet or claim, or in its identity; None when it is another name."""
+        """Returns the number in a bookie's StatefulSet name, claim name or identity, or None."""
         match = _OF_A_BOOKIE.fullmatch(name.removeprefix(self.servers)) if name.startswith(self.servers) else None
         return None if match is None else int(match[1])
 
     def bookie_id(self, number: int, token: str) -> str:
-        """The identity of bookie `number` on one set of claims.
+        """Returns the identity of bookie `number` on one set of claims.
 
-        `token` (6 to 16 small letters and digits) is random for each set of claims: a fresh disk under an old identity lost an
-        acknowledged entry (apache/bookkeeper#4812). ValueError for another token.
+        `token` (6 to 16 small letters and digits) is random per set of claims: an empty disk under an old identity lost an acknowledged
+        entry (apache/bookkeeper#4812). Raises ValueError for an invalid token.
         """
         if not _TOKEN.fullmatch(token):
             raise ValueError(f"token is {token!r}: it must be 6 to 16 small letters and digits")
@@ -433,13 +436,13 @@ class BookKeeperNames(_ServerNames):
 
     @property
     def ledgers_root(self) -> str:
-        """The cluster's own root in ZooKeeper."""
+        """The cluster's root in ZooKeeper."""
         return ledgers_root(self.key)
 
 
 @dataclass(frozen=True)
 class HerdDBNames(_StatefulSetNames):
-    """The names of a HerdDBCluster's objects. A node's id in HerdDB is its pod's name."""
+    """Names of a HerdDBCluster's objects. A node's id in HerdDB is its pod's name."""
 
     COMPONENT = HERDDB_COMPONENT
 
@@ -450,7 +453,7 @@ class HerdDBNames(_StatefulSetNames):
 
     @property
     def generated_secret(self) -> str:
-        """Secret with the administrator's credentials, when the resource names none."""
+        """Secret with generated credentials of the administrator, if the resource names none."""
         return f"{self.stateful_set}-credentials"
 
     @property
@@ -460,7 +463,7 @@ class HerdDBNames(_StatefulSetNames):
 
     @property
     def identity_secret(self) -> str:
-        """Secret with the certificate of SQL nodes, where the ensemble asks for one."""
+        """Secret with the certificate of SQL nodes, if the ensemble requires one."""
         return f"{self.servers}-identity"
 
     def host(self, number: int) -> str:
@@ -468,12 +471,12 @@ class HerdDBNames(_StatefulSetNames):
         return self.host_of(self.pod(number))
 
     def host_of(self, pod: str) -> str:
-        """Host name of a node by its pod's name."""
+        """Host name of a node, by its pod's name."""
         return f"{pod}.{self.nodes_service}.{self.key.namespace}.svc"
 
     @staticmethod
     def node_at(address: str) -> str:
-        """The node whose host name, with or without a port, this is."""
+        """Returns the node of a host name, with or without a port."""
         return address.partition(".")[0]
 
     @property
@@ -483,28 +486,28 @@ class HerdDBNames(_StatefulSetNames):
 
     @property
     def herd_root(self) -> str:
-        """The cluster's own root in ZooKeeper."""
+        """The cluster's root in ZooKeeper."""
         return herd_root(self.key)
 
     def jdbc_url(self, zookeeper_address: str) -> str:
-        """JDBC URL that finds the leaders through ZooKeeper."""
+        """JDBC URL that finds leaders through ZooKeeper."""
         return f"jdbc:herddb:zookeeper:{zookeeper_address}{self.herd_root}?{JDBC_TIMEOUTS}"
 
 
 @dataclass(frozen=True)
 class TablespaceNames:
-    """The names of a Tablespace's objects."""
+    """Names of a Tablespace's objects."""
 
     key: ObjectKey
 
     @property
     def leader_service(self) -> str:
-        """Service of the SQL port of whoever leads."""
+        """Service of the leader's SQL port."""
         return f"{self.key.name}-leader"
 
     @property
     def leader_host(self) -> str:
-        """Host name of whoever leads."""
+        """Host name of the leader."""
         return f"{self.leader_service}.{self.key.namespace}.svc"
 
     @property
@@ -514,39 +517,39 @@ class TablespaceNames:
 
     @property
     def archive(self) -> str:
-        """Deployment that archives its log."""
+        """Deployment that archives the log."""
         return f"{self.key.name}-{ARCHIVE_COMPONENT}"
 
     def leader_jdbc_url(self, *, encrypted: bool) -> str:
-        """JDBC URL of the leader's Service; HerdDB's driver asks nobody but the URL whether that speaks TLS.
+        """JDBC URL of the leader's Service. HerdDB's driver learns only from the URL whether to use TLS.
 
-        Few retries: on a connection that is open already the driver asks a node that no longer leads again and again, a hundred times by
-        its default (HDBConnection.handleRetryError, HerdDB 0.29).
+        Few retries: on an open connection the driver keeps asking a node that no longer leads, a hundred times by default
+        (HDBConnection.handleRetryError, HerdDB 0.29).
         """
         tls = "&client.server.ssl=true" if encrypted else ""
         return f"jdbc:herddb:server:{self.leader_host}:{HERDDB_SQL_PORT}?{JDBC_TIMEOUTS}&client.max.operation.retry.count=3{tls}"
 
 
 def job_name(key: ObjectKey, component: str) -> str:
-    """The Job that a resource has for a component; also its ServiceAccount, Role, RoleBinding and NetworkPolicy."""
+    """Name of a resource's Job for a component, and of its ServiceAccount, Role, RoleBinding and NetworkPolicy."""
     return f"{key.name}-{component}"
 
 
 def scheduled_run(schedule: str, due: datetime.datetime) -> str:
-    """The Checkpoint or ReplicationAudit that a schedule makes for one of its times, which are whole minutes: the same one each time."""
+    """Name of the Checkpoint or ReplicationAudit that a schedule makes for one of its times (whole minutes). Deterministic."""
     return f"{schedule}-{due.astimezone(datetime.UTC):%Y%m%d%H%M}"
 
 
 def drill_job(schedule: str, due: datetime.datetime) -> str:
-    """The Job of a restore drill of one of its times."""
+    """Name of the Job of a restore drill at one of its times."""
     return f"{scheduled_run(schedule, due)}-drill"
 
 
 def drill_checkpoint(schedule: str, due: datetime.datetime) -> str:
-    """The Checkpoint of a past moment that is made for this drill alone. As short as its own objects' names need it."""
+    """Name of the Checkpoint of a past moment that is made for one drill. It is short, since its own objects' names contain it."""
     return f"{scheduled_run(schedule, due)}-d"
 
 
 def requested_run(schedule: str, requested: datetime.datetime) -> str:
-    """The one that it makes when it is asked for: with seconds, so that it is never one of its times."""
+    """Name of a run that was requested. It has seconds, so it never equals a scheduled one."""
     return f"{schedule}-{requested.astimezone(datetime.UTC):%Y%m%d%H%M%S}"

@@ -1,4 +1,4 @@
-"""What was seen of Kubernetes nodes."""
+"""Observed Kubernetes nodes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass(frozen=True)
 class NodeDown:
-    """A node whose pods can neither be started nor be seen to stop. `why` continues a sentence about the node; `since` is RFC 3339, UTC.
+    """A node whose pods can neither start nor be seen to stop. `why` continues a sentence about the node; `since` is RFC 3339, UTC.
 
-    `out_of_service`: a person has said that the machine is off, by Kubernetes' taint `node.kubernetes.io/out-of-service`.
+    `out_of_service`: a person declared the machine off by Kubernetes' taint `node.kubernetes.io/out-of-service`.
     """
 
     why: str
@@ -22,7 +22,7 @@ class NodeDown:
 
 @dataclass(frozen=True)
 class Node:
-    """A node that pods stand on. `down` is None while its kubelet reports that it is well."""
+    """A node that runs pods. `down` is None while its kubelet reports that it is well."""
 
     name: str
     labels: Mapping[str, str]
@@ -30,4 +30,4 @@ class Node:
 
 
 Nodes = Mapping[str, Node | Unknown | None]
-"""Nodes by name; None for one that is gone."""
+"""Nodes by name; None for a missing node."""

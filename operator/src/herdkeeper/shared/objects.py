@@ -1,4 +1,4 @@
-"""The live Kubernetes objects of one resource, as the API server answered."""
+"""Live Kubernetes objects of one resource, as the API server returned them."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from herdkeeper.shared import names
 
 Json = dict[str, Any]
 STARTING = "starting"
-"""The trouble of a pod of which Kubernetes tells none."""
+"""The trouble of a pod for which Kubernetes reports none."""
 
 
 @dataclass(frozen=True)
 class Objects:
-    """Objects by (kind, name). All of one namespace, and all with the labels of one owner."""
+    """Objects by (kind, name), all in one namespace and with the labels of one owner."""
 
     items: Mapping[tuple[str, str], Json]
 
     def get(self, kind: str, name: str) -> Json | None:
-        """An object, None when there is none."""
+        """Returns an object, or None."""
         return self.items.get((kind, name))
 
     def of_kind(self, kind: str) -> tuple[Json, ...]:
-        """All objects of a kind, sorted by name."""
+        """Returns all objects of a kind, sorted by name."""
         return tuple(item for (found, _), item in sorted(self.items.items(), key=lambda pair: pair[0]) if found == kind)
 
     def pod_of(self, stateful_set: str, name: str) -> Json | None:
-        """A pod that the StatefulSet made; None where there is none, or another one of that name and with its labels."""
+        """Returns a pod of the StatefulSet, or None. An unrelated pod with that name and those labels does not count."""
         pod = self.get("Pod", name)
         return pod if pod is not None and is_controlled_by(pod, self.get("StatefulSet", stateful_set)) else None
 
     def pod_ready(self, name: str) -> bool:
-        """Whether a pod is there, Ready, and not about to go."""
+        """Returns whether a pod exists, is Ready, and is not being deleted."""
         pod = self.get("Pod", name)
         return pod is not None and is_ready(pod)
 
     def rolled_out(self, stateful_set: str) -> bool:
-        """Whether its controller has seen the StatefulSet as it is now and made every pod from its present template.
+        """Returns whether the controller has seen the current StatefulSet and made every pod from its template.
 
-        Until then, a Ready pod may be an old one that is about to be restarted.
+        Until then, a Ready pod may be an old one that is about to restart.
         """
         item = self.get("StatefulSet", stateful_set)
         status = item.get("status", {}) if item is not None else {}
@@ -51,7 +51,7 @@ class Objects:
         return bool(status.get("currentRevision") == status.get("updateRevision"))
 
     def revision(self, stateful_set: str) -> str | None:
-        """The revision of a StatefulSet's present template; None while its controller has not seen it as it is now."""
+        """Returns the revision of a StatefulSet's current template, or None while its controller has not seen it."""
         item = self.get("StatefulSet", stateful_set)
         status = item.get("status", {}) if item is not None else {}
         if item is None or (status.get("observedGeneration") or 0) < item["metadata"].get("generation", 0):
@@ -59,27 +59,26 @@ class Objects:
         return status.get("updateRevision")
 
     def outdated(self, pod: str, revision: str) -> bool:
-        """Whether a pod was made from another revision of its StatefulSet's template. One that is not there is not; of one without a
-        revision nothing is known."""
+        """Returns whether a pod was made from another revision of the template. False for a missing pod, or one without a revision."""
         made_from = ((self.get("Pod", pod) or {"metadata": {}})["metadata"].get("labels") or {}).get(names.REVISION_LABEL)
         return made_from not in (None, revision)
 
 
 def is_controlled_by(item: Json, controller: Json | None) -> bool:
-    """Whether an object is the controller's by its uid: labels and names, anybody can give to a pod."""
+    """Returns whether the controller owns an object, by uid: anybody can give a pod labels and a name."""
     uid = None if controller is None else controller["metadata"].get("uid")
     owners = item["metadata"].get("ownerReferences") or []
     return uid is not None and any(owner.get("controller") and owner["uid"] == uid for owner in owners)
 
 
 def ip_address(pod: Json) -> str | None:
-    """The address of a pod as it stands in a URL; None before it has one."""
+    """Returns a pod's address as written in a URL, or None before it has one."""
     address = (pod.get("status") or {}).get("podIP")
     return f"[{address}]" if address and ":" in address else address or None
 
 
 def is_ready(item: Json) -> bool:
-    """Whether the condition Ready holds and the object is not being deleted."""
+    """Returns whether an object has the condition Ready and is not being deleted."""
     if item["metadata"].get("deletionTimestamp"):
         return False
     conditions = item.get("status", {}).get("conditions") or []
@@ -87,7 +86,7 @@ def is_ready(item: Json) -> bool:
 
 
 def job_ended(job: Json) -> str | None:
-    """`Complete` or `Failed` when a Job has ended, else None."""
+    """Returns `Complete` or `Failed` for a Job that has ended, else None."""
     for entry in job.get("status", {}).get("conditions") or []:
         if entry["type"] in ("Complete", "Failed") and entry["status"] == "True":
             return str(entry["type"])
@@ -95,19 +94,19 @@ def job_ended(job: Json) -> str | None:
 
 
 def pods_of_job(objects: Objects, job_name: str) -> tuple[Json, ...]:
-    """The pods that a Job started, the oldest first."""
+    """Returns the pods of a Job, oldest first."""
     found = (pod for pod in objects.of_kind("Pod") if (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == job_name)
     return tuple(sorted(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"])))
 
 
 def termination_message_of(objects: Objects, job_name: str) -> str | None:
-    """The termination message of a Job's last driver; None when it has left none. What earlier ones said is no longer true."""
+    """Returns the termination message of a Job's last driver, or None. Earlier drivers' messages are outdated."""
     _, driver = _last_driver(objects, job_name)
     return driver.get("message") or None
 
 
 def why_no_termination_message(objects: Objects, job_name: str) -> str | None:
-    """How a Job's last driver ended without a termination message; None when it left one, or has not ended as far as is known."""
+    """Returns how a Job's last driver ended without a termination message. None if it left one or may still run."""
     pod, driver = _last_driver(objects, job_name)
     if pod.get("phase") != "Failed" or driver.get("message"):
         return None
@@ -117,26 +116,26 @@ def why_no_termination_message(objects: Objects, job_name: str) -> str | None:
 
 
 def _last_driver(objects: Objects, job_name: str) -> tuple[Json, Json]:
-    """The status of a Job's newest pod, and how its driver ended there; empty where there is none."""
+    """Returns the status of a Job's newest pod, and how its driver ended there. Both are empty if there is none."""
     pod: Json = next((pod.get("status", {}) for pod in reversed(pods_of_job(objects, job_name))), {})
     drivers = (container for container in pod.get("containerStatuses") or [] if container["name"] == "driver")
     return pod, next((container.get("state", {}).get("terminated") or {} for container in drivers), {})
 
 
 def is_made_for(item: Json, owner_kind: str, owner_name: str) -> bool:
-    """Whether an object carries the labels of what the operator makes for this resource; else it is a stranger's."""
+    """Returns whether an object carries the labels of this resource's objects. Otherwise it is not the operator's."""
     labels = item["metadata"].get("labels") or {}
     return (labels.get(names.OWNER_KIND_LABEL), labels.get(names.OWNER_NAME_LABEL)) == (owner_kind, owner_name)
 
 
 def annotation(item: Json, name: str) -> str | None:
-    """An annotation's value, None when it is not there."""
+    """Returns an annotation's value, or None."""
     value = (item["metadata"].get("annotations") or {}).get(name)
     return None if value is None else str(value)
 
 
 def why_gone(pod: Json | None) -> str | None:
-    """Why the process of a pod has ended or never began, as Kubernetes tells it; None when it runs as far as is known."""
+    """Returns why the process of a pod has ended or never started, by Kubernetes. None if it runs as far as is known."""
     if pod is None:
         return "its pod is gone"
     status = pod.get("status", {})
@@ -144,24 +143,24 @@ def why_gone(pod: Json | None) -> str | None:
         return f"its pod has ended ({status.get('reason') or status['phase']})"
     containers = status.get("containerStatuses") or []
     if status.get("phase") == "Pending" and not containers:
-        return "its pod waits for a node or a volume"
+        return "its pod is waiting for a node or a volume"
     for container in containers:
         state = container.get("state", {})
         if "terminated" in state:
             ended = state["terminated"]
             return f"its container has ended ({ended.get('reason', 'Error')}, exit code {ended.get('exitCode')})"
         if "waiting" in state:
-            return f"its container does not run ({state['waiting'].get('reason', 'waiting')})"
+            return f"its container is not running ({state['waiting'].get('reason', 'waiting')})"
     return None
 
 
 def why_stopping(pod: Json | None) -> str | None:
-    """Why a pod that may still serve is about to stop; None when it is not."""
+    """Returns why a pod that may still serve is about to stop, or None."""
     return "its pod is being deleted" if pod is not None and pod["metadata"].get("deletionTimestamp") else None
 
 
 MAX_MESSAGE_LENGTH = 250
-"""Characters of what a container said last, for conditions."""
+"""Characters of a container's last output, for conditions."""
 _FRAME = re.compile(r"\s+(at |\.\.\. \d+ more)")
 _FAILURE = re.compile(r"Exception|Error|ERROR|refused: ")
 _OUT_OF_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError: ([\w ]+)")
@@ -172,19 +171,19 @@ _MEMORY_FIELDS = {
     names.AUTORECOVERY_COMPONENT: "spec.autoRecovery.resources.memory",
     names.ARCHIVE_COMPONENT: "spec.log.archive.resources.memory",
 }
-"""What a person raises for a component that runs out of memory."""
+"""The field to raise for a component that runs out of memory."""
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """When a pod that is being deleted was asked to stop, and when it is killed at the latest, in seconds since 1970."""
+    """When a pod that is being deleted was asked to stop, and when it is killed at the latest, in Unix seconds."""
 
     asked_at: float
     killed_at: float
 
 
 def stopping(pod: Json | None) -> Stopping | None:
-    """When the processes of a pod end; None for one that is not being deleted."""
+    """Returns when the processes of a pod stop, or None if it is not being deleted."""
     metadata = pod["metadata"] if pod is not None else {}
     if not metadata.get("deletionTimestamp"):
         return None
@@ -193,7 +192,7 @@ def stopping(pod: Json | None) -> Stopping | None:
 
 
 def pod_trouble(pod: Json | None) -> str:
-    """Why a pod is not Ready, as a phrase for people."""
+    """Returns why a pod is not Ready, as a phrase."""
     if pod is None:
         return "no pod"
     if pod["metadata"].get("deletionTimestamp"):
@@ -213,11 +212,11 @@ def pod_trouble(pod: Json | None) -> str:
 
 
 def _last_failure(container: Json, pod: Json) -> str:
-    """How a container's process failed last, in one line; empty where none did."""
+    """Returns how a container's process failed last, in one line, or an empty string."""
     ended = container.get("state", {}).get("terminated") or container.get("lastState", {}).get("terminated") or {}
     if not ended.get("exitCode"):
         return ""
-    said = _most_telling_line(str(ended.get("message") or ""))
+    said = _failure_line(str(ended.get("message") or ""))
     heap = _OUT_OF_MEMORY.search(said)
     if heap or ended.get("reason") == "OOMKilled":
         component = (pod["metadata"].get("labels") or {}).get(names.COMPONENT_LABEL, "")
@@ -225,7 +224,7 @@ def _last_failure(container: Json, pod: Json) -> str:
     return f"it ended with exit code {ended['exitCode']}{f': {said}' if said else ''}"[:MAX_MESSAGE_LENGTH]
 
 
-def _most_telling_line(message: str) -> str:
-    """The last line that tells of a failure, or else the last one; not where in the program it was."""
+def _failure_line(message: str) -> str:
+    """Returns the last line about a failure, else the last line. Lines of a stack trace don't count."""
     lines = [line.strip() for line in message.splitlines() if line.strip() and not _FRAME.match(line)]
     return next((line for line in reversed(lines) if _FAILURE.search(line)), lines[-1] if lines else "")

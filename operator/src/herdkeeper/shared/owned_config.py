@@ -1,11 +1,10 @@
 """Configuration keys that the operator owns: a user's `spec.config` may not set them.
 
-A key is owned when identity, durability or an object that the operator makes (a port, a path, a probe) rests on it, or when a field of the
-spec decides it. Each maps to that field, or to None when nothing a user says decides it. A line that a builder writes as a mere default,
-e.g. ZooKeeper's `autopurge.snapRetainCount` or HerdDB's `server.checkpoint.period`, is not owned: the user's line stands behind it, and
-wins.
-Key names: ZooKeeper's administrator guide, BookKeeper's `bk_server.conf`, HerdDB's `ServerConfiguration`.
-Read by the validation; a builder that writes one more owned key adds it here.
+A key is owned if identity, durability or an object of the operator (port, path, probe) depends on it, or if a field of the spec sets it.
+Each key maps to that field, or to None. Defaults that a builder writes, e.g. ZooKeeper's `autopurge.snapRetainCount` or HerdDB's
+`server.checkpoint.period`, are not owned: the user's line comes later and wins. Key names are from ZooKeeper's administrator guide,
+BookKeeper's `bk_server.conf` and HerdDB's `ServerConfiguration`. The validation reads this table; add each further owned key that a builder
+writes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _CERTIFICATES: OwnedKeys = MappingProxyType(
         )
     )
 )
-"""How BookKeeper's servers and clients know each other."""
+"""How BookKeeper's servers and clients authenticate each other."""
 
 _PLACEMENT: OwnedKeys = MappingProxyType(
     {
@@ -42,7 +41,7 @@ _PLACEMENT: OwnedKeys = MappingProxyType(
         "enforceMinNumRacksPerWriteQuorum": "spec.placement.enforced",
     }
 )
-"""What both of BookKeeper's clients, SQL nodes and autorecovery, must be told alike."""
+"""Settings that must be equal in both of BookKeeper's clients, SQL nodes and autorecovery."""
 
 ZOOKEEPER: OwnedKeys = MappingProxyType(
     dict.fromkeys(
@@ -90,9 +89,9 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
         )
     )
 )
-"""ZooKeeper takes each key that it does not know as the system property `zookeeper.<key>` (QuorumPeerConfig): `db.autocreate=true` would
-let an empty member vote, `forceSync=no` would acknowledge what no disk holds, `snapshot.trust.empty` would start without its data,
-`admin.restore.enabled` lets whoever reaches the admin port replace all data."""
+"""ZooKeeper takes each unknown key as the system property `zookeeper.<key>` (QuorumPeerConfig). `db.autocreate=true` would let an empty
+member vote. `forceSync=no` would acknowledge unsynced writes. `snapshot.trust.empty` would start without the data. `admin.restore.enabled`
+would let each client of the admin port replace all data."""
 
 BOOKKEEPER: OwnedKeys = MappingProxyType(
     {
@@ -150,8 +149,8 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
         "lostBookieRecoveryDelay": "spec.autoRecovery.lostBookieRecoveryDelaySeconds",
     }
 )
-"""`journalSyncData=false` and `journalWriteData=false` acknowledge entries that no disk holds; `allowStorageExpansion` and
-`dataIntegrity...` relax the cookie check that keeps an empty disk out; `include` reads a whole file of keys."""
+"""`journalSyncData=false` and `journalWriteData=false` acknowledge entries that no disk holds. `allowStorageExpansion` and
+`dataIntegrity...` relax the cookie check that keeps an empty disk out. `include` reads a whole file of keys."""
 
 HERDDB: OwnedKeys = MappingProxyType(
     {
@@ -206,17 +205,17 @@ HERDDB: OwnedKeys = MappingProxyType(
         "server.users.file": "spec.users",
     }
 )
-"""HerdDB hands `bookkeeper.…` on to its BookKeeper client. `server.clear.at.boot` would empty a node at its start; `requirefsync` and the
+"""HerdDB passes `bookkeeper.…` on to its BookKeeper client. `server.clear.at.boot` would empty a node at its start. `requirefsync` and the
 quorums decide whether an acknowledged row survives."""
 
 ZOOKEEPER_PREFIXES = ("server.", "group", "weight.", "ssl.")
-"""Static membership, which belongs to the dynamic file on each member's volume, and whose certificates are asked for."""
+"""Static membership, which belongs to the dynamic file on each member's volume, and TLS settings."""
 
 
 def owner_of(key: str, owned: OwnedKeys, prefixes: tuple[str, ...] = ()) -> str | None:
-    """What decides an owned key: a field of the spec, or "the operator". None when a user may set the key.
+    """Returns what sets an owned key: a field of the spec, or "the operator". None if a user may set the key.
 
-    Upper and lower case count alike: BookKeeper's reader of files (commons-configuration2) takes `Include` for `include`.
+    Case does not matter: BookKeeper's file reader (commons-configuration2) takes `Include` for `include`.
     """
     meant = key.lower()
     found = next((decided_by or "the operator" for each, decided_by in owned.items() if each.lower() == meant), None)

@@ -7,6 +7,6 @@ from herdkeeper.shared import names
 
 
 def paused_by(metadata: ObjectMeta) -> str | None:
-    """The annotation that stops every change of a resource; None when there is none."""
+    """Returns the annotation that pauses a resource, or None."""
     stops = (names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION)
     return next((each for each in stops if metadata.annotations.get(each) == "true"), None)

@@ -1,4 +1,4 @@
-"""Why the operator waits, acts or is satisfied. The one source of condition reasons, event reasons and log fields."""
+"""Reasons to wait, act or be satisfied: the only source of reasons in conditions, events and logs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from enum import Enum, StrEnum
 
 
 class Bearing(Enum):
-    """What a reason says about the state that a resource declares."""
+    """What a reason says about the declared state."""
 
     NEEDS_PERSON = "the operator can't reach it by itself"
     ASKED_FOR = "a person asked the operator to do nothing"
-    UNFINISHED = "it is not reached: the operator works on it, or waits"
-    NONE = "nothing: it is reached, or this is upkeep, a repair, an answer, or a matter of a further condition"
+    UNFINISHED = "it is not reached yet: the operator works on it, or waits"
+    NONE = "nothing: it is reached, or this is upkeep, a repair, an answer, or subject of another condition"
 
 
 class Reason(StrEnum):
-    """One CamelCase word, as Kubernetes' API conventions want it."""
+    """One CamelCase word, by Kubernetes' API conventions."""
 
     # satisfied
     READY = "Ready"
@@ -157,7 +157,7 @@ class Reason(StrEnum):
 
     @property
     def bearing(self) -> Bearing:
-        """What it says about the state that the resource declares."""
+        """What the reason says about the declared state."""
         return _BEARINGS[self]
 
     @property
@@ -167,7 +167,7 @@ class Reason(StrEnum):
 
     @property
     def needs_person(self) -> bool:
-        """Whether the operator can't go on by itself."""
+        """Whether the operator can't continue without a person."""
         return self.bearing is Bearing.NEEDS_PERSON
 
 

@@ -1,4 +1,4 @@
-"""Which kind refers to which, and by which field of its spec."""
+"""References between kinds: which kind refers to which, by which field of its spec."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ REFERENCES: Mapping[str, tuple[str, str]] = {
     Checkpoint.KIND: ("tablespaceRef", Tablespace.KIND),
     ReplicationAudit.KIND: ("bookKeeperRef", BookKeeperCluster.KIND),
 }
-"""Kind -> the field of its spec that refers, and the kind referred to."""
+"""Kind -> the referring field of its spec, and the kind referred to."""
 
 
 def referred_name(kind: str, spec: Mapping[str, Any]) -> str | None:
-    """The name that a stored spec of this kind refers to; None when it refers to nothing."""
+    """Returns the name that a stored spec of this kind refers to, or None."""
     entry = REFERENCES.get(kind)
     name = (spec.get(entry[0]) or {}).get("name") if entry else None
     return None if name is None else str(name)

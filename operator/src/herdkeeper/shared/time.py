@@ -6,7 +6,7 @@ import datetime
 
 
 def moment_of(text: str | None) -> datetime.datetime | None:
-    """A time as Kubernetes writes it (RFC 3339); None when it is none."""
+    """Parses a time (RFC 3339). Returns None if it is invalid."""
     try:
         found = datetime.datetime.fromisoformat(text or "")
     except ValueError:
@@ -15,5 +15,5 @@ def moment_of(text: str | None) -> datetime.datetime | None:
 
 
 def text_of(moment: datetime.datetime) -> str:
-    """A time as Kubernetes writes it, in UTC and whole seconds."""
+    """Formats a time in UTC and whole seconds."""
     return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

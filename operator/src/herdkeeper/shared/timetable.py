@@ -1,7 +1,7 @@
-"""When a cron expression is due, in a time zone.
+"""The times of a cron expression in a time zone.
 
-cronsim computes the ticks, with the handling of summer time of Debian's cron: what would fall into the hour that is left out comes right
-after it, and what falls into the hour that comes twice comes once; expressions with `*` in minute or hour follow the clock on the wall.
+cronsim computes the ticks and treats clock changes like Debian's cron. Ticks in a skipped hour come right after it; ticks in a repeated
+hour come once. Expressions with `*` in minute or hour follow the wall clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIELDS = 5
 
 
 class TimetableError(ValueError):
-    """An expression or a time zone that says nothing; `field` is the one at fault, the message what is wrong with it."""
+    """Raised for an invalid expression or time zone. `field` is the field at fault, the message the problem."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(problem)
@@ -27,20 +27,20 @@ class TimetableError(ValueError):
 
 @dataclass(frozen=True)
 class Timetable:
-    """The ticks of an expression. All moments are aware, those that are returned in UTC."""
+    """The ticks of an expression. Moments are aware, returned ones in UTC."""
 
     expression: str
     zone: ZoneInfo
 
     @staticmethod
     def of(expression: str, time_zone: str) -> Timetable:
-        """Raises TimetableError for an expression that is malformed or never due, and for a time zone that there is not."""
+        """Raises TimetableError for an expression that is malformed or never due, and for an unknown time zone."""
         try:
             zone = ZoneInfo(time_zone)
-        except (KeyError, ValueError, OSError) as error:  # OSError: the name of a folder of the database, e.g. `America`
+        except (KeyError, ValueError, OSError) as error:  # OSError: the name of a folder of the time zone database, e.g. `America`
             raise TimetableError("timeZone", "this time zone does not exist") from error
         fields = len(expression.split())
-        if fields != FIELDS:  # cronsim would take a sixth for seconds
+        if fields != FIELDS:  # cronsim would read a sixth field as seconds
             raise TimetableError("schedule", f"it has {fields} of the five fields of cron")
         try:
             CronSim(expression, SOME_DAY)
@@ -52,13 +52,13 @@ class Timetable:
         return found
 
     def after(self, moment: datetime.datetime) -> datetime.datetime | None:
-        """The first tick later than a moment; None when there is none within 50 years."""
-        # in the hour that comes twice cronsim may answer with the first of the two, which is over
+        """Returns the first tick after a moment, or None if there is none within 50 years."""
+        # in a repeated hour cronsim may answer with the first pass, which is over
         return next((tick for tick in self._ticks(moment) if tick > moment), None)
 
     def latest(self, moment: datetime.datetime) -> datetime.datetime | None:
-        """The last tick at or before a moment; None when there is none within 50 years."""
-        # Backwards only to where to begin: what counts are the ticks that `after` promised.
+        """Returns the last tick at or before a moment, or None if there is none within 50 years."""
+        # Search backwards only for a start: what counts are the ticks that `after` returns.
         begin = next((tick for tick in self._ticks(moment, reverse=True) if tick <= moment - datetime.timedelta(hours=3)), None)
         found = begin
         while begin is not None and (begin := self.after(begin)) is not None and begin <= moment:
@@ -71,10 +71,11 @@ class Timetable:
 
 
 def overdue_at(timetable: Timetable, since: datetime.datetime) -> datetime.datetime | None:
-    """Two periods after a moment: as long after the second next time as the moment is after the time before it.
+    """Returns when a run is overdue, two periods after a moment: as long after the next tick but one as the moment is after its previous
+    tick.
 
-    Periods need not be equal: of a schedule for working days, a checkpoint of Friday is overdue on Tuesday. None when the schedule has
-    no second next time.
+    Periods need not be equal: on a schedule for working days, a checkpoint of Friday is overdue on Tuesday. None if there is no next tick
+    but one.
     """
     before, first = timetable.latest(since), timetable.after(since)
     second = timetable.after(first) if first is not None else None
@@ -84,7 +85,7 @@ def overdue_at(timetable: Timetable, since: datetime.datetime) -> datetime.datet
 
 
 def duration_of(text: str) -> datetime.timedelta:
-    """A duration with a unit, e.g. `36h`. ValueError when it is none."""
+    """Parses a duration with a unit, e.g. `36h`. Raises ValueError."""
     units = {"m": "minutes", "h": "hours", "d": "days"}
     number, unit = text[:-1], text[-1:]
     if unit not in units or not number.isdigit():

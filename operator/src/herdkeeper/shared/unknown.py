@@ -1,4 +1,4 @@
-"""Unknown as a value: what could not be read."""
+"""Unknown as a value: a read that failed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Unknown:
-    """A read that failed. It has no fields to compare and no defaults: whoever needs the value waits.
+    """A failed read. It has no fields and no defaults, so code that needs the value must wait.
 
-    `why` is a sentence for people, e.g. "ZooKeeper at zk-0:2181 did not answer within 5 s".
+    `why` is a sentence, e.g. "ZooKeeper at zk-0:2181 did not answer within 5 s".
     """
 
     why: str
 
 
 class NotListening(Unknown):
-    """Nobody listens at the address: a process that ended or has yet to start. Silence may be a slow network or a slow process."""
+    """A refused connection: the process has ended or has yet to start. Silence may instead be a slow network or process."""

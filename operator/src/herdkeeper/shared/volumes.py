@@ -1,4 +1,4 @@
-"""What a volume claim asks for and what it got, in bytes."""
+"""Requested and actual size of a volume claim, in bytes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from herdkeeper.shared.quantity import parsed
 
 
 def requested_bytes(claim: dict[str, Any]) -> int | None:
-    """Bytes that a claim asks for; None when that can't be read."""
+    """Returns the bytes that a claim requests, or None if unreadable."""
     return _bytes(claim.get("spec", {}).get("resources", {}).get("requests", {}).get("storage"))
 
 
 def capacity_bytes(claim: dict[str, Any]) -> int | None:
-    """Bytes that its volume has; None while it has none, or when that can't be read."""
+    """Returns the bytes of a claim's volume, or None if it has none or is unreadable."""
     return _bytes(((claim.get("status") or {}).get("capacity") or {}).get("storage"))
 
 

@@ -1,1 +1,1 @@
-"""What pods with a Spark driver have in common: Jobs, stores, keys."""
+"""What pods with a Spark driver share: Jobs, stores, keys."""

@@ -1,8 +1,8 @@
-"""Checkpoint, ReplicationAudit and a Tablespace's bootstrap -> the Job whose pod is the Spark driver, and what executors as pods need.
-The Job that removes a Checkpoint's files is of the same kind, without Spark.
+"""Builds the Job of a Checkpoint, a ReplicationAudit or a Tablespace's bootstrap, whose pod is the Spark driver, and what executor pods
+need. The Job that removes a Checkpoint's files is similar, without Spark.
 
-The arguments are those of the cli modules in herdkeeper_jobs.{checkpoint,audit,restore} (and its removal_cli), as are exit codes: 2
-configuration, 42 invariant.
+Arguments and exit codes are those of the cli modules in herdkeeper_jobs.{checkpoint,audit,restore} (and its removal_cli): 2 configuration,
+42 invariant.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from herdkeeper.spark import build_throwaway_server as throwaway_server
 from herdkeeper.spark.object_store import identity_labels, keys_of, service_account
 
 READ_UNTIL = "--read-until"
-"""The program's argument: when the window closes in which it was started."""
+"""The program's argument with the closing time of the window."""
 
 DESTINATION = "/checkpoints"
-"""Where the destination's claim is mounted."""
+"""Mount path of the destination's claim."""
 ARCHIVE = "/archive"
-"""Where the claim with the archive of the log is mounted, if it is another one."""
+"""Mount path of the claim with the log's archive, if it is another one."""
 REMOVAL_RESOURCES = Compute(cpu="100m", memory="512Mi")
-"""Of a Job that lists and deletes files: Python with the modules that know a checkpoint's layout."""
+"""For a Job that lists and deletes files: Python with the modules for a checkpoint's layout."""
 
 _TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a folder, not a password
 """Where clients of the API server look for a token, Spark's among them."""
 
 DRILL_KEPT_SECONDS = 86400
-"""For how long the logs of a drill that has ended can be read."""
+"""How long the logs of a finished drill stay readable."""
 
 
 @dataclass(frozen=True)
 class ArchiveSource:
-    """Where a log is archived: by the archiver of which Tablespace, None where none is known, and at which place."""
+    """The archive of a log: the Tablespace of its archiver, or None if unknown, and the place."""
 
     tablespace: str | None
     destination: Destination
@@ -60,8 +60,9 @@ class ArchiveSource:
 
 @dataclass(frozen=True)
 class FollowerSource:
-    """Whose tables a Checkpoint may begin with, where nothing else is there: host:port of the follower's HTTP endpoint, and of another
-    follower's that proves them, None where the first one was found equal before."""
+    """A follower whose tables may be the base of a Checkpoint, for lack of anything else: host:port of its HTTP endpoint, and of a follower
+    that verifies it. None if the first one matched the log before.
+    """
 
     follower: str
     witness: str | None
@@ -69,9 +70,11 @@ class FollowerSource:
 
 @dataclass(frozen=True)
 class CheckpointSource:
-    """What a Checkpoint's references resolve to. `leader` and `follower` are host:port of their HTTP endpoints, None where unknown;
-    `secret` is the Secret with the token that they ask for; `archive` is where the log is archived, None where it is not; `begins_with` is
-    None where no follower is fit for it; `identity` is the Secret with the certificate that servers ask for, None where they ask for none.
+    """What a Checkpoint's references resolve to.
+
+    `leader` and `follower` are host:port of their HTTP endpoints, or None; `secret` is the Secret with their token; `archive` is the log's
+    archive, or None; `begins_with` is a follower fit as a base, or None; `identity` is the Secret with the certificate that servers
+    require, or None.
     """
 
     zookeeper_address: str
@@ -88,8 +91,9 @@ class CheckpointSource:
 
 @dataclass(frozen=True)
 class AuditSource:
-    """What a ReplicationAudit's reference resolves to: the cluster, its bookies' racks by id, and in how many each entry shall be.
-    `identity` as of CheckpointSource."""
+    """What a ReplicationAudit's reference resolves to: the cluster, its bookies' racks by id, and how many racks each entry needs.
+    `identity` as in CheckpointSource.
+    """
 
     zookeeper_address: str
     ledgers_root: str
@@ -100,20 +104,20 @@ class AuditSource:
 
 @dataclass(frozen=True)
 class OpenWindow:
-    """The hours in which an audit may read, as they are now."""
+    """The current hours in which an audit may read."""
 
     now: datetime.datetime
     closes: datetime.datetime
 
     @property
     def seconds_left(self) -> int:
-        """Until it closes, whole ones, rounded up."""
+        """Whole seconds until it closes, rounded up."""
         return math.ceil((self.closes - self.now).total_seconds())
 
 
 @dataclass(frozen=True)
 class Login:
-    """The Secrets with the database's user and password, and with the certificates that verify its nodes, None when they speak no TLS."""
+    """The Secret with the database's user and password, and the one with certificates to verify its nodes, None without TLS."""
 
     secret: str
     tls_secret: str | None = None
@@ -121,9 +125,11 @@ class Login:
 
 @dataclass(frozen=True)
 class RestoreSource:
-    """What a Tablespace's bootstrap resolves to. `path` is that of a manifest at the place `files`, or with `archive` perhaps of a
-    tablespace's folder there. `archive` is where the old log is archived, of which a moment is made; `identity` as of
-    CheckpointSource."""
+    """What a Tablespace's bootstrap resolves to.
+
+    `path` is that of a manifest at the place `files`, or with `archive` perhaps of a tablespace's folder there. `archive` is the old log's
+    archive, for a moment; `identity` as in CheckpointSource.
+    """
 
     zookeeper_address: str
     herd_root: str
@@ -136,8 +142,9 @@ class RestoreSource:
 
 @dataclass(frozen=True)
 class DrillSource:
-    """What a drill restores, and where: the checkpoint's destination, the manifest's path there, the image of the database, and the name of
-    the Job."""
+    """What a drill restores, and where: the checkpoint's destination, the manifest's path there, the database's image, and
+    the Job's name.
+    """
 
     files: Destination
     manifest: str
@@ -171,9 +178,9 @@ class _Files:
 
 @dataclass(frozen=True)
 class _Run:
-    """A job as all kinds describe it. `login`, where it logs in to the database; `called`: the Job's name, where its owner has
-    several; `node_token`: the Secret with the token of the database's nodes, where it asks them for what needs it; `identity`: the
-    Secret with its certificate, where servers ask for one."""
+    """A job as all kinds describe it. `login` is for the database, if used; `called`: the Job's name, if its owner has several;
+    `node_token`: the Secret with the nodes' token, if used; `identity`: the Secret with its certificate, if servers require one.
+    """
 
     owner: Checkpoint | ReplicationAudit | ScheduledCheckpoint | Tablespace
     component: str
@@ -196,14 +203,14 @@ class _Run:
 
 
 def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_image: str) -> tuple[Json, ...]:
-    """The Checkpoint's Job, preceded by its rights when it has executors. ValueError when a follower is wanted and none is known."""
+    """Returns the Checkpoint's Job, after its rights if it has executors. Raises ValueError if a follower is required and none is known."""
     spec = checkpoint.spec
     if spec.verify == "Follower" and source.follower is None:
         raise ValueError("spec.verify is Follower: no follower is known; wait for one, or create a Checkpoint with verify: Reread")
     archived = _archive_arguments(source.archive, spec.destination)
     verify = ("--verify-against", source.follower) if spec.verify == "Follower" and source.follower else ()
     rate, full_every = spec.bytes_per_second_per_bookie, str(int(duration_of(spec.full_every).total_seconds()))
-    # A follower can be held now only, and whoever asks for the whole log takes nothing else.
+    # A follower can be held only at the present, and a request for the whole log accepts nothing else.
     begins_with = source.begins_with if spec.target is None and spec.mode != "Full" else None
     command = (
         "herdkeeper_jobs.checkpoint.cli",
@@ -246,7 +253,7 @@ def root_of(destination: Destination) -> str:
 
 
 def _archive_arguments(archive: ArchiveSource | None, destination: Destination) -> tuple[str, ...]:
-    """Nothing where the archive is at the destination itself, opened with the same Secrets. All keys are there in any case."""
+    """Nothing if the archive is at the destination itself, with the same Secrets. All keys are mounted in any case."""
     if archive is None:
         return ()
     claim, store = archive.destination.claim_name, archive.destination.object_store
@@ -256,18 +263,18 @@ def _archive_arguments(archive: ArchiveSource | None, destination: Destination) 
 
 
 def _moment(target: Target | None) -> str:
-    """As the program's `--to`. ValueError for a target that names nothing, which the API server refuses."""
+    """Returns the program's `--to`. Raises ValueError for an empty target, which the API server refuses."""
     if target is None:
         return "now"
     if target.timestamp is not None:
         return target.timestamp
     if target.lsn is not None:
         return f"{target.lsn.ledger_id},{target.lsn.entry_id}"
-    raise ValueError("spec.target names no moment: set one of spec.target.lsn and spec.target.timestamp")
+    raise ValueError("spec.target has no moment: set one of spec.target.lsn and spec.target.timestamp")
 
 
 def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: str) -> Json:
-    """The Job that removes a Checkpoint's files. `manifest` is its path at the destination; None when the run told of none."""
+    """Returns the Job that removes a Checkpoint's files. `manifest` is its path at the destination, None if the run reported none."""
     command = (
         "herdkeeper_jobs.checkpoint.removal_cli",
         *("--destination", root_of(checkpoint.spec.destination)),
@@ -280,7 +287,7 @@ def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: s
 
 
 def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str, window: OpenWindow | None = None) -> tuple[Json, ...]:
-    """The ReplicationAudit's Job, preceded by its rights when it has executors. Its deadline counts from the end of the window."""
+    """Returns the ReplicationAudit's Job, after its rights if it has executors. Its deadline counts from the end of the window."""
     spec = audit.spec
     rate = spec.bytes_per_second_per_bookie
     command = (
@@ -333,7 +340,7 @@ def _repair_arguments(mode: RepairMode) -> tuple[str, ...]:
 
 
 def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: str) -> tuple[Json, ...]:
-    """The Job that fills a Tablespace, preceded by its rights when it has executors. ValueError for one that declares no bootstrap."""
+    """Returns the Job that fills a Tablespace, after its rights if it has executors. Raises ValueError without a bootstrap."""
     bootstrap = tablespace.spec.bootstrap
     if bootstrap is None:
         raise ValueError("spec.bootstrap is absent: there is nothing to restore")
@@ -359,10 +366,10 @@ def _restored_arguments(bootstrap: Bootstrap, source: RestoreSource) -> tuple[st
 
 
 def build_drill(schedule: ScheduledCheckpoint, source: DrillSource, default_image: str) -> Json:
-    """The Job that restores a checkpoint into a server of its own pod. ValueError for a schedule that declares no drill."""
+    """Returns the Job that restores a checkpoint into a server in its own pod. Raises ValueError without a drill."""
     drill = schedule.spec.drill
     if drill is None:
-        raise ValueError("spec.drill is absent: there is nothing to try")
+        raise ValueError("spec.drill is absent: there is nothing to restore")
     command = (
         "herdkeeper_jobs.restore.cli",
         *("--server", throwaway_server.ADDRESS),
@@ -392,14 +399,14 @@ def build_drill(schedule: ScheduledCheckpoint, source: DrillSource, default_imag
 
 
 def _objects(run: _Run) -> tuple[Json, ...]:
-    """Without executors the driver is alone, and listens on its loopback only."""
+    """Without executors the driver is alone, and listens only on loopback."""
     spark = (*_access(run), build_job_policy(run.owner, run.component, run.name)) if run.spec.executors.instances else ()
     return (*spark, _job(run, _spark_arguments(run)))
 
 
 def _spark_arguments(run: _Run) -> tuple[str, ...]:
     spec, executors = run.spec, run.spec.executors
-    # Half of the limit: Python workers, the reader's buffers and Spark's overhead take the other half.
+    # Half of the limit. Python workers, the reader's buffers and Spark's overhead take the other half.
     heap = f"{bytes_of(spec.resources.memory) // MIB // 2}m"
     if executors.instances == 0:
         return ("--master", f"local[{spec.local_threads}]", "--driver-memory", heap)
@@ -418,14 +425,14 @@ def _spark_arguments(run: _Run) -> tuple[str, ...]:
 
 
 def _claims(files: _Files) -> tuple[tuple[str, str], ...]:
-    """Each claim with the path where it is mounted."""
+    """Returns each claim with its mount path."""
     archive = files.archive.destination.claim_name if files.archive is not None else None
     other = archive if archive != files.claim else None
     return tuple((claim, path) for claim, path in ((files.claim, DESTINATION), (other, ARCHIVE)) if claim)
 
 
 def _volumes(files: _Files) -> tuple[list[Json], list[Json]]:
-    """The volumes of a job's pod, and where they are mounted."""
+    """Returns the volumes of a job's pod, and their mounts."""
     called = {DESTINATION: "destination", ARCHIVE: "archive"}
     read = {DESTINATION: files.reads_only, ARCHIVE: True}
     volumes = [{"name": called[path], "persistentVolumeClaim": {"claimName": claim}} for claim, path in _claims(files)]
@@ -433,8 +440,8 @@ def _volumes(files: _Files) -> tuple[list[Json], list[Json]]:
     return [*volumes, *encryption_keys.volumes(files.keys)], [*mounts, *encryption_keys.mounts(files.keys)]
 
 
-def _beside_the_archiver(archive: ArchiveSource | None) -> Json:
-    """A volume that can be mounted by one node only is mounted where the archiver runs."""
+def _archiver_affinity(archive: ArchiveSource | None) -> Json:
+    """A volume that only one node can mount is mounted on the archiver's node."""
     if archive is None or archive.tablespace is None or archive.destination.claim_name is None:
         return {}
     selector = {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, archive.tablespace)}
@@ -443,7 +450,7 @@ def _beside_the_archiver(archive: ArchiveSource | None) -> Json:
 
 
 def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
-    # The run keeps its id over the Job's retries, so that a retry of a finished run finds its result.
+    # The run keeps its id over retries, so that a retry of a finished run finds its result.
     run_id = run.owner.metadata.uid or run.owner.metadata.name
     volumes, mounts = _volumes(run.files)
     identity, account = python_identity(run.identity), service_account(*run.files.places)
@@ -474,7 +481,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
     spec: Json = {
         **pod.pod_spec(container, [*volumes, *identity.volumes], 30, pod.UNLIMITED_TEMPORARY_VOLUME),
         **pod.admitted(run.spec.pods),
-        **_beside_the_archiver(run.files.archive),
+        **_archiver_affinity(run.files.archive),
         "restartPolicy": "Never",
         **({"serviceAccountName": account} if account is not None else {}),
     }
@@ -486,7 +493,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
         "metadata": pod.metadata(run.owner, run.component, run.name),
         "spec": {
             "backoffLimit": 2,
-            # Two drivers at once would be two writers: the next one starts when the last one has ended.
+            # Two drivers at once would be two writers, so the next one starts after the last one has ended.
             "podReplacementPolicy": "Failed",
             "activeDeadlineSeconds": run.spec.deadline_seconds,
             "podFailurePolicy": {
@@ -508,8 +515,9 @@ def _labels(run: _Run, component: str) -> dict[str, str]:
 
 
 def _executor_pod(run: _Run) -> Json:
-    """What Spark makes executors' pods from: as restricted as the driver's. It adds image, command, CPU, memory, the claims, and a volume
-    at /tmp (SPARK_LOCAL_DIRS). The labels by which a Job's own pods are found are not on them."""
+    """Returns the template of executor pods, as restricted as the driver's. Spark adds image, command, CPU, memory, claims, and a volume at
+    /tmp (SPARK_LOCAL_DIRS). It lacks the labels that select a Job's own pods.
+    """
     identity = python_identity(run.identity)
     container = {
         "name": "executor",
@@ -534,7 +542,7 @@ def _executor_pod(run: _Run) -> Json:
 
 
 def _login(login: Login) -> tuple[Json, ...]:
-    """What herdkeeper_jobs.restore.cli reads."""
+    """Returns what herdkeeper_jobs.restore.cli reads."""
     return (
         pod.secret("HERDDB_USERNAME", login.secret, names.USERNAME_KEY),
         pod.secret("HERDDB_PASSWORD", login.secret, names.PASSWORD_KEY),
@@ -543,15 +551,16 @@ def _login(login: Login) -> tuple[Json, ...]:
 
 
 def _node_token(secret: str) -> Json:
-    """What herdkeeper_jobs.checkpoint.cli shows a node. Nodes that are older than tokens ask for none, so a Secret without holds up
-    nothing."""
+    """Returns the token that herdkeeper_jobs.checkpoint.cli sends to a node. Old nodes require none, so a Secret without a token blocks
+    nothing.
+    """
     reference = {"name": secret, "key": names.TOKEN_KEY, "optional": True}
     return {"name": "HERDDB_TOKEN", "valueFrom": {"secretKeyRef": reference}}
 
 
 def _access_to_files(files: _Files) -> tuple[Json, ...]:
-    """The variables with which files are read and written, in the driver and in executors."""
-    return (*_opens_stores(files), *encryption_keys.variables(files.keys))
+    """Returns the variables for access to files, in driver and executors."""
+    return (*_store_variables(files), *encryption_keys.variables(files.keys))
 
 
 def _opens_stores(files: _Files) -> tuple[Json, ...]:
@@ -585,7 +594,7 @@ def _access(run: _Run) -> tuple[Json, ...]:
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"]},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "delete", "deletecollection"]},
-        # by this mark the chart's admission policy knows who may make and delete nothing but executors
+        # the chart's admission policy identifies by this label who may create and delete only executors
         {"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["drive"]},
         # and by this one as whom they may run, beside the default account
         *([{"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["run"], "resourceNames": [account]}] if account else []),
@@ -594,7 +603,7 @@ def _access(run: _Run) -> tuple[Json, ...]:
     of_account = {**meta, "annotations": {**(meta.get("annotations") or {}), "kubernetes.io/service-account.name": run.name}}
     token = {"apiVersion": "v1", "kind": "Secret", "metadata": of_account, "type": "kubernetes.io/service-account-token"}
     return (
-        # the driver's pod asks for the token, and no other one that runs as this account has it
+        # the driver's pod requests the token; no other pod of this account has it
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False},
         {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": rules},
         {

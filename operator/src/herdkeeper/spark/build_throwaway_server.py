@@ -1,7 +1,7 @@
-"""The HerdDB server that lives beside a restore drill, in the same pod, and goes with it.
+"""The temporary HerdDB server of a restore drill, in the same pod.
 
-It is a sidecar as Kubernetes knows them since 1.29: an init container that is restarted as long as the pod's own container runs, and
-stopped then. It listens on the pod's loopback alone (images/herddb, ThrowawayServer), so no probe reaches it: the restore waits for it.
+It is a Kubernetes sidecar (since 1.29): an init container that is restarted while the pod's main container runs, and stopped then. It
+listens only on the pod's loopback (images/herddb, ThrowawayServer), so no probe reaches it: the restore waits for it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 
 SERVER = "herddb"
-"""Name of its container."""
+"""Name of the container."""
 ADDRESS = f"127.0.0.1:{names.HERDDB_SQL_PORT}"
 TABLESPACE = "herd"
-"""The one that a new server has."""
+"""The tablespace of a new server."""
 USERNAME = "drill"
 DATA = "/data"
 
 
 def server_login() -> tuple[Json, ...]:
-    """Who may log in, for the server and for whoever restores into it. The password is the pod's uid: nobody outside gets at the port."""
+    """Returns the login, for the server and the restore. The password is the pod's uid: the port is not reachable from outside."""
     return ({"name": "HERDDB_USERNAME", "value": USERNAME}, pod.field("HERDDB_PASSWORD", "metadata.uid"))
 
 
 def server_container(server: DrillServer, image: str) -> Json:
-    """The sidecar."""
+    """Returns the sidecar."""
     container = {
         "name": SERVER,
         "image": image,
@@ -40,7 +40,7 @@ def server_container(server: DrillServer, image: str) -> Json:
 
 
 def server_volume(storage: DrillStorage) -> Json:
-    """Its data, which go with the pod."""
+    """Returns the volume with its data, which is deleted with the pod."""
     if storage.storage_class_name is None:
         return {"name": "data", "emptyDir": {"sizeLimit": storage.size}}
     spec = {

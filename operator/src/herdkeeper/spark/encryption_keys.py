@@ -1,4 +1,4 @@
-"""What was seen of the Secret with the keys that a destination is encrypted with."""
+"""The observation of the Secret with a destination's encryption keys."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _FORM = "32 random bytes as base64, e.g. of `openssl rand -base64 32`"
 
 
 def why_keys_unusable(encryption: Encryption, values: Mapping[str, str] | None, field: str, *, writes: bool) -> StoreUnusable | None:
-    """Why nothing can be read (`writes`: or written) with the keys that the resource names at `field`; None when that can be.
+    """Returns why nothing can be read (`writes`: or written) with the keys named at `field`, or None.
 
-    `values` are those of the Secret, None for one that is not there.
+    `values` are the Secret's, None if it does not exist.
     """
     why = (
         _why_absent(encryption, values) if not values else _why_no_key(values) or (_why_none_chosen(encryption, values) if writes else None)

@@ -10,7 +10,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 
 ARCHIVE_FIELD = "spec.log.archive.destination."
-"""Before what a Tablespace says of the place with its log's archive."""
+"""Prefix of a Tablespace's fields about the place of its log's archive."""
 Secrets = Mapping[str, Mapping[str, str] | None]
 """By name the values of Secrets, None for one that is not there."""
 _OF_AZURE = {"azure.workload.identity/use": "true"}
@@ -28,8 +28,9 @@ class StoreUnusable:
 
 @dataclass(frozen=True)
 class StoreSecrets:
-    """All is there that a store is opened with. `values` are those that count, by Secret and key. With them is each Secret's uid, by its
-    name: only who may read the Secret knows it, so nobody can try passwords on a hash of these."""
+    """Everything to open a store. `values` are the relevant ones, by Secret and key. They include each Secret's uid, by its name: only
+    readers of the Secret know it, so a hash of the values can't be used to guess passwords.
+    """
 
     values: Mapping[str, str] = field(repr=False)
 

@@ -31,8 +31,9 @@ def observe_store_secrets(
 
 
 def observe_keys(encryption: Encryption | None, field: str, reader: ClusterReader, *, namespace: str, writes: bool) -> StoreUnusable | None:
-    """Why nothing can be read (`writes`: or written) with the keys that a resource names at `field`; None when that can be, or where it
-    names none."""
+    """Returns why nothing can be read (`writes`: or written) with the keys that a resource names at `field`. None if possible, or without
+    keys.
+    """
     if encryption is None:
         return None
     values = reader.kubernetes.secret(ObjectKey(namespace, encryption.keys_secret_ref.name))
@@ -42,7 +43,7 @@ def observe_keys(encryption: Encryption | None, field: str, reader: ClusterReade
 def observe_destination(
     destination: Destination | None, field: str, reader: ClusterReader, *, namespace: str, writes: bool
 ) -> StoreUnusable | None:
-    """The same of a place that a resource names, each field of which begins with `field`, and of the store that it may be in."""
+    """The same for a place with the field prefix `field`, and its store, if any."""
     if destination is None:
         return None
     return observe_store(destination.object_store, namespace, field, reader) or observe_keys(

@@ -1,4 +1,4 @@
-"""Looks at the Jobs and pods of Checkpoints."""
+"""Observes the Jobs and pods of Checkpoints."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ _WORK = (("batch/v1", "Job"), ("v1", "Pod"))
 
 
 def observe_work(namespace: str, reader: ClusterReader) -> tuple[CheckpointWork, ...]:
-    """The Jobs and pods of all Checkpoints of a namespace."""
+    """Returns the activity of all Checkpoints of a namespace."""
     return tuple(work for item in reader.kubernetes.made_for(Checkpoint.KIND, namespace, _WORK) for work in work_of(item))

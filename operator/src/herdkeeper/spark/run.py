@@ -1,4 +1,4 @@
-"""How a Job with a Spark driver stands."""
+"""The state of a Job with a Spark driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from herdkeeper.shared.objects import Json, Objects, job_ended, pod_trouble, pod
 
 @dataclass(frozen=True)
 class Run:
-    """A Job as it is now. `termination_message` is the newest termination message of its driver."""
+    """The current state of a Job. `termination_message` is the newest one of its driver."""
 
     phase: Literal["Pending", "Running", "Succeeded", "Failed"]
     message: str
@@ -19,7 +19,7 @@ class Run:
 
 
 def observe_run(objects: Objects, job_name: str) -> Run:
-    """The state of a Job among the objects of its owner."""
+    """Returns the state of a Job among its owner's objects."""
     job = objects.get("Job", job_name)
     if job is None:
         return Run("Pending", "the job has not started yet", None, {"phase": "Pending"})
@@ -37,15 +37,15 @@ def observe_run(objects: Objects, job_name: str) -> Run:
                 {**fields, "phase": "Failed", "completedAt": _failed_at(job)},
             )
     if any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods):
-        return Run("Running", "the job runs", termination_message, {**fields, "phase": "Running"})
+        return Run("Running", "the job is running", termination_message, {**fields, "phase": "Running"})
     trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
-    return Run("Pending", f"the job's pod waits: {trouble}", termination_message, {**fields, "phase": "Pending"})
+    return Run("Pending", f"the job's pod is waiting: {trouble}", termination_message, {**fields, "phase": "Pending"})
 
 
 def _failure(job: Json, termination_message: str | None, silently: str | None) -> str:
     entry = next(entry for entry in job["status"]["conditions"] if entry["type"] == "Failed")
     ended = f"; its last pod ended without a termination message ({silently})" if silently else ""
-    last = f"; the driver said: {termination_message[:300]}" if termination_message else ended
+    last = f"; the driver reported: {termination_message[:300]}" if termination_message else ended
     return f"{entry.get('reason', 'Failed')}: {entry.get('message', '')}{last}"
 
 

@@ -11,13 +11,14 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, job_ended
 
 _PLACES = ("--destination", "--archive")
-"""The options of a Checkpoint's programs that name a place."""
+"""Options of a Checkpoint's programs that name a place."""
 
 
 @dataclass(frozen=True)
 class CheckpointWork:
-    """A Job of a Checkpoint, or a pod of one. `component` is `checkpoint` or `removal`; `place` is that of a Destination; `ended`: its
-    process is known to be over."""
+    """A Job or pod of a Checkpoint. `component` is `checkpoint` or `removal`; `place` is a Destination's; `ended`: its process has
+    certainly ended.
+    """
 
     owner: str
     component: str
@@ -25,12 +26,12 @@ class CheckpointWork:
     ended: bool
 
     def at(self, place: str) -> bool:
-        """Whether it may still change files at this place."""
+        """Returns whether it may still change files at this place."""
         return self.place == place and not self.ended
 
 
 def work_of(item: Json) -> tuple[CheckpointWork, ...]:
-    """What a Job or a pod with a Checkpoint's labels does, for each claim that it mounts and the object store that it opens."""
+    """Returns what a Job or pod with a Checkpoint's labels does, for each claim that it mounts and the object store that it uses."""
     labels = item["metadata"].get("labels") or {}
     spec = item["spec"]["template"]["spec"] if item["kind"] == "Job" else item["spec"]
     ended = job_ended(item) is not None if item["kind"] == "Job" else item.get("status", {}).get("phase") in ("Succeeded", "Failed")

@@ -1,1 +1,1 @@
-"""The client of HerdDB's SQL wire protocol: connections, transactions, batches and the lookup of a tablespace's leader."""
+"""A client of HerdDB's SQL wire protocol: connections, transactions, batches and leader lookup."""

@@ -1,11 +1,11 @@
 """One connection to one HerdDB node: statements, queries, batches and transactions, each with a deadline.
 
-The server may never answer: a node that does not host the tablespace stays silent (HerdDB 0.29 loses that error). So every call
-has a timeout, and after a timeout or any broken answer the connection is closed, because later answers would be out of step.
-HerdDB's transactions are not bound to a connection: one that is left open by a lost connection stays open on the leader until its
-`server.abandoned.transactions.timeout` (15 minutes) or the next leader change.
+The server may never answer: a node without the tablespace stays silent (HerdDB 0.29 loses that error). So every call has a timeout, and a
+timeout or broken answer closes the connection, since later answers would be out of step. HerdDB's transactions are not bound to a
+connection. One that a lost connection leaves open stays open on the leader until `server.abandoned.transactions.timeout` (15 minutes) or
+the next leader change.
 
-Not safe for several threads at once: take one connection per thread.
+Not thread-safe: use one connection per thread.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from herdkeeper.sql.frames import Chunk, ErrorFlag, Executed, Message, MessageTy
 
 DEFAULT_TABLESPACE = "herd"
 FETCH_ROWS = 2000
-"""Rows in one piece of a result set. HerdDB builds the piece in memory on both sides."""
+"""Rows per piece of a result set. HerdDB builds a piece in memory on both sides."""
 BATCH_LISTS = 50
-"""Parameter lists in one batch message. The server recurses once per list (`ServerSideConnectionPeer.ComputeNext`), and when its stack
-ends in the middle of a log write it keeps a lock of the log for ever: 1000 lists on two connections stopped a leader with -Xss512k."""
+"""Parameter lists per batch message. The server recurses once per list (`ServerSideConnectionPeer.ComputeNext`). A stack overflow in the
+middle of a log write leaves a lock of the log held forever: 1000 lists on two connections stopped a leader with -Xss512k."""
 
-# The bytes of an entry may have reached bookies when these appear in the server's stack trace: the next leader's recovery decides.
-# "already closed": an old leader closes its indexes while a statement is under way, and then answers without the not-leader flag.
+# With one of these in the server's stack trace, the entry may have reached bookies: the next leader's recovery decides. "already closed":
+# an old leader closes its indexes during a statement, and then answers without the not-leader flag.
 _SIGNS_OF_AN_UNFINISHED_WRITE = ("LogNotAvailableException", "org.apache.bookkeeper.client", "BookkeeperCommitLog", "already closed")
 
 
 class Effect(Enum):
-    """What a lost answer leaves behind."""
+    """Consequence of a lost answer."""
 
     NONE = "a read, or a change that only a later COMMIT makes durable"
     DURABLE = "a commit, or a statement outside a transaction"
@@ -58,7 +58,7 @@ class Effect(Enum):
 
 @dataclass(frozen=True)
 class Address:
-    """Where a SQL node listens, and how what is said there is encrypted; None: it is not."""
+    """The address of a SQL node, and its encryption, or None."""
 
     host: str
     port: int
@@ -77,10 +77,10 @@ class Credentials:
 
 
 class Connection:
-    """An authenticated connection that works in one tablespace. Use `Connection.connect`; a context manager that closes.
+    """An authenticated connection to one tablespace. Create it with `Connection.connect`; a context manager that closes.
 
-    Every method raises, besides what it names: `ConnectionLost` (nothing was applied; the connection is closed), `NotLeader`
-    and `ServerError` (the answer of the server; the connection stays usable). `timeout_seconds`, for each call, may be changed.
+    Every method also raises `ConnectionLost` (nothing was applied; the connection is closed), `NotLeader` and `ServerError` (the server's
+    answer; the connection stays usable). `timeout_seconds`, per call, may be changed.
     """
 
     def __init__(self, stream: socket.socket, address: Address, tablespace: str, timeout_seconds: float) -> None:
@@ -95,17 +95,17 @@ class Connection:
     def connect(
         cls, address: Address, credentials: Credentials, tablespace: str = DEFAULT_TABLESPACE, *, timeout_seconds: float = 10.0
     ) -> Self:
-        """Connects and authenticates with SASL PLAIN.
+        """Connect and authenticate with SASL PLAIN.
 
         Args:
             address: of any node; statements work only on the tablespace's leader.
             credentials: a user of the server.
-            tablespace: where the statements of this connection work.
+            tablespace: for the statements of this connection.
             timeout_seconds: for connecting, and then for each call; must be positive.
 
         Raises:
             AuthenticationFailed: the server refused the user or the password.
-            ConnectionLost: nobody listens there, no answer came in time, or it is not the node whose certificate was to be shown.
+            ConnectionLost: nothing listens, no answer came in time, or the certificate is not the node's.
         """
         if timeout_seconds <= 0:
             raise ValueError(f"timeout_seconds is {timeout_seconds}: pass a positive number, a HerdDB node may never answer")
@@ -137,21 +137,21 @@ class Connection:
 
     @property
     def tablespace(self) -> str:
-        """Where the statements of this connection work."""
+        """The tablespace of its statements."""
         return self._tablespace
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, by `close` or by an error that left it out of step."""
+        """Whether it was closed, by `close` or by an error."""
         return self._closed
 
     def close(self) -> None:
-        """Closes the socket. May be called twice."""
+        """Close the socket. Idempotent."""
         self._closed = True
         self._stream.close()
 
     def require_leader(self) -> None:
-        """Asks whether this node leads the tablespace, by preparing a statement: the one request that every node answers.
+        """Check that this node leads the tablespace, by preparing a statement, the one request that every node answers.
 
         Raises:
             NotLeader: it does not (or not yet).
@@ -160,51 +160,51 @@ class Connection:
         self._call(MessageType.PREPARE_STATEMENT, body, MessageType.PREPARE_STATEMENT_RESULT, Effect.NONE)
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """One statement in autocommit: durable on the ack quorum of bookies when this returns.
+        """Run one statement in autocommit: durable on the ack quorum of bookies at return.
 
         Returns:
-            How many rows it changed; 1 for DDL.
+            The number of changed rows; 1 for DDL.
 
         Raises:
-            DuplicateKey: an INSERT of a key that exists.
+            DuplicateKey: an INSERT of an existing key.
             OutcomeUnknown: the answer was lost; the statement may be durable.
         """
         return self._execute(self._statement(sql), parameters).changed
 
     def run(self, sql: str, parameters: Sequence[Value] = (), *, returns_key: bool = False) -> Executed:
-        """One statement as `execute`; on demand tells the primary key of the row that it inserts, which the server may have made."""
+        """Like `execute`; optionally returns the primary key of the inserted row, which the server may have generated."""
         return self._execute(replace(self._statement(sql), returns_key=returns_key), parameters)
 
     def execute_batch(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[int]:
-        """One statement with many parameter lists, in few messages, each in autocommit: mostly of use inside a transaction.
+        """Run one statement with many parameter lists, in few messages, each in autocommit: mostly useful inside a transaction.
 
         Returns:
             Changed rows per parameter list. An empty batch returns at once.
 
         Raises:
-            DuplicateKey, ServerError: at one of the lists; the ones before it were applied, it and the later ones were not.
+            DuplicateKey, ServerError: at one of the lists; earlier ones were applied, it and later ones were not.
             OutcomeUnknown: the answer was lost; any number of them may be durable.
         """
         return self._execute_batch(self._statement(sql), rows)
 
     def query(self, sql: str, parameters: Sequence[Value] = ()) -> list[dict[str, Value]]:
-        """All rows of a SELECT, each as column name (in lower case, as HerdDB gives it) to value."""
+        """Returns all rows of a SELECT, each as column name (in lower case, as HerdDB returns it) to value."""
         return list(self.stream(sql, parameters))
 
     def stream(
         self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS
     ) -> Generator[dict[str, Value], None, None]:
-        """The rows of a SELECT, fetched in pieces of `fetch_rows`. Use the connection for nothing else meanwhile."""
+        """Yields the rows of a SELECT, fetched in pieces of `fetch_rows`. Don't use the connection for anything else meanwhile."""
         for piece in self.pieces(sql, parameters, fetch_rows=fetch_rows):
             yield from piece.records()
 
     def pieces(self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS) -> Generator[Chunk, None, None]:
-        """The same as pieces, one at least, which name their columns. Other calls may be made between two of them."""
+        """Yields pieces instead, at least one, with column names. Other calls are allowed between two of them."""
         return self._pieces(self._statement(sql), parameters, fetch_rows)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """A transaction: COMMIT when the block ends, ROLLBACK when it raises.
+        """A transaction: COMMIT at the end of the block, ROLLBACK if it raises.
 
         Raises:
             OutcomeUnknown: the answer to the COMMIT was lost; the transaction may be durable as a whole, or not at all.
@@ -213,22 +213,22 @@ class Connection:
         try:
             yield transaction
         except BaseException:
-            # The block's own error is what the caller must see. A rollback that fails changes nothing: without a COMMIT
-            # nothing becomes visible, and the leader ends abandoned transactions.
+            # The caller must see the block's own error. A failed rollback changes nothing: without a COMMIT nothing becomes visible, and
+            # the leader ends abandoned transactions.
             with suppress(SqlError):
                 transaction.rollback()
             raise
         transaction.commit()
 
     def begin(self) -> Transaction:
-        """A transaction that the caller commits or rolls back; `transaction` is the block that does it by itself."""
+        """Begin a transaction that the caller must commit or roll back; `transaction` does that by itself."""
         return Transaction(self, self._transaction_command(TransactionCommand.BEGIN, 0))
 
     def rollback(self, transaction_id: int) -> None:
-        """Ends a transaction that a lost connection left open on this leader, with its locks.
+        """End a transaction that a lost connection left open on this leader, with its locks.
 
         Raises:
-            ServerError: no such transaction is open: it was committed, was rolled back, or ended with an earlier leader.
+            ServerError: it is not open: it was committed, rolled back, or ended with an earlier leader.
         """
         self._transaction_command(TransactionCommand.ROLLBACK, transaction_id)
 
@@ -267,7 +267,7 @@ class Connection:
                 yield chunk
         finally:
             if not chunk.last and not self._closed:
-                # a caller that stopped early; the server holds the scanner until it is told
+                # the caller stopped early, but the server keeps the scanner open until told
                 with suppress(SqlError):
                     self._send(MessageType.CLOSE_SCANNER, next(self._ids), frames.close_scanner_body(scanner_id), self._deadline())
 
@@ -289,7 +289,7 @@ class Connection:
         return time.monotonic() + self.timeout_seconds
 
     def _call(self, kind: MessageType, body: bytes, expected: MessageType, effect: Effect) -> JavaDataReader:
-        """Sends a request and returns its answer's body."""
+        """Send a request and return its answer's body."""
         if self._closed:
             raise ConnectionLost(f"the connection to {self._address} is closed")
         message_id = next(self._ids)
@@ -303,7 +303,7 @@ class Connection:
             self.close()
             raise _lost(f"{self._address} after a {kind.name} was sent", error, effect) from error
         except BaseException:
-            # an interrupt: what was read of the answer so far is gone
+            # an interrupt: the part of the answer read so far is lost
             self.close()
             raise
         reader = JavaDataReader(message.body)
@@ -316,7 +316,7 @@ class Connection:
             self._stream.settimeout(max(deadline - time.monotonic(), 0.001))
             self._stream.sendall(frames.encode_frame(kind, message_id, body))
         except OSError as error:
-            # An incomplete frame is never carried out, so the outcome is known, whatever the statement is.
+            # An incomplete frame is never executed, so the outcome is known, whatever the statement is.
             self.close()
             raise ConnectionLost(f"cannot send a {kind.name} to {self._address}: {error}") from error
 
@@ -344,10 +344,10 @@ class Connection:
 
 
 class Transaction:
-    """The statements of one open transaction. Made by `Connection.transaction` and `Connection.begin`; raises what the connection's
-    methods raise, except `OutcomeUnknown`, which only `commit` raises: nothing is durable before.
+    """The statements of one open transaction. Made by `Connection.transaction` and `Connection.begin`; raises what the connection's methods
+    raise, except `OutcomeUnknown`, which only `commit` raises: nothing is durable before.
 
-    With `keeps_read_locks` what it has read stays locked until its end.
+    With `keeps_read_locks`, rows that it has read stay locked until its end.
     """
 
     def __init__(self, connection: Connection, transaction_id: int) -> None:
@@ -356,31 +356,31 @@ class Transaction:
         self.keeps_read_locks = True
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """One statement; returns how many rows it changed."""
+        """Run one statement; returns the number of changed rows."""
         return self.run(sql, parameters).changed
 
     def run(self, sql: str, parameters: Sequence[Value] = (), *, returns_key: bool = False) -> Executed:
-        """One statement; tells whether the transaction is still open behind it, and on demand the key of the row that it inserts."""
+        """Run one statement; returns whether the transaction is still open after it, and optionally the key of the inserted row."""
         return self._connection._execute(replace(self._statement(sql), returns_key=returns_key), parameters)
 
     def execute_batch(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[int]:
-        """One statement with many parameter lists, in few messages; returns the changed rows per list. The fastest way to load."""
+        """Run one statement with many parameter lists, in few messages; returns the changed rows per list. The fastest way to load."""
         return self._connection._execute_batch(self._statement(sql), rows)
 
     def query(self, sql: str, parameters: Sequence[Value] = ()) -> list[dict[str, Value]]:
-        """All rows of a SELECT, as this transaction sees them."""
+        """Returns all rows of a SELECT, as this transaction sees them."""
         return [row for piece in self.pieces(sql, parameters) for row in piece.records()]
 
     def pieces(self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS) -> Generator[Chunk, None, None]:
-        """The same in pieces, one at least, which name their columns."""
+        """Yields pieces instead, at least one, with column names."""
         return self._connection._pieces(self._statement(sql), parameters, fetch_rows)
 
     def require_leader(self) -> None:
-        """Asks whether this node still leads, as `Connection.require_leader`."""
+        """Check that this node still leads, like `Connection.require_leader`."""
         self._connection.require_leader()
 
     def commit(self) -> None:
-        """Makes all of it durable.
+        """Make the transaction durable.
 
         Raises:
             OutcomeUnknown: the answer was lost; the transaction may be durable as a whole, or not at all.
@@ -388,7 +388,7 @@ class Transaction:
         self._connection._transaction_command(TransactionCommand.COMMIT, self.id)
 
     def rollback(self) -> None:
-        """Ends it without a trace."""
+        """End it without effect."""
         self._connection._transaction_command(TransactionCommand.ROLLBACK, self.id)
 
     def _statement(self, sql: str) -> Statement:
@@ -396,7 +396,7 @@ class Transaction:
 
 
 def _encrypted(stream: socket.socket, address: Address, encryption: Encryption) -> socket.socket:
-    """The socket's timeout holds for each step of the handshake. Closes the socket when that fails."""
+    """The socket's timeout applies to each step of the handshake. Closes the socket if that fails."""
     try:
         return client_context(encryption.authorities).wrap_socket(stream, server_hostname=encryption.server_name)
     except OSError as error:
@@ -425,14 +425,14 @@ def _lost(what: str, error: OSError | MalformedDataError, effect: Effect) -> Sql
 
 
 def _server_error(reader: JavaDataReader, effect: Effect) -> SqlError:
-    """An error answer (u8 flags, text) as the type that a caller acts on.
+    """Returns an error answer (u8 flags, text) as the type for the caller.
 
-    Batches answer without flags and with the Java exception wrapped, so the names of the exceptions count as well.
+    Batches answer without flags and with the Java exception wrapped, so names of exceptions count, too.
     """
     flags = reader.u8()
     text = frames.decode_text(reader)
     if effect is Effect.DURABLE and any(sign in text for sign in _SIGNS_OF_AN_UNFINISHED_WRITE):
-        return OutcomeUnknown(f"the server failed while it logged the write, which may be durable: {text.partition(chr(10))[0][:500]}")
+        return OutcomeUnknown(f"the server failed while logging the write, which may be durable: {text.partition(chr(10))[0][:500]}")
     if flags & ErrorFlag.DUPLICATE_KEY or "DuplicatePrimaryKeyException" in text or "UniqueIndexContraintViolationException" in text:
         return DuplicateKey(text)
     if flags & ErrorFlag.NOT_LEADER or "NotLeaderException" in text:

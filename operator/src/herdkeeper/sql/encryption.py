@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Encryption:
-    """`server_name` is the host name that the node's certificate must be for, also where the node is reached under another one.
+    """`server_name` is the host name that the node's certificate must have, whatever the address.
 
-    `authorities` are the certificates (PEM) by which it is verified. With None it is not, as HerdDB's own driver never does: nobody can
-    listen, but whoever stands in between can pretend to be the node.
+    `authorities` are the certificates (PEM) that verify it. With None it is not verified, like in HerdDB's own driver: eavesdropping is
+    impossible, but impersonation is not.
     """
 
     server_name: str

@@ -1,28 +1,29 @@
 # ruff: noqa: N818 - the names say what happened; "OutcomeUnknownError" would call a success an error
-"""What can go wrong when talking SQL to a HerdDB node, one type per thing that a caller does differently.
+"""Errors of SQL on a HerdDB node, one type per different reaction of the caller.
 
-`ConnectionLost` and `NotLeader` may be repeated on the current leader: nothing was applied. `OutcomeUnknown` must not be
-repeated blindly: the write may be durable. `DuplicateKey` after an `OutcomeUnknown` says that it is.
+`ConnectionLost` and `NotLeader` may be repeated on the current leader: nothing was applied. `OutcomeUnknown` must not be repeated blindly:
+the write may be durable. `DuplicateKey` after an `OutcomeUnknown` shows that it is.
 """
 
 from __future__ import annotations
 
 
 class SqlError(Exception):
-    """Base of everything that this client raises on its own."""
+    """Base of all errors of this client."""
 
 
 class ConnectionLost(SqlError, ConnectionError):
-    """The connection could not be made or broke, and the statement was certainly not applied by it."""
+    """The connection failed or broke, and the statement was certainly not applied."""
 
 
 class NoAnswer(ConnectionLost):
-    """A read, or a change that only a later COMMIT makes durable, was not answered in time; the connection is closed. Repeating it may
-    take as long again."""
+    """A read, or a change that only a later COMMIT makes durable, was not answered in time; the connection is closed. A retry may take as
+    long.
+    """
 
 
 class OutcomeUnknown(SqlError):
-    """The answer to a write was lost, or the server failed in the middle of logging it: applied or not, nobody can tell yet."""
+    """The answer to a write was lost, or the server failed while logging it: it is not known whether it was applied."""
 
 
 class AuthenticationFailed(SqlError):
@@ -32,7 +33,7 @@ class AuthenticationFailed(SqlError):
 class ServerError(SqlError):
     """The server answered with an error; the statement was not applied.
 
-    `text` is all that it sent (often a Java stack trace); the exception's own message is its first line.
+    `text` is the whole answer (often a Java stack trace); the exception's message is its first line.
     """
 
     def __init__(self, text: str) -> None:
@@ -45,7 +46,7 @@ class NotLeader(ServerError):
 
 
 class DuplicateKey(ServerError):
-    """A row with this primary key (or unique index key) exists already."""
+    """A row with this primary key (or unique index key) exists."""
 
 
 class LeaderNotFound(SqlError):

@@ -30,7 +30,7 @@ LENGTH = struct.Struct(">I")
 _LONG = struct.Struct(">q")
 _DOUBLE = struct.Struct(">d")
 MAX_FRAME_BYTES = 1 << 30
-"""No answer is larger: a fetch is bounded by its row count, and a larger length means that this is no HerdDB server."""
+"""No answer is larger: a fetch is bounded by its row count. A larger length means that this is not a HerdDB server."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -74,7 +74,7 @@ class ErrorFlag(IntEnum):
 
 @dataclass(frozen=True)
 class Message:
-    """One received message: its type as a number (a server may send types that this client does not know) and its body."""
+    """One received message: its type as a number (it may be unknown here) and its body."""
 
     type: int
     flags: int
@@ -83,13 +83,13 @@ class Message:
 
 
 def encode_frame(message_type: MessageType, message_id: int, body: bytes) -> bytes:
-    """A request, with its length in front."""
+    """Returns a request with its length."""
     payload = HEADER.pack(VERSION, REQUEST_FLAG, message_type, message_id) + body
     return LENGTH.pack(len(payload)) + payload
 
 
 def decode_payload(payload: bytes) -> Message:
-    """The message in a frame whose length was taken off.
+    """Decode a frame without its length.
 
     Raises:
         MalformedDataError: shorter than a header, or another protocol version.
@@ -115,10 +115,10 @@ def _count(items: Sized) -> bytes:
 
 
 def timestamp_millis(moment: datetime) -> int:
-    """Milliseconds since 1970-01-01 UTC; what is finer is cut off, HerdDB keeps milliseconds.
+    """Returns milliseconds since 1970-01-01 UTC, truncated, since HerdDB keeps milliseconds.
 
     Raises:
-        ValueError: the datetime has no time zone, so it names no moment.
+        ValueError: the datetime has no time zone.
     """
     if moment.tzinfo is None:
         raise ValueError(f"the datetime {moment.isoformat()} has no time zone: pass one, for example tzinfo=datetime.UTC")
@@ -126,10 +126,10 @@ def timestamp_millis(moment: datetime) -> int:
 
 
 def timestamp_from_millis(millis: int) -> datetime:
-    """The moment, in UTC.
+    """Returns the time in UTC.
 
     Raises:
-        OverflowError: outside the years 1 to 9999, which Python's datetime can't express.
+        OverflowError: outside the years 1 to 9999 of Python's datetime.
     """
     return _EPOCH + timedelta(milliseconds=millis)
 
@@ -144,14 +144,14 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     datetime: lambda value: b"\x04" + _LONG.pack(timestamp_millis(value)),
     list: lambda value: b"\x0a" + _count(value) + struct.pack(f">{len(value)}f", *value),
 }
-"""By the exact type: loads send millions of values."""
+"""By exact type: loads send millions of values."""
 
 
 def encode_value(value: Value) -> bytes:
-    """One parameter: its type code and its payload. Every int goes as a long; HerdDB converts it to the column's type.
+    """Encode a parameter: type code and payload. Every int is sent as a long; HerdDB converts it to the column's type.
 
     Raises:
-        TypeError: a type that HerdDB has no code for, or a list of such.
+        TypeError: HerdDB has no code for this type, or for a list of it.
         ValueError: an int of more than 64 bits, or a datetime without a time zone.
     """
     encoder = _ENCODERS.get(type(value)) or next((found for kind, found in _ENCODERS.items() if isinstance(value, kind)), None)
@@ -162,7 +162,7 @@ def encode_value(value: Value) -> bytes:
     except struct.error as error:
         if isinstance(value, int):
             raise ValueError(f"the parameter {value} has more than 64 bits: HerdDB's largest integer type is long") from error
-        raise TypeError("a list with something else than floats in it: HerdDB has arrays of floats only") from error
+        raise TypeError("a list with values other than floats: HerdDB has only arrays of floats") from error
 
 
 def encode_values(values: Sequence[Value]) -> bytes:
@@ -171,10 +171,10 @@ def encode_values(values: Sequence[Value]) -> bytes:
 
 
 def decode_value(reader: JavaDataReader) -> Value:  # noqa: PLR0911, C901 - one return per wire type
-    """One value: its type code and its payload.
+    """Decode a value: type code and payload.
 
     Raises:
-        MalformedDataError: the code is unknown, or the bytes end too early.
+        MalformedDataError: the code is unknown, or the bytes are truncated.
     """
     start = reader.position
     code = reader.v_int()
@@ -205,7 +205,7 @@ def decode_value(reader: JavaDataReader) -> Value:  # noqa: PLR0911, C901 - one 
 
 
 def decode_text(reader: JavaDataReader) -> str:
-    """VInt length and plain UTF-8. Bytes that are no UTF-8 become U+FFFD: the text of an error must never hide the error."""
+    """VInt length and plain UTF-8. Invalid bytes become U+FFFD: an error's text must never hide the error."""
     return _present(reader).decode(errors="replace")
 
 
@@ -219,7 +219,7 @@ def _present(reader: JavaDataReader) -> bytes:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of a result set: column names, rows in that order, and whether it is the last piece."""
+    """A piece of a result set: column names, rows, and whether it is the last piece."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Value, ...]]
@@ -249,8 +249,8 @@ def sasl_plain_body(username: str, password: str) -> bytes:
 class Statement:
     """One SQL text for a tablespace, in a transaction (0 = none: autocommit).
 
-    `keeps_read_locks`: what a SELECT of a transaction has read stays locked until its end, so that it reads the same again.
-    `returns_key`: the answer tells the primary key of the row that was inserted.
+    `keeps_read_locks`: rows that a transaction's SELECT has read stay locked until its end, so that reads repeat. `returns_key`: the answer
+    has the primary key of the inserted row.
     """
 
     tablespace: str
@@ -262,8 +262,9 @@ class Statement:
 
 @dataclass(frozen=True)
 class Executed:
-    """What a statement did: how many rows it changed (1 for DDL), the transaction that is open behind it (0: none), and the key of the
-    row that it inserted, where it was to be told."""
+    """The result of a statement: changed rows (1 for DDL), the transaction that is open after it (0: none), and, if requested, the key of
+    the inserted row.
+    """
 
     changed: int
     transaction_id: int
@@ -293,7 +294,7 @@ def execute_batch_body(statement: Statement, rows: Sequence[Sequence[Value]]) ->
 def open_scanner_body(statement: Statement, parameters: Sequence[Value], scanner_id: int, fetch_rows: int) -> bytes:
     """`OpenScanner`: i64 tx, i64 prepared statement, i32 fetch size, i32 max rows (0 = all), i64 scanner, tablespace, SQL, parameters.
 
-    The trailer releases the read locks at once, outside a transaction always: nobody could release them later.
+    The trailer releases the read locks at once, always outside a transaction: nothing could release them later.
     """
     head = struct.pack(">qqiiq", statement.transaction_id, 0, fetch_rows, 0, scanner_id)
     texts = _text(statement.tablespace) + _text(statement.sql)

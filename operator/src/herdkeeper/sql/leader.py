@@ -1,7 +1,7 @@
-"""Connects to the leader of a tablespace, again and again until a deadline.
+"""Connects to the leader of a tablespace, with retries until a deadline.
 
-Whoever is asked, the node itself decides whether it leads (it first fences and replays the log), so a connection counts only after the
-node said that it does.
+Whatever a lookup says, the node itself decides whether it leads (it first fences and replays the log). So a connection counts only after
+the node confirms it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader
 
 RETRY_PAUSE_SECONDS = 0.1
-"""Between two attempts. A planned hand-over takes about 0.2 s, so a longer pause would be the longest part of it."""
+"""Between two attempts. A planned hand-over takes about 0.2 s, so a longer pause would dominate."""
 
 
 class Finder(Protocol):
-    """Tells who leads a tablespace."""
+    """Looks up the leader of a tablespace."""
 
     def leader(self, tablespace: str) -> Address:
-        """Where to connect to. Raises LeaderNotFound."""
+        """Returns where to connect. Raises LeaderNotFound."""
 
 
 @dataclass(frozen=True)
 class OneServer:
-    """A server that is alone, and so leads all that it has."""
+    """A single server, which leads everything that it has."""
 
     address: Address
 
@@ -39,22 +39,22 @@ class OneServer:
 
 
 class Candidates:
-    """Some servers, one of which may lead: each attempt asks the next of them. Also one address that moves to whoever leads."""
+    """Several servers, one of which may lead: each attempt uses the next one. Also a single address that moves to the leader."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self._addresses = itertools.cycle(addresses)
 
     def leader(self, tablespace: str) -> Address:  # noqa: ARG002 - nobody knows before it is asked
-        """The next one."""
+        """Returns the next one."""
         return next(self._addresses)
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to go on trying, how long one call may take, how long to wait between two attempts at most, and how long one attempt may
-    take (None: as long as a call), in seconds.
+    """How long to retry, the limit of one call, the longest pause between attempts, and the limit of one attempt (None: as for a call), in
+    seconds.
 
-    Pauses grow up to the longest one, and differ at random, so that many clients do not come back at once.
+    Pauses grow up to the longest one, with jitter, so that many clients do not return at once.
     """
 
     deadline_seconds: float = 60.0
@@ -63,7 +63,7 @@ class Patience:
     attempt_seconds: float | None = None
 
     def pauses(self) -> Iterator[float]:
-        """How long to wait after each attempt, without an end."""
+        """Yields the pauses after each attempt, without end."""
         ceiling = RETRY_PAUSE_SECONDS
         while True:
             yield max(RETRY_PAUSE_SECONDS, ceiling * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
@@ -71,10 +71,10 @@ class Patience:
 
 
 def leader_connection(finder: Finder, tablespace: str, credentials: Credentials, patience: Patience) -> Connection:
-    """A connection to the node that leads the tablespace now.
+    """Returns a connection to the current leader of the tablespace.
 
-    Looks the leader up afresh in every attempt, so it follows a failover. What it retries: a lookup that fails, a node that is
-    not there, a node that does not lead (yet). A refused password is not retried.
+    Each attempt looks the leader up again, so it follows a failover. It retries a failed lookup, a missing node, and a node that does not
+    lead (yet), but not a refused password.
 
     Raises:
         LeaderNotFound: not before the deadline; names the last attempt's error.

@@ -1,4 +1,4 @@
-"""The statements of a text, and which of them answer with rows. Pure."""
+"""Splits texts into statements, and classifies them. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _WITH_ROWS = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW")
 
 @dataclass(frozen=True)
 class Split:
-    """Statements that are ended by `;`, and what is written behind the last of them."""
+    """Statements that end with `;`, and the rest after the last one."""
 
     statements: tuple[str, ...]
     rest: str
 
 
 def split(text: str) -> Split:
-    """Cuts a text at each `;` that is in no text, name or comment."""
+    """Split a text at each `;` outside of strings, names and comments."""
     statements, current = [], ""
     for piece in _PIECE.findall(text):
         if piece == ";":
@@ -34,18 +34,18 @@ def split(text: str) -> Split:
 
 
 def all_statements(text: str) -> tuple[str, ...]:
-    """The statements of a whole text, the last of which needs no `;`."""
+    """Returns the statements of a whole text; the last one needs no `;`."""
     found = split(text)
     return (*found.statements, found.rest) if found.rest else found.statements
 
 
 def has_rows(statement: str) -> bool:
-    """Whether a statement answers with rows: HerdDB executes all others."""
+    """Returns whether a statement returns rows; HerdDB executes all others."""
     return first_word(statement) in _WITH_ROWS
 
 
 def placeholders(statement: str) -> int:
-    """How many parameters it takes: each `?` that is in no text, name or comment."""
+    """Returns the number of parameters: each `?` outside of strings, names and comments."""
     if "?" not in statement:
         return 0
     return sum(piece.count("?") for piece in _PIECE.findall(statement) if not piece.startswith(_NO_PLACEHOLDERS))
@@ -57,11 +57,11 @@ def locks_rows(statement: str) -> bool:
 
 
 def changes_rows(statement: str) -> bool:
-    """Whether it changes rows, and the server counts them; of a definition it says 1."""
+    """Returns whether it changes rows, which the server counts; for DDL it reports 1."""
     return first_word(statement) in ("INSERT", "UPSERT", "UPDATE", "DELETE", "MERGE")
 
 
 def first_word(statement: str) -> str:
-    """What kind of statement it is, in capitals; empty where there is none."""
+    """Returns the first keyword in capitals, or an empty string."""
     found = _BEGINNING.match(statement)
     return found["word"].upper() if found else ""

@@ -23,13 +23,13 @@ def _as_advertised(address: Address) -> Address:
 
 @dataclass(frozen=True)
 class LeaderFinder:
-    """Where to look leaders up.
+    """Looks leaders up in ZooKeeper.
 
-    `zookeeper` is a started client; `resolve` turns the address that a node advertises (a pod's DNS name) into one that this
-    process can reach, for example through a forwarded port outside of the cluster.
+    `zookeeper` is a started client; `resolve` turns a node's advertised address (a pod's DNS name) into one that this process can reach,
+    e.g. a forwarded port.
 
-    With `authorities` (certificates, PEM) only nodes that speak TLS and can be verified by them are taken. Without, TLS is spoken with
-    those whose record says that they do, and nothing is verified.
+    With `authorities` (certificates, PEM), only nodes that serve TLS are accepted, and are verified. Without, TLS is used with nodes whose
+    record has it, unverified.
     """
 
     zookeeper: KazooClient
@@ -38,16 +38,16 @@ class LeaderFinder:
     authorities: str | None = None
 
     def leader(self, tablespace: str) -> Address:
-        """The address of the node that ZooKeeper names as leader.
+        """Returns the address of the node that ZooKeeper names as leader.
 
         Raises:
-            LeaderNotFound: there is no such tablespace, its leader never registered, it speaks no TLS though it must, or ZooKeeper could
-                not tell; the message says which.
+            LeaderNotFound: no such tablespace, an unregistered leader, no TLS although required, or no answer of ZooKeeper; the message
+                says which.
         """
         try:
             return self._named_leader(tablespace)
         except (KazooException, KazooTimeoutError, MalformedDataError) as error:
-            raise LeaderNotFound(f"ZooKeeper does not tell who leads {tablespace!r}: {str(error) or type(error).__name__}") from error
+            raise LeaderNotFound(f"ZooKeeper does not report the leader of {tablespace!r}: {str(error) or type(error).__name__}") from error
 
     def _named_leader(self, tablespace: str) -> Address:
         path = tablespace_path(self.herd_root, tablespace)

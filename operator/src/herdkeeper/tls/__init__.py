@@ -1,1 +1,1 @@
-"""A client's side of TLS: who it is, whom it trusts, and kazoo's connections."""
+"""Client-side TLS: identity, trust, and kazoo's connections."""

@@ -1,4 +1,4 @@
-"""Contexts of a client's side of TLS."""
+"""TLS client contexts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from herdkeeper.tls.identity import Identity
 
 
 def mutual_context(identity: Identity) -> ssl.SSLContext:
-    """A client's side of TLS that trusts the identity's authorities, and shows the identity.
+    """Returns a TLS client context that trusts the identity's authorities, and presents the identity.
 
-    Raises:
-        ssl.SSLError: the authorities, the certificate or its key are damaged, or the key is another certificate's.
+    Raises ssl.SSLError if authorities, certificate or key are damaged, or don't match.
     """
     context = client_context(identity.authorities)
     load_certificate(context, identity.certificate, identity.key)
@@ -23,14 +22,14 @@ def mutual_context(identity: Identity) -> ssl.SSLContext:
 
 
 def load_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Has a context show a certificate; both in PEM, the key without a password. Raises ssl.SSLError."""
+    """Make a context present a certificate; both in PEM, the key without a password. Raises ssl.SSLError."""
     with _in_memory(f"{certificate}\n{key}\n") as path:
         context.load_cert_chain(path, password=lambda: "")
 
 
 @contextmanager
 def _in_memory(text: str) -> Iterator[str]:
-    """A path to a file that is on no disk: OpenSSL insists on one."""
+    """Yields a path to an in-memory file, since OpenSSL requires a path."""
     descriptor = os.memfd_create("tls")
     try:
         os.write(descriptor, text.encode())

@@ -1,4 +1,4 @@
-"""Who a client is towards servers that ask for a certificate, and whom it trusts."""
+"""A client's identity towards servers that require a certificate, and its trusted authorities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from herdkeeper.shared import names
 
 @dataclass(frozen=True)
 class Identity:
-    """A certificate with those that signed it, its key, and the authorities that servers are verified by; each in PEM."""
+    """A certificate with its chain, its key, and the authorities to verify servers; each in PEM."""
 
     certificate: str
     key: str = field(repr=False)
@@ -19,18 +19,19 @@ class Identity:
 
 
 IdentityNow = Callable[[], Identity]
-"""Gives the newest one: it is asked at each connection, so that a renewed certificate needs no restart. Raises OSError, ValueError."""
+"""Returns the newest identity. It is called at each connection, so that a renewed certificate needs no restart. Raises
+OSError, ValueError."""
 
 
 @dataclass(frozen=True)
 class MountedIdentity:
-    """The Identity of a mounted Secret. Can be pickled: executors have it mounted at the same place."""
+    """The Identity in a mounted Secret. Picklable: executors have it mounted at the same path."""
 
     folder: str
 
     def __call__(self) -> Identity:
-        """What is there now. Raises OSError, and UnicodeDecodeError (a ValueError)."""
-        # A Secret's files change together, by a link; so they are read through where that leads.
+        """Returns the current content. Raises OSError, and UnicodeDecodeError (a ValueError)."""
+        # A Secret's files change together by a link, so they are read through its target.
         data = Path(self.folder, "..data")
         folder = data.resolve() if data.exists() else Path(self.folder)
         return Identity(*((folder / key).read_text() for key in (names.CERTIFICATE_KEY, names.PRIVATE_KEY_KEY, names.AUTHORITIES_KEY)))

@@ -1,7 +1,7 @@
-"""kazoo's connections over TLS, with this project's rules for whom to trust.
+"""kazoo's connections over TLS, with this project's rules of trust.
 
-kazoo's own `use_ssl` trusts the machine's authorities besides those given, compares no host name unless told, and waits for the socket
-while answers lie in OpenSSL's buffer (2.11: `ConnectionHandler._connect_attempt` looks there only in the middle of an answer).
+kazoo's own `use_ssl` also trusts the system's authorities, compares no host name unless told, and waits for the socket while answers are in
+OpenSSL's buffer (2.11: `ConnectionHandler._connect_attempt` checks it only in the middle of an answer).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from herdkeeper.tls.identity import IdentityNow
 
 
 class MutualTlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """A handler for one KazooClient. Each connection is made with what `identity` gives then."""
+    """A handler for one KazooClient. Each connection uses the current result of `identity`."""
 
     def __init__(self, identity: IdentityNow) -> None:
         super().__init__()
         self._identity = identity
         self.refused: str | None = None
-        """Why the last attempt failed by certificates; None when it did not."""
+        """Why the last attempt failed because of certificates, or None."""
 
     def create_connection(self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any) -> Any:
-        """Connects to an address of the member `hostname`, whose certificate must be for that name. Raises OSError, as kazoo expects."""
+        """Connect to an address of the member `hostname`, whose certificate must have that name. Raises OSError, as kazoo expects."""
         try:
             context = mutual_context(self._identity())
         except (OSError, ValueError) as error:
@@ -47,7 +47,7 @@ class MutualTlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kaz
     def select(
         self, reading: Sequence[Any], writing: Sequence[Any], failing: Sequence[Any], timeout: float | None = None
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """As `select.select`; a socket with decrypted bytes is ready, though nothing more comes."""
+        """Like `select.select`, but a socket with decrypted bytes counts as ready."""
         waiting = [each for each in reading if isinstance(each, ssl.SSLSocket) and each.pending() > 0]
         ready: tuple[list[Any], list[Any], list[Any]] = super().select(reading, writing, failing, 0 if waiting else timeout)
         return [*waiting, *(each for each in ready[0] if each not in waiting)], ready[1], ready[2]

@@ -1,4 +1,4 @@
-"""ZooKeeperCluster -> its Kubernetes objects. zoo.cfg's keys: ZooKeeper's administrator guide, 3.9."""
+"""Builds the Kubernetes objects of a ZooKeeperCluster. zoo.cfg's keys: ZooKeeper's administrator guide, 3.9."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from herdkeeper.shared.objects import Json
 
 COMPONENT = names.ZOOKEEPER_COMPONENT
 FEW_BUFFERS = ("-Dio.netty.allocator.numHeapArenas=1", "-Dio.netty.allocator.numDirectArenas=1")
-"""Netty, which does TLS, keeps chunks of memory for each pair of cores otherwise: 24 MiB of a small member."""
+"""Otherwise Netty, which does TLS, keeps memory chunks per pair of cores: 24 MiB of a small member."""
 CLIENTS_MOUNT, MEMBERS_MOUNT = "/tls/clients", "/tls/members"
 
 
 @dataclass(frozen=True)
 class MemberSecurity:
-    """How members ask for certificates. `read_at_start` is what a member reads only when it starts: whom its client port trusts, and all of
-    the quorum's files; other ones restart it. The client port's own certificate is read for each connection."""
+    """How members require certificates.
+
+    `read_at_start` are files that a member reads only at start: whom its client port trusts, and all files of the quorum. A change restarts
+    it. The client port's own certificate is read for each connection.
+    """
 
     phase: Phase
     read_at_start: Mapping[str, str]
@@ -36,11 +39,11 @@ INSECURE = MemberSecurity(Phase.INSECURE, MappingProxyType({}))
 
 @dataclass(frozen=True)
 class Ensemble:
-    """What the members run as now, which the spec alone does not tell.
+    """How members currently run, beyond the spec.
 
-    `pods` is how many pods there shall be; `membership` is what a member begins with whose volume knows no newer one; `follower` is the
-    number of a member that follows without being listed there, if there is one. `founding` is true only while every claim carries
-    founded="false": only then may an empty member vote. `password` may change the membership.
+    `pods` is the number of pods that should run; `membership` the initial one of a member whose volume has no newer one; `follower` the
+    number of the unlisted follower, if any. `founding` is true only while every claim has founded="false": only then may an empty member
+    vote. `password` may change the membership.
     """
 
     pods: int
@@ -52,35 +55,36 @@ class Ensemble:
 
 
 def phase_of(cluster: ZooKeeperCluster) -> Phase:
-    """How its members ask for certificates."""
+    """Returns how the cluster's members require certificates."""
     return Phase.REQUIRED if cluster.asks_for_certificates else Phase.INSECURE
 
 
 def server_of(cluster: ZooKeeperCluster, number: int, role: Role, phase: Phase = Phase.INSECURE) -> Server:
-    """Member `number` as it stands in the membership. Where certificates are required, plain text is for its own probes: ZooKeeper (3.9.5,
-    QuorumPeer.processReconfig) does not do without a plain port once the membership has had one."""
+    """Returns the membership line of member `number`. With certificates, plain text is only for its own probes: ZooKeeper (3.9.5,
+    QuorumPeer.processReconfig) can't drop a plain port once the membership had one.
+    """
     client = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}" if phase is Phase.REQUIRED else str(names.ZOOKEEPER_CLIENT_PORT)
     address = f"{cluster.names.host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
     return Server(number + 1, address, role, client)
 
 
 def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int], phase: Phase = Phase.INSECURE) -> Membership:
-    """The membership that an ensemble is founded with."""
+    """Returns the membership with which an ensemble is founded."""
     return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT, phase) for number in voters))
 
 
 def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json, ...]:
-    """All objects but the claims and the Secret, in the order in which they are applied.
+    """Returns all objects except claims and Secret, in the order of application.
 
-    StatefulSet last: a changed ConfigMap must exist first, else pods restart on the old one. The membership is no part of the hash that
-    rolls the pods: a running member knows it already.
+    The StatefulSet comes last: pods must not restart on an old ConfigMap. The membership is not part of the hash that rolls the pods:
+    running members know it already.
     """
     named = cluster.names
     phase = ensemble.security.phase
     config = _config(cluster, phase)
     membership = ensemble.membership
-    # ZooKeeper starts only a member that finds itself in its file. The one that is not listed yet begins with a file without a version,
-    # which is older than any other, so that it learns the committed membership, and that it is not in it, from the first one it meets.
+    # ZooKeeper starts only a member that is listed in its file. The unlisted follower starts with a file without a version, which is older
+    # than any other. It then learns the committed membership, without itself, from the first member it meets.
     follower = () if ensemble.follower is None else (server_of(cluster, ensemble.follower, Role.PARTICIPANT, phase),)
     oldest = Membership(0, (*membership.servers, *follower))
     files = {"zoo.cfg": config, file_name(0): oldest.file, file_name(membership.version): membership.file}
@@ -109,9 +113,9 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
 
 
 def build_zookeeper_claim(cluster: ZooKeeperCluster, number: int, ensemble: str) -> Json:
-    """The claim of a new member. Created by the operator, once: the StatefulSet adopts it by name.
+    """Returns the claim of a new member. The operator creates it once; the StatefulSet adopts it by name.
 
-    `ensemble` is the uid of the resource that founded the ensemble, which the claims of all its members carry.
+    `ensemble` is the uid of the resource that founded the ensemble; all its claims carry it.
     """
     meta = pod.retained_metadata(cluster, COMPONENT, cluster.names.claim(number))
     return {
@@ -123,12 +127,12 @@ def build_zookeeper_claim(cluster: ZooKeeperCluster, number: int, ensemble: str)
 
 
 def build_authority(cluster: ZooKeeperCluster, name: str, data: Mapping[str, str]) -> Json:
-    """The Secret of an authority. It stays as long as the volumes: without it no certificate is renewed."""
+    """Returns the Secret of an authority. It is kept with the volumes: without it no certificate can be renewed."""
     return secret_of(pod.retained_metadata(cluster, COMPONENT, name), data)
 
 
 def build_zookeeper_secret(cluster: ZooKeeperCluster, password: str) -> Json:
-    """The Secret with the password that may change the membership, and the digest of it that the members get."""
+    """Returns the Secret with the password for membership changes, and its digest for the members."""
     data = {names.PASSWORD_KEY: password, names.SUPER_DIGEST_KEY: super_digest(password)}
     return secret_of(pod.retained_metadata(cluster, COMPONENT, cluster.names.reconfig_secret), data)
 
@@ -137,21 +141,22 @@ def _config(cluster: ZooKeeperCluster, phase: Phase) -> str:
     lines = {
         "tickTime": 2000,
         "initLimit": 30,
-        # A leader that says nothing for so many ticks (4 s; it says something each second) is given up by its followers. Until then whoever
-        # asks one of them waits, so this bounds what a machine costs that takes the leader along. In turn a member whose disk stands still
-        # for as long falls behind, and comes back; ZooKeeper's sample has 5, its container image 2.
+        # Followers abandon a leader that is silent for so many ticks (4 s; it pings every second). Until then their clients wait, so this
+        # bounds the cost of a lost machine with the leader. In turn, a member whose disk stalls for as long falls behind, and recovers.
+        # ZooKeeper's sample has 5, its container image 2.
         "syncLimit": 2,
         "dataDir": "/data/store",
         "reconfigEnabled": "true",
         "standaloneEnabled": "false",
-        # A new pod's name resolves late, or still to its predecessor's address. A member that listens on its name takes the new address
-        # in one place and keeps the old one in another; then it leads, finds that the leader is somebody else, and begins again for ever.
+        # A new pod's name resolves late, or still to the old address. A member that listens on its name mixes the new address with the old
+        # one. When it leads, it finds another leader, and starts over forever.
         "quorumListenOnAllIPs": "true",
-        # 0: a member whose port is still taken tries for ever instead of giving up.
+        # 0: a member whose port is still taken retries forever instead of giving up.
         "electionPortBindRetry": 0,
         "4lw.commands.whitelist": "srvr",
         "admin.serverPort": names.ZOOKEEPER_ADMIN_PORT,
-        # Both are on by default. Whoever reaches the port could replace all data, or read it: the root's ACL lets everybody do everything.
+        # Both are on by default, and would let every client of the port replace or read all data: the root's ACL permits everything to
+        # everybody.
         "admin.restore.enabled": "false",
         "admin.snapshot.enabled": "false",
         "autopurge.snapRetainCount": 5,
@@ -165,8 +170,8 @@ def _config(cluster: ZooKeeperCluster, phase: Phase) -> str:
 def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, phase: Phase) -> Json:
     named = cluster.names
     selector = names.selector(COMPONENT, cluster.metadata.name)
-    # A StatefulSet adopts claims by this template's name. The operator made them before, so it makes one only in the place of one that
-    # somebody deleted: without our labels and marks, which can't be put into the template of a StatefulSet that is there.
+    # A StatefulSet adopts claims by this template's name. The operator creates them earlier, so the StatefulSet creates one only in place
+    # of a deleted one. That one lacks our labels and annotations, which an existing StatefulSet's template can't get.
     template = {"metadata": {"name": "data"}, "spec": pod.claim_spec(cluster.spec.storage)}
     certificates = () if phase is Phase.INSECURE else ((named.clients_secret, CLIENTS_MOUNT), (named.members_secret, MEMBERS_MOUNT))
     probe = ["/opt/zookeeper/serving.sh", *([str(names.ZOOKEEPER_LOOPBACK_PORT)] if phase is Phase.REQUIRED else [])]
@@ -189,7 +194,7 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, phase:
             *({"name": secret, "mountPath": mount, "readOnly": True} for secret, mount in certificates),
         ],
     }
-    # The members get the digest only, not the password.
+    # Members get only the digest, not the password.
     digest = {
         "secretName": named.reconfig_secret,
         "items": [{"key": names.SUPER_DIGEST_KEY, "path": names.SUPER_DIGEST_KEY}],
@@ -205,7 +210,7 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, phase:
         "spec": {
             "replicas": pods,
             "serviceName": named.members_service,
-            # Parallel: the first member alone is no quorum and would never become ready.
+            # Parallel: the first member alone has no quorum and would never become ready.
             "podManagementPolicy": "Parallel",
             # The operator deletes outdated pods itself: the leader last, and only while all members are in step.
             "updateStrategy": {"type": "OnDelete"},

@@ -1,4 +1,4 @@
-"""What a deleted ZooKeeperCluster takes with it."""
+"""The deletion of a ZooKeeperCluster."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from herdkeeper.zookeeper.state import ZooKeeperObserved
 
 
 def plan_zookeeper_deletion(_cluster: ZooKeeperCluster, seen: ZooKeeperObserved, _waited: float) -> Plan:
-    """Take it down with its volumes."""
+    """Take it down, then delete its volumes."""
     return take_down(seen.objects, ("PersistentVolumeClaim", "Secret")) or Plan((DONE,))

@@ -1,4 +1,4 @@
-"""Looks at a ZooKeeperCluster."""
+"""Observes a ZooKeeperCluster."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from herdkeeper.zookeeper.observe_security import observe_security
 from herdkeeper.zookeeper.state import NOT_READ, ZooKeeperObserved
 
 HEAD_START_SECONDS = 0.5
-"""A leader that serves answers within; of one that does not, nobody is behind."""
+"""A serving leader answers within this time. Without its answer no member counts as behind."""
 CLAIMS = (("v1", "PersistentVolumeClaim"),)
 
 
 def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> ZooKeeperObserved:
-    """Its objects, what each member says of itself (admin server, `/commands/srvr`, ZooKeeper 3.9), and the committed membership."""
+    """Returns its objects, each member's own state (admin server, `/commands/srvr`, ZooKeeper 3.9), and the committed membership."""
     key = cluster.key
     named = ZooKeeperNames(key)
     objects = _objects(cluster, reader)
@@ -59,7 +59,7 @@ def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> ZooKe
 
 
 def _objects(cluster: ZooKeeperCluster, reader: ClusterReader) -> Objects:
-    """What the operator made, and claims that the StatefulSet made: of one that somebody deleted it makes another before we can."""
+    """Returns what the operator made, and claims that the StatefulSet made: it replaces a deleted claim before the operator can."""
     key = cluster.key
     made = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
     claims = reader.kubernetes.labelled(key.namespace, names.selector(names.ZOOKEEPER_COMPONENT, key.name), CLAIMS)
@@ -69,10 +69,9 @@ def _objects(cluster: ZooKeeperCluster, reader: ClusterReader) -> Objects:
 def _ask_members(
     reader: ClusterReader, named: ZooKeeperNames, ready: Mapping[int, str], leader: str | None
 ) -> dict[int, tuple[str, int] | Unknown]:
-    """The members by number, at their hosts, all at the same time: those that are on a machine that is gone are waited for once, and the
-    clusters on this ensemble wait meanwhile.
+    """Returns the members' answers by number. All are asked concurrently, so that a lost machine costs one timeout for all.
 
-    The leader alone is asked a moment before, so that no other member seems to be behind for what happened while they were asked.
+    The leader is asked slightly earlier, so that no member seems behind because of transactions during the reads.
     """
     if not ready:
         return {}
@@ -89,7 +88,7 @@ def _ask_members(
 
 
 def _server_stats(reader: ClusterReader, url: str) -> tuple[str, int] | Unknown:
-    """Mode and last applied transaction of one member."""
+    """Returns mode and last applied transaction of one member."""
     answer = reader.http.get(url)
     if isinstance(answer, Unknown):
         return answer
@@ -101,7 +100,7 @@ def _server_stats(reader: ClusterReader, url: str) -> tuple[str, int] | Unknown:
 
 
 def _address(cluster: ZooKeeperCluster, objects: Objects) -> str:
-    """What is published; before that, all members."""
+    """Returns the published address, or that of all members before there is one."""
     named = cluster.names
     stateful_set = objects.get("StatefulSet", named.stateful_set)
     pods = cluster.spec.replicas if stateful_set is None else stateful_set["spec"]["replicas"]

@@ -1,4 +1,4 @@
-"""Looks at the certificates of a ZooKeeperCluster, as its Secrets hold them."""
+"""Observes the certificates of a ZooKeeperCluster in its Secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from herdkeeper.zookeeper.state import EnsembleSecurity
 
 @dataclass(frozen=True)
 class _Issuer:
-    """An authority: the Secret that keeps it, what it is called, and whose certificates it signs."""
+    """An authority: its Secret, its name, and the holders whose certificates it signs."""
 
     secret: str
     name: str
@@ -28,7 +28,7 @@ class _Issuer:
 
 
 def observe_security(cluster: ZooKeeperCluster, objects: Objects) -> EnsembleSecurity:
-    """What its Secrets hold, and what is due."""
+    """Returns what the Secrets hold, and what is due."""
     named, now = cluster.names, datetime.now(UTC)
     fresh: dict[str, Mapping[str, str]] = {}
     found: list[Authority] = []
@@ -66,7 +66,7 @@ def observe_security(cluster: ZooKeeperCluster, objects: Objects) -> EnsembleSec
 
 
 def _issuers(cluster: ZooKeeperCluster) -> tuple[_Issuer, _Issuer]:
-    """One for the client port, of servers and their clients; and one for the quorum, whose holders are members."""
+    """Returns the authority of the client port (servers and their clients), and that of the quorum (members)."""
     named, name = cluster.names, cluster.metadata.name
     client_port = Holder(named.clients_secret, Subject("zookeeper"), named.served_hosts)
     quorum = Holder(named.members_secret, Subject("member"), named.served_hosts)

@@ -1,9 +1,9 @@
-"""The next steps of a ZooKeeper ensemble: password, claims, objects, pods of an old template, membership, marks on the claims.
+"""Plans a ZooKeeper ensemble: password, claims, objects, outdated pods, membership, annotations of claims.
 
-An empty member may vote only while the whole ensemble is new (docs/decisions/0101): claims are made with
-founded="false", and marked "true" once their member has voted. A claim that is made later, for a lost one or for a new member, is unfounded
-among founded ones, so its member joins without a vote. Pods follow the committed membership, never the spec: a member is in the membership
-before its pod is there, and out of it before its pod goes.
+An empty member may vote only while the whole ensemble is new (docs/decisions/0101). Claims are created with founded="false", and become
+"true" once their member has voted. A later claim, of a lost or a new member, is unfounded among founded ones, so its member joins without a
+vote. Pods follow the committed membership, never the spec: a member is listed before its pod exists, and unlisted before its pod is
+deleted.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from herdkeeper.zookeeper.state import ZooKeeperObserved
 
 CLAIM = "PersistentVolumeClaim"
 Claims = Mapping[int, Json]
-"""The claims that are there, by the number of their member."""
+"""The existing claims, by member number."""
 
 
 def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
-    """What to do now for a ZooKeeperCluster that is not being deleted."""
+    """Returns the plan for a ZooKeeperCluster that is not being deleted."""
     named = cluster.names
     claims = _claims(cluster, seen)
     if founded_before(cluster, seen) and names.FOUNDED not in _marks(claims):
         return Plan.waiting(
             Reason.DATA_LOST,
-            "no volume claim of the founded ensemble is left: an empty one would make BookKeeper delete every ledger. "
-            "Bring the claims back from a backup, or delete this resource and create a new one",
+            "no volume claim of the founded ensemble is left. An empty ensemble would make BookKeeper delete every ledger. Restore "
+            "the claims from a backup, or delete this resource and create a new one",
             requeue.BLOCKED,
         )
     members = range(pods_of(cluster, seen))
-    if (wait := _strange_claim(cluster, claims, len(members))) is not None:
+    if (wait := _claim_of_another_ensemble(cluster, claims, len(members))) is not None:
         return Plan((), wait, requeue.BLOCKED)
     if (unsecured := _before_certificates(cluster, seen, claims)) is not None:
         return unsecured
     password = seen.password or seen.fresh_password
-    membership = _begins_with(cluster, seen, len(members))
+    membership = _initial_membership(cluster, seen, len(members))
     follower = unlisted_follower(cluster, membership) if membership.version > 0 else None
     security = MemberSecurity(phase_of(cluster), seen.security.read_at_start) if seen.security is not None else INSECURE
     ensemble = Ensemble(len(members), membership, follower, _founding(claims), password, security)
@@ -69,7 +69,7 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
     actions += [_adopt(cluster, number, origin, claims[number]) for number in members if _is_foreign(cluster, claims.get(number))]
     actions += settle(others, seen.objects)
     if (apply := unsettled(stateful_set, seen.objects)) is not None:
-        actions.append(apply)  # OnDelete: it touches no pod that is there
+        actions.append(apply)  # OnDelete: it touches no existing pod
     step: tuple[Action, ...] | Wait = _restarts(cluster, seen, stateful_set) if apply is None else ()
     if not actions and step == ():
         step = _when_settled(cluster, seen, claims)
@@ -79,26 +79,27 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
 
 
 def _before_certificates(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, claims: Claims) -> Plan | None:
-    """What comes before an ensemble's certificates can be made: its authorities, once. They stay with the volumes, and tell by being there
-    how the ensemble was founded: a resource that was deleted and declared anew finds them."""
+    """Returns the plan before an ensemble's certificates: create its authorities, once. They are kept with the volumes, and their existence
+    shows how the ensemble was founded. A resource that was deleted and created again finds them.
+    """
     named = cluster.names
     secrets = (named.authority_secret, named.quorum_authority_secret)
     there = [name for name in secrets if seen.objects.get("Secret", name) is not None]
     if seen.security is None:
         if not there:
             return None
-        why = f"spec.security.mode is Insecure, but the ensemble was founded with TLS (its Secret {there[0]} is there): set TLS"
+        why = f"spec.security.mode is Insecure, but the ensemble was founded with TLS (its Secret {there[0]} exists): set TLS"
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
     if seen.security.identities.obstacle is not None:
-        # a certificate may be missing that a member needs when it is started anew: none is
+        # a certificate that a restarting member needs may be missing, so none is restarted
         return Plan.waiting(Reason.INVALID_SECRET, seen.security.identities.obstacle, requeue.BLOCKED)
     if len(there) == len(secrets):
         return None
     if not _founding(claims):
         missing = next(name for name in secrets if name not in there)
         why = (
-            f"spec.security.mode is TLS, but the Secret {missing} of the authority is missing: bring it back from a backup. If the "
-            "ensemble was founded without certificates it stays so: set Insecure"
+            f"spec.security.mode is TLS, but the Secret {missing} of the authority is missing: restore it from a backup. An ensemble "
+            "that was founded without certificates can't change: set Insecure"
         )
         return Plan.waiting(Reason.INVALID_SECRET, why, requeue.BLOCKED)
     made = (build_authority(cluster, name, data) for name, data in seen.security.fresh_authorities.items())
@@ -106,17 +107,17 @@ def _before_certificates(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, cla
 
 
 def founded_before(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:
-    """Whether the ensemble's members have voted once: the status remembers it, and so does what the members were told."""
+    """Returns whether the members have voted once, by the status or the members' configuration."""
     config_map = seen.objects.get("ConfigMap", cluster.names.config_map) or {}
     told = (config_map.get("data") or {}).get(names.FOUNDING_KEY) == "false"
     return told or (cluster.status is not None and bool(cluster.status.founded))
 
 
 def pods_of(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> int:
-    """How many pods there shall be now: one for each member of the committed membership, up to the highest, and for one that follows.
+    """Returns how many pods should run: one per member of the committed membership, up to the highest, and one for an unlisted follower.
 
-    While that can't be read, one for each claim whose member has voted, and no pod is taken away. An ensemble is founded with as many as
-    were declared when its StatefulSet was made: a member that came to it while it is being founded might vote with an empty disk.
+    If the membership can't be read, one per claim whose member has voted, and no pod is removed. While an ensemble is founded, the number
+    stays as declared when its StatefulSet was created: a later member might vote with an empty disk.
     """
     claims = _claims(cluster, seen)
     stateful_set = seen.objects.get("StatefulSet", cluster.names.stateful_set)
@@ -132,8 +133,8 @@ def pods_of(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> int:
     return max(there, max(voted) + 1 if voted else made)
 
 
-def _begins_with(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, pods: int) -> Membership:
-    """The membership that a member begins with whose volume knows no newer one: the committed one, as it was last read."""
+def _initial_membership(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, pods: int) -> Membership:
+    """Returns the initial membership of a member whose volume has no newer one: the committed one, as last read."""
     if not _founding(_claims(cluster, seen)):
         if isinstance(seen.membership, Membership):
             return seen.membership
@@ -143,7 +144,7 @@ def _begins_with(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, pods: int) 
 
 
 def last_read(config_map: Json | None) -> Membership | None:
-    """The committed membership that a ConfigMap was given last, None when it has none, or somebody made something else of it."""
+    """Returns the committed membership last written to a ConfigMap. None if it has none, or somebody changed it."""
     data = (config_map or {}).get("data") or {}
     files = {version: text for name, text in data.items() if (version := version_of(name)) is not None}
     try:
@@ -153,7 +154,7 @@ def last_read(config_map: Json | None) -> Membership | None:
 
 
 def _restarts(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, stateful_set: Json) -> tuple[Delete, ...] | Wait:
-    """Pods that were made from an old template: those of followers first, from the highest number downwards, the leader's last."""
+    """Restart pods of an old template: followers first, from the highest number down, the leader last."""
     named, leader, pods = cluster.names, leader_of(seen), int(stateful_set["spec"]["replicas"])
     order = sorted(range(pods), key=lambda number: (number == leader, -number))
     voters = tuple(range(pods)) if isinstance(seen.membership, Unknown) else voters_of(seen.membership)
@@ -166,21 +167,21 @@ def _restarts(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, stateful_set: 
 
 
 def _when_settled(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, claims: Claims) -> tuple[Action, ...] | Wait:
-    """Marks of what is true by now; else the next change of the membership."""
+    """Returns the annotations to update, or else the next membership change."""
     named = cluster.names
     if _founding(claims):
         serving = all(seen.objects.pod_ready(named.pod(number)) for number in claims)
         return tuple(_mark(cluster, claims, number, names.FOUNDED, Reason.FOUNDED) for number in claims) if serving else ()
     if isinstance(seen.membership, Unknown):
         return Wait(Reason.UNREADABLE, seen.membership.why) if seen.modes else ()
-    if marks := (*_marked(cluster, seen, seen.membership, claims), *_unneeded(cluster, seen, seen.membership, claims)):
+    if marks := (*_mark_claims(cluster, seen, seen.membership, claims), *_delete_unneeded_claims(cluster, seen, seen.membership, claims)):
         return marks
     step = change(cluster, seen)
     return step if isinstance(step, Wait) else (() if step is None else (step,))
 
 
-def _marked(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Membership, claims: Claims) -> tuple[Action, ...]:
-    """Claims whose mark is not true any more: of members that vote and serve, and of members that left."""
+def _mark_claims(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Membership, claims: Claims) -> tuple[Action, ...]:
+    """Returns updates of outdated annotations: of members that vote and serve, and of members that left."""
     named, voters = cluster.names, voters_of(membership)
     listed = (*voters, *observers_of(membership), unlisted_follower(cluster, membership))
     marks = {number: annotation(claim, names.FOUNDED_ANNOTATION) for number, claim in claims.items()}
@@ -194,8 +195,12 @@ def _marked(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Memb
     )
 
 
-def _unneeded(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Membership, claims: Claims) -> tuple[Action, ...]:
-    """Under deletionPolicy Delete: the claims of members that left, once their pods are gone. The others have all that they hold."""
+def _delete_unneeded_claims(
+    cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Membership, claims: Claims
+) -> tuple[Action, ...]:
+    """With deletionPolicy Delete: delete the claims of members that left, once their pods are gone. The remaining members have all the
+    data.
+    """
     if cluster.spec.deletion_policy != "Delete":
         return ()
     listed = (*voters_of(membership), *observers_of(membership), *range(cluster.spec.replicas))
@@ -207,8 +212,8 @@ def _mark(cluster: ZooKeeperCluster, claims: Claims, number: int, mark: str, rea
     return Annotate(CLAIM, cluster.names.claim(number), claims[number]["metadata"]["uid"], {names.FOUNDED_ANNOTATION: mark}, reason)
 
 
-def _strange_claim(cluster: ZooKeeperCluster, claims: Claims, pods: int) -> Wait | None:
-    """A claim that holds another ensemble's data: its member would mix two histories."""
+def _claim_of_another_ensemble(cluster: ZooKeeperCluster, claims: Claims, pods: int) -> Wait | None:
+    """Returns a wait for a claim with another ensemble's data: its member would mix two histories."""
     origins = {number: annotation(claims[number], names.ENSEMBLE_ANNOTATION) for number in range(pods) if number in claims}
     known = [
         origin for number, origin in origins.items() if origin and annotation(claims[number], names.FOUNDED_ANNOTATION) == names.FOUNDED
@@ -219,8 +224,8 @@ def _strange_claim(cluster: ZooKeeperCluster, claims: Claims, pods: int) -> Wait
     named = cluster.names
     return Wait(
         Reason.CLAIM_OF_ANOTHER,
-        f"the volume claim {named.claim(strange[0])} holds data of another ensemble, which had the same name: "
-        f"delete it with its pod (kubectl delete pvc/{named.claim(strange[0])} pod/{named.pod(strange[0])}), and the member begins empty",
+        f"the volume claim {named.claim(strange[0])} holds data of another ensemble with the same name: delete it and its pod "
+        f"(kubectl delete pvc/{named.claim(strange[0])} pod/{named.pod(strange[0])}); the member then starts empty",
     )
 
 
@@ -234,16 +239,16 @@ def _marks(claims: Claims) -> set[str | None]:
 
 def _claims(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Claims:
     found = {number: seen.objects.get(CLAIM, cluster.names.claim(number)) for number in range(names.ZOOKEEPER_MOST_MEMBERS)}
-    return {number: _as_marked(cluster, claim) for number, claim in found.items() if claim is not None}
+    return {number: _as_adopted(cluster, claim) for number, claim in found.items() if claim is not None}
 
 
 def _is_foreign(cluster: ZooKeeperCluster, claim: Json | None) -> bool:
-    """Whether the StatefulSet made this claim: it does when it finds none, and knows neither marks nor owner."""
+    """Returns whether the StatefulSet made this claim. It does so if it finds none, and sets neither annotations nor owner."""
     return claim is not None and not is_made_for(claim, cluster.KIND, cluster.metadata.name)
 
 
-def _as_marked(cluster: ZooKeeperCluster, claim: Json) -> Json:
-    """The claim as it is once it is adopted: a new one."""
+def _as_adopted(cluster: ZooKeeperCluster, claim: Json) -> Json:
+    """Returns the claim as adopted: a new one."""
     if not _is_foreign(cluster, claim):
         return claim
     annotations = {**(claim["metadata"].get("annotations") or {}), names.FOUNDED_ANNOTATION: names.NEW}
@@ -251,6 +256,6 @@ def _as_marked(cluster: ZooKeeperCluster, claim: Json) -> Json:
 
 
 def _adopt(cluster: ZooKeeperCluster, number: int, origin: str, claim: Json) -> Apply:
-    """The StatefulSet's claim becomes what the operator would have made, if it is still the one with this uid."""
+    """Make the StatefulSet's claim what the operator would have created, if its uid still matches."""
     manifest = build_zookeeper_claim(cluster, number, origin)
     return Apply({**manifest, "metadata": {**manifest["metadata"], "uid": claim["metadata"]["uid"]}}, new=False, reason=Reason.CREATING)

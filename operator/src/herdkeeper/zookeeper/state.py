@@ -1,4 +1,4 @@
-"""What was seen of a ZooKeeperCluster."""
+"""The observation of a ZooKeeperCluster."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ NOT_READ = Unknown("the membership was not read, since no member serves")
 
 @dataclass(frozen=True)
 class EnsembleSecurity:
-    """Certificates of an ensemble that asks for them. `fresh_authorities` are new ones, by the names of their Secrets, for those that are
-    not there; `expires` is when the first of those that are expires. `read_at_start` as of build.MemberSecurity."""
+    """Certificates of an ensemble that requires them.
+
+    `fresh_authorities` are new ones for missing Secrets, by name. `expires` is the earliest expiry of the existing ones. `read_at_start` as
+    in build.MemberSecurity.
+    """
 
     fresh_authorities: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     identities: DueSecrets = NOTHING_DUE
@@ -29,14 +32,13 @@ class EnsembleSecurity:
 
 @dataclass(frozen=True)
 class ZooKeeperObserved:
-    """`modes` is what each member says of itself, by number: `leader`, `follower`, `observer` or `standalone`; of one that does not
-    say it, why, where its pod is Ready. `zxids` is the last transaction that it has applied, where it told.
+    """What was observed of a ZooKeeperCluster.
 
-    `address` is where clients reach it, `membership` the committed one. `password` may change it, by the Secret; None while there is none;
-    `fresh_password` is random, for a Secret that must be made. `disruption` is why the stack must not be disrupted further now, None when
-    it may.
-    `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes of members that are not Ready.
-    `security` is None where the ensemble asks for no certificates.
+    `modes` has each member's reported mode, by number: `leader`, `follower`, `observer` or `standalone`; if its pod is Ready and reports
+    none, the reason. `zxids` has the last applied transactions that were reported. `address` is where clients connect, `membership` the
+    committed one. `password` may change it (None without a Secret); `fresh_password` is random, for a new Secret. `disruption` is why the
+    stack must not be disrupted now, or None. `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes
+    of members that are not Ready. `security` is None without certificates.
     """
 
     objects: Objects
@@ -53,10 +55,10 @@ class ZooKeeperObserved:
 
     @property
     def identities(self) -> DueSecrets:
-        """The Secrets with certificates that are due."""
+        """The due Secrets with certificates."""
         return NOTHING_DUE if self.security is None else self.security.identities
 
     @property
     def voters(self) -> int | None:
-        """How many members vote, None while that can't be read."""
+        """Number of voters, None if unreadable."""
         return None if isinstance(self.membership, Unknown) else len(self.membership.voters)

@@ -1,4 +1,4 @@
-"""What is true of a ZooKeeper ensemble."""
+"""Derives the status of a ZooKeeper ensemble."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from herdkeeper.zookeeper.state import ZooKeeperObserved
 
 
 def summarize_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Summary:
-    """Ready when each declared member votes and serves."""
+    """Returns Ready if each declared member votes and serves."""
     named = cluster.names
     members = range(cluster.spec.replicas)
     ready = [number for number in members if seen.objects.pod_ready(named.pod(number))]
@@ -34,15 +34,15 @@ def summarize_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> S
     }
     health = _health(cluster, seen, ready, voters)
     if health.status == "True" and not fields["founded"]:
-        # who sees it Ready writes into it: from then on an empty member must not vote
+        # clients write into a Ready ensemble: from then on an empty member must not vote
         health = Health("False", Reason.STARTING, "all members serve; their volumes are being marked as founded")
-    meanwhile = f"{len(ready)} of {len(members)} members serve. Restarts and changes of the membership wait."
+    meanwhile = f"{len(ready)} of {len(members)} members serve. Restarts and membership changes wait."
     pods = map(named.pod, range(names.ZOOKEEPER_MOST_MEMBERS))
     return Summary(health, fields, nodes_reachable(seen.objects, pods, seen.machines, meanwhile))
 
 
 def _address(cluster: ZooKeeperCluster, voters: tuple[int, ...] | None) -> str:
-    """It changes only once the membership is the declared one: else clients would be restarted at each step."""
+    """The address changes only once the membership is the declared one. Otherwise clients would restart at each step."""
     named = cluster.names
     known = cluster.status.address if cluster.status is not None else None
     declared = tuple(range(cluster.spec.replicas))
@@ -66,7 +66,7 @@ def _health(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, ready: list[int]
             "False", Reason.MEMBERS_NOT_READY, f"{len(ready)} of {len(declared)} members serve ({_troubles(cluster, seen, away)})"
         )
     if voters is not None and (missing := [named.pod(number) for number in declared if number not in voters]):
-        return Health("False", Reason.MEMBERS_NOT_READY, f"{', '.join(missing)} serves without a vote yet")
+        return Health("False", Reason.MEMBERS_NOT_READY, f"{', '.join(missing)} has no vote yet")
     leader = leader_of(seen)
     if leader is None:
         return Health("False", Reason.NO_LEADER, "no member reports that it leads")
@@ -74,7 +74,7 @@ def _health(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, ready: list[int]
 
 
 def _why_no_quorum(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> str | None:
-    """What a person must know when too few voters serve; None while a quorum does, or when nobody can tell who votes."""
+    """Returns what a person must know if too few voters serve. None if a quorum serves, or the voters are unknown."""
     named = cluster.names
     config_map = seen.objects.get("ConfigMap", named.config_map)
     membership = last_read(config_map) if isinstance(seen.membership, Unknown) else seen.membership
@@ -91,14 +91,14 @@ def _why_no_quorum(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> str | 
 
 
 def _way_out(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, voters: tuple[int, ...]) -> str:
-    """What a person should do about a lost quorum: an empty volume has no vote, and brings none back."""
+    """Returns advice for a lost quorum: an empty volume has no vote, and can't restore one."""
     wanted = [cluster.names.claim(number) for number in voters]
     claims = {name: seen.objects.get("PersistentVolumeClaim", name) for name in wanted}
     empty = [name for name, claim in claims.items() if claim is None or annotation(claim, names.FOUNDED_ANNOTATION) in (None, names.NEW)]
     if len(voters) - len(empty) >= majority(len(voters)):
         return "They serve again once a majority runs: find out why their pods don't start"
     return (
-        f"Only {len(voters) - len(empty)} of {len(voters)} volumes hold data, {' and '.join(empty)} are empty and have no vote: "
+        f"Only {len(voters) - len(empty)} of {len(voters)} volumes hold data. {' and '.join(empty)} are empty and have no vote: "
         "restore volumes from snapshots, or accept the data of one of the others"
     )
 

@@ -1,4 +1,4 @@
-"""What a ZooKeeperCluster must not say."""
+"""Refuses an invalid ZooKeeperCluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from herdkeeper.shared.quorum import SAFE_SIZE
 
 
 def zookeeper_refusals(cluster: ZooKeeperCluster, voters: int | None = None) -> tuple[Refusal, ...]:
-    """What a ZooKeeperCluster says and must not say, given how many members vote now (None while that is not known)."""
+    """Returns what is invalid in a ZooKeeperCluster, given the number of current voters (None if unknown)."""
     return (
         *_single_member(cluster, voters),
         *peer_refusals(cluster.spec.clients, "spec.clients"),
@@ -26,12 +26,12 @@ def zookeeper_refusals(cluster: ZooKeeperCluster, voters: int | None = None) -> 
 
 
 def _single_member(cluster: ZooKeeperCluster, voters: int | None) -> Iterator[Refusal]:
-    """A resource that was deleted and declared anew finds the ensemble of its retained volumes: the rule on changes does not see that."""
+    """A deleted and recreated resource finds the ensemble of its retained volumes. The rule on changes can't detect that."""
     replicas = cluster.spec.replicas
     if voters is not None and replicas < SAFE_SIZE <= voters and not cluster.spec.allow_single_member:
         yield Refusal(
             "spec.replicas",
             str(replicas),
-            f"the ensemble has {voters} voters; the loss of a single one would stop everything, and its volume would be the only copy",
+            f"the ensemble has {voters} voters; the loss of a single member would stop everything, and its volume would be the only copy",
             f"set {SAFE_SIZE}, or set spec.allowSingleMember to true",
         )

@@ -1,1 +1,1 @@
-"""The Kubernetes objects of bookies and autorecovery. Pure."""
+"""Builds the Kubernetes objects of bookies and autorecovery. Pure."""

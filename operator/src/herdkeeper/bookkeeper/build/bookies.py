@@ -1,4 +1,4 @@
-"""BookKeeperCluster -> the Kubernetes objects of its bookies and of autorecovery. Keys: BookKeeper's bk_server.conf, 4.18."""
+"""Builds the Kubernetes objects of bookies and autorecovery from a BookKeeperCluster. Keys: BookKeeper's bk_server.conf, 4.18."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPONENT = names.BOOKIE_COMPONENT
 
 @dataclass(frozen=True)
 class BookieIdentity:
-    """A bookie: its number and the id that both of its claims carry."""
+    """A bookie: its number and the id on its claims."""
 
     number: int
     bookie_id: str
@@ -31,7 +31,7 @@ class BookieIdentity:
 
 @dataclass(frozen=True)
 class Founded:
-    """What the metadata root knows: its instance id, the ids that have a cookie, and those that served: none may start on empty volumes."""
+    """The metadata root's instance id, the ids with a cookie, and the ids that have served. None of these may start on empty volumes."""
 
     instance_id: str
     cookies: frozenset[str]
@@ -39,7 +39,9 @@ class Founded:
 
 
 def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, founded: Founded) -> tuple[Json, ...]:
-    """What all bookies share. `zookeeper_address` is `host:port,host:port`. The lists beside the configuration are the entry point's."""
+    """Returns what all bookies share. `zookeeper_address` is `host:port,host:port`. The lists next to the configuration are for the entry
+    point.
+    """
     named = cluster.names
     files = {
         **_bookie_files(cluster, zookeeper_address),
@@ -55,7 +57,7 @@ def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, fou
 
 
 def build_bookie_claims(cluster: BookKeeperCluster, bookie: BookieIdentity) -> tuple[Json, ...]:
-    """The claims of a new bookie, with the same identity on all: its journal's, and one for each ledger directory."""
+    """Returns the claims of a new bookie, all with the same identity: the journal's, and one per ledger directory."""
     named = cluster.names
 
     def claim(name: str, spec: Json) -> Json:
@@ -71,14 +73,14 @@ def build_bookie_claims(cluster: BookKeeperCluster, bookie: BookieIdentity) -> t
 
 
 def build_stopped_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str) -> Json:
-    """The StatefulSet of a bookie that nothing needs any more: without a pod, and marked as stopped by us."""
+    """Returns the StatefulSet of a bookie that is no longer needed: without a pod, and marked as stopped by the operator."""
     running = build_bookie(cluster, bookie, zookeeper_address)
     meta = {**running["metadata"], "annotations": {names.RETIRING_ANNOTATION: bookie.bookie_id}}
     return {**running, "metadata": meta, "spec": {**running["spec"], "replicas": 0}}
 
 
 def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str) -> Json:
-    """The StatefulSet (one replica) of one bookie. Apply a changed one only while everything else of the stack is Ready."""
+    """Returns the StatefulSet (one replica) of one bookie. Apply a changed one only while the rest of the stack is Ready."""
     named, folders, identity = cluster.names, _ledger_folders(cluster), identity_of(cluster, zookeeper_address)
     selector = {**names.selector(COMPONENT, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
     container = {
@@ -88,7 +90,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
         "env": [
             {"name": "BOOKIE_ID", "value": bookie.bookie_id},
             {"name": "ADVERTISED_ADDRESS", "value": named.host(bookie.number)},
-            # the entry point knows of one; a variable more would restart bookies that have one
+            # the entry point knows this one; a further variable would restart existing bookies
             *([{"name": "LEDGER_VOLUMES", "value": " ".join(folders)}] if len(folders) > 1 else ()),
             *identity.variables,
         ],
@@ -138,7 +140,9 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
 
 
 def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks: Mapping[str, Rack]) -> tuple[Json, ...]:
-    """ConfigMap and Deployment of autorecovery; nothing when it is not enabled. It chooses the bookies that replace a lost one."""
+    """Returns autorecovery's ConfigMap and Deployment, or nothing if it is disabled. Autorecovery chooses the bookies that replace a lost
+    one.
+    """
     auto = cluster.spec.auto_recovery
     if not auto.enabled:
         return ()
@@ -146,8 +150,8 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
     placement = placement_of(cluster, racks)
     lines = {
         **placement_lines(placement),
-        # Each lot is copied and waited for before the next: BookKeeper's 10 cost a fsync for ten entries, in drains too. A lot is held
-        # in memory, and an entry has 5 MB at most.
+        # Each batch is copied before the next. BookKeeper's default of 10 costs an fsync per ten entries, in drains too. A batch is held in
+        # memory; an entry has at most 5 MB.
         "rereplicationEntryBatchSize": 100,
         "auditorPeriodicPlacementPolicyCheckInterval": 86400,
         "lostBookieRecoveryDelay": auto.lost_bookie_recovery_delay_seconds,
@@ -155,18 +159,18 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
     if auto.bytes_per_second is not None:
         lines["replicationRateByBytes"] = bytes_of(auto.bytes_per_second)
     files = _files(cluster, zookeeper_address, lines)
-    # A running daemon never asks again for a rack that it asked for: another map restarts it.
+    # A running daemon never looks up a rack twice, so a changed map restarts it.
     config = pod.config_hash({**files, **build_racks(cluster, racks)["data"]})
     selector = names.selector(component, cluster.metadata.name)
     container = {
         "name": "autorecovery",
         "image": image_of(cluster),
         "args": ["autorecovery"],
-        # Without an id of its own every daemon is the auditor "<host>:3181". The pod's address always resolves.
+        # Without its own id, every daemon would be the auditor "<host>:3181". The pod's address always resolves.
         "env": [pod.field("BOOKIE_ID", "metadata.name"), pod.field("ADVERTISED_ADDRESS", "status.podIP"), *identity.variables],
         "ports": pod.metrics_port(names.BOOKIE_ADMIN_PORT),
         "resources": pod.compute(auto.resources),
-        # is_ready answers 500 here: there is no bookie in this process.
+        # is_ready answers 500 here, since this process has no bookie.
         "readinessProbe": pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT),
         "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
         "volumeMounts": [pod.CONFIG_MOUNT, MOUNT, *identity.mounts],
@@ -193,17 +197,17 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
 
 
 def identity_of(cluster: BookKeeperCluster, zookeeper_address: str) -> PodIdentity:
-    """What bookies and autorecovery show to the ensemble, and to each other's clients."""
+    """Returns what bookies and autorecovery present to the ensemble, and bookies to their clients."""
     return java_identity(cluster.names.identity_secret if _asks_for_certificates(cluster, zookeeper_address) else None)
 
 
 def directories_of(cluster: BookKeeperCluster) -> tuple[str, tuple[str, ...]]:
-    """The journal's directory and those of ledgers, as the configuration and the bookies' cookies name them."""
+    """Returns the journal directory and the ledger directories, as configuration and cookies name them."""
     return "/journal/journal", tuple(f"{folder}/ledgers" for folder in _ledger_folders(cluster))
 
 
 def _ledger_folders(cluster: BookKeeperCluster) -> tuple[str, ...]:
-    """Where the ledger volumes are mounted. The paths are in the bookie's cookie: they never change."""
+    """Mount paths of the ledger volumes. They are part of the bookie's cookie, so they never change."""
     return tuple(f"/{names.ledgers_volume(volume)}" for volume in range(cluster.spec.ledgers.volumes))
 
 
@@ -232,13 +236,13 @@ def _asks_for_certificates(cluster: BookKeeperCluster, zookeeper_address: str) -
 
 
 def _bookie_files(cluster: BookKeeperCluster, zookeeper_address: str) -> dict[str, str]:
-    """Of bookies, which let in whoever may use this cluster, where certificates are asked for."""
+    """Files of bookies. With certificates, bookies admit the authorized users of this cluster."""
     asks = _asks_for_certificates(cluster, zookeeper_address)
     return _files(cluster, zookeeper_address, bookie_lines(cluster.metadata.name) if asks else None)
 
 
 def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str, object] | None = None) -> dict[str, str]:
-    # The entry point gives a quarter of the limit to direct memory; both caches together take at most half of that.
+    # The entry point gives a quarter of the limit to direct memory. Both caches together take at most half of that.
     cache = max(16, bytes_of(cluster.spec.resources.memory) // MIB // 16)
     smallest_volume = min(bytes_of(cluster.spec.journal.size), bytes_of(cluster.spec.ledgers.size))
     log_size = min(1024 * MIB, max(64 * MIB, smallest_volume // 20))
@@ -251,7 +255,7 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
         "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
         "dbStorage_writeCacheMaxSizeMb": cache,
         "dbStorage_readAheadCacheMaxSizeMb": cache,
-        # BookKeeper divides the two caches among the directories, but each directory's index has a block cache of its own
+        # BookKeeper divides the two caches among the directories, but each directory's index has its own block cache
         "dbStorage_rocksDB_blockCacheSize": cache * MIB // 2 // len(directories),
         "dbStorage_rocksDB_writeBufferSizeMB": 4,
         "journalMaxSizeMB": log_size // MIB,
@@ -260,7 +264,7 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
         "logSizeLimit": log_size,
         "minUsableSizeForEntryLogCreation": log_size,
         "minUsableSizeForIndexFileCreation": 10 * MIB,
-        # a ledger's directory follows from its id: with one that is full, some ledgers could not be written
+        # a ledger's id determines its directory: if one is full, some ledgers can't be written
         **({"readOnlyModeOnAnyDiskFullEnabled": "true"} if len(directories) > 1 else {}),
         "numAddWorkerThreads": 1,
         "numReadWorkerThreads": 2,
@@ -271,7 +275,7 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
         "persistBookieStatusEnabled": "true",
         "httpServerEnabled": "true",
         "httpServerPort": names.BOOKIE_ADMIN_PORT,
-        # for images of earlier versions: the entry point of this version's puts its guarded server here
+        # for images of earlier versions: this version's entry point puts its guarded server here
         "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
         "statsProviderClass": "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider",
         "prometheusStatsHttpEnable": "false",

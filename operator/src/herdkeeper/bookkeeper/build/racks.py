@@ -1,6 +1,6 @@
-"""The map of racks that BookKeeper's clients choose ensembles by: its ConfigMap, where it is mounted, and the lines that name it.
+"""The map of racks for BookKeeper's clients: its ConfigMap, its mount, and the configuration lines.
 
-Whoever chooses ensembles needs it: the SQL nodes (for new ledgers) and autorecovery (for replacements); bookies don't. Keys: BookKeeper's
+Clients that choose ensembles need it: SQL nodes (new ledgers) and autorecovery (replacements). Bookies don't. Keys: BookKeeper's
 ScriptBasedMapping and TopologyAwareEnsemblePlacementPolicy, 4.16 and 4.18.
 """
 
@@ -48,19 +48,19 @@ done
 
 
 def build_racks(cluster: BookKeeperCluster, racks: Mapping[str, Rack]) -> Json:
-    """The ConfigMap with the map and the script."""
+    """Returns the ConfigMap with the map and the script."""
     named = cluster.names
     files = {names.RACKS_KEY: format_racks(racks), _SCRIPT_KEY: SCRIPT}
     return pod.config_map(cluster, names.BOOKIE_COMPONENT, named.racks_config_map, files)
 
 
 def racks_volume(config_map: str) -> Json:
-    """The mounted map; a pod starts without it too, and BookKeeper then takes one rack for all."""
+    """Returns the volume with the map. A pod starts without it, too; BookKeeper then assumes a single rack."""
     return {"name": "racks", "configMap": {"name": config_map, "defaultMode": 0o555, "optional": True}}
 
 
 def placement_lines(placement: Placement) -> dict[str, object]:
-    """The lines of a client's configuration."""
+    """Returns the lines of a client's configuration."""
     match placement.policy:
         case PlacementPolicy.RACK_AWARE:
             policy = "org.apache.bookkeeper.client.RackawareEnsemblePlacementPolicy"
@@ -74,6 +74,6 @@ def placement_lines(placement: Placement) -> dict[str, object]:
         "networkTopologyScriptFileName": f"{FOLDER}/{_SCRIPT_KEY}",
         "minNumRacksPerWriteQuorum": placement.min_racks,
         "enforceMinNumRacksPerWriteQuorum": str(placement.enforced).lower(),
-        # The first copy of every ledger would else go to the writer's own rack, and fill its bookies first.
+        # Otherwise the first copy of every ledger would go to the writer's rack, and fill its bookies first.
         "ignoreLocalNodeInPlacementPolicy": "true",
     }

@@ -1,1 +1,1 @@
-"""How one bookie leaves, from its last ledger to its volumes."""
+"""The drain of one bookie, from its last ledger to its volumes."""

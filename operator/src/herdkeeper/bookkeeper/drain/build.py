@@ -1,6 +1,6 @@
-"""What a drain makes: the record of a round, the Job that moves its ledgers and reads them back, the Job that removes the identity.
+"""Objects of a drain: a round's record, the Job that moves its ledgers and reads them back, and the Job that removes the identity.
 
-The modes and arguments are those of images/bookkeeper/entrypoint.sh and of herdkeeper_jobs.audit.read_back_cli, as are exit codes.
+Modes, arguments and exit codes are those of images/bookkeeper/entrypoint.sh and of herdkeeper_jobs.audit.read_back_cli.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
 
 RECORD_KEY, OPEN_KEY, BYTES_KEY = "record", "open", "bytes"
-"""In a round's ConfigMap: what the bookie held, which open ledgers may be moved, and estimated bytes of it all."""
+"""In a round's ConfigMap: what the bookie held, which open ledgers may be moved, and the estimated bytes."""
 RECORD = "/record"
-"""Where it is mounted."""
+"""Mount path of the record."""
 RETIRE_SECONDS = 900
-"""BookKeeper's decommissionbookie waits half a minute for the auditor, and without a limit for ledgers, of which there are none."""
+"""BookKeeper's decommissionbookie waits half a minute for the auditor, and indefinitely for ledgers, of which there are none."""
 
 
 @dataclass(frozen=True)
 class DrainSource:
-    """What the Jobs of a drain need besides the resource: `host:port,host:port`, and the image with the jobs."""
+    """What a drain's Jobs need besides the resource: `host:port,host:port`, and the image with the jobs."""
 
     zookeeper_address: str
     image: str
 
     def readers_secret(self, cluster: BookKeeperCluster) -> str | None:
-        """Secret with the certificate that they show; None where none is asked for."""
+        """Returns the Secret with the certificate that the Jobs present, or None."""
         asks = names.secure_ensemble(self.zookeeper_address, cluster.metadata.namespace) is not None
         return cluster.names.readers_secret if asks else None
 
 
 def build_record(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number: int, shares: tuple[Share, ...]) -> Json:
-    """The ConfigMap of a round."""
+    """Returns the ConfigMap of a round."""
     turned = (share.ledger_id for share in shares if not share.closed and not share.written)
     data = {
         RECORD_KEY: record_of(shares),
@@ -52,9 +52,9 @@ def build_record(cluster: BookKeeperCluster, bookie: BookieIdentity, round_numbe
 
 
 def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number: int, source: DrainSource) -> Json:
-    """The Job of a round: first BookKeeper copies, then a program of ours reads.
+    """Returns the Job of a round: BookKeeper copies, then a program of the project reads back.
 
-    The copies go where autorecovery would put them, and at its rate: a drain that may begin has autorecovery.
+    Copies go where autorecovery would put them, at its rate: a drain starts only with autorecovery.
     """
     named = cluster.names
     name = named.drain_round(bookie.number, round_number)
@@ -65,7 +65,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
         "name": "move",
         "image": image_of(cluster),
         "args": ["move", bookie.bookie_id, f"{RECORD}/{OPEN_KEY}", str(bytes_of(rate)) if rate is not None else "-1"],
-        # It copies many ledgers at once, and its heap is a quarter of this.
+        # It copies many ledgers concurrently, and its heap is a quarter of this.
         "resources": pod.compute(cluster.spec.resources),
         "volumeMounts": [pod.CONFIG_MOUNT, MOUNT, record, *java.mounts],
         **({"env": [*java.variables]} if java.variables else {}),
@@ -95,7 +95,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
 
 
 def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity, source: DrainSource) -> Json:
-    """The Job that removes the identity of a bookie that is stopped and that no ledger names."""
+    """Returns the Job that removes the identity of a stopped bookie that no ledger names."""
     named, identity = cluster.names, java_identity(source.readers_secret(cluster))
     container = {
         "name": "retire",
@@ -115,7 +115,7 @@ def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity, source:
 
 
 def _job(cluster: BookKeeperCluster, bookie: BookieIdentity, name: str, spec: Json) -> Json:
-    """Two pods at once would copy everything twice: the next one starts when the last one has ended."""
+    """Pods run one after the other: two at once would copy everything twice."""
     meta = _metadata(cluster, bookie, name)
     pod_spec = {**spec["template"]["spec"], **pod.admitted(cluster.spec.pods), "restartPolicy": "Never"}
     template = {"metadata": {"labels": meta["labels"]}, "spec": pod_spec}

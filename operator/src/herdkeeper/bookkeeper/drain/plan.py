@@ -1,6 +1,6 @@
-"""Drains bookies: each drain's observed state becomes its next step, and the step becomes actions.
+"""Drains bookies: turns each drain's observed state into its next step, and the step into actions.
 
-All of them become read-only first, so that copies don't go from one to the next; then one after the other is emptied and retired.
+First all draining bookies become read-only, so that copies don't go from one to the next. Then one after the other is emptied and retired.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CLAIM = "PersistentVolumeClaim"
 
 @dataclass(frozen=True)
 class Drain:
-    """One leaving bookie: what was seen of it, and its next step."""
+    """A draining bookie: what was observed of it, and its next step."""
 
     number: int
     bookie: DrainingBookie | Unknown
@@ -62,7 +62,7 @@ class Drain:
 
 
 def drains(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Drain, ...]:
-    """All draining bookies, the one being emptied first."""
+    """Returns all draining bookies, the one being emptied first."""
     numbers = bookie_numbers(cluster, seen.objects, metadata)
     bookies = {number: _draining_bookie(cluster, seen, metadata, number) for number in numbers.leaving}
     cluster_state = _cluster_state(cluster, seen, metadata, numbers)
@@ -71,8 +71,9 @@ def drains(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: Ledge
 
 
 def rescan_after_seconds(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...]) -> float:
-    """Seconds until the ledgers are read again: 0 while a drain makes progress, or waits for something that its status does not show yet. A
-    slow scan is repeated less often."""
+    """Returns the seconds until the next read of all ledgers. 0 while a drain makes progress, or waits for something that its status does
+    not show yet. A slow scan is repeated less often.
+    """
     told = {bookie.number: bookie.drain.message for bookie in (cluster.status.bookies if cluster.status else ()) if bookie.drain}
     if not all(isinstance(drain.step, Wait) and told.get(drain.number) == drain.step.sentence for drain in leaving):
         return 0.0
@@ -84,13 +85,13 @@ def rescan_after_seconds(cluster: BookKeeperCluster, seen: BookKeeperObserved, l
 def actions_of(  # noqa: C901, PLR0911 - one line a step
     cluster: BookKeeperCluster, seen: BookKeeperObserved, drain: Drain, source: DrainSource
 ) -> tuple[Action, ...]:
-    """The actions of a drain's step; none for a step that waits."""
+    """Returns the actions of a drain's step; none if it waits."""
     if isinstance(drain.bookie, Unknown):
         return ()
     identity = BookieIdentity(drain.number, drain.bookie.bookie_id)
     named = cluster.names
     match drain.step:
-        case Wait() | Restart():  # the StatefulSet of one that does not stay stopped is applied like that of any other bookie
+        case Wait() | Restart():  # a bookie that is not stopped is applied like any other
             return ()
         case MarkDraining():
             return _mark(seen.objects, named.journal_claim(drain.number), seen.now, Reason.DRAINING)
@@ -117,7 +118,7 @@ def actions_of(  # noqa: C901, PLR0911 - one line a step
 
 
 def close_orders(shares: Iterable[Share], seen: BookKeeperObserved, reason: Reason) -> tuple[CloseLedger, ...]:
-    """Orders to our SQL nodes to close ledgers and open others."""
+    """Returns orders to SQL nodes of the namespace to close ledgers and open the next."""
     return tuple(
         CloseLedger(database.metadata.name, str(share.writer), str(share.tablespace), share.ledger_id, reason)
         for share in shares
@@ -128,7 +129,9 @@ def close_orders(shares: Iterable[Share], seen: BookKeeperObserved, reason: Reas
 
 
 def cancelled(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Action, ...]:
-    """Cancels drains of bookies that stay: their Jobs end, and they become writable again. Also removes leftovers of finished drains."""
+    """Returns the actions that cancel drains of bookies that stay: stop their Jobs and make them writable. Also removes leftovers of
+    finished drains.
+    """
     numbers = bookie_numbers(cluster, seen.objects, metadata)
     named = cluster.names
     left = [item for kind in ("Job", "ConfigMap") for item in seen.objects.of_kind(kind) if _is_left(item, numbers)]
@@ -159,7 +162,7 @@ def _drain(number: int, bookies: dict[int, DrainingBookie | Unknown], cluster_st
 
 
 def _order(number: int, bookie: DrainingBookie | Unknown) -> tuple[bool, bool, bool, int]:
-    """What was begun is ended first, then the highest number comes; one that is away holds up no other."""
+    """Sort key: continue what has started, then take the highest number. A bookie that is away blocks no other."""
     if isinstance(bookie, Unknown):
         return (True, True, True, -number)
     away = bookie.mode is Mode.GONE and not bookie.scaled_to_zero
@@ -172,7 +175,7 @@ def _draining_bookie(
     named, objects = cluster.names, seen.objects
     ids = bookie_ids(named, objects, metadata.cookies, number)
     if len(ids) != 1:
-        return Unknown(f"bookie {number} has {len(ids)} identities ({', '.join(sorted(ids))}): it is unknown which one to drain")
+        return Unknown(f"bookie {number} has {len(ids)} identities ({', '.join(sorted(ids))}), so it is not clear which one to drain")
     if not isinstance(seen.scan, LedgerScan):
         return seen.scan or Unknown("ledgers were not scanned")
     (bookie_id,) = ids
@@ -200,7 +203,7 @@ def _databases(seen: BookKeeperObserved) -> tuple[HerdDBCluster, ...]:
 
 
 def _mode(bookie_id: str, metadata: LedgersMetadata) -> Mode:
-    """While a bookie changes its mode it may be registered twice: then it may still be written to."""
+    """While its mode changes, a bookie may be registered twice. It may then still receive writes."""
     if bookie_id in metadata.writable:
         return Mode.WRITABLE
     return Mode.READ_ONLY if bookie_id in metadata.read_only else Mode.GONE
@@ -227,7 +230,7 @@ def _cluster_state(
 
 
 def _too_few_racks(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, staying: frozenset[str]) -> str | None:
-    """Bookies whose rack is not known count for none. Where all bookies together stand in too few, a drain changes nothing about that."""
+    """Bookies with an unknown rack don't count. If all bookies together are in too few racks, a drain makes that no worse."""
     rule = rule_of(cluster, racks_of(cluster, seen.objects, seen.nodes), metadata.cookies)
     left, wanted = {rule.racks[bookie_id] for bookie_id in staying if bookie_id in rule.racks}, min(rule.minimum, rule.possible)
     if len(left) >= wanted:
@@ -242,7 +245,7 @@ def _why_no_autorecovery(cluster: BookKeeperCluster, metadata: LedgersMetadata) 
     if not cluster.spec.auto_recovery.enabled:
         return "spec.autoRecovery.enabled is false"
     if not metadata.replication_enabled:
-        return "autorecovery is switched off in BookKeeper's metadata (switch it on with the shell's autorecovery -enable)"
+        return "autorecovery is disabled in BookKeeper's metadata (enable it with the shell's autorecovery -enable)"
     return "no auditor is elected" if metadata.auditor is None else None
 
 
@@ -278,7 +281,7 @@ def _job_state(objects: Objects, name: str) -> JobState:
 
 
 def _termination_message(objects: Objects, name: str) -> str:
-    """What a container of a Job's pods said that failed last; empty where none did, or left no word."""
+    """Returns the termination message of the last failed container of a Job's pods, or an empty string."""
     message = [
         str(ended["message"]).strip()
         for pod in objects.of_kind("Pod")

@@ -1,12 +1,12 @@
 """The next step of draining one bookie, from its last ledger to its volumes.
 
-Pure: what is true goes in, one step comes out. Nothing remembers how far a drain has come; each step follows from what is observed, so the
-operator may stop after any of them. A drain can be cancelled until the bookie's identity is removed. The order is BookKeeper's
-decommissioning with two proofs more: what moved is read back before the bookie stops, and metadata is read once more after it stopped.
+Pure: observed facts go in, one step comes out. No progress is stored, so the operator may stop after any step. A drain can be cancelled
+until the bookie's identity is removed. The order is that of BookKeeper's decommissioning, with two more proofs: moved entries are read back
+before the bookie stops, and metadata is read again after it stopped.
 
-Ledgers move in rounds. A round is a record of what the bookie holds (a ConfigMap), then a Job that copies and reads back what the record
-names. A ledger that is being written is never touched: its writer turns away from a read-only bookie with its next entry, and what it left
-behind belongs to a later round.
+Ledgers move in rounds. A round is a record of what the bookie holds (a ConfigMap), then a Job that copies and reads back the recorded
+entries. A ledger that is being written is never touched: with its next entry the writer leaves the read-only bookie. What it left behind
+belongs to a later round.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 MOST_LEDGERS = 30_000
-"""Ledgers in one round: their record must fit into a ConfigMap (1 MiB)."""
+"""Ledgers in one round. Their record must fit into a ConfigMap (1 MiB)."""
 
 
 class Mode(Enum):
@@ -33,7 +33,7 @@ class Mode(Enum):
 
 
 class JobState(Enum):
-    """What became of a Job."""
+    """State of a Job."""
 
     ABSENT = "absent"
     RUNNING = "running"
@@ -43,7 +43,7 @@ class JobState(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """A volume claim. Deletes carry the uid: a new claim under the same name is other data."""
+    """A volume claim. Deletions carry the uid: a new claim with the same name holds other data."""
 
     name: str
     uid: str
@@ -51,7 +51,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Round:
-    """A record of what the bookie held, and the Job that moves it and reads it back. `why` is what its last try said that failed."""
+    """A record of what the bookie held, and the Job that moves it and reads it back. `why` is the error of its last failed attempt."""
 
     number: int
     job: JobState
@@ -60,27 +60,27 @@ class Round:
 
 @dataclass(frozen=True)
 class DrainingBookie:
-    """The draining bookie, observed completely: each value was read."""
+    """A draining bookie, observed completely."""
 
     number: int
     bookie_id: str
     mode: Mode
     marked: bool
-    """Its claim says that it is read-only on our behalf."""
+    """Its claim says that the operator keeps it read-only."""
     answers: bool
-    """Its pod is Ready."""
+    """Whether its pod is Ready."""
     pod_present: bool
     scaled_to_zero: bool
-    """By us: a pod that is merely away comes back with its data."""
+    """Scaled by the operator. A pod that is merely away comes back with its data."""
     shares: tuple[Share, ...]
-    """What ledgers' metadata says that it holds."""
+    """What the bookie holds, by the ledgers' metadata."""
     rounds: tuple[Round, ...]
     cookie: bool
     retirement: JobState
-    """Of the Job that removes the identity."""
+    """The Job that removes the identity."""
     claims: tuple[Claim, ...]
     own_writers: frozenset[str] = frozenset()
-    """SQL nodes of databases that are ours: they close a ledger when they are asked to."""
+    """SQL nodes of databases in this namespace, which close a ledger on request."""
 
 
 @dataclass(frozen=True)
@@ -88,33 +88,33 @@ class ClusterState:
     """The rest of the cluster, observed completely."""
 
     writable: int
-    """Bookies that stay."""
+    """Writable bookies that stay."""
     largest_ensemble: int
-    """Over the metadata of all ledgers, and what declared databases will ask for."""
+    """The largest over all ledgers' metadata and the declared databases."""
     under_replicated: bool
     autorecovery: str | None
-    """Why nothing would notice a lost entry; None: autorecovery is on and an auditor is elected."""
+    """Why a lost entry would go unnoticed. None if autorecovery is on and an auditor is elected."""
     lacking: str | None = None
-    """Why ledgers lack copies on bookies that stay, by their metadata: an auditor marks them later only."""
+    """Why ledgers lack copies on bookies that stay, by their metadata. An auditor marks them only later."""
     too_few_racks: str | None = None
-    """Why the racks of the bookies that stay can't hold the copies of new ledgers as the placement rule has it; None when they can."""
+    """Why the racks of the remaining bookies violate the placement rule for new ledgers, or None."""
     also_leaving: tuple[str, ...] = ()
-    """Other bookies that leave and are still writable: copies must not go there."""
+    """Other draining bookies that are still writable and so could receive copies."""
 
 
 @dataclass(frozen=True)
 class MarkDraining:
-    """Record that the operator makes the bookie read-only, so that a cancelled drain makes it writable again."""
+    """Record that the operator makes the bookie read-only, so that cancelling the drain makes it writable again."""
 
 
 @dataclass(frozen=True)
 class MakeReadOnly:
-    """It takes no new entries; writers turn to others."""
+    """Make it read-only. Writers move to other bookies."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """Write down what it holds: once moved, no metadata says that it was here."""
+    """Record what it holds: once moved, no metadata shows that it was here."""
 
     round: int
     shares: tuple[Share, ...]
@@ -122,32 +122,31 @@ class Record:
 
 @dataclass(frozen=True)
 class Move:
-    """Copy its ledgers elsewhere while it serves, and read every entry of the record from where it is then."""
+    """Copy its ledgers elsewhere while it serves, then read every recorded entry from its new place."""
 
     round: int
 
 
 @dataclass(frozen=True)
 class CloseLedgers:
-    """Have their writers close these and open others: an idle database would keep a ledger, and its bookies, forever."""
+    """Make the writers close these ledgers and open the next. An idle database would otherwise keep a ledger, and its bookies, forever."""
 
     shares: tuple[Share, ...]
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Scale its StatefulSet to zero: nothing needs it."""
+    """Scale its StatefulSet to zero, since nothing needs it."""
 
 
 @dataclass(frozen=True)
 class Restart:
-    """Bring it back: it was stopped while ledgers still needed it."""
+    """Start it again, since ledgers still need it."""
 
 
 @dataclass(frozen=True)
 class RetireIdentity:
-    """Remove its cookie by the shell's decommissionbookie: the HTTP call answers 200 and leaves it (4.18.0). From here on there is no way
-    back."""
+    """Remove its cookie by the shell's decommissionbookie. The HTTP call answers 200 and leaves it (4.18.0). This can't be undone."""
 
 
 @dataclass(frozen=True)
@@ -159,14 +158,14 @@ class DeleteClaims:
 
 @dataclass(frozen=True)
 class RemoveTraces:
-    """Nothing of it is left but objects."""
+    """Remove the remaining objects."""
 
 
 Step = Wait | MarkDraining | MakeReadOnly | Record | Move | CloseLedgers | Stop | Restart | RetireIdentity | DeleteClaims | RemoveTraces
 
 
 def next_step(bookie: DrainingBookie | Unknown, state: ClusterState | Unknown) -> Step:
-    """The one thing to do now."""
+    """Returns the one step to do now."""
     if isinstance(bookie, Unknown):
         return Wait(Reason.UNREADABLE, bookie.why)
     if isinstance(state, Unknown):
@@ -179,25 +178,25 @@ def next_step(bookie: DrainingBookie | Unknown, state: ClusterState | Unknown) -
 
 
 def why_not_drain(bookie: DrainingBookie, state: ClusterState) -> Wait | None:
-    """Why the drain can't start; None when it can."""
+    """Returns why the drain can't start, or None."""
     if blocked := _why_unsafe(state):
         return blocked
     if state.writable <= state.largest_ensemble:
         return Wait(
             Reason.TOO_FEW_BOOKIES,
-            f"{state.writable} writable bookies would remain without {bookie.bookie_id}; ensembles of {state.largest_ensemble} need one"
-            f" more, so that a lost one can be replaced: raise spec.bookies until {state.largest_ensemble + 1} stay",
+            f"{state.writable} writable bookies would remain without {bookie.bookie_id}; ensembles of {state.largest_ensemble} need "
+            f"one more, to replace a lost one: raise spec.bookies until {state.largest_ensemble + 1} stay",
         )
     return None if state.too_few_racks is None else Wait(Reason.TOO_FEW_RACKS, state.too_few_racks)
 
 
 def later_steps(bookie: DrainingBookie) -> tuple[str, ...]:
-    """What draining it would do, from now to its end, in words."""
+    """Returns the remaining steps of the drain, as sentences."""
     closed = [share for share in bookie.shares if share.closed]
     still_open = [share for share in bookie.shares if not share.closed]
     size = sum(share.payload_bytes for share in closed)
     move = f"copy {len(closed)} closed ledgers of {bookie.bookie_id} (about {size} bytes) to other bookies, and read them back"
-    turn = f"the same with {len(still_open)} open ledgers once their writers turned away: {open_ledgers(still_open)}"
+    turn = f"then do the same with {len(still_open)} open ledgers, once their writers have moved on: {open_ledgers(still_open)}"
     steps = (
         (f"make {bookie.bookie_id} read-only", bookie.mode is Mode.WRITABLE),
         (move, bool(closed)),
@@ -210,7 +209,7 @@ def later_steps(bookie: DrainingBookie) -> tuple[str, ...]:
 
 
 def open_ledgers(shares: Sequence[Share]) -> str:
-    """The open ledgers among these, with the tablespaces that write them, for people."""
+    """Returns the open ledgers, with the tablespaces that write them, as text."""
     shown = [
         f"{share.ledger_id}" + (f" (tablespace {share.tablespace})" if share.tablespace else "") for share in shares if not share.closed
     ]
@@ -237,7 +236,7 @@ def _when_registered(bookie: DrainingBookie, state: ClusterState) -> Step:
 
 
 def _during_round(bookie: DrainingBookie) -> Step | None:
-    """The first round that has not ended well; None when all have."""
+    """Returns the step of the first round that has not succeeded, or None."""
     begun = next((begun for begun in bookie.rounds if begun.job is not JobState.DONE), None)
     if begun is None:
         return None
@@ -253,12 +252,12 @@ def _during_round(bookie: DrainingBookie) -> Step | None:
 
 
 def _between_rounds(bookie: DrainingBookie, state: ClusterState) -> Step:
-    """Another round if there is something to move; the bookie stops when no ledger names it."""
+    """Start another round if something is left to move. Stop the bookie once no ledger names it."""
     if state.also_leaving:
         return Wait(Reason.WAITING_FOR_OTHERS, f"{', '.join(state.also_leaving)} must become read-only first: copies would go there")
     if len(bookie.shares) > MOST_LEDGERS:
         return Wait(
-            Reason.DRAIN_FAILED, f"{bookie.bookie_id} holds {len(bookie.shares)} ledgers; this version drains {MOST_LEDGERS} at most"
+            Reason.DRAIN_FAILED, f"{bookie.bookie_id} holds {len(bookie.shares)} ledgers; this version drains at most {MOST_LEDGERS}"
         )
     if any(not share.written for share in bookie.shares):
         return Record(max((begun.number for begun in bookie.rounds), default=0) + 1, bookie.shares)
@@ -267,13 +266,16 @@ def _between_rounds(bookie: DrainingBookie, state: ClusterState) -> Step:
     if bookie.shares:
         return Wait(
             Reason.OPEN_LEDGERS,
-            f"open ledgers are on {bookie.bookie_id}: {open_ledgers(bookie.shares)}; they move once their writers write again, or end",
+            (
+                f"open ledgers are on {bookie.bookie_id}: {open_ledgers(bookie.shares)}; they move once their writers write again or "
+                "close them"
+            ),
         )
     return Stop()
 
 
 def _when_away(bookie: DrainingBookie) -> Step:
-    """Not stopped by us: it must come back. One that never registered never held anything."""
+    """It was not stopped by the operator, so it must come back. A bookie that never registered never held anything."""
     if not bookie.cookie and not bookie.shares:
         return Stop()
     alone = f" with {len(bookie.shares)} ledgers" if bookie.shares else ""
@@ -281,7 +283,7 @@ def _when_away(bookie: DrainingBookie) -> Step:
 
 
 def _when_stopped(bookie: DrainingBookie, state: ClusterState) -> Step:
-    """Stopped by us: retired if metadata still says that nothing needs it."""
+    """It was stopped by the operator: retire it if metadata still shows that nothing needs it."""
     if bookie.pod_present or bookie.mode is not Mode.GONE:
         return Wait(Reason.POD_STOPPING, f"{bookie.bookie_id} is stopping")
     if bookie.shares or any(begun.job is not JobState.DONE for begun in bookie.rounds):
@@ -298,7 +300,7 @@ def _when_stopped_too_early(bookie: DrainingBookie) -> Step:
         return Restart()
     return Wait(
         Reason.DRAIN_FAILED,
-        f"{len(bookie.shares)} ledgers name {bookie.bookie_id} again, though its identity is removed: its volumes are kept",
+        f"{len(bookie.shares)} ledgers name {bookie.bookie_id} again, although its identity was removed: its volumes are kept",
     )
 
 

@@ -1,4 +1,4 @@
-"""Looks at a BookKeeperCluster. Paths and formats of the metadata: BookKeeper 4.18's ZKRegistrationManager and underreplication layout."""
+"""Observes a BookKeeperCluster. Metadata paths and formats: BookKeeper 4.18's ZKRegistrationManager and underreplication layout."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ from herdkeeper.shared.volumes import requested_bytes
 
 READ_ONLY_CHILD = "readonly"
 MOST_MARKS = 1000
-"""Marks that are read at most: enough to see that many are left, and whether they become fewer."""
+"""Maximum number of marks to read: enough to show that many are left, and whether they decrease."""
 _AUDITOR = re.compile(rb'bookieId:\s*"([^"]+)"')
 
 
 def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> BookKeeperObserved:
-    """Its objects, the ensemble that it refers to, and BookKeeper's metadata there."""
+    """Returns the cluster's objects, its ensemble, and BookKeeper's metadata there."""
     key = cluster.key
     store = _store(cluster, reader)
     objects = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, JOBS[0]))
@@ -87,12 +87,12 @@ def _identities(cluster: BookKeeperCluster, store: MetadataStore | StoreMissing,
 
 
 def observe_ledgers(cluster: BookKeeperCluster, seen: BookKeeperObserved, reader: ClusterReader) -> BookKeeperObserved:
-    """Adds the metadata of all ledgers to what was observed."""
+    """Returns the observation with the metadata of all ledgers added."""
     return dataclasses.replace(seen, scan=_scan(cluster, seen, reader, needed=True))
 
 
 def _expandable(cluster: BookKeeperCluster, objects: Objects, reader: ClusterReader) -> dict[str, bool | Unknown]:
-    """The StorageClasses of the claims that are to grow."""
+    """Returns whether the StorageClasses of growing claims allow expansion."""
     named = cluster.names
     classes = set()
     for claim in objects.of_kind("PersistentVolumeClaim"):
@@ -107,17 +107,17 @@ def _expandable(cluster: BookKeeperCluster, objects: Objects, reader: ClusterRea
 
 
 def _nodes(objects: Objects, reader: ClusterReader) -> Nodes:
-    """The nodes of the bookies' pods."""
+    """Returns the nodes of the bookies' pods."""
     return nodes_of((pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})), reader)
 
 
 def _scan(
     cluster: BookKeeperCluster, seen: BookKeeperObserved, reader: ClusterReader, *, needed: bool = False
 ) -> LedgerScan | Unknown | None:
-    """What the leaving and the lost bookies hold, and which bookies ledgers name; None where it is neither needed nor asked for.
+    """Returns what the draining and lost bookies hold, and which bookies ledgers name. None if neither needed nor requested.
 
-    It is read after Kubernetes and after who is registered: what was seen of them then is older. What is not `needed`, since nothing is
-    done by it, may have been kept for a while.
+    It is read after Kubernetes and the registrations, so those are older. A scan that is not `needed`, since no action depends on it, may
+    come from the cache.
     """
     store, metadata, objects = seen.store, seen.metadata, seen.objects
     if isinstance(store, StoreMissing) or not isinstance(metadata, LedgersMetadata):
@@ -171,7 +171,9 @@ def _metadata(reader: ClusterReader, store: MetadataStore | StoreMissing, cluste
 
 
 def read_ledgers_metadata(ensemble: Ensemble, root: str, wake: Wake | None = None) -> Metadata:
-    """BookKeeper's metadata below its root. `wake` is told of the next change that matters to a settled cluster. Raises EnsembleError."""
+    """Returns BookKeeper's metadata below its root. `wake` is called at the next change that matters to a settled cluster. Raises
+    EnsembleError.
+    """
     instance = ensemble.read(f"{root}/INSTANCEID")
     if instance is None:
         if ensemble.read(root) is None:
@@ -196,9 +198,9 @@ def read_ledgers_metadata(ensemble: Ensemble, root: str, wake: Wake | None = Non
 
 
 def _read_marks(ensemble: Ensemble, root: str) -> Marks:
-    """The marks of under-replicated ledgers, the first thousand of them. Folders without marks may remain of old ones."""
+    """Returns the marks of under-replicated ledgers, at most a thousand. Empty folders of old marks may exist."""
     paths = tuple(itertools.islice(_mark_paths(ensemble, marks_path(root), MARK_DEPTH), MOST_MARKS))
-    found = [ensemble.read(path) for path in paths]  # one that is gone was cleared while we looked
+    found = [ensemble.read(path) for path in paths]  # one that is gone was cleared during the read
     times = [time for data in found if data is not None and (time := mark_time_ms(data[0])) is not None]
     return Marks(sum(1 for data in found if data is not None), min(times, default=None))
 

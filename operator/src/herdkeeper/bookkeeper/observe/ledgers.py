@@ -1,4 +1,4 @@
-"""Reads the metadata of all ledgers of a cluster: what drains, restarts and lost disks must know. See codecs/bookkeeper/layout.py."""
+"""Reads the metadata of all ledgers of a cluster, for drains, restarts and lost disks. See codecs/bookkeeper/layout.py."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.shared.unknown import Unknown
 
 MOST_LEDGERS = 200_000
-"""A scan reads each ledger's metadata, some ten thousand a second; beyond this number it would take too long for a reconcile."""
+"""A scan reads some ten thousand ledgers a second. Beyond this number it would take too long for a reconcile."""
 
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What a scan looks for: the shares of these bookies, the ensembles of these databases, and ledgers that break the rule."""
+    """What a scan looks for: shares of these bookies, ensembles of these databases, and ledgers that break the placement rule."""
 
     bookies: tuple[str, ...]
     databases: tuple[HerdDBCluster, ...]
@@ -31,12 +31,12 @@ class ScanRequest:
 
     @property
     def of_ledgers(self) -> tuple[frozenset[str], frozenset[int], PlacementRule]:
-        """What of it a scan's answer depends on."""
+        """Returns what the result of a scan depends on."""
         return frozenset(self.bookies), frozenset(database.spec.ledgers.ensemble_size for database in self.databases), self.rule
 
 
 def cache_scan(scans: AnswerCache, place: str, request: ScanRequest, scan: LedgerScan | Unknown) -> LedgerScan | Unknown:
-    """The scan itself, which is kept. What could not be read leaves nothing that is known."""
+    """Returns the scan and caches it. A failed scan clears the cache."""
     if isinstance(scan, LedgerScan):
         scans.keep(place, request, scan)
     else:
@@ -45,7 +45,7 @@ def cache_scan(scans: AnswerCache, place: str, request: ScanRequest, scan: Ledge
 
 
 def recent_scan(scans: AnswerCache, place: str, request: ScanRequest) -> LedgerScan | None:
-    """The last scan, with its age and the databases as they are now; None when it is too old, or was asked for something else."""
+    """Returns the last scan, with its age and the current databases. None if it is too old or was for another request."""
     kept = scans.of(place)
     if kept is None or kept.request.of_ledgers != request.of_ledgers or kept.age_seconds >= kept.answer.good_for_seconds:
         return None
@@ -54,9 +54,9 @@ def recent_scan(scans: AnswerCache, place: str, request: ScanRequest) -> LedgerS
 
 
 def scan_ledgers(ensemble: Ensemble, root: str, request: ScanRequest) -> LedgerScan | Unknown:
-    """What the metadata of all ledgers says of what is asked, and which bookies are named at all.
+    """Returns the requested facts from the metadata of all ledgers, and how many name each bookie.
 
-    Metadata that can't be read makes all of it Unknown: the ledger could name any of them.
+    Unreadable metadata makes the whole scan Unknown: that ledger could name any bookie.
     """
     begun = time.monotonic()
     try:
@@ -65,7 +65,7 @@ def scan_ledgers(ensemble: Ensemble, root: str, request: ScanRequest) -> LedgerS
             return Unknown(f"{root} in ZooKeeper has no LAYOUT")
         paths = _ledger_paths(ensemble, root, decode_layout(layout[0]))
         if len(paths) > MOST_LEDGERS:
-            return Unknown(f"there are {len(paths)} ledgers; this version reads {MOST_LEDGERS} at most")
+            return Unknown(f"there are {len(paths)} ledgers; this version reads at most {MOST_LEDGERS}")
         scan = _scan(root, paths, ensemble.read_many(paths), request)
         return replace(scan, seconds=time.monotonic() - begun)
     except (EnsembleError, MalformedDataError) as error:
@@ -106,7 +106,7 @@ def _count(metadata: LedgerMetadata, counts: dict[str, list[int]]) -> None:
 
 
 def _ledger_paths(ensemble: Ensemble, root: str, layout: LedgerLayout) -> list[str]:
-    """Level by level: a node is a ledger, or has ledgers below it."""
+    """Walk the tree: a node is a ledger, or has ledgers below it."""
     found: list[str] = []
     level = [f"/{name}" for name in ensemble.children(root) or () if inner_levels(layout, name) is not None]
     while level:

@@ -1,4 +1,4 @@
-"""The next steps of a BookKeeper cluster: metadata root, claims with their identities, bookies one by one, autorecovery, who leaves."""
+"""Plans a BookKeeper cluster: metadata root, claims with their identities, bookies one by one, autorecovery, drains."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CLAIM = "PersistentVolumeClaim"
 
 
 def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_image: str) -> Plan:
-    """What to do now for bookies that stay and for those that drain. `jobs_image` reads back moved ledgers."""
+    """Returns the plan for bookies that stay and bookies that drain. `jobs_image` reads back moved ledgers."""
     if isinstance(seen.store, StoreMissing):
         return Plan.waiting(seen.store.reason, seen.store.why)
     if isinstance(seen.metadata, Unknown):
@@ -51,22 +51,24 @@ def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_i
     if before not in (None, seen.metadata.instance_id):
         return Plan.waiting(
             Reason.METADATA_LOST,
-            f"{cluster.names.ledgers_root} is another BookKeeper cluster's ({seen.metadata.instance_id}), these volumes are of "
-            f"{before}: connect the ensemble that keeps their metadata, before bookies delete the ledgers that this one does not know",
+            f"{cluster.names.ledgers_root} belongs to another BookKeeper cluster ({seen.metadata.instance_id}), and these volumes to "
+            f"{before}: connect the ensemble with their metadata; otherwise the bookies would delete all ledgers that this one does "
+            "not know",
             requeue.BLOCKED,
         )
     return _with_metadata(cluster, seen, seen.metadata, DrainSource(seen.store.address, jobs_image))
 
 
 def _without_metadata(cluster: BookKeeperCluster, objects: Objects, store: MetadataStore) -> Plan:
-    """A root is made only where neither a root nor a bookie's volume is: another instance id would make the volumes unusable."""
+    """Create a root only if neither a root nor a bookie's volume exists: another instance id would make the volumes unusable."""
     root = cluster.names.ledgers_root
     claims = [claim["metadata"]["name"] for claim in objects.of_kind(CLAIM)]
     if claims or known_instance_id(cluster, objects) is not None:
         return Plan.waiting(
             Reason.METADATA_LOST,
-            f"ZooKeeper has no {root}, though this cluster had volumes or an instance id before ({', '.join(claims) or 'no claims now'}): "
-            "connect the ensemble that has its metadata, or delete the old claims and this resource, and create it again",
+            f"ZooKeeper has no {root}, although this cluster had volumes or an instance id before "
+            f"({', '.join(claims) or 'no claims now'}): connect the ensemble with its metadata, or delete the old claims and this "
+            "resource, and create it again",
             requeue.BLOCKED,
         )
     if not store.serving:
@@ -90,7 +92,7 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     cookies = (restored_cookie(cluster, identity, seen, metadata) for identity in (*identities, *running))
     steps += [step for step in cookies if step is not None]
     stack = Stack(cluster, seen, metadata, (*numbers.wanted, *(identity.number for identity in running)))
-    rolled = _rolled(restart_order([*identities, *running], racks, stack.named, metadata), stack, source)
+    rolled = _stateful_set_steps(restart_order([*identities, *running], racks, stack.named, metadata), stack, source)
     autorecovery = build_autorecovery(cluster, source.zookeeper_address, racks)
     steps += [*_autorecovery(autorecovery, stack, rolled), *rolled, *cancelled(cluster, seen, metadata)]
     for drain in leaving:
@@ -113,12 +115,12 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
 
 
 def _from_cached_scan(seen: BookKeeperObserved, actions: tuple[Action, ...]) -> bool:
-    """What was kept of an earlier look at the ledgers is enough to wait by, and not to act on."""
+    """A cached scan is good enough to wait, not to act."""
     return bool(actions) and isinstance(seen.scan, LedgerScan) and seen.scan.age_seconds > 0
 
 
 def _other_volumes(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Plan | None:
-    """Why nothing is done with volumes that stayed from a resource with another number of them: the rule on changes does not see that."""
+    """Returns a wait if volumes remain from a resource with another number of them: the rule on changes can't detect that."""
     wanted, found = cluster.spec.ledgers.volumes, volumes_found(cluster, seen.objects, metadata.cookies)
     if found in (None, wanted):
         return None
@@ -131,14 +133,14 @@ def _other_volumes(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
 
 
 def _requeue_after_seconds(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...], *, acting: bool) -> float:
-    """Reading all ledgers is nothing to do each few seconds; events bring the key back sooner."""
+    """Reading all ledgers every few seconds would be too expensive. Events requeue the key earlier."""
     if leaving:
         return requeue.PENDING if acting else max(requeue.PENDING, rescan_after_seconds(cluster, seen, leaving))
     return requeue.PENDING if seen.scan is None or acting else requeue.UNREAD
 
 
 def _identities(cluster: BookKeeperCluster, numbers: BookieNumbers, seen: BookKeeperObserved) -> tuple[list[BookieIdentity], list[Step]]:
-    """Who the bookies are that shall live, and what their claims need."""
+    """Returns the identities of the bookies that should run, and what their claims need."""
     identities: list[BookieIdentity] = []
     steps: list[Step] = []
     for number in numbers.wanted:
@@ -153,7 +155,7 @@ def _identities(cluster: BookKeeperCluster, numbers: BookieNumbers, seen: BookKe
 
 
 def _still_running(leaving: tuple[Drain, ...]) -> list[BookieIdentity]:
-    """The leaving bookies whose StatefulSets are kept as those of the others: all that were not stopped, and are not stopped now."""
+    """Returns the draining bookies whose StatefulSets are kept up to date: all that are not stopped, before or now."""
     return [
         BookieIdentity(drain.number, drain.bookie.bookie_id)
         for drain in leaving
@@ -163,8 +165,8 @@ def _still_running(leaving: tuple[Drain, ...]) -> list[BookieIdentity]:
     ]
 
 
-def _rolled(identities: list[BookieIdentity], stack: Stack, source: DrainSource) -> list[Step]:
-    """The StatefulSets as they shall be, which touches no pod that is there, and at most one pod that is made anew."""
+def _stateful_set_steps(identities: list[BookieIdentity], stack: Stack, source: DrainSource) -> list[Step]:
+    """Returns the StatefulSets to apply, which touches no existing pod, and at most one pod to recreate."""
     steps: list[Step] = []
     objects = stack.seen.objects
     pods = {stack.named.pod(each.number): stack.named.stateful_set(each.number) for each in identities}
@@ -177,7 +179,7 @@ def _rolled(identities: list[BookieIdentity], stack: Stack, source: DrainSource)
             continue
         if not outdated_pods(pods[pod], objects, [pod]):
             continue
-        restarted = "another bookie is restarted just now" if _restarts(steps) else None
+        restarted = "another bookie is being restarted" if _restarts(steps) else None
         gate = Gate(restarted or why_not_restart(identity, stack), hanging, serving, restarted or moving(objects, pods, hanging))
         step = restart(manifest, objects, [pod], gate)
         if step and stack.seen.scan is None and (objects.pod_ready(pod) or pod in serving):
@@ -191,11 +193,13 @@ def _restarts(steps: Iterable[Step]) -> bool:
 
 
 def _autorecovery(manifests: tuple[Json, ...], stack: Stack, rolled: Iterable[Step]) -> tuple[Step, ...]:
-    """ConfigMap and Deployment. Its pods are restarted, one by one, while no bookie is: copying goes on where it is needed most."""
+    """ConfigMap and Deployment. Its pods restart one by one, and only while no bookie does, so that copying continues where it is needed
+    most.
+    """
     objects = stack.seen.objects
     if not manifests:
         return _surplus_autorecovery(stack.cluster, objects)
-    if not stack.metadata.cookies:  # an auditor that finds no bookie at all ends itself
+    if not stack.metadata.cookies:  # an auditor that finds no bookie exits
         return ()
     *others, deployment = manifests
     steps: tuple[Step, ...] = settle(others, objects)
@@ -212,18 +216,21 @@ def _autorecovery(manifests: tuple[Json, ...], stack: Stack, rolled: Iterable[St
 
 
 def _identity(cluster: BookKeeperCluster, number: int, objects: Objects, token: str | None) -> BookieIdentity | Wait:
-    """Who bookie `number` is, by its claims; or why that must not be decided here. `token`: it is new."""
+    """Returns the identity of bookie `number` from its claims, or why it is undecidable. `token`: the bookie is new."""
     named = cluster.names
     claims = claims_of(cluster, number, objects)
     ids = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in claims.values() if claim is not None}
     if len(ids) > 1 or None in ids:
         shown = " and ".join(sorted(str(found) for found in ids))
-        return Wait(Reason.CLAIM_LOST, f"the claims {' and '.join(claims)} carry different bookie ids ({shown}): they are not one bookie's")
+        return Wait(
+            Reason.CLAIM_LOST,
+            (f"the claims {' and '.join(claims)} have different bookie ids ({shown}), so they don't belong to one bookie"),
+        )
     return BookieIdentity(number, str(next(iter(ids)) if ids else named.bookie_id(number, str(token))))
 
 
 def _missing_claims(cluster: BookKeeperCluster, identity: BookieIdentity, objects: Objects) -> tuple[Create, ...]:
-    """The claims that a new bookie lacks."""
+    """Returns the claims that a new bookie lacks."""
     manifests = build_bookie_claims(cluster, identity)
     return tuple(Create(manifest) for manifest in manifests if objects.get(CLAIM, manifest["metadata"]["name"]) is None)
 
@@ -233,7 +240,7 @@ def _all_writable(identities: list[BookieIdentity], metadata: LedgersMetadata) -
 
 
 def _recovery_delay(cluster: BookKeeperCluster, zookeeper_address: str, metadata: LedgersMetadata) -> tuple[SetRecoveryDelay, ...]:
-    """The first auditor copies the delay from its configuration, and none does later: a changed one has to be written."""
+    """Only the first auditor copies the delay from its configuration. A changed delay must be written."""
     seconds, found = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds, metadata.recovery_delay
     if found is None or found.seconds == seconds:
         return ()
@@ -241,7 +248,7 @@ def _recovery_delay(cluster: BookKeeperCluster, zookeeper_address: str, metadata
 
 
 def _surplus_autorecovery(cluster: BookKeeperCluster, objects: Objects) -> tuple[Delete, ...]:
-    """The objects of autorecovery that the spec switched off."""
+    """Returns the deletions of autorecovery that the spec disabled."""
     named = cluster.names
     found = (objects.get("Deployment", named.autorecovery), objects.get("ConfigMap", named.autorecovery))
     return deletions(found, Reason.REMOVED)

@@ -1,7 +1,7 @@
-"""Why no serving bookie may be restarted now, and in which order they are.
+"""Why no serving bookie may be restarted now, and the order of restarts.
 
-The gate asks for more than the auditor's marks: an auditor looks once a day, or when a bookie goes. So the metadata of all ledgers is read
-here, which is what an audit that one triggers does: a ledger that names a bookie which is not registered lacks a copy.
+The auditor's marks are not enough: an auditor checks once a day, or when a bookie goes away. So the metadata of all ledgers is read, like
+in a triggered audit: a ledger that names an unregistered bookie lacks a copy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from herdkeeper.shared.unknown import Unknown
 def restart_order(
     identities: Iterable[BookieIdentity], racks: Mapping[str, Rack], named: BookKeeperNames, metadata: LedgersMetadata
 ) -> list[BookieIdentity]:
-    """One rack after another, those of one region together; bookies that are read-only last, since they may be so for a full disk."""
+    """Returns the bookies rack by rack, the racks of a region together. Read-only bookies come last: a full disk may be the cause."""
 
     def place(identity: BookieIdentity) -> tuple[bool, str, str, int]:
         rack = racks.get(named.host(identity.number), Rack("", None))
@@ -32,7 +32,7 @@ def restart_order(
 
 @dataclass(frozen=True)
 class Stack:
-    """What must be free of disruptions before a serving bookie is restarted. `numbers` are the bookies that run, or shall."""
+    """What must be free of disruptions before a serving bookie is restarted. `numbers` are the bookies that run, or should."""
 
     cluster: BookKeeperCluster
     seen: BookKeeperObserved
@@ -41,32 +41,32 @@ class Stack:
 
     @property
     def named(self) -> BookKeeperNames:
-        """The names of the cluster's objects."""
+        """Names of the cluster's objects."""
         return self.cluster.names
 
     def is_registered(self, number: int) -> bool:
-        """Whether a bookie of this number serves, as far as BookKeeper knows."""
+        """Returns whether a bookie of this number is registered."""
         return any(self.named.number_of(bookie_id) == number for bookie_id in self.metadata.writable | self.metadata.read_only)
 
     @property
     def largest_ensemble(self) -> int:
-        """Of the ledgers that are being written; 0 while they were not read."""
+        """Largest ensemble of the ledgers being written; 0 while they were not read."""
         return self.seen.scan.open_ensemble if isinstance(self.seen.scan, LedgerScan) else 0
 
 
 def why_not_restart(identity: BookieIdentity, stack: Stack) -> str | None:
-    """The reason, None when this bookie may be restarted: the rest of the stack serves, and every entry has its replicas."""
+    """Returns why this bookie must not be restarted. None if the rest of the stack serves and every entry has its replicas."""
     if isinstance(stack.seen.store, MetadataStore) and not stack.seen.store.serving:
         return "not all ZooKeeper members serve"
-    own = _autorecovery(stack) or why_others_unhealthy(stack, identity.number) or _ledgers(stack) or _too_few(identity, stack)
+    own = _autorecovery(stack) or why_others_unhealthy(stack, identity.number) or _ledgers(stack) or _too_few_writable(identity, stack)
     return own or _disruption(stack)
 
 
 def why_others_unhealthy(stack: Stack, but: int | None) -> str | None:
-    """Which of the bookies, except number `but`, does not serve.
+    """Returns which bookie, except number `but`, does not serve.
 
-    One that is registered and not Ready serves, and yet something is wrong with it: it holds up whatever is Ready. It does not block a
-    bookie that is not Ready itself, or a probe that fails everywhere could never be fixed.
+    A registered bookie that is not Ready serves, but something is wrong with it: it blocks restarts of Ready bookies. It does not block
+    others that are not Ready: a probe that fails everywhere must be repairable.
     """
     named, objects, nodes = stack.named, stack.seen.objects, stack.seen.nodes
     unwell = but is not None and not objects.pod_ready(named.pod(but))
@@ -80,7 +80,7 @@ def why_others_unhealthy(stack: Stack, but: int | None) -> str | None:
 
 
 def lacking_copies(scan: LedgerScan, metadata: LedgersMetadata, but: frozenset[str] = frozenset()) -> str | None:
-    """Why ledgers lack copies, whether an auditor has marked them yet or not: they name bookies, except `but`, that are not registered."""
+    """Returns why ledgers lack copies, marked by an auditor or not: they name bookies, except `but`, that are not registered."""
     lost = sorted(set(scan.naming) - metadata.writable - metadata.read_only - but)
     if not lost:
         return None
@@ -107,18 +107,18 @@ def _ledgers(stack: Stack) -> str | None:
     return lacking_copies(scan, stack.metadata)
 
 
-def _too_few(identity: BookieIdentity, stack: Stack) -> str | None:
-    """A writer needs as many writable bookies as its ensemble has, to put another one in the place of the one that restarts."""
+def _too_few_writable(identity: BookieIdentity, stack: Stack) -> str | None:
+    """A writer needs a spare writable bookie to replace the one that restarts."""
     largest = stack.largest_ensemble
     remaining = len(stack.metadata.writable - {identity.bookie_id})
     if remaining >= largest or stack.cluster.spec.roll_without_spare_bookie:
         return None
     return (
-        f"{remaining} writable bookies would remain, and ledgers are written to ensembles of {largest}: raise spec.bookies, or take the "
-        "risk that writes wait with spec.rollWithoutSpareBookie"
+        f"{remaining} writable bookies would remain, and ledgers need ensembles of {largest}: raise spec.bookies, or set "
+        "spec.rollWithoutSpareBookie and accept that writes may wait"
     )
 
 
 def _disruption(stack: Stack) -> str | None:
-    """The rest of the stack. What lacks bookies waits for these, and can't be waited for by them."""
+    """The rest of the stack. What waits for these bookies can't block them."""
     return stack.seen.disruption if len(stack.metadata.writable) >= stack.largest_ensemble else None

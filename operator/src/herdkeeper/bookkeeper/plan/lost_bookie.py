@@ -1,10 +1,13 @@
-"""A bookie that lost a disk: a new one starts at once beside it, and its identity is retired once no ledger needs it.
+"""Replaces a bookie that lost a disk: a new one starts at once, and the lost identity is retired once no ledger needs it.
 
-No volume is deleted here, and no new bookie gets a lost one's number or identity: its volume may still be restored. The new bookie then is
-one too many, and leaves. Open ledgers that name a lost one are closed by their writers: they know the last entry, which nobody else may be
-able to find. The auditor is asked to look at once where nobody can come back that its delay waits for. The
-proof is BookKeeper's metadata of all ledgers, open ones as well: autorecovery takes a bookie's name out of a segment only after its entries
-are on another one. The cookie goes last: while it is there, the number lives, and what was cut off goes on.
+No volume is deleted, and no new bookie gets the number or identity of a lost one: its volume may still be restored. The new bookie is then
+surplus and drains.
+
+Writers close open ledgers that name a lost bookie: they know the last entry, which may be unrecoverable otherwise. The auditor is started
+at once if its delay would wait only for lost bookies.
+
+The proof is BookKeeper's metadata of all ledgers, including open ones: autorecovery replaces a bookie in a segment only after copying its
+entries. The cookie is removed last: while it exists, the number exists, and an interrupted replacement continues.
 """
 
 from __future__ import annotations
@@ -23,14 +26,14 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 MARKS_TO_WAIT_FOR = 1000
-"""With so many ledgers left to copy, reading the metadata of all of them would find what is known already."""
+"""If so many ledgers are left to copy, a scan of all metadata would show nothing new."""
 AUDIT_SECONDS = 60.0
-"""So long the auditor is given before it is asked again."""
+"""Seconds that the auditor gets before it is started again."""
 
 
 @dataclass(frozen=True)
 class NeedsLedgers:
-    """The step can't be decided without the metadata of all ledgers, which was not read yet."""
+    """The step needs the metadata of all ledgers, which was not read yet."""
 
 
 Step = Action | Wait | NeedsLedgers
@@ -39,18 +42,19 @@ Step = Action | Wait | NeedsLedgers
 def retire_all(
     lost: Sequence[LostBookie], cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata
 ) -> tuple[Step, ...]:
-    """What to do now for all lost bookies. What they wait for is told together; what a person must do gives it its reason."""
+    """Returns the steps for all lost bookies. Their waits are reported together; one that needs a person determines the reason."""
     steps = [retire(each, cluster, seen, metadata) for each in lost]
     waits = sorted((step for step in steps if isinstance(step, Wait)), key=lambda wait: not wait.reason.needs_person)
     told = (Wait(waits[0].reason, ". ".join(wait.message for wait in waits)),) if waits else ()
-    return (*(step for step in steps if not isinstance(step, Wait)), *told, *_hasten_replication(lost, cluster, seen, metadata))
+    return (*(step for step in steps if not isinstance(step, Wait)), *told, *_speed_up_replication(lost, cluster, seen, metadata))
 
 
-def _hasten_replication(
+def _speed_up_replication(
     lost: Sequence[LostBookie], cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata
 ) -> tuple[CloseLedger | StartBookieAudit, ...]:
-    """Open ledgers are closed by their writers, then the auditor looks. Neither helps before there are bookies to write to, nor while one
-    of a lost disk still serves: the next ledgers would be there too."""
+    """Writers close open ledgers, then the auditor is started. Neither helps without writable bookies, or while a lost bookie still serves:
+    new ledgers would go there, too.
+    """
     scan = seen.scan
     if not isinstance(scan, LedgerScan) or len(metadata.writable) < scan.open_ensemble:
         return ()
@@ -66,7 +70,7 @@ def _hasten_replication(
 def _audit_now(
     lost: Sequence[LostBookie], cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata
 ) -> tuple[StartBookieAudit, ...]:
-    """The delay is for bookies that come back: where each that ledgers name and that is away is lost for good, nothing is waited for."""
+    """The delay is for bookies that come back. If every missing bookie that ledgers name is lost for good, nothing is gained by waiting."""
     scan, delay, store = seen.scan, metadata.recovery_delay, seen.store
     seconds = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds
     if not isinstance(scan, LedgerScan) or not isinstance(store, MetadataStore) or delay is None or delay.seconds != seconds:
@@ -82,7 +86,7 @@ def _audit_now(
 
 
 def retire(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
-    """The one thing to do now for a lost bookie, or what it waits for."""
+    """Returns the one step for a lost bookie, or why it waits."""
     if waits := _why_not_retire(lost, cluster, metadata):
         return waits
     scan = seen.scan
@@ -95,19 +99,21 @@ def retire(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserve
     if lost.kept:
         return Wait(
             Reason.CLAIM_LOST,
-            f"bookie {lost.number} lost a disk ({lost.why}) and no ledger needs it: `kubectl delete pvc {' '.join(lost.kept)} "
-            f"-n {cluster.metadata.namespace}` deletes the rest of it",
+            f"bookie {lost.number} lost a disk ({lost.why}) and no ledger needs it: delete its remaining claims with `kubectl delete "
+            f"pvc {' '.join(lost.kept)} -n {cluster.metadata.namespace}`",
         )
     return _remove(lost, cluster, seen, metadata)
 
 
 def _why_not_retire(lost: LostBookie, cluster: BookKeeperCluster, metadata: LedgersMetadata) -> Wait | None:
-    """What can be told without looking at ledgers."""
+    """Returns why it must not be retired, as far as known without the ledgers."""
     what = f"bookie {lost.number} lost a disk ({lost.why})"
     if lost.registered:
-        return Wait(Reason.RECOVERING, f"{what}, and {', '.join(lost.registered)} is still registered: waiting until its session ends")
+        return Wait(
+            Reason.RECOVERING, (f"{what}, and {', '.join(lost.registered)} is still registered: waiting for the end of its session")
+        )
     if not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
-        how = "set spec.autoRecovery.enabled" if metadata.replication_enabled else "switch it on with BookKeeper's `shell autorecovery -e`"
+        how = "set spec.autoRecovery.enabled" if metadata.replication_enabled else "enable it with BookKeeper's `shell autorecovery -e`"
         return Wait(Reason.CLAIM_LOST, f"{what} and autorecovery is off, so its entries are not copied: {how}, or restore the volume")
     if metadata.auditor is None:
         return Wait(Reason.RECOVERING, f"{what}; no auditor is elected yet, so its entries are not copied")
@@ -117,7 +123,7 @@ def _why_not_retire(lost: LostBookie, cluster: BookKeeperCluster, metadata: Ledg
 
 
 def _why_needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, metadata: LedgersMetadata) -> Wait | None:
-    """Why the identity can't go: ledgers name it."""
+    """Returns why the identity must stay: ledgers name it."""
     named = [scan.naming[bookie_id] for bookie_id in lost.ids if bookie_id in scan.naming]
     closed, still_open = sum(found.closed for found in named), sum(found.not_closed for found in named)
     if not named:
@@ -128,7 +134,7 @@ def _why_needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, 
         enough = cluster.spec.bookies >= largest
         fix = "new ones are being started" if enough else f"raise spec.bookies to {largest} or more"
         copied = (
-            f"they can't be copied{' yet' if enough else ''}, since an ensemble of {largest} needs as many writable bookies, "
+            f"they can't be copied{' yet' if enough else ''}, since an ensemble needs {largest} writable bookies, "
             f"and {len(metadata.writable)} are writable: {fix}"
         )
     return Wait(
@@ -139,13 +145,13 @@ def _why_needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, 
 
 
 def _delay(metadata: LedgersMetadata) -> str:
-    """The delay that the auditor obeys, in words."""
+    """The delay in force at the auditor, as text."""
     delay = metadata.recovery_delay
     return "unknown" if delay is None or delay.seconds is None else f"{delay.seconds} s"
 
 
 def _remove(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
-    """Pod, then cookies."""
+    """Remove the pod, then the cookies."""
     key = cluster.key
     named = BookKeeperNames(key)
     stateful_set = seen.objects.get("StatefulSet", named.stateful_set(lost.number))

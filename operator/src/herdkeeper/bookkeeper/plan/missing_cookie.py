@@ -1,8 +1,7 @@
-"""A bookie whose cookie is missing in ZooKeeper, or whose volumes its entry point refused.
+"""Handles a bookie whose cookie is missing in ZooKeeper, or whose volumes its entry point refused.
 
-A cookie keeps a bookie from starting on other disks than its own. So it is put back only when the volumes themselves say that they are this
-bookie's, in this cluster, with these directories; the entry point tells what they say once BookKeeper has refused to start. Nothing is ever
-deleted to have a bookie start.
+A cookie keeps a bookie from starting on foreign disks. It is restored only if the volumes themselves identify this bookie, this cluster and
+these directories. The entry point reports their content once BookKeeper refuses to start. Nothing is ever deleted to make a bookie start.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from herdkeeper.shared.reason import Reason
 def restored_cookie(
     cluster: BookKeeperCluster, identity: BookieIdentity, seen: BookKeeperObserved, metadata: LedgersMetadata
 ) -> RestoreCookie | Wait | None:
-    """What to do about a bookie's cookie; None for one that has it, or has never been started."""
+    """Returns what to do about a bookie's cookie. None if it has one, or never started."""
     named = cluster.names
     if identity.bookie_id in metadata.writable | metadata.read_only:
         return None
@@ -37,9 +36,9 @@ def restored_cookie(
         return RestoreCookie(seen.store.address, named.ledgers_root, _cookie(cluster, identity, metadata))
     return Wait(
         Reason.VOLUMES_REFUSED,
-        f"bookie {identity.number} does not start: {why}. Nothing is changed. Mount the right volumes under its claims' names. Or give"
-        f" up these volumes, so that its ledgers are copied from other bookies: "
-        f"`kubectl delete pvc {' '.join(claim_names(cluster, identity.number))} -n {cluster.metadata.namespace}`",
+        f"bookie {identity.number} does not start: {why}. Nothing is changed. Mount the right volumes under the names of its claims. "
+        "Or give these volumes up, and its ledgers are copied from other bookies: `kubectl delete pvc "
+        f"{' '.join(claim_names(cluster, identity.number))} -n {cluster.metadata.namespace}`",
     )
 
 
@@ -52,17 +51,17 @@ def _unknown(identity: BookieIdentity) -> Wait:
 
 
 def _cookie(cluster: BookKeeperCluster, identity: BookieIdentity, metadata: LedgersMetadata) -> Cookie:
-    """What this bookie's cookie was."""
+    """Returns the cookie that this bookie had."""
     journal, ledgers = directories_of(cluster)
     return Cookie(identity.bookie_id, journal, ledgers, metadata.instance_id)
 
 
 def _why_not(found: bytes, cluster: BookKeeperCluster, identity: BookieIdentity, metadata: LedgersMetadata) -> str | None:
-    """Why what the volumes say does not prove that they are this bookie's."""
+    """Returns why the volumes' content does not prove that they belong to this bookie, or None."""
     named = cluster.names
     others = sorted(cookie for cookie in metadata.cookies if named.number_of(cookie) == identity.number)
     if others:
-        return f"ZooKeeper has no cookie of {identity.bookie_id}, but {others[0]}, of other volumes"
+        return f"ZooKeeper has no cookie of {identity.bookie_id}, but one of {others[0]}, from other volumes"
     try:
         on_volumes = decode_cookie(found)
     except MalformedDataError as error:
@@ -70,8 +69,8 @@ def _why_not(found: bytes, cluster: BookKeeperCluster, identity: BookieIdentity,
     expected = _cookie(cluster, identity, metadata)
     if on_volumes.instance_id != expected.instance_id:
         return (
-            f"ZooKeeper has no cookie of {identity.bookie_id}, and its volumes are of the BookKeeper cluster {on_volumes.instance_id} "
-            f"(instanceId in VERSION), not of {expected.instance_id}"
+            f"ZooKeeper has no cookie of {identity.bookie_id}, and its volumes belong to the BookKeeper cluster "
+            f"{on_volumes.instance_id} (instanceId in VERSION), not to {expected.instance_id}"
         )
     if on_volumes != expected:
         return f"ZooKeeper has no cookie of {identity.bookie_id}, and VERSION on its volumes says {on_volumes}, expected {expected}"

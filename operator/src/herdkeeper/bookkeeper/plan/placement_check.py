@@ -1,4 +1,4 @@
-"""When all ledgers are read to see whether their copies are in enough racks."""
+"""When to read all ledgers to check whether their copies are in enough racks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from herdkeeper.bookkeeper.state.racks import racks_of, rule_of
 
 
 def placement_check_due(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> bool:
-    """Whether it is time: never where one rack is all there is, else when the last check says so."""
+    """Returns whether the check is due: never with a single rack, otherwise at the time that the last check set."""
     if not seen.now or not placement_can_be_broken(cluster, seen):
         return False
     before = cluster.status.placement_check if cluster.status is not None else None
@@ -18,7 +18,7 @@ def placement_check_due(cluster: BookKeeperCluster, seen: BookKeeperObserved) ->
 
 
 def placement_can_be_broken(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> bool:
-    """Whether any ledger's copies could be in too few racks, as far as is known."""
+    """Returns whether any ledger's copies could be in too few racks, as far as known."""
     if not isinstance(seen.metadata, LedgersMetadata):
         return False
     racks = racks_of(cluster, seen.objects, seen.nodes)

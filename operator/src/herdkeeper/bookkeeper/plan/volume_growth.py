@@ -1,7 +1,7 @@
-"""A bookie's claims follow the sizes in the spec: they grow where their StorageClass can, and never shrink.
+"""Grows a bookie's claims to the sizes in the spec, if their StorageClass allows. Claims never shrink.
 
-Kubernetes grows the file system while the pod runs; BookKeeper measures its disks anew and a bookie that a full disk made read-only becomes
-writable again.
+Kubernetes grows the file system while the pod runs. BookKeeper measures its disks again, and a bookie that was read-only with a full disk
+becomes writable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from herdkeeper.shared.volumes import capacity_bytes, requested_bytes
 
 
 def grow_claims(cluster: BookKeeperCluster, number: int, seen: BookKeeperObserved) -> tuple[Resize | Wait, ...]:
-    """What bookie `number`'s claims need, or why they can't have it."""
+    """Returns what the claims of bookie `number` need, or why they can't grow."""
     named = cluster.names
     wanted = (
         ("spec.journal.size", named.journal_claim(number), cluster.spec.journal.size),
@@ -33,8 +33,9 @@ def grow_claims(cluster: BookKeeperCluster, number: int, seen: BookKeeperObserve
 
 
 def with_claimed_sizes(cluster: BookKeeperCluster, numbers: Sequence[int], objects: Objects) -> BookKeeperCluster:
-    """The cluster with the sizes that its bookies' claims ask for, the smallest ones where they differ: files are sized by volumes that are
-    there, not by those that the spec asks for in vain. Sizes without a claim are the spec's."""
+    """Returns the cluster with the sizes that its claims request, the smallest where they differ. Files must be sized by existing volumes,
+    not by sizes that can't be had. Sizes without a claim are the spec's.
+    """
     named = cluster.names
     journals = [named.journal_claim(number) for number in numbers]
     ledgers = [name for number in numbers for name in ledgers_claims(cluster, number)]
@@ -60,7 +61,7 @@ def _grow(path: str, claim: Json, size: str, seen: BookKeeperObserved) -> Resize
     name, requested = claim["metadata"]["name"], requested_bytes(claim)
     bound = (claim.get("status") or {}).get("phase") == "Bound"
     if requested is None or not bound or claim["metadata"].get("deletionTimestamp"):
-        return None  # the API server lets no other claim ask for more
+        return None  # only bound claims can request more
     stored = claim["spec"]["resources"]["requests"]["storage"]
     if bytes_of(size) < requested:
         return Wait(Reason.INVALID_SPEC, f"{path} is {size}: the claim {name} has {stored} and volumes can't shrink; set {stored}")
@@ -79,10 +80,10 @@ def _grow(path: str, claim: Json, size: str, seen: BookKeeperObserved) -> Resize
 
 
 def _growing(claim: Json, requested: int) -> Wait | None:
-    """Kubernetes is at it; None once the volume is as large as was asked for, or while there is none yet."""
+    """Returns a wait while the volume grows. None once it has the requested size, or while there is no volume."""
     capacity = capacity_bytes(claim)
     if capacity is None or capacity >= requested:
         return None
     conditions = (claim.get("status") or {}).get("conditions") or []
     told = "; ".join(f"{entry['type']}: {entry.get('message', '')}".rstrip(": ") for entry in conditions if entry.get("status") == "True")
-    return Wait(Reason.RESIZING, f"the volume of {claim['metadata']['name']} grows ({told or 'its driver was asked'})")
+    return Wait(Reason.RESIZING, f"the volume of {claim['metadata']['name']} is growing ({told or 'requested from its driver'})")

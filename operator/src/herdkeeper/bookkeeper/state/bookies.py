@@ -1,4 +1,4 @@
-"""What was seen of a BookKeeperCluster."""
+"""The observation of a BookKeeperCluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass(frozen=True)
 class MetadataStore:
-    """The ZooKeeper ensemble that keeps the metadata: `host:port,host:port`, and whether all of it serves."""
+    """The ZooKeeper ensemble with the metadata: `host:port,host:port`, and whether all of it serves."""
 
     address: str
     serving: bool
@@ -26,7 +26,7 @@ class MetadataStore:
 
 @dataclass(frozen=True)
 class StoreMissing:
-    """There is no ensemble to connect to, and why."""
+    """Why there is no ensemble to connect to."""
 
     reason: Reason
     why: str
@@ -34,12 +34,12 @@ class StoreMissing:
 
 @dataclass(frozen=True)
 class MetadataAbsent:
-    """Nothing is at the cluster's root in ZooKeeper."""
+    """The cluster's root in ZooKeeper does not exist."""
 
 
 @dataclass(frozen=True)
 class Marks:
-    """The marks of under-replicated ledgers: how many, and the oldest one's time in milliseconds since 1970 (None: no mark says)."""
+    """The marks of under-replicated ledgers: their number, and the time of the oldest in Unix milliseconds (None if unknown)."""
 
     ledgers: int
     oldest_ms: int | None
@@ -50,8 +50,10 @@ NO_MARKS = Marks(0, None)
 
 @dataclass(frozen=True)
 class RecoveryDelay:
-    """Seconds that a bookie may be away, as the metadata has it (None: it can't be read), and the znode's version. `changed_at` is when it
-    was written last, in seconds since 1970 by ZooKeeper's clock: the auditor looks at all ledgers whenever it is."""
+    """Seconds that a bookie may be away, by the metadata (None if unreadable), and the znode's version.
+
+    `changed_at` is the last write in Unix seconds by ZooKeeper's clock: each write makes the auditor check all ledgers.
+    """
 
     seconds: int | None
     version: int
@@ -60,11 +62,10 @@ class RecoveryDelay:
 
 @dataclass(frozen=True)
 class LedgersMetadata:
-    """What BookKeeper's metadata says, read completely. Bookies by their ids.
+    """BookKeeper's metadata, read completely. Bookies are given by their ids.
 
-    `under_replicated`: whether the auditor marked at least one ledger. `marks`: how many it marked, counted up to a limit, and when.
-    `replication_enabled`: nobody switched autorecovery off in the metadata. `recovery_delay`: what the auditor obeys; None until a first
-    auditor has written it.
+    `under_replicated`: whether the auditor marked a ledger. `marks`: how many, counted up to a limit, and when. `replication_enabled`:
+    autorecovery is not disabled in the metadata. `recovery_delay`: the auditor's delay; None until a first auditor wrote it.
     """
 
     instance_id: str
@@ -80,7 +81,7 @@ class LedgersMetadata:
 
 @dataclass(frozen=True)
 class Naming:
-    """How many ledgers name a bookie, and the largest ensemble of them."""
+    """How many ledgers name a bookie, and their largest ensemble."""
 
     closed: int
     not_closed: int
@@ -88,7 +89,7 @@ class Naming:
 
 
 READING_SHARE = 0.05
-"""Of the time that something waits for ledgers, what is spent reading the metadata of all of them."""
+"""Share of the waiting time that is spent reading the metadata of all ledgers."""
 LONGEST_PAUSE_SECONDS = 60.0
 
 
@@ -96,10 +97,9 @@ LONGEST_PAUSE_SECONDS = 60.0
 class LedgerScan:
     """The metadata of all ledgers, read completely.
 
-    `largest_ensemble` is E at its largest, over all ledgers and over what declared databases will ask for; `open_ensemble` the same without
-    the closed ones. `shares` has, by id, what each leaving or lost bookie holds; `naming` how many ledgers name each bookie.
-    `databases` are the HerdDBClusters that refer to the cluster: their nodes write most of the ledgers. `seconds`: how long reading took;
-    `age_seconds`: how long ago that was, above 0 for one that was kept.
+    `largest_ensemble` is the largest E of all ledgers and declared databases; `open_ensemble` the same without closed ledgers. `shares` has
+    what each draining or lost bookie holds; `naming` how many ledgers name each bookie, both by id. `databases` are the HerdDBClusters that
+    refer to the cluster; their nodes write most of the ledgers. `seconds`: duration of the read; `age_seconds`: its age, 0 unless cached.
     `breaches` are the ledgers whose copies are in too few racks.
     """
 
@@ -115,7 +115,7 @@ class LedgerScan:
 
     @property
     def good_for_seconds(self) -> float:
-        """For how long it is enough to wait by: the longer the reading took, the longer."""
+        """How long the scan is good enough to wait by, which grows with the duration of the read."""
         return min(self.seconds / READING_SHARE, LONGEST_PAUSE_SECONDS)
 
 
@@ -124,13 +124,12 @@ Metadata = LedgersMetadata | MetadataAbsent | Unknown
 
 @dataclass(frozen=True)
 class BookKeeperObserved:
-    """`fresh_tokens` are random, as many as bookies may be new: identities of claims that have yet to be made.
+    """What was observed of a BookKeeperCluster.
 
-    `dependents` are the HerdDBClusters that refer to it. `disruption` is which member of the ensemble, or SQL node on the bookies, is
-    being disrupted, None when none is. `nodes` are those that its bookies' pods run on, by
-    name; None for one that is gone. `scan` is None while no step needs it. `now` is the time of the observation
-    (RFC 3339, UTC). `expandable`: whether StorageClasses can grow their volumes, of those that claims need it of.
-    `identities` are the Secrets with certificates that are due.
+    `fresh_tokens` are random, one per possible new bookie, for the identities of new claims. `dependents` are the HerdDBClusters that refer
+    to the cluster. `disruption` is which ensemble member or SQL node is being disrupted, or None. `nodes` are the nodes of its bookies'
+    pods, by name; None for a missing one. `scan` is None while no step needs it. `now` is the time of the observation (RFC 3339, UTC).
+    `expandable`: whether StorageClasses of growing claims allow expansion. `identities` are the due Secrets with certificates.
     """
 
     objects: Objects

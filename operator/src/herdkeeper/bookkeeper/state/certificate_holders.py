@@ -1,4 +1,4 @@
-"""Whose certificates a BookKeeperCluster needs, where its ensemble asks for them."""
+"""The certificates that a BookKeeperCluster needs if its ensemble requires them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from herdkeeper.certificates.issue import Subject
 
 
 def certificate_holders(cluster: BookKeeperCluster) -> tuple[Holder, ...]:
-    """Bookies with autorecovery, and jobs that read the log. Bookies let in whoever may use this cluster."""
+    """Returns the holders: bookies with autorecovery, and jobs that read the log. Bookies admit every authorized user of the cluster."""
     named, name = cluster.names, cluster.metadata.name
     hosts = frozenset({f"*.{named.service}.{cluster.metadata.namespace}.svc"})
     return (

@@ -1,4 +1,4 @@
-"""The volume claims of a bookie: its journal's and one for each ledger directory. None of them is of use without the others."""
+"""The volume claims of a bookie: the journal's and one per ledger directory. None is of use without the others."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ MOST_LEDGER_VOLUMES = 8
 
 
 def ledgers_claims(cluster: BookKeeperCluster, number: int) -> tuple[str, ...]:
-    """The names of the ledger volumes' claims of bookie `number`."""
+    """Returns the names of bookie `number`'s ledger claims."""
     named = cluster.names
     return tuple(named.ledgers_claim(number, volume) for volume in range(cluster.spec.ledgers.volumes))
 
 
 def claim_names(cluster: BookKeeperCluster, number: int) -> tuple[str, ...]:
-    """The names of all claims of bookie `number`, the journal's first."""
+    """Returns the names of all claims of bookie `number`, the journal's first."""
     named = cluster.names
     return (named.journal_claim(number), *ledgers_claims(cluster, number))
 
 
 def volumes_found(cluster: BookKeeperCluster, objects: Objects, cookies: frozenset[str]) -> int | None:
-    """How many ledger volumes the bookies have that served already; None where no such bookie has one.
+    """Returns the number of ledger volumes of bookies that have served; None if no such bookie has one.
 
-    By their StatefulSets, which know of claims that are lost; where none is left, by the claims that are there.
+    Their StatefulSets know of lost claims; if none is left, existing claims count.
     """
     bound = {
         volume.get("persistentVolumeClaim", {}).get("claimName")
@@ -40,7 +40,7 @@ def volumes_found(cluster: BookKeeperCluster, objects: Objects, cookies: frozens
 
 
 def known_instance_id(cluster: BookKeeperCluster, objects: Objects) -> str | None:
-    """The id of the metadata that the volumes belong to: by the status, or else by the bookies' ConfigMap. None for a new cluster."""
+    """Returns the id of the metadata to which the volumes belong, by the status or else the bookies' ConfigMap. None for a new cluster."""
     if cluster.status is not None and cluster.status.instance_id:
         return cluster.status.instance_id
     item = objects.get("ConfigMap", cluster.names.config_map) or {}
@@ -48,5 +48,5 @@ def known_instance_id(cluster: BookKeeperCluster, objects: Objects) -> str | Non
 
 
 def claims_of(cluster: BookKeeperCluster, number: int, objects: Objects) -> dict[str, Json | None]:
-    """The same, each with the claim that is there."""
+    """Returns all claims of bookie `number` by name; None for a missing one."""
     return {name: objects.get(CLAIM, name) for name in claim_names(cluster, number)}

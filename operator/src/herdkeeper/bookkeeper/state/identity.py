@@ -1,4 +1,4 @@
-"""Under which ids a bookie is known."""
+"""The ids under which a bookie is known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from herdkeeper.shared.objects import Objects, annotation
 
 
 def bookie_ids(named: BookKeeperNames, objects: Objects, cookies: frozenset[str], number: int) -> frozenset[str]:
-    """Every identity that a number is seen with: on its claims, in its StatefulSet, among the cookies. More than one is trouble."""
+    """Returns every identity of a number: on its claims, in its StatefulSet, among the cookies. More than one is an error."""
     claims = (claim for claim in objects.of_kind("PersistentVolumeClaim") if named.number_of(claim["metadata"]["name"]) == number)
     marked = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in claims}
     item = objects.get("StatefulSet", named.stateful_set(number))

@@ -1,7 +1,7 @@
-"""The keys that BookKeeper knows, to warn of lines that have no effect: it ignores what it does not know, a slip of the pen as well.
+"""The keys that BookKeeper knows. It ignores unknown keys, including typos, so the operator warns of them.
 
-Source: the constants of BookKeeper 4.18.0's configuration classes (server, client and what they share), of its RocksDB storage and of its
-statistics providers, and its bk_server.conf.
+Source: the constants of BookKeeper 4.18.0's configuration classes (server, client, shared), RocksDB storage and statistics providers, and
+bk_server.conf.
 """
 
 from __future__ import annotations
@@ -359,7 +359,7 @@ BOOKKEEPER = frozenset(
 
 
 def unknown_keys(keys: Iterable[str], known: frozenset[str]) -> tuple[str, ...]:
-    """The keys that are not known, sorted, each with the known one that it may be a slip of: `gcWaitTme (did you mean gcWaitTime?)`."""
+    """Returns the unknown keys, sorted, each with a similar known one: `gcWaitTme (did you mean gcWaitTime?)`."""
     return tuple(f"{key}{_meant(key, known)}" for key in sorted(set(keys) - known))
 
 

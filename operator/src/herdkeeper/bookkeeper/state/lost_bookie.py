@@ -1,4 +1,4 @@
-"""Bookies that lost a disk: how they are recognised, under which ids they were known, and what is left of their claims."""
+"""Bookies that lost a disk: how they are recognized, their ids, and what is left of their claims."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from herdkeeper.shared.objects import Objects
 class LostBookie:
     """A bookie that can't come back under its id.
 
-    `ids`: every id of this number that metadata, claims or its StatefulSet still name; `registered`: those of them whose session lives.
-    `kept`: its claims that nobody has deleted. `going`: those that Kubernetes is about to delete. `why`: what is lost. `for_good`: a claim
-    of it is no more, or about to be; else its disks are there, and were found empty.
+    `ids`: every id of this number that metadata, claims or its StatefulSet still name; `registered`: those with a live session. `kept`: its
+    claims that nobody deleted. `going`: claims that are being deleted. `why`: what is lost. `for_good`: a claim is deleted, or about to be;
+    otherwise its disks exist but were found empty.
     """
 
     number: int
@@ -31,7 +31,7 @@ class LostBookie:
 
 
 def lost_bookie(cluster: BookKeeperCluster, number: int, objects: Objects, metadata: LedgersMetadata) -> LostBookie | None:
-    """Bookie `number` as lost; None for one that is not, or never was. One directory of several is all: its ledgers are nowhere else."""
+    """Returns bookie `number` as lost, or None. One lost directory of several is enough: its ledgers are nowhere else."""
     named = cluster.names
     claims = claims_of(cluster, number, objects)
     gone = [name for name, claim in claims.items() if claim is None]

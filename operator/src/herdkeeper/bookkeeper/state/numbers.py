@@ -1,8 +1,8 @@
 """Which bookies a cluster has, drains and gets, by number.
 
-A bookie lives as long as it has a volume claim, a StatefulSet or a cookie: what is in the cluster says who is there, nothing else does. A
-new one gets a number above all that live now or lived before (status.nextBookie): names and hosts of a drained bookie are never somebody
-else's. One that lost a disk counts for none of those that are declared: a new one starts beside it, before it is retired.
+A bookie exists while it has a volume claim, a StatefulSet or a cookie; nothing else decides that. A new bookie gets a number above all
+present and former ones (status.nextBookie): names and hosts of a drained bookie are never reused. A bookie that lost a disk does not count
+as a declared one: a new one starts before it is retired.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from herdkeeper.shared.objects import Objects, annotation
 
 @dataclass(frozen=True)
 class BookieNumbers:
-    """All ascending. `staying` and `leaving` live; `new` have yet to be made; `lost` are there still, and serve no more."""
+    """All ascending. `staying` and `leaving` exist; `new` have yet to be created; `lost` still exist, but no longer serve."""
 
     staying: tuple[int, ...]
     leaving: tuple[int, ...]
@@ -34,15 +34,15 @@ class BookieNumbers:
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        """All that remain in the end."""
+        """All that should remain."""
         return (*self.staying, *self.new)
 
 
 def bookie_numbers(cluster: BookKeeperCluster, objects: Objects, metadata: LedgersMetadata | None) -> BookieNumbers:
-    """Which bookies stay and which drain: those in spec.drain, then the highest numbers beyond spec.bookies. Without metadata no bookie
-    counts as lost.
+    """Returns which bookies stay and which drain: those in spec.drain, then the highest numbers beyond spec.bookies. Without metadata no
+    bookie counts as lost.
 
-    One whose identity is being removed can't come back: it is drained whatever the spec says now.
+    A bookie whose identity is being removed is drained whatever the spec says: it can't come back.
     """
     named = cluster.names
     cookies = metadata.cookies if metadata is not None else frozenset()
@@ -52,7 +52,7 @@ def bookie_numbers(cluster: BookKeeperCluster, objects: Objects, metadata: Ledge
     refused = retired | set(cluster.spec.drain) | {each.number for each in lost}
     staying = [number for number in existing if number not in refused][: cluster.spec.bookies]
     leaving = (number for number in existing if number not in staying and number not in {each.number for each in lost})
-    # one that is still registered may still serve: it is replaced once its session has ended
+    # one that is still registered may still serve: it is replaced after its session has ended
     missing = cluster.spec.bookies - len(staying) - sum(bool(each.registered) for each in lost)
     first = next_number(cluster, existing)
     free = (number for number in range(first, first + cluster.spec.bookies + len(cluster.spec.drain)) if number not in cluster.spec.drain)
@@ -61,26 +61,26 @@ def bookie_numbers(cluster: BookKeeperCluster, objects: Objects, metadata: Ledge
 
 
 def next_number(cluster: BookKeeperCluster, existing: tuple[int, ...]) -> int:
-    """The next unused number."""
+    """Returns the next unused number."""
     remembered = cluster.status.next_bookie if cluster.status is not None else None
     return max(remembered or 0, max(existing, default=-1) + 1)
 
 
 def scaled_to_zero(named: BookKeeperNames, objects: Objects, number: int) -> bool:
-    """Whether the operator itself stopped the bookie for good: somebody else's `kubectl scale` sets no annotation."""
+    """Returns whether the operator stopped the bookie for good. A manual `kubectl scale` sets no annotation."""
     item = objects.get("StatefulSet", named.stateful_set(number))
     return item is not None and annotation(item, names.RETIRING_ANNOTATION) is not None and item["spec"].get("replicas") == 0
 
 
 def is_retired(named: BookKeeperNames, objects: Objects, cookies: frozenset[str], number: int) -> bool:
-    """Whether the bookie's identity is gone, or about to: with it, its volumes are of no use to anybody."""
+    """Returns whether the bookie's identity is removed or being removed. Its volumes are then of no use."""
     if not scaled_to_zero(named, objects, number):
         return False
     return objects.get("Job", named.retire_job(number)) is not None or not any(named.number_of(cookie) == number for cookie in cookies)
 
 
 def ids_that_served(named: BookKeeperNames, objects: Objects, metadata: LedgersMetadata) -> frozenset[str]:
-    """The ids that no bookie may have on empty volumes: they have a cookie, serve, or had one (the ConfigMap tells) and have claims."""
+    """Returns the ids that must not start on empty volumes: they have a cookie, serve, or had one (by the ConfigMap) and have claims."""
     item = objects.get("ConfigMap", named.config_map) or {}
     before = ((item.get("data") or {}).get(names.KNOWN_BOOKIES_KEY) or "").split()
     claimed = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in objects.of_kind("PersistentVolumeClaim")}

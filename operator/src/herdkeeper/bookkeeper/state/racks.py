@@ -1,7 +1,7 @@
-"""Which rack and region each bookie stands in, as BookKeeper's placement policies want to know it.
+"""The rack and region of each bookie, for BookKeeper's placement policies.
 
-A rack is what the spec's rack label says of a bookie's node (its zone, by default), or the node itself where nodes carry no such label: two
-copies on one node are worse than two in one zone. BookKeeper asks by address and remembers the answer, so the map is by host name, which a
+A rack is the value of the spec's rack label on the bookie's node (by default its zone), or the node itself if nodes have no such label: two
+copies on one node are worse than two in one zone. BookKeeper looks racks up by address and caches them, so the map uses host names, which a
 bookie keeps for life.
 """
 
@@ -19,11 +19,11 @@ from herdkeeper.shared.objects import Objects
 
 REGION_LABEL = "topology.kubernetes.io/region"
 NO_REGION = "-"
-"""How the file says that a node carries no region."""
+"""Stands for no region in the file."""
 
 
 class PlacementPolicy(StrEnum):
-    """How ensembles are chosen: over racks, or over regions first where bookies stand in several."""
+    """How ensembles are chosen: over racks, or over regions first if bookies are in several."""
 
     RACK_AWARE = "RackAware"
     REGION_AWARE = "RegionAware"
@@ -31,7 +31,7 @@ class PlacementPolicy(StrEnum):
 
 @dataclass(frozen=True)
 class Rack:
-    """Where a bookie stands. `region` is None where its node does not say."""
+    """Location of a bookie. `region` is None if its node has none."""
 
     name: str
     region: str | None
@@ -39,7 +39,7 @@ class Rack:
 
 @dataclass(frozen=True)
 class Placement:
-    """What a client that chooses ensembles must be told. `config_map` holds the map and the script that reads it."""
+    """Placement settings for clients that choose ensembles. `config_map` holds the map and its script."""
 
     policy: PlacementPolicy
     min_racks: int
@@ -48,7 +48,7 @@ class Placement:
 
 
 def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict[str, Rack]:
-    """Host -> rack of every bookie that has one, sorted by host.
+    """Returns host -> rack of every bookie with a known rack, sorted by host.
 
     A bookie whose node is unknown (no pod, no node, or unreadable) keeps its rack in the map.
     """
@@ -70,15 +70,16 @@ def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict
 
 
 def placement_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack]) -> Placement:
-    """What the clients of this cluster must be told."""
+    """Returns the placement settings for clients of this cluster."""
     named = cluster.names
     wanted = cluster.spec.placement
     return Placement(policy_for(racks), wanted.min_racks_per_write_quorum, wanted.enforced, named.racks_config_map)
 
 
 def rule_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack], bookie_ids: Iterable[str]) -> PlacementRule:
-    """The rule that ledgers are held to. `bookie_ids` are all that are known of, those that are away as well: while a rack is away, its
-    ledgers need it no less. Two zones of one name in two regions are two racks."""
+    """Returns the placement rule for ledgers. `bookie_ids` are all known ones, including those that are away: ledgers need a rack that is
+    away no less. Equal zone names in two regions are two racks.
+    """
     named = cluster.names
     numbers = {bookie_id: named.number_of(bookie_id) for bookie_id in bookie_ids}
     found = {bookie_id: racks.get(named.host(number)) for bookie_id, number in numbers.items() if number is not None}
@@ -87,23 +88,23 @@ def rule_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack], bookie_ids: I
 
 
 def policy_for(racks: Mapping[str, Rack]) -> PlacementPolicy:
-    """Region-aware once bookies stand in more than one region."""
+    """Returns region-aware once bookies are in more than one region."""
     regions = {rack.region for rack in racks.values()}
     return PlacementPolicy.REGION_AWARE if len(regions - {None}) > 1 else PlacementPolicy.RACK_AWARE
 
 
 def format_racks(racks: Mapping[str, Rack]) -> str:
-    """The map as the script reads it: lines of `host /location region`.
+    """Returns the map in the script's format: lines of `host /location region`.
 
-    A location has one level under the rack-aware policy and two under the region-aware one, as BookKeeper's own defaults for an unknown
-    address have: it refuses a topology whose leaves are not equally deep.
+    A location has one level under the rack-aware policy and two under the region-aware one, like BookKeeper's defaults: it refuses a
+    topology with leaves of unequal depth.
     """
     by_region = policy_for(racks) is PlacementPolicy.REGION_AWARE
     return "".join(f"{host} {_location(rack, by_region)} {rack.region or NO_REGION}\n" for host, rack in sorted(racks.items()))
 
 
 def parse_racks(text: str) -> dict[str, Rack]:
-    """What format_racks wrote; lines that it did not write are ignored."""
+    """Parses what format_racks wrote; other lines are ignored."""
     rows = [line.split() for line in text.splitlines()]
     return {row[0]: Rack(row[1].rpartition("/")[2], None if row[2] == NO_REGION else row[2]) for row in rows if len(row) == 3}
 

@@ -1,4 +1,4 @@
-"""The termination message of a bookie's entry point (images/bookkeeper/entrypoint.sh)."""
+"""The termination messages of a bookie's entry point (images/bookkeeper/entrypoint.sh)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from herdkeeper.shared.objects import Json
 
 REFUSED = 78
-"""Its exit code when the volumes are not those of this bookie, or contradict each other."""
+"""Exit code if the volumes are not this bookie's, or contradict each other."""
 EMPTIED = 79
-"""Its exit code when a volume that should hold data is empty."""
+"""Exit code if a volume that should hold data is empty."""
 COOKIE = "cookie on all volumes:\n"
 
 
 def refusal(pod: Json | None, exit_code: int) -> str | None:
-    """What the entry point said when it ended with this code; None when it did not, or when the bookie serves by now."""
+    """Returns the message of an entry point that ended with this code. None if it did not, or if the bookie serves by now."""
     for ended in _ended(pod):
         if ended.get("exitCode") == exit_code:
             lines = (ended.get("message") or "").strip().splitlines()
@@ -23,7 +23,7 @@ def refusal(pod: Json | None, exit_code: int) -> str | None:
 
 
 def cookie_on_volumes(pod: Json | None) -> bytes | None:
-    """The cookie that all directories of a bookie have that ended for lack of one in ZooKeeper; None while it has told nothing."""
+    """Returns the cookie on all directories of a bookie that ended because ZooKeeper lacks it, or None."""
     for ended in _ended(pod):
         message = ended.get("message") or ""
         if message.startswith(COOKIE):
@@ -32,7 +32,7 @@ def cookie_on_volumes(pod: Json | None) -> bytes | None:
 
 
 def _ended(pod: Json | None) -> Iterator[Json]:
-    """How the containers ended that are not ready, the newest end first."""
+    """Yields how the unready containers ended, newest first."""
     for container in (pod or {}).get("status", {}).get("containerStatuses") or []:
         for state in ("state", "lastState"):
             ended = (container.get(state) or {}).get("terminated")

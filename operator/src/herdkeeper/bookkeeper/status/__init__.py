@@ -1,1 +1,1 @@
-"""What is true of the bookies. Pure."""
+"""Derives the status of the bookies. Pure."""

@@ -1,4 +1,4 @@
-"""What is true of a BookKeeper cluster."""
+"""Derives the status of a BookKeeper cluster."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED, LOST = "Writable", "ReadOnly", "St
 
 
 def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> Summary:
-    """Ready when each bookie that stays is registered as writable, its pod is Ready, and autorecovery runs where it is enabled."""
+    """Returns Ready if each bookie that stays is registered as writable with a Ready pod, and enabled autorecovery runs."""
     named = cluster.names
     metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
     numbers = bookie_numbers(cluster, seen.objects, metadata)
@@ -64,9 +64,9 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "zooKeeperAddress": store.address if store else (before.zoo_keeper_address if before else None),
         "ledgersRoot": named.ledgers_root,
         "metadataServiceUri": names.metadata_service_uri(store.address, named.ledgers_root) if store else None,
-        # remembered: metadata that is gone or another one later must not be taken for this cluster's
+        # remembered: metadata that is missing or replaced later must not be taken for this cluster's
         "instanceId": known_instance_id(cluster, seen.objects) or (metadata.instance_id if metadata else None),
-        # none of them is known to be writable is not the same as that none is
+        # unknown is not the same as none writable
         "readyBookies": None if isinstance(seen.metadata, Unknown) else len(serving),
         "auditor": metadata.auditor if metadata else None,
         "underReplicated": metadata.under_replicated if metadata else None,
@@ -75,7 +75,7 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "replicationEnabled": metadata.replication_enabled if metadata else None,
         "placementCheck": placement_check(cluster, seen),
         "placementPolicy": policy_for(racks_of(cluster, seen.objects, seen.nodes)).value,
-        # remembered as well: of the bookies with the highest numbers nothing is left to tell of them
+        # remembered as well: nothing is left of drained bookies with the highest numbers
         "nextBookie": next_number(cluster, numbers.existing) if metadata else (before.next_bookie if before else None),
         "bookies": bookies or None,
     }
@@ -88,9 +88,9 @@ def _replication_of_lost(cluster: BookKeeperCluster, metadata: LedgersMetadata |
     """What happens to the ledgers of bookies that are away."""
     delay = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds
     if metadata is None:
-        return "Whether ledgers are copied can't be read."
+        return "It is unknown whether its ledgers are copied."
     if not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
-        return "Nothing copies its ledgers, since autorecovery is off. Rolls and drains wait."
+        return "Its ledgers are not copied, since autorecovery is off. Rolls and drains wait."
     copied = f"{metadata.marks.ledgers} ledgers are marked for it" if metadata.under_replicated else f"it begins after {delay} s"
     return f"Autorecovery copies its ledgers to other bookies ({copied}). Rolls and drains wait."
 
@@ -99,7 +99,7 @@ def _conditions(cluster: BookKeeperCluster) -> dict[str, Health]:
     unknown = known_config.unknown_keys(cluster.spec.config, known_config.BOOKKEEPER)
     if not unknown:
         return {}
-    message = f"BookKeeper 4.18 knows no setting {', '.join(unknown)}: the line in spec.config has no effect; correct or remove it"
+    message = f"BookKeeper 4.18 does not know {', '.join(unknown)}: the line in spec.config has no effect; correct or remove it"
     return {CONFIG_KNOWN: Health("False", Reason.UNKNOWN_CONFIG_KEYS, message)}
 
 
@@ -128,7 +128,7 @@ def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: Book
 
 
 def _lost(lost: LostBookie | None, seen: BookKeeperObserved) -> dict[str, Any]:
-    """Of a bookie that lost a disk: what still needs it, as far as that is known."""
+    """Fields of a lost bookie: what still needs it, as far as known."""
     if lost is None:
         return {}
     if not isinstance(seen.scan, LedgerScan):
@@ -138,7 +138,7 @@ def _lost(lost: LostBookie | None, seen: BookKeeperObserved) -> dict[str, Any]:
 
 
 def drain_fields(drain: Drain, seen: BookKeeperObserved, named: BookKeeperNames) -> dict[str, Any]:
-    """Status of a bookie that leaves."""
+    """Returns the status fields of a draining bookie."""
     fields: dict[str, Any] = {"message": step_sentence(drain.step)}
     if isinstance(drain.bookie, DrainingBookie):
         shares = drain.bookie.shares
@@ -150,26 +150,26 @@ def drain_fields(drain: Drain, seen: BookKeeperObserved, named: BookKeeperNames)
 
 
 def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
-    """A step of a drain, for people."""
+    """Returns a step of a drain as a sentence."""
     match step:
         case Wait():
             return step.sentence
         case MarkDraining() | MakeReadOnly():
-            return "it becomes read-only"
+            return "it is becoming read-only"
         case Record(_, shares):
             return f"{len(shares)} ledgers are to be moved"
         case Move():
-            return "its ledgers are moved and read back"
+            return "its ledgers are being moved and read back"
         case CloseLedgers(shares):
-            return f"the writers of its open ledgers close them: {open_ledgers(shares)}"
+            return f"waiting for the writers of its open ledgers to close them: {open_ledgers(shares)}"
         case Stop():
-            return "no ledger names it: it stops"
+            return "no ledger names it: it is stopping"
         case Restart():
-            return "ledgers need it again: it comes back"
+            return "ledgers need it again: it is being restarted"
         case RetireIdentity():
-            return "its identity is removed from BookKeeper's metadata"
+            return "its identity is being removed from BookKeeper's metadata"
         case DeleteClaims():
-            return "its volumes are deleted"
+            return "its volumes are being deleted"
         case RemoveTraces():
             return "it is drained"
         case _:
@@ -177,7 +177,7 @@ def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
 
 
 def _seconds_left(bookie: DrainingBookie, left: int, seen: BookKeeperObserved, named: BookKeeperNames) -> int | None:
-    """From the running round: what it has moved since it began. None while nothing can be told."""
+    """Estimated from what the running round has moved so far; None while unknown."""
     running = next((begun for begun in bookie.rounds if begun.job is JobState.RUNNING), None)
     record = seen.objects.get("ConfigMap", named.drain_round(bookie.number, running.number)) if running else None
     if record is None or not seen.now:

@@ -1,4 +1,4 @@
-"""Ledgers whose copies are in too few racks, in the status. Remembered there: all ledgers are not read for it at each reconcile."""
+"""The status of ledgers whose copies are in too few racks. It is kept: reading all ledgers at each reconcile would be too expensive."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from herdkeeper.shared.unknown import Unknown
 
 SHORTEST_SECONDS = 600.0
 READING_SHARE = 0.01
-"""Of all time, what is spent on reading ledgers for this."""
+"""Share of all time that is spent on reading ledgers for this."""
 
 
 def placement_check(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> dict[str, Any] | None:
-    """The field `placementCheck`: what was found now, or what was before. A scan for another purpose changes it only if it finds something
-    else."""
+    """Returns the field `placementCheck`: the new result, or the previous one. A scan for another purpose replaces it only with a different
+    result.
+    """
     if isinstance(seen.metadata, LedgersMetadata) and not placement_can_be_broken(cluster, seen):
         return None
     found = cluster.status.placement_check if cluster.status is not None else None

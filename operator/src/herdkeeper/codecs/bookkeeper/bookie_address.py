@@ -1,4 +1,4 @@
-"""Where a bookie listens: the znodes `available/<bookie id>` and `available/readonly/<bookie id>`.
+"""The address of a bookie: the znodes `available/<bookie id>` and `available/readonly/<bookie id>`.
 
 They hold a BookieServiceInfoFormat: endpoints are field 6 with id 1, port 2, host 3. Bookies older than 4.11 write nothing; then the id
 itself is `host:port`. Source: DataFormats.proto and ZKRegistrationClient of BookKeeper 4.18.0.
@@ -24,7 +24,7 @@ class BookieAddress:
 
 
 def decode_bookie_address(bookie_id: str, data: bytes) -> BookieAddress:
-    """The endpoint `bookie` of a registration. Raises MalformedDataError naming the bookie when there is none."""
+    """Returns the endpoint `bookie` of a registration. Raises MalformedDataError naming the bookie if there is none."""
     addresses: dict[str, BookieAddress] = {}
     try:
         for field in read_fields(data):

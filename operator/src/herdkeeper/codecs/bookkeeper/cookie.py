@@ -16,7 +16,7 @@ LAYOUT_VERSION = 5
 
 @dataclass(frozen=True)
 class Cookie:
-    """`journal` has several directories separated by commas. `indexes` are None where the ledger directories hold them."""
+    """`journal` has several directories separated by commas. `indexes` is None if the ledger directories hold them."""
 
     bookie_id: str
     journal: str
@@ -26,12 +26,12 @@ class Cookie:
 
 
 def cookie_path(root: str, bookie_id: str) -> str:
-    """The cookie's znode."""
+    """Returns the cookie's znode."""
     return f"{root}/cookies/{bookie_id}"
 
 
 def decode_cookie(data: bytes) -> Cookie:
-    """Raises MalformedDataError for other layouts, and where a field is missing."""
+    """Raises MalformedDataError for other layouts and missing fields."""
     version, _, text = data.partition(b"\n")
     if version.strip() != str(LAYOUT_VERSION).encode():
         raise MalformedDataError(f"a cookie begins with {version[:40]!r}, expected the layout version {LAYOUT_VERSION}")
@@ -50,7 +50,7 @@ def decode_cookie(data: bytes) -> Cookie:
 
 
 def encode_cookie(cookie: Cookie) -> bytes:
-    """What a bookie writes when it is founded. No value may have a quote, a backslash or an unprintable character."""
+    """Returns what a bookie writes at its first start. No value may have a quote, a backslash or an unprintable character."""
     fields = {
         "bookieHost": cookie.bookie_id,
         "journalDir": cookie.journal,
@@ -63,7 +63,7 @@ def encode_cookie(cookie: Cookie) -> bytes:
 
 
 def _joined(paths: tuple[str, ...]) -> str:
-    """The tabs as the text form escapes them."""
+    """Escapes tabs as the text form does."""
     return "\\t".join((str(len(paths)), *paths))
 
 

@@ -25,7 +25,7 @@ HEADER_BYTES = _HEADER.size
 
 
 class DigestMismatchError(ValueError):
-    """An entry is not what its writer wrote; the message says in which way."""
+    """An entry is not what its writer wrote. The message says how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class EntryDigest:
     compute: Callable[[bytes, bytes], bytes]
     """(header, payload) -> digest."""
     crc: Callable[[bytes, int], int] | None = None
-    """(bytes, of what came before) -> checksum, when the digest is that number of header and payload."""
+    """(bytes, checksum of what came before) -> checksum, if the digest is that number over header and payload."""
     checked: bool = True
-    """Whether `verify` compares the digest. Off for a reader that wants the bytes as they are; lengths and ids count in any case."""
+    """Whether `verify` compares the digest. Off for a reader that wants the raw bytes; lengths and ids are always checked."""
 
     def verify(self, data: bytes) -> Entry:
-        """The entry in `data`. Raises DigestMismatchError when it is too short or its digest differs."""
+        """Returns the entry in `data`. Raises DigestMismatchError if it is too short or its digest differs."""
         payload_at = HEADER_BYTES + self.size
         if len(data) < payload_at:
             raise DigestMismatchError(f"{len(data)} bytes, but header and {self.digest_type.name} digest alone take {payload_at}")
@@ -66,25 +66,25 @@ class EntryDigest:
         return Entry(ledger_id, entry_id, lac, length, payload)
 
     def verify_as(self, ledger_id: int, entry_id: int, data: bytes) -> Entry:
-        """The same, and it must be the entry that was asked for: a bookie's index can point at another one."""
+        """The same, but it must be the requested entry: a bookie's index may point to another one."""
         entry = self.verify(data)
         if entry.ledger_id != ledger_id or entry.entry_id != entry_id:
             raise DigestMismatchError(f"it is entry {entry.entry_id} of ledger {entry.ledger_id}")
         return entry
 
     def pack(self, entry: Entry) -> bytes:
-        """The bytes that a writer would send for `entry`."""
+        """Returns the bytes that a writer would send for `entry`."""
         header = _HEADER.pack(entry.ledger_id, entry.entry_id, entry.lac, entry.length)
         return header + self.compute(header, entry.payload) + entry.payload
 
 
 def master_key(password: bytes) -> bytes:
-    """What a bookie wants to see before it adds to a ledger: SHA1 of `ledger` and the password."""
+    """Returns the key that a bookie requires for adding to a ledger: SHA1 of `ledger` and the password."""
     return hashlib.sha1(b"ledger" + password).digest()  # noqa: S324 - BookKeeper's format, not ours to choose
 
 
 def entry_digest(digest_type: DigestType, password: bytes = b"") -> EntryDigest:
-    """The digest of a ledger's entries. Only HMAC needs the password, which the ledger's metadata carries in clear."""
+    """Returns the digest of a ledger's entries. Only HMAC needs the password, which the ledger's metadata has in plain text."""
     match digest_type:
         case DigestType.CRC32:
             return EntryDigest(digest_type, 8, _crc32, zlib.crc32)
@@ -111,7 +111,7 @@ def _nothing(_header: bytes, _payload: bytes) -> bytes:
 
 
 class _HmacSha1:
-    """A class and not a closure, so that a digest can travel to an executor."""
+    """A class rather than a closure, so that executors can receive it."""
 
     def __init__(self, password: bytes) -> None:
         self._key = hashlib.sha1(b"mac" + password).digest()  # noqa: S324 - BookKeeper's format, not ours to choose

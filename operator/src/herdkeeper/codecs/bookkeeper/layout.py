@@ -27,7 +27,7 @@ class LedgerLayout(Enum):
 
 
 def decode_layout(data: bytes) -> LedgerLayout:
-    """The layout that the znode LAYOUT names. Raises MalformedDataError for managers that keep ledgers elsewhere (etcd, for example)."""
+    """Returns the layout in the znode LAYOUT. Raises MalformedDataError for managers with other stores (e.g. etcd)."""
     match = re.fullmatch(r"\d+\n(?:[\w.]*\.)?(\w+)LedgerManagerFactory:\d+\s*", data.decode("utf-8", "replace"))
     known = {layout.value: layout for layout in LedgerLayout}
     if match is None or match.group(1) not in known:
@@ -53,9 +53,9 @@ def ledger_path(layout: LedgerLayout, ledger_id: int) -> str:
 
 
 def inner_levels(layout: LedgerLayout, name: str) -> int | None:
-    """How many more levels of inner znodes lie below the root's child `name` before the ledgers; 0: it is a ledger itself; None: neither.
+    """Returns how many levels of inner znodes are below the root's child `name`; 0: it is a ledger; None: neither.
 
-    The root also holds `available`, `cookies`, `idgen` and others, which no digits-only pattern matches.
+    The root also has `available`, `cookies`, `idgen` and others, which don't match digits.
     """
     if layout is LedgerLayout.FLAT:
         return 0 if re.fullmatch(r"L\d{10}", name) else None
@@ -69,7 +69,7 @@ def inner_levels(layout: LedgerLayout, name: str) -> int | None:
 
 
 def ledger_id_of(path: str) -> int | None:
-    """The id in a path below the root (`/00/0000/L0001`); None when the path is not a ledger's."""
+    """Returns the id in a path below the root (`/00/0000/L0001`), or None if it is not a ledger's."""
     match = re.fullmatch(r"((?:/\d+)*)/L(\d+)", path)
     return None if match is None else int(match.group(1).replace("/", "") + match.group(2))
 

@@ -1,9 +1,8 @@
-"""BookKeeper's ledger metadata, as the znode of a ledger holds it, in every format version.
+"""BookKeeper's ledger metadata, as in a ledger's znode, in every format version.
 
-Version 3 (since 4.9) is a line `BookieMetadataFormatVersion\\t3`, a varint length and a LedgerMetadataFormat; version 2 is the same line
-with 2 and the same message in protobuf text form; version 1 is a handful of lines. Versions 1 and 2 without a password field don't tell
-their digest type: its default belongs to the reader's configuration, so it is None here. Source: LedgerMetadataSerDe and
-DataFormats.proto of BookKeeper 4.18.0.
+Version 3 (since 4.9) is a line `BookieMetadataFormatVersion\\t3`, a varint length and a LedgerMetadataFormat. Version 2 is the same line
+with 2 and the same message in protobuf text form; version 1 is a handful of lines. Versions 1 and 2 without a password field have no digest
+type: its default is a setting of the reader, so it is None here. Source: LedgerMetadataSerDe and DataFormats.proto of BookKeeper 4.18.0.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Member = TypeVar("Member", bound=Enum)
 _V1_CLOSED = "CLOSED"
 _V1_IN_RECOVERY = -102
 NO_ENTRY = -1
-"""The last entry of a ledger that has none."""
+"""Last entry of an empty ledger."""
 
 
 class LedgerState(Enum):
@@ -44,7 +43,9 @@ class DigestType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The bookies that hold the entries from `first_entry_id` to the next segment's first; position in `bookies` decides who holds what."""
+    """The bookies with the entries from `first_entry_id` to the next segment's first. The position in `bookies` decides which entries a
+    bookie holds.
+    """
 
     first_entry_id: int
     bookies: tuple[str, ...]
@@ -67,14 +68,14 @@ class LedgerMetadata:
     segments: tuple[Segment, ...]
     """Ordered by first entry."""
     digest_type: DigestType | None = None
-    """None when the metadata doesn't say: the writer's client configuration decided."""
+    """None if the metadata lacks it: the writer's configuration decided."""
     password: bytes = b""
     custom_metadata: tuple[tuple[str, bytes], ...] = ()
     creation_time_ms: int | None = None
 
     @property
     def closed(self) -> bool:
-        """Whether the last entry is fixed for ever."""
+        """Whether the last entry is final."""
         return self.state is LedgerState.CLOSED
 
     def custom(self, key: str) -> bytes | None:
@@ -98,7 +99,7 @@ _TEXT_FIELDS = {
 
 
 def decode_ledger_metadata(ledger_id: int, data: bytes) -> LedgerMetadata:
-    """Decodes a ledger's znode; the id is not in it. Raises MalformedDataError naming the ledger and what is wrong."""
+    """Decode a ledger's znode, which lacks the id. Raises MalformedDataError naming the ledger and the problem."""
     try:
         version, body = _split_header(data)
         match version:
@@ -127,7 +128,7 @@ def _split_header(data: bytes) -> tuple[int, bytes]:
 
 
 def _check(metadata: LedgerMetadata) -> None:
-    """Refuses what no BookKeeper writes; everything after this may rely on it."""
+    """Refuse what no BookKeeper writes, so that later code may rely on it."""
     if not 1 <= metadata.ack_quorum <= metadata.write_quorum <= metadata.ensemble_size:
         sizes = f"E={metadata.ensemble_size}, Wq={metadata.write_quorum}, Aq={metadata.ack_quorum}"
         raise MalformedDataError(f"expected E >= Wq >= Aq >= 1, found {sizes}")
@@ -159,7 +160,7 @@ def _from_fields(ledger_id: int, version: int, fields: Iterable[WireField]) -> L
     ack_quorum = number(9)
     state = _enum(LedgerState, number(5) or LedgerState.OPEN.value, "state")
     closed = state is LedgerState.CLOSED
-    # BookKeeper's own reader ignores the digest type when there is no password field; an empty password is a field all the same.
+    # BookKeeper's own reader ignores the digest type without a password field. An empty password is a field, too.
     password = by_number[8][-1].data() if 8 in by_number else None
     segments = sorted((_segment(field.data()) for field in by_number.get(6, [])), key=lambda segment: segment.first_entry_id)
     return LedgerMetadata(

@@ -1,8 +1,7 @@
-"""Which ledgers have copies in fewer racks than the placement rule asks for and the bookies make possible.
+"""Finds ledgers with copies in fewer racks than the placement rule requires and the bookies allow.
 
-BookKeeper chooses ensembles by
-the rule where it can, and keeps to a choice that it made while it could not: nothing moves such a ledger later. Its own check counts them
-for closed ledgers, once a day, under the rack-aware policy alone (auditorPeriodicPlacementPolicyCheckInterval, BookKeeper 4.18).
+BookKeeper applies the rule at the choice of an ensemble if it can, and never moves a ledger later. Its own check counts such closed ledgers
+once a day, only under the rack-aware policy (auditorPeriodicPlacementPolicyCheckInterval, BookKeeper 4.18).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class PlacementRule:
-    """`racks` is where bookies stand, by their ids. `minimum`: racks per write quorum. `possible`: racks that have a bookie."""
+    """`racks` are the bookies' racks, by id. `minimum`: racks per write quorum. `possible`: racks with a bookie."""
 
     racks: Mapping[str, str]
     minimum: int
@@ -32,34 +31,34 @@ class PlacementRule:
 
 @dataclass(frozen=True)
 class PlacementBreaches:
-    """How many ledgers break the rule, and the first of them by their ids, ten at most."""
+    """How many ledgers break the rule, and the ten with the lowest ids."""
 
     ledgers: int = 0
     first: tuple[int, ...] = ()
 
     @staticmethod
     def of(ledger_ids: Iterable[int]) -> PlacementBreaches:
-        """All ledgers that break the rule."""
+        """Collects all ledgers that break the rule."""
         found = sorted(ledger_ids)
         return PlacementBreaches(len(found), tuple(found[:MOST_SHOWN]))
 
 
 def breaks_placement(metadata: LedgerMetadata, rule: PlacementRule) -> bool:
-    """Whether entries of a ledger, or those that an open one may still get, have their copies in too few racks."""
+    """Returns whether entries of a ledger, or future ones of an open ledger, have copies in too few racks."""
     wanted = min(rule.minimum, rule.possible, metadata.write_quorum)
     if wanted < 2:
         return False
-    # an open ledger's last segment goes on: one turn of its ensemble has all of its write sets
+    # an open ledger's last segment grows: one round of its ensemble has all of its write sets
     last = metadata.segments[-1].first_entry_id + metadata.ensemble_size - 1 if metadata.last_entry_id is None else metadata.last_entry_id
     found = (fewest_racks(striping(metadata), segment, rule.racks) for segment in segment_ranges(metadata, last))
     return any(racks is not None and len(racks) < wanted for racks in found)
 
 
 def fewest_racks(spread: Striping, segment: SegmentRange, racks: Mapping[str, str]) -> frozenset[str] | None:
-    """The racks that hold an entry of a segment, of that entry which is in the fewest. None when the rack of one of its bookies is not
-    known: then nothing is known to be wrong.
+    """Returns the racks of the entry of a segment that is in the fewest racks. None if a bookie's rack is unknown: then nothing is known to
+    be wrong.
 
-    One turn of E entries shows every write set that the segment has.
+    One round of E entries has every write set of the segment.
     """
     if not all(bookie_id in racks for bookie_id in segment.bookies):
         return None

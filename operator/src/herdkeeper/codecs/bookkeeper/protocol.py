@@ -1,12 +1,10 @@
-"""The frames of BookKeeper's wire protocol, version 2, as far as a reader, and a repair of closed ledgers, needs it.
+"""The frames of BookKeeper's wire protocol, version 2, as far as reads and repairs of closed ledgers need it.
 
-A frame is a big-endian 32-bit length and that many bytes; a request begins with `version << 24 | operation << 16 | flags`. READ asks for
-one entry, and for the last one that the bookie has when the entry id is -1. BATCH_READ (bookies from 4.17) asks for a run; the bookie
-ends it at the first entry that it lacks, or when the size is reached. The only flag that a read can carry is the one that fences the
-ledger: no function here can set it. ADD is there only as recovery's: it carries the ledger's master key, then the entry as bookies
-store it, and is accepted on a fenced ledger. A bookie that knows the ledger refuses another key; one that
-doesn't keeps whichever comes first.
-Source: BookieProtocol and BookieProtoEncoding of BookKeeper 4.18.0.
+A frame is a big-endian 32-bit length and that many bytes; a request begins with `version << 24 | operation << 16 | flags`. READ requests
+one entry, or the bookie's last one for the entry id -1. BATCH_READ (bookies from 4.17) requests a run; the bookie ends it at the first
+missing entry, or at the size limit. A read's only possible flag fences the ledger; no function here can set it. ADD exists only as
+recovery's: it has the ledger's master key, then the entry as bookies store it, and is accepted on a fenced ledger. A bookie that knows the
+ledger refuses another key; one that doesn't keeps the first. Source: BookieProtocol and BookieProtoEncoding of BookKeeper 4.18.0.
 """
 
 from __future__ import annotations
@@ -27,13 +25,13 @@ _BATCH_RESPONSE = struct.Struct(">iiqqq")
 _LENGTH = struct.Struct(">i")
 
 LAST_ENTRY = -1
-"""As the entry id of a READ: the last entry that this bookie has of the ledger."""
+"""As the entry id of a READ: the last entry of the ledger on this bookie."""
 LENGTH_BYTES = _LENGTH.size
 MASTER_KEY_BYTES = 20
 
 
 class Operation(Enum):
-    """The operations that are used here."""
+    """The supported operations."""
 
     ADD = 1
     READ = 2
@@ -41,7 +39,7 @@ class Operation(Enum):
 
 
 class ReadCode(Enum):
-    """What a bookie answers."""
+    """A bookie's answer."""
 
     OK = 0
     NO_LEDGER = 1
@@ -57,13 +55,13 @@ class ReadCode(Enum):
 
     @property
     def means_absent(self) -> bool:
-        """Whether the bookie says for certain that it does not hold the entry. Every other error leaves that open."""
+        """Whether the bookie certainly does not hold the entry. Every other error leaves that open."""
         return self in (ReadCode.NO_LEDGER, ReadCode.NO_ENTRY)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadResponse:
-    """The answer to a READ: `entry_id` repeats the request's, `data` is empty unless the code is OK."""
+    """The answer to a READ. `entry_id` repeats the request's; `data` is empty unless the code is OK."""
 
     code: ReadCode
     ledger_id: int
@@ -84,7 +82,7 @@ class BatchReadResponse:
 
 @dataclass(frozen=True, slots=True)
 class AddResponse:
-    """The answer to an ADD: the entry is on the bookie's disk when the code is OK."""
+    """The answer to an ADD. With OK, the entry is on the bookie's disk."""
 
     code: ReadCode
     ledger_id: int
@@ -92,7 +90,7 @@ class AddResponse:
 
 
 def recovery_add_request(master_key: bytes, data: bytes) -> bytes:
-    """A whole ADD frame of recovery; `data` is the entry with its header and digest, which name ledger and entry.
+    """Returns a whole ADD frame of recovery; `data` is the entry with header and digest, which name ledger and entry.
 
     Raises ValueError for a master key of another length.
     """
@@ -103,13 +101,13 @@ def recovery_add_request(master_key: bytes, data: bytes) -> bytes:
 
 
 def read_request(ledger_id: int, entry_id: int) -> bytes:
-    """A whole READ frame."""
+    """Returns a whole READ frame."""
     return _READ_REQUEST.pack(_READ_REQUEST.size - LENGTH_BYTES, _header(Operation.READ), ledger_id, entry_id)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRead:
-    """A run of entries to ask for: at most `max_count` entries and `max_bytes` in the response; the first comes whatever its size."""
+    """A requested run of entries: at most `max_count` entries and `max_bytes` in the response; the first comes whatever its size."""
 
     ledger_id: int
     first_entry_id: int
@@ -118,14 +116,14 @@ class BatchRead:
 
 
 def batch_read_request(batch: BatchRead, request_id: int) -> bytes:
-    """A whole BATCH_READ frame."""
+    """Returns a whole BATCH_READ frame."""
     size = _BATCH_REQUEST.size - LENGTH_BYTES
     header = _header(Operation.BATCH_READ)
     return _BATCH_REQUEST.pack(size, header, batch.ledger_id, batch.first_entry_id, request_id, batch.max_count, batch.max_bytes)
 
 
 def decode_length(data: bytes) -> int:
-    """Bytes of the frame that follows its four-byte length."""
+    """Returns the bytes of the frame after its four-byte length."""
     length = int(_LENGTH.unpack(data)[0])
     if length < _READ_RESPONSE.size:
         raise MalformedDataError(f"a response of {length} bytes is shorter than its header of {_READ_RESPONSE.size}")
@@ -133,7 +131,7 @@ def decode_length(data: bytes) -> int:
 
 
 def decode_response(frame: bytes) -> ReadResponse | BatchReadResponse | AddResponse:
-    """Decodes a frame without its length. Raises MalformedDataError for other operations and unknown codes."""
+    """Decode a frame without its length. Raises MalformedDataError for other operations and unknown codes."""
     header, code_number, ledger_id, entry_id = _READ_RESPONSE.unpack_from(frame)
     code = _code(code_number)
     operation = header >> 16 & 0xFF
@@ -150,7 +148,7 @@ def decode_response(frame: bytes) -> ReadResponse | BatchReadResponse | AddRespo
 
 
 def _failed_batch(frame: bytes, code: ReadCode, ledger_id: int, entry_id: int) -> BatchReadResponse:
-    """A failed batch may come without its request id."""
+    """A failed batch may lack its request id."""
     request_id = int(_BATCH_RESPONSE.unpack_from(frame)[4]) if len(frame) >= _BATCH_RESPONSE.size else -1
     return BatchReadResponse(code, ledger_id, entry_id, request_id, ())
 

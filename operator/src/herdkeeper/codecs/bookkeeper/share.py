@@ -1,9 +1,9 @@
-"""What one bookie holds of a ledger, by the ledger's metadata; and the record of it that a drain keeps while the ledgers move.
+"""What one bookie holds of a ledger, by the ledger's metadata; and a drain's record of it while ledgers move.
 
-Once a ledger has moved, its metadata does not name the bookie any more, so what was there must be written down before: a drain's record is
-text, one line a ledger, `<ledger id> <first entry of the segment>:<position in its ensemble> …`. The operator writes it, the job that reads
-everything back from its new bookies (herdkeeper_jobs.audit.read_back) reads it. Segments keep their first entry and positions their number
-when a bookie is replaced (LedgerFragmentReplicator, BookKeeper 4.18).
+A moved ledger's metadata no longer names the bookie, so its content must be recorded before. A record is text, one line per ledger,
+`<ledger id> <first entry of the segment>:<position in its ensemble> …`. The operator writes it; the job that reads everything back from the
+new bookies (herdkeeper_jobs.audit.read_back) reads it. Segments keep their first entry and positions their number when a bookie is replaced
+(LedgerFragmentReplicator, BookKeeper 4.18).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState
 from herdkeeper.codecs.bookkeeper.striping import segment_ranges, striping
 
 TABLESPACE, WRITER = "tablespacename", "leader"
-"""The keys of a ledger's custom metadata under which HerdDB 0.29 names the tablespace that it belongs to, and the node that writes it."""
+"""Keys of a ledger's custom metadata with which HerdDB 0.29 names its tablespace and its writer."""
 _LINE = re.compile(r"\d+( \d+:\d+)+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """One position of one segment's ensemble; the segment is named by its first entry."""
+    """A position of a segment's ensemble. The segment is named by its first entry."""
 
     first_entry_id: int
     position: int
@@ -30,22 +30,22 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The places of one bookie in one ledger. `payload_bytes` is an estimate: the ledger's mean entry times the entries of the places."""
+    """The places of one bookie in one ledger. `payload_bytes` is an estimate: the ledger's mean entry size times the number of entries."""
 
     ledger_id: int
     places: tuple[Place, ...]
     closed: bool
     written: bool
-    """Whether a writer may still send entries to it: the ledger is open (not in recovery), and its last segment names the bookie."""
+    """Whether a writer may still send entries: the ledger is open (not in recovery), and its last segment names the bookie."""
     payload_bytes: int = 0
     tablespace: str | None = None
-    """The tablespace whose log the ledger is; None when it is none of HerdDB's."""
+    """The tablespace of the log, None for other ledgers."""
     writer: str | None = None
-    """The SQL node that opened it."""
+    """The SQL node that opened the ledger."""
 
 
 def share_of(metadata: LedgerMetadata, bookie_id: str) -> Share | None:
-    """What a bookie holds of a ledger; None when the ledger does not name it. An open ledger is counted up to its last segment."""
+    """Returns what a bookie holds of a ledger, or None. An open ledger counts up to its last segment."""
     places = tuple(
         Place(segment.first_entry_id, position)
         for segment in metadata.segments
@@ -67,14 +67,14 @@ def share_of(metadata: LedgerMetadata, bookie_id: str) -> Share | None:
 
 
 def record_of(shares: Iterable[Share]) -> str:
-    """The record's text."""
+    """Returns the record's text."""
     return "".join(
         f"{share.ledger_id} {' '.join(f'{place.first_entry_id}:{place.position}' for place in share.places)}\n" for share in shares
     )
 
 
 def read_record(text: str) -> dict[int, tuple[Place, ...]]:
-    """The places by ledger. Raises ValueError naming the line that is none."""
+    """Returns the places by ledger. Raises ValueError naming an invalid line."""
     record: dict[int, tuple[Place, ...]] = {}
     for line in text.splitlines():
         if not _LINE.fullmatch(line):

@@ -34,7 +34,7 @@ class EntryRange:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRange:
-    """The entries of one segment that exist for certain, and the bookies that should hold them."""
+    """The entries of one segment that certainly exist, and the bookies that should hold them."""
 
     segment: int
     """Position in the ledger's metadata, from 0."""
@@ -56,16 +56,17 @@ class Striping:
 
     @property
     def classes(self) -> int:
-        """How many classes of entries there are that have their copies in the same positions: those of one class have the same remainder
-        by this number. One where each bookie holds every entry."""
+        """How many classes of entries have their copies in the same positions: an entry's class is its remainder by this number. One if
+        each bookie holds every entry.
+        """
         return 1 if self.contiguous else self.ensemble_size
 
     def holds(self, position: int, entry_id: int) -> bool:
-        """Whether the bookie at `position` (from 0) should hold the entry."""
+        """Returns whether the bookie at `position` (from 0) should hold the entry."""
         return (position - entry_id) % self.ensemble_size < self.write_quorum
 
     def write_set(self, entry_id: int) -> tuple[int, ...]:
-        """The positions that hold the entry, in the order in which a reader asks them."""
+        """Returns the positions that hold the entry, in the order in which a reader asks them."""
         return tuple((entry_id + offset) % self.ensemble_size for offset in range(self.write_quorum))
 
     def entries_at(self, position: int, entries: EntryRange) -> Iterator[int]:
@@ -73,7 +74,7 @@ class Striping:
         return (entry_id for entry_id in entries if self.holds(position, entry_id))
 
     def count_at(self, position: int, entries: EntryRange) -> int:
-        """How many that are, without walking through them: whole turns of E entries hold Wq each, the rest is less than one turn."""
+        """Returns their number without iteration: whole rounds of E entries have Wq each; the rest is less than one round."""
         if self.contiguous:
             return len(entries)
         turns, rest = divmod(len(entries), self.ensemble_size)
@@ -81,7 +82,7 @@ class Striping:
         return turns * self.write_quorum + sum(1 for entry_id in tail if self.holds(position, entry_id))
 
     def nth_at(self, position: int, entries: EntryRange, index: int) -> int:
-        """The entry at `index` (from 0) of those that `entries_at` gives, without walking through them."""
+        """Returns the entry at `index` (from 0) of `entries_at`, without iteration."""
         if self.contiguous:
             return entries.first + index
         turn = EntryRange(entries.first, entries.first + self.ensemble_size - 1)
@@ -90,12 +91,12 @@ class Striping:
 
 
 def striping(metadata: LedgerMetadata) -> Striping:
-    """The striping of a ledger: one for all its segments."""
+    """Returns the striping of all segments of a ledger."""
     return Striping(metadata.ensemble_size, metadata.write_quorum)
 
 
 def segment_ranges(metadata: LedgerMetadata, last_confirmed: int) -> tuple[SegmentRange, ...]:
-    """The segments that hold entries up to `last_confirmed` (-1: none), cut there; empty segments are left out."""
+    """Returns the segments that hold entries up to `last_confirmed` (-1: none), cut there; empty segments are left out."""
     ranges = []
     ends = [segment.first_entry_id - 1 for segment in metadata.segments[1:]] + [last_confirmed]
     for index, (segment, end) in enumerate(zip(metadata.segments, ends, strict=True)):
@@ -106,7 +107,7 @@ def segment_ranges(metadata: LedgerMetadata, last_confirmed: int) -> tuple[Segme
 
 
 def merge_into_ranges(entry_ids: Iterable[int]) -> tuple[EntryRange, ...]:
-    """The fewest ranges that hold exactly these entries, ascending; duplicates count once."""
+    """Returns the fewest ranges that hold exactly these entries, ascending; duplicates count once."""
     merged: list[EntryRange] = []
     for entry_id in sorted(set(entry_ids)):
         if merged and merged[-1].last + 1 == entry_id:

@@ -1,4 +1,4 @@
-"""What autorecovery keeps below the root in ZooKeeper: marks of under-replicated ledgers, locks, and how it is told to behave.
+"""Autorecovery's data below the root in ZooKeeper: marks of under-replicated ledgers, locks, and settings.
 
 Source: ZkLedgerUnderreplicationManager and UnderreplicatedLedgerFormat of BookKeeper 4.18.0.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 MARK = re.compile(r"urL[0-9]+")
-"""Name of a mark; it lies four folders of four hexadecimal digits below marks_path()."""
+"""Name of a mark, four folders of four hexadecimal digits below marks_path()."""
 MARK_DEPTH = 4
 _TIME = re.compile(rb"^\s*ctime:\s*([0-9]+)\s*$", re.MULTILINE)
 
@@ -19,7 +19,7 @@ def marks_path(root: str) -> str:
 
 
 def lock_path(root: str, ledger_id: int) -> str:
-    """A ledger's lock, an ephemeral znode: whoever holds it is the only one that copies the ledger's entries."""
+    """A ledger's lock, an ephemeral znode. Only its owner may copy the ledger's entries."""
     return f"{root}/underreplication/locks/urL{ledger_id:010d}"
 
 
@@ -29,17 +29,17 @@ def recovery_delay_path(root: str) -> str:
 
 
 def disabled_path(root: str) -> str:
-    """While this znode is there, nothing is copied."""
+    """While this znode exists, nothing is copied."""
     return f"{root}/underreplication/disable"
 
 
 def mark_time_ms(data: bytes) -> int | None:
-    """When a mark was made, in milliseconds since 1970; None when it does not say."""
+    """Returns when a mark was made, in Unix milliseconds, or None."""
     found = _TIME.search(data)
     return int(found[1]) if found else None
 
 
 def decode_recovery_delay(data: bytes) -> int | None:
-    """The seconds; None for what is no number."""
+    """Returns the seconds, or None if they are not a number."""
     text = data.decode("ascii", "replace").strip()
     return int(text) if text.isdigit() else None

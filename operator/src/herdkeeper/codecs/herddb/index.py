@@ -26,11 +26,7 @@ class IndexDefinition:
 
 
 def decode_index(data: bytes) -> IndexDefinition:
-    """The definition in a log entry's value.
-
-    Raises:
-        MalformedDataError: another version, or bytes that end too early.
-    """
+    """Decode the value of a log entry. Raises MalformedDataError for another version, or truncated bytes."""
     reader = JavaDataReader(data)
     version, flags = reader.v_long(), reader.v_long()
     if (version, flags) != (1, 0):
@@ -51,7 +47,7 @@ def _decode_column(reader: JavaDataReader) -> tuple[str, int, int]:
 
 
 def encode_index(index: IndexDefinition) -> bytes:
-    """The bytes that HerdDB reads."""
+    """Returns the bytes that HerdDB reads."""
     writer = JavaDataWriter().v_long(1).v_long(0).utf(index.tablespace).utf(index.name).utf(index.uuid).utf(index.table)
     writer.v_int(int(index.unique)).utf(index.type).v_int(len(index.columns))
     for name, code, serial_position in index.columns:

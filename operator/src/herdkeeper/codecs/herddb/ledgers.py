@@ -1,12 +1,13 @@
 """HerdDB's list of a tablespace's log ledgers, `<herd root>/ledgers/<tablespace uuid>`: the write-ahead log, in order.
 
-JSON: activeLedgers, ledgersTimestamps (milliseconds, when each was added), firstLedger (the first one ever, -1 = none yet), zkVersion
-(a stale copy of the znode's version, of no meaning; the znode's own version is what compare-and-set needs).
-Our node program drops ledgers from the beginning on. HerdDB alone, and older versions of that program, dropped them by the clocks of
-those who added them, so not always from there, and the list does not tell that one is missing between two. The znode's version does:
-each write adds one ledger, or removes one, and the first write leaves it at 1 (create, set).
-Source: herddb.cluster.LedgersInfo, ZookeeperMetadataStorageManager.saveActualLedgersList and BookkeeperCommitLog of HerdDB 0.29.0. An
-editor other than the leader fences the leader.
+JSON: activeLedgers, ledgersTimestamps (milliseconds, when each was added), firstLedger (the first one ever, -1 = none yet), zkVersion (a
+stale, meaningless copy of the znode's version; compare-and-set needs the znode's own).
+
+Our node program drops ledgers from the beginning on. HerdDB alone, and older versions of that program, dropped them by the clocks of their
+writers, so perhaps in the middle, which the list does not show. The znode's version does: each write adds or removes one ledger, and the
+first write leaves it at 1 (create, set). An editor other than the leader fences the leader.
+
+Source: herddb.cluster.LedgersInfo, ZookeeperMetadataStorageManager.saveActualLedgersList and BookkeeperCommitLog of HerdDB 0.29.0.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from herdkeeper.codecs.java_data import MalformedDataError
 
 @dataclass(frozen=True)
 class LedgerList:
-    """The ledgers of a log. `active` and `added_millis` go together; `first` is None before the first leader.
+    """The ledgers of a log. `active` and `added_millis` are parallel; `first` is None before the first leader.
 
-    `version` is the znode's, None where nobody asks what is missing.
+    `version` is the znode's; None if irrelevant.
     """
 
     active: tuple[int, ...]
@@ -36,16 +37,16 @@ class LedgerList:
 
     @property
     def unexplained_writes(self) -> int | None:
-        """How many writes of the list made none of the ledgers in it; None when its version is not known.
+        """How many writes of the list are not explained by its ledgers; None if its version is unknown.
 
-        A drop makes two: the one that added the ledger, and the one that removed it (measured on 147 lists). One alone is the first write,
-        repeated after its answer was lost. Below zero the list was not written by HerdDB alone.
+        A drop makes two: adding the ledger, and removing it (measured on 147 lists). A single one is the first write, repeated after a lost
+        answer. Below zero, not only HerdDB wrote the list.
         """
         return None if self.version is None else self.version - len(self.active)
 
     @property
     def complete(self) -> bool:
-        """Whether no ledger was ever dropped, so that a replay from nothing gives the whole state. False while the version is not known."""
+        """Whether no ledger was ever dropped, so that a replay from nothing gives the whole state. False if the version is unknown."""
         return self.first is None or (self.begins and self.unexplained_writes in (0, 1))
 
 
@@ -55,10 +56,9 @@ def ledgers_path(herd_root: str, tablespace_uuid: str) -> str:
 
 
 def decode_ledgers(data: bytes, version: int | None = None) -> LedgerList:
-    """The list in a znode of that version. An empty znode is an empty list, as for HerdDB.
+    """Decode the list in a znode of that version. An empty znode is an empty list, as for HerdDB.
 
-    Raises:
-        MalformedDataError: no JSON object, a field of another type, lists of different lengths, or ids that do not ascend.
+    Raises MalformedDataError for invalid JSON or fields, lists of different lengths, or ids that don't ascend.
     """
     if not data:
         return LedgerList((), (), None, version)

@@ -44,7 +44,7 @@ ROW_CHANGES = frozenset({LogEntryType.INSERT, LogEntryType.UPDATE, LogEntryType.
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One decoded entry. `table`, `key` and `value` are empty where the type has none; `value` of DROP_INDEX is the index name in UTF-8."""
+    """One decoded entry. `table`, `key` and `value` are empty if the type has none; `value` of DROP_INDEX is the index name in UTF-8."""
 
     timestamp_millis: int
     type: LogEntryType
@@ -55,11 +55,7 @@ class LogEntry:
 
 
 def decode_log_entry(data: bytes) -> LogEntry:
-    """The entry in a payload.
-
-    Raises:
-        MalformedDataError: an unknown type, a null where bytes belong, or bytes that end too early or too late.
-    """
+    """Decode a payload. Raises MalformedDataError for an unknown type, a null in place of bytes, or truncated or surplus bytes."""
     reader = JavaDataReader(data)
     timestamp_millis, code, transaction_id = reader.i64(), reader.i16(), reader.i64()
     reader.utf()
@@ -99,7 +95,7 @@ def _bytes(reader: JavaDataReader) -> bytes:
 
 
 def encode_log_entry(entry: LogEntry) -> bytes:
-    """The payload that HerdDB writes for it."""
+    """Returns the payload that HerdDB writes for it."""
     writer = JavaDataWriter().i64(entry.timestamp_millis).i16(entry.type).i64(entry.transaction_id).utf("")
     match entry.type:
         case LogEntryType.INSERT | LogEntryType.UPDATE:

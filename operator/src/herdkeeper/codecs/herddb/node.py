@@ -1,7 +1,7 @@
-"""HerdDB's record of a SQL node, `<herd root>/nodes/<node id>`: where clients find it.
+"""HerdDB's record of a SQL node, `<herd root>/nodes/<node id>`: its address for clients.
 
-UTF node id, i32 flags (0), UTF host, i32 port, i32 TLS (1 = yes). A persistent znode: a dead node's record stays.
-Source: herddb.model.NodeMetadata of HerdDB 0.29.0.
+UTF node id, i32 flags (0), UTF host, i32 port, i32 TLS (1 = yes). A persistent znode: a dead node's record stays. Source:
+herddb.model.NodeMetadata of HerdDB 0.29.0.
 """
 
 from __future__ import annotations
@@ -32,17 +32,13 @@ def node_path(herd_root: str, node_id: str) -> str:
 
 
 def decode_node(data: bytes) -> NodeRecord:
-    """The record in a znode.
-
-    Raises:
-        MalformedDataError: bytes that end too early.
-    """
+    """Decode the record in a znode. Raises MalformedDataError for truncated bytes."""
     reader = JavaDataReader(data)
     node_id = reader.utf()
-    reader.i32()  # "flags for future implementations"; HerdDB ignores them too
+    reader.i32()  # "flags for future implementations", which HerdDB ignores, too
     return NodeRecord(node_id, reader.utf(), reader.i32(), reader.i32() == 1)
 
 
 def encode_node(record: NodeRecord) -> bytes:
-    """The bytes that HerdDB reads."""
+    """Returns the bytes that HerdDB reads."""
     return JavaDataWriter().utf(record.node_id).i32(0).utf(record.host).i32(record.port).i32(int(record.tls)).to_bytes()

@@ -1,10 +1,10 @@
-"""Stored rows of HerdDB: key bytes and value bytes, to columns and back.
+"""HerdDB's stored rows: key and value bytes, to columns and back.
 
-Key: of a single primary key column its raw bytes without a length; of several, each column's bytes as an array (VInt length, bytes).
-Raw bytes: string UTF-8; integer i32; long and timestamp i64; double IEEE 754; boolean u8; float array n x f32.
-Value: until its end {VInt serial position, VInt type, payload}; payload of string and bytes: VInt length, bytes; float array: VInt count,
-f32; others as raw bytes. Nulls and key columns are left out; a serial position that the table doesn't know is a dropped column.
-Source: herddb.codec.RecordSerializer of HerdDB 0.29.0. Timestamps are int here: milliseconds since 1970 UTC.
+Key: for one primary key column its raw bytes without a length; for several, each column's bytes as an array (VInt length, bytes). Raw
+bytes: string UTF-8; integer i32; long and timestamp i64; double IEEE 754; boolean u8; float array n x f32. Value: repeated {VInt serial
+position, VInt type, payload}; payload of string and bytes: VInt length, bytes; float array: VInt count, f32; others as raw bytes. Nulls and
+key columns are left out; an unknown serial position is a dropped column. Source: herddb.codec.RecordSerializer of HerdDB 0.29.0. Timestamps
+are int here: milliseconds since 1970 UTC.
 """
 
 from __future__ import annotations
@@ -68,14 +68,13 @@ class RowDecoder:
         self._plain = {(column.serial_position, code): indexes[column.name] for column in table.columns for code in column.type.value}
 
     def decode(self, key: bytes, value: bytes) -> list[Stored]:
-        """One value per column; None where nothing is stored.
+        """Returns one value per column; None if nothing is stored.
 
-        Raises:
-            MalformedDataError: bytes that end too early, an unknown type, or a value that doesn't fit its column; names table and column.
+        Raises MalformedDataError, naming table and column, for truncated bytes, an unknown type, or a value that does not fit its column.
         """
         row: list[Stored] = [None] * len(self.table.columns)
         self._decode_key(key, row)
-        # Hundreds of thousands of rows go through here: plain indexing, since a reader's method calls cost five times as much.
+        # Hundreds of thousands of rows pass here: plain indexing, since a reader's method calls cost five times as much.
         offset, end = 0, len(value)
         try:
             while offset < end:
@@ -94,7 +93,7 @@ class RowDecoder:
         return row
 
     def _decode_changed(self, row: list[Stored], position: int, code: int, data: bytes) -> None:
-        """A value that was stored before its column changed its type, or was dropped."""
+        """A value stored before its column's type changed, or before the column was dropped."""
         known = self._by_position.get(position)
         if known is not None:
             index, column = known
@@ -117,7 +116,7 @@ class RowDecoder:
 
 
 def _length(data: bytes, offset: int) -> tuple[int, int]:
-    """A VInt, and the offset behind it."""
+    """A VInt, and the offset after it."""
     number = data[offset]
     if number < 0x80:
         return number, offset + 1
@@ -131,7 +130,7 @@ def _length(data: bytes, offset: int) -> tuple[int, int]:
 
 
 def _extent(data: bytes, offset: int, size: int) -> tuple[int, int]:
-    """Where a payload begins and ends. `size` is negative for a counted one: minus the bytes of each."""
+    """Where a payload begins and ends. `size` is negative for a counted one: minus the size of each item."""
     if size >= 0:
         return offset, offset + size
     count, start = _length(data, offset)
@@ -139,7 +138,7 @@ def _extent(data: bytes, offset: int, size: int) -> tuple[int, int]:
 
 
 def _widened(stored: Stored, kind: ColumnType, column: Column) -> Stored:
-    """A value that was stored before the column's type was changed."""
+    """A value stored before the column's type changed."""
     if stored is None or (kind, column.type) in _WIDENS:
         return float(stored) if column.type is ColumnType.DOUBLE and isinstance(stored, int) else stored
     if column.type is ColumnType.STRING and isinstance(stored, int | float):
@@ -166,7 +165,7 @@ class RowEncoder:
     def __init__(self, table: TableDefinition) -> None:
         indexes = {column.name: index for index, column in enumerate(table.columns)}
         self._key = [(indexes[column.name], _TO_RAW[column.type]) for column in table.key_columns]
-        # Millions of rows go through here, so whatever is the same for all of them is made once.
+        # Millions of rows pass here, so constant parts are built once.
         self._value = [
             (indexes[column.name], _prefix(column), _TO_RAW[column.type], _SIZES[column.type.value[0]])
             for column in table.columns

@@ -1,8 +1,8 @@
 """An order-free digest of a table: row count and the sum, modulo 2^128, of XXH3-128 over each row's stored key and value.
 
-A row is hashed, with seed 0, as u32be length of the key, key, u32be length of the value, value. The same rows give the same digest in
-whatever order and in however many parts they come. HerdDB's own check does not (ties of composite keys), so the node program
-computes this one, on leader and followers, and Spark computes it from its fold; equal count and sum prove equal tables.
+A row is hashed, with seed 0, as u32be length of the key, key, u32be length of the value, value. The same rows give the same digest in any
+order and partition. HerdDB's own check does not (ties of composite keys). So the node program computes this one on leader and followers,
+and Spark from its fold; equal count and sum prove equal tables.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class RowDigest:
 
 
 def row_hash(key: bytes, value: bytes) -> int:
-    """What one row adds to the sum."""
+    """Returns a row's part of the sum."""
     return xxh3_128_intdigest(_LENGTH.pack(len(key)) + key + _LENGTH.pack(len(value)) + value)
 
 
 def digest_of_rows(rows: list[tuple[bytes, bytes]]) -> RowDigest:
-    """The digest of (key, value) pairs."""
+    """Returns the digest of (key, value) pairs."""
     return RowDigest(len(rows), sum(row_hash(key, value) for key, value in rows) % _MODULUS)

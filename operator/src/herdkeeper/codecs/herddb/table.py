@@ -34,7 +34,7 @@ _NOT_NULL_CODES = frozenset(kind.value[1] for kind in ColumnType if kind is not 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. Stored values are found by `serial_position`, which outlives a rename and is never given twice."""
+    """A column. Stored values are found by `serial_position`, which survives a rename and is never reused."""
 
     name: str
     type: ColumnType
@@ -57,7 +57,7 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table. The uuid stays through ALTER and RENAME; a table that is dropped and created again has another one."""
+    """A table. The uuid survives ALTER and RENAME; a dropped and recreated table has another one."""
 
     tablespace: str
     name: str
@@ -70,17 +70,13 @@ class TableDefinition:
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
-        """The columns of the primary key, in its order. Raises KeyError for a name that is no column."""
+        """The columns of the primary key, in order. Raises KeyError for an unknown column."""
         by_name = {column.name: column for column in self.columns}
         return tuple(by_name[name] for name in self.primary_key)
 
 
 def decode_table(data: bytes) -> TableDefinition:
-    """The definition in a log entry's value.
-
-    Raises:
-        MalformedDataError: another version, unknown flags or types, or bytes that end too early.
-    """
+    """Decode the value of a log entry. Raises MalformedDataError for another version, unknown flags or types, or truncated bytes."""
     reader = JavaDataReader(data)
     _require_version(reader, "table")
     tablespace, name, uuid = reader.utf(), reader.utf(), reader.utf()
@@ -120,7 +116,7 @@ def _decode_foreign_key(reader: JavaDataReader) -> ForeignKey:
 
 
 def encode_table(table: TableDefinition) -> bytes:
-    """The bytes that HerdDB reads."""
+    """Returns the bytes that HerdDB reads."""
     writer = JavaDataWriter().v_long(1).v_long(0).utf(table.tablespace).utf(table.name).utf(table.uuid)
     writer.boolean(table.auto_increment).v_int(table.max_serial_position).u8(len(table.primary_key))
     for key in table.primary_key:

@@ -1,8 +1,8 @@
-"""HerdDB's record of a tablespace, `<herd root>/tableSpaces/<name in lower case>`: who leads it and which nodes hold it.
+"""HerdDB's record of a tablespace, `<herd root>/tableSpaces/<name in lower case>`: its leader and its replicas.
 
-VLong version (1), VLong flags (0), UTF uuid, UTF name, UTF leader, VInt expected replicas, VInt n, n x UTF replica,
-VLong longest inactivity of the leader in milliseconds. Source: herddb.model.TableSpace of HerdDB 0.29.0.
-Written by compare-and-set on the znode's version, by HerdDB and by the operator alike.
+VLong version (1), VLong flags (0), UTF uuid, UTF name, UTF leader, VInt expected replicas, VInt n, n x UTF replica, VLong maximum
+inactivity of the leader in milliseconds. Source: herddb.model.TableSpace of HerdDB 0.29.0. HerdDB and the operator write it by
+compare-and-set on the znode's version.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEFAULT_TABLESPACE = "herd"
 
 @dataclass(frozen=True)
 class TablespaceRecord:
-    """One tablespace. Nodes are named by their node ids; HerdDB keeps the replicas as a set, their order means nothing."""
+    """One tablespace. Nodes are given by their node ids. HerdDB keeps the replicas as a set; their order means nothing."""
 
     uuid: str
     name: str
@@ -25,7 +25,7 @@ class TablespaceRecord:
     replicas: tuple[str, ...]
     expected_replica_count: int
     max_leader_inactivity_millis: int
-    """After so long without a heartbeat of the leader another replica takes over; 0 = never."""
+    """After so long without a heartbeat of the leader, another replica takes over; 0 = never."""
 
 
 def tablespaces_path(herd_root: str) -> str:
@@ -39,7 +39,7 @@ def tablespace_path(herd_root: str, name: str) -> str:
 
 
 def heartbeat_path(herd_root: str, uuid: str, node: str) -> str:
-    """Path of what a node says of its copy of a tablespace, which it writes anew each second, whatever it says.
+    """Returns the path of a node's heartbeat for its replica, which it rewrites each second.
 
     Source: ZookeeperMetadataStorageManager.updateTableSpaceReplicaState of HerdDB 0.29.0.
     """
@@ -47,11 +47,7 @@ def heartbeat_path(herd_root: str, uuid: str, node: str) -> str:
 
 
 def decode_tablespace(data: bytes) -> TablespaceRecord:
-    """The record in a znode.
-
-    Raises:
-        MalformedDataError: another version, unknown flags, or bytes that end too early or too late.
-    """
+    """Decode the record in a znode. Raises MalformedDataError for another version, unknown flags, or truncated or surplus bytes."""
     reader = JavaDataReader(data)
     version, flags = reader.v_long(), reader.v_long()
     if (version, flags) != (1, 0):
@@ -66,7 +62,7 @@ def decode_tablespace(data: bytes) -> TablespaceRecord:
 
 
 def encode_tablespace(record: TablespaceRecord) -> bytes:
-    """The bytes that HerdDB reads."""
+    """Returns the bytes that HerdDB reads."""
     writer = JavaDataWriter().v_long(1).v_long(0).utf(record.uuid).utf(record.name).utf(record.leader)
     writer.v_int(record.expected_replica_count).v_int(len(record.replicas))
     for replica in record.replicas:

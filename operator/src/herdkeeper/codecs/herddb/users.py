@@ -1,10 +1,9 @@
-"""HerdDB's users file: who may log in.
+"""HerdDB's users file.
 
-Lines `user,password,admin`, of which none has an escape: no value has a comma, a line's end or spaces around it. The role is always
-`admin`, HerdDB knows no other one. Lines that begin with `#` are comments for HerdDB; in two of them herdkeeper keeps what it wants to find
-again: `# revision R` names the whole file (the node program tells it, images/herddb), `# secret NAME` above a user is the Secret that he
-came from.
-Source: herddb.file.FileBasedUserManager of HerdDB 0.29.0.
+Lines `user,password,admin` without escapes: no value has a comma, a line end or spaces around it. The role is always `admin`, the only one
+of HerdDB. Lines that begin with `#` are comments for HerdDB; two of them hold data of herdkeeper. `# revision R` names the whole file (the
+node program reports it, images/herddb); `# secret NAME` above a user is its Secret. Source: herddb.file.FileBasedUserManager of HerdDB
+0.29.0.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ FIT = "use one line without commas, control characters and spaces around it; a u
 
 @dataclass(frozen=True)
 class SqlUser:
-    """Who may log in. `secret` is the Secret that says so, None of the administrator."""
+    """A user who may log in. `secret` is its Secret, None for the administrator."""
 
     username: str
     password: str = field(repr=False)
@@ -33,16 +32,18 @@ class SqlUser:
 
 
 def invalid_part(username: str, password: str) -> str | None:
-    """Which of the two no user beside the administrator may have: `username` or `password`. It is more than what the file can't hold:
-    what a client can't send as it is, either."""
+    """Returns which of the two is invalid for a user besides the administrator: `username` or `password`. It also refuses what a client
+    can't send unchanged.
+    """
     if username.startswith(COMMENT) or not _is_fit(username):
         return "username"
     return None if _is_fit(password) else "password"
 
 
 def invalid_part_of_administrator(username: str, password: str) -> str | None:
-    """Which of the two the file can't hold: `username` or `password`. No more is refused of the administrator, whom databases have had
-    since before there were other users."""
+    """Returns which of the two the file can't hold: `username` or `password`. The administrator's rules are laxer: administrators existed
+    before other users.
+    """
     if username.startswith(COMMENT) or not _can_be_held(username):
         return "username"
     return None if _can_be_held(password) else "password"
@@ -53,7 +54,7 @@ def _can_be_held(value: str) -> bool:
 
 
 def _is_fit(value: str) -> bool:
-    """The replacement character stands for bytes that were no UTF-8; a control character would end the line, or a login's message."""
+    """The replacement character stands for bytes that are no UTF-8. A control character would end the line, or a login's message."""
     return value != "" and value == value.strip() and not any(_breaks(character) for character in value)
 
 
@@ -62,9 +63,9 @@ def _breaks(character: str) -> bool:
 
 
 def encode_users(users: Iterable[SqlUser], key: str) -> str:
-    """The file. Its revision can be told to anybody: without the `key` no password can be tried on it.
+    """Returns the file. Its revision may be public: without the `key` it can't be used to guess a password.
 
-    ValueError for what the file can't hold; the message names no password.
+    Raises ValueError for what the file can't hold; the message names no password.
     """
     content = "".join(map(_lines, users))
     revision = hmac.new(key.encode(), content.encode(), hashlib.sha256).hexdigest()[:REVISION_LENGTH]
@@ -88,7 +89,7 @@ def _line(user: SqlUser) -> str:
 
 
 def decode_users(text: str) -> tuple[SqlUser, ...]:
-    """The users of a file. What is no user's line is left out, as HerdDB does."""
+    """Returns the users of a file. Other lines are ignored, as by HerdDB."""
     return tuple(_users(text))
 
 
@@ -105,6 +106,6 @@ def _users(text: str) -> Iterator[SqlUser]:
 
 
 def revision_of(text: str) -> str | None:
-    """What the file is called; None when it says nothing of it."""
+    """Returns the revision of the file, or None."""
     found = (line.removeprefix(REVISION).strip() for line in text.split("\n") if line.startswith(REVISION))
     return next(found, None)

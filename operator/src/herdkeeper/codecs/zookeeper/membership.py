@@ -1,10 +1,9 @@
-"""ZooKeeper's membership: who belongs to an ensemble, and who votes.
+"""ZooKeeper's membership: the servers of an ensemble, and the voters.
 
-The znode `/zookeeper/config` and the dynamic configuration files hold lines
-`server.<id>=<host>:<quorum port>:<election port>:<role>;<client address>`, where the client address is a port or `host:port`. In the znode
-a last line `version=<hex>` follows; a file has its version in its name, `zoo.cfg.dynamic.<hex>`, and ZooKeeper refuses one that has it
-inside. The version is the zxid of the change, so it grows.
-Source: QuorumPeerConfig, QuorumPeer.QuorumServer and QuorumMaj of ZooKeeper 3.9.5.
+The znode `/zookeeper/config` and the dynamic configuration files hold lines `server.<id>=<host>:<quorum port>:<election
+port>:<role>;<client address>`, where the client address is a port or `host:port`. In the znode, a last line `version=<hex>` follows. A file
+has its version in its name, `zoo.cfg.dynamic.<hex>`; ZooKeeper refuses one with it inside. The version is the zxid of the change, so it
+grows. Source: QuorumPeerConfig, QuorumPeer.QuorumServer and QuorumMaj of ZooKeeper 3.9.5.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from enum import StrEnum
 from herdkeeper.codecs.java_data import MalformedDataError
 
 CONFIG_PATH = "/zookeeper/config"
-"""The znode of the committed membership. Written by reconfig only."""
+"""The znode of the committed membership. Only reconfig writes it."""
 
 _FIRST = "zoo.cfg.dynamic"
 _SERVER = re.compile(r"server\.([0-9]+)\s*=\s*([^;\s]+?)(?::(participant|observer))?;(\S+)")
@@ -24,7 +23,7 @@ _VERSION = re.compile(r"version\s*=\s*([0-9a-f]+)")
 
 
 class Role(StrEnum):
-    """What a server is in a membership."""
+    """Role of a server in a membership."""
 
     PARTICIPANT = "participant"
     OBSERVER = "observer"
@@ -41,25 +40,25 @@ class Server:
 
     @property
     def line(self) -> str:
-        """As it stands in a file, and in a reconfig request."""
+        """The line in a file, and in a reconfig request."""
         return f"server.{self.server_id}={self.address}:{self.role.value};{self.client}"
 
 
 @dataclass(frozen=True)
 class Membership:
-    """A committed membership. `version` is 0 for the one that an ensemble is founded with."""
+    """A committed membership. `version` is 0 for that of a new ensemble."""
 
     version: int
     servers: tuple[Server, ...]
 
     @property
     def voters(self) -> frozenset[int]:
-        """Ids of the servers that vote."""
+        """Ids of the voters."""
         return frozenset(server.server_id for server in self.servers if server.role is Role.PARTICIPANT)
 
     @property
     def observers(self) -> frozenset[int]:
-        """Ids of the servers that follow without a vote."""
+        """Ids of the servers without a vote."""
         return frozenset(server.server_id for server in self.servers if server.role is Role.OBSERVER)
 
     @property
@@ -69,10 +68,8 @@ class Membership:
 
 
 def decode_membership(data: bytes) -> Membership:
-    """The membership in `/zookeeper/config`.
-
-    Raises:
-        MalformedDataError: a line of another form, no version or no server; also a quorum of groups and weights, which is never made here.
+    """Decode `/zookeeper/config`. Raises MalformedDataError for an invalid line, a missing version or servers, or a quorum of groups and
+    weights, which the operator never makes.
     """
     servers: list[Server] = []
     version: int | None = None
@@ -90,11 +87,11 @@ def decode_membership(data: bytes) -> Membership:
 
 
 def file_name(version: int) -> str:
-    """The name of a dynamic configuration file: ZooKeeper reads the version from it."""
+    """Returns the name of a dynamic configuration file, from which ZooKeeper reads the version."""
     return f"{_FIRST}.{version:x}" if version else _FIRST
 
 
 def version_of(name: str) -> int | None:
-    """The version in a file's name; None for another file, and for the one that an ensemble is founded with."""
+    """Returns the version in a file's name; None for other files, and for that of a new ensemble."""
     found = re.fullmatch(re.escape(_FIRST) + r"\.([0-9a-f]+)", name)
     return int(found[1], 16) if found else None

@@ -1,1 +1,1 @@
-"""Orders to SQL nodes, and statements."""
+"""Orders to SQL nodes, and SQL statements."""

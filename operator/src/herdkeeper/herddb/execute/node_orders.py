@@ -1,4 +1,4 @@
-"""Orders to SQL nodes over their HTTP port, with the token of the cluster's Secret (images/herddb, README)."""
+"""Sends orders to SQL nodes over HTTP, with the token of the cluster's Secret (images/herddb, README)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ CHECKPOINT_SECONDS = 10.0
 SET_ASIDE_SECONDS = 20.0
 BAR_SECONDS = 5.0
 CLOSE_SECONDS = 20.0
-"""The node itself gives up sooner."""
+"""Longer than the node's own limit."""
 FULL_CHECK_SECONDS = 5.0
-"""It is begun, not waited for."""
+"""The check is only started, not awaited."""
 
 MOST_AT_A_TIME = 8
 
@@ -37,11 +37,11 @@ class NodeOrders(Protocol):
     """Sends orders by HTTP."""
 
     def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
-        """The decoded answer; Unknown when there is none, or no success, with what the node said."""
+        """Returns the decoded answer. Unknown, with the node's error, if there is none or it is no success."""
 
 
 class HttpNodeOrders:
-    """NodeOrders through the network."""
+    """NodeOrders over the network."""
 
     def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
         """See NodeOrders."""
@@ -55,7 +55,7 @@ class HttpNodeOrders:
 
 
 def order(database: ObjectKey, node: str, path: str, reader: ClusterReader, orders: NodeOrders, *, seconds: float) -> Any | Unknown:  # noqa: PLR0913
-    """One order to one node of the HerdDBCluster, e.g. `/activator/wake`. Unknown when it was not done, with the reason."""
+    """Send one order to a node of the HerdDBCluster, e.g. `/activator/wake`. Returns Unknown with the reason if it failed."""
     cluster = reader.kubernetes.readable(HerdDBCluster, database)
     token = read_token(cluster, reader) if cluster is not None else Unknown(f"the HerdDBCluster {database.name} does not exist")
     if isinstance(token, Unknown):
@@ -65,7 +65,7 @@ def order(database: ObjectKey, node: str, path: str, reader: ClusterReader, orde
 
 
 def wake_nodes(namespace: str, action: WakeNodes, reader: ClusterReader, orders: NodeOrders) -> None:
-    """See WakeNodes. All at the same time: one that does not answer does not keep the others asleep."""
+    """See WakeNodes. All are sent concurrently, so that an unreachable node does not delay the others."""
 
     def wake(node: str) -> Any | Unknown:
         return order(ObjectKey(namespace, action.herddb), node, "/activator/wake", reader, orders, seconds=WAKE_SECONDS)
@@ -85,32 +85,32 @@ def checkpoint_follower(namespace: str, action: CheckpointFollower, reader: Clus
 
 
 def set_copy_aside(namespace: str, action: SetCopyAside, reader: ClusterReader, orders: NodeOrders) -> None:
-    """See SetCopyAside. Raises RefusedError with what the node said. Done again, it finds nothing to move."""
+    """See SetCopyAside. Raises RefusedError with the node's error. Idempotent."""
     path = f"/tablespaces/{action.tablespace}/set-aside?uuid={action.uuid}"
     answer = _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=SET_ASIDE_SECONDS), "Evidence")
     logger.info("copy set aside", node=action.node, tablespace=action.tablespace, evidence=answer.get("evidence"), why=action.why)
 
 
 def bar_promotion(namespace: str, action: BarPromotion, reader: ClusterReader, orders: NodeOrders) -> None:
-    """See BarPromotion. Raises RefusedError with what the node said. It can be repeated."""
+    """See BarPromotion. Raises RefusedError with the node's error. Idempotent."""
     path = f"/tablespaces/{action.tablespace}/{'bar' if action.barred else 'unbar'}?uuid={action.uuid}"
     _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=BAR_SECONDS), "PromotionBar")
 
 
 def close_ledger(namespace: str, action: CloseLedger, reader: ClusterReader, orders: NodeOrders) -> None:
-    """See CloseLedger. Raises RefusedError with what the node said: it does not lead, or can't open another ledger now."""
+    """See CloseLedger. Raises RefusedError with the node's error: it does not lead, or can't open another ledger now."""
     path = f"/tablespaces/{action.tablespace}/close-ledger?ledger={action.ledger_id}"
     _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=CLOSE_SECONDS), "Ledger")
 
 
 def start_full_check(namespace: str, action: StartFullCheck, reader: ClusterReader, orders: NodeOrders) -> None:
-    """See StartFullCheck. Raises RefusedError with what the node said: it does not lead."""
+    """See StartFullCheck. Raises RefusedError with the node's error: it does not lead."""
     path = f"/tablespaces/{action.tablespace}/check?maxStopMillis={action.longest_stop_millis}"
     _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=FULL_CHECK_SECONDS), "FullCheck")
 
 
 def _followed(answer: Any | Unknown, counted_as: str) -> Any:
-    """The answer to an order that was followed, which is counted. Raises RefusedError with what the node said where it was not."""
+    """Count an order that succeeded and return its answer. Raises RefusedError with the node's error."""
     if isinstance(answer, Unknown):
         raise RefusedError(answer.why)
     WRITES.labels("post", counted_as).inc()

@@ -1,6 +1,6 @@
-"""Actions by SQL: tablespaces are made and dropped on the node that leads HerdDB's own tablespace `herd`.
+"""Creates and drops tablespaces by SQL on the node that leads HerdDB's own tablespace `herd`.
 
-Any other node answers such a statement too, but only when it leads `herd`, or after a minute in silence.
+Other nodes answer such statements only if they lead `herd`, or after a minute of silence.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
 
 WAIT_MILLIS = 20_000
-"""How long HerdDB itself waits until the leader has booted the tablespace. Cut off, it goes on without us."""
+"""How long HerdDB waits for the leader to boot the tablespace. If the connection ends, HerdDB continues."""
 
 
 @dataclass(frozen=True)
 class Login:
-    """Whom to be, and the certificates (PEM) by which the nodes are verified; None when they speak no TLS."""
+    """The user for a login, and the certificates (PEM) to verify the nodes; None without TLS."""
 
     credentials: UserCredentials
     authorities: str | None = None
 
 
 def create_tablespace(database: ObjectKey, login: Login, action: CreateTablespace) -> None:
-    """CREATE TABLESPACE with one replica, the leader. Raises SqlError."""
+    """CREATE TABLESPACE with the leader as its only replica. Raises SqlError."""
     options = (
         f"leader:{action.leader}",
         f"replica:{action.leader}",

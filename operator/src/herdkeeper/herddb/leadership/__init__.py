@@ -1,1 +1,1 @@
-"""Who leads each tablespace, and how a leadership moves. Pure."""
+"""Decides who leads each tablespace, and how leaderships move. Pure."""

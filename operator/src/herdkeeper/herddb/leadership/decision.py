@@ -1,7 +1,7 @@
-"""Decides who leads a tablespace: from its replicas' state, keep the leader, move it, wait, or refuse a request.
+"""Decides who leads a tablespace from its replicas' state: keep the leader, move it, wait, or refuse a request.
 
-A move is always safe: the new leader fences the old one's ledgers before it writes. A move can't lose a row, but it may not help. So a
-leader is demoted only when a replica can lead at once and could write.
+A move is always safe, since the new leader fences the old one's ledgers before it writes: no row can be lost. But it may not help. So a
+leader is demoted only if a replica can lead at once and could write.
 """
 
 from __future__ import annotations
@@ -16,42 +16,44 @@ from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared.unknown import NotListening, Unknown
 
 PAUSE_SECONDS = 5.0
-"""After a change of the record nobody is failed over again: the new leader boots meanwhile, and two that crash don't pass it to and fro."""
+"""No failover so soon after a change of the record: the new leader is booting, and two crashing nodes must not pass the leadership back and
+forth."""
 HEALTHY_SECONDS = 60.0
-"""A preferred leader gets the leadership back when the record was left alone for so long."""
+"""A preferred leader gets the leadership back after the record was unchanged for so long."""
 HEARTBEAT_SECONDS = 2.0
-"""By so much two live nodes' heartbeats may differ: each sends one a second."""
+"""Maximum difference between the heartbeats of two live nodes, which send one each second."""
 CLOCKS_SECONDS = 3.0
-"""By so much a SQL node's clock may be ahead of ZooKeeper's."""
+"""How far a SQL node's clock may be ahead of ZooKeeper's."""
 FAR_BEHIND = 10_000
-"""Entries that a follower may lack when it is to take over from a leader that serves."""
+"""Entries that a follower may lack to take over from a serving leader."""
 SELF_HELP_SECONDS = 7.0
-"""So long a leader that loses a member of ZooKeeper, or a bookie, may take to help itself: ZooKeeper's client is connected to another
-member within its session of 6 s, and BookKeeper's, which looks once a second, turns to another bookie after 5 s without an answer."""
+"""Time for a leader to recover by itself from the loss of a ZooKeeper member or a bookie. ZooKeeper's client reconnects within its session
+of 6 s. BookKeeper's, which checks once a second, switches to another bookie after 5 s without an answer."""
 STORAGE_PAUSE_SECONDS = 30.0
-"""After a change of the record nobody is failed over for what its bookies do: when they answer nobody, moving does not help."""
+"""No failover because of bookies so soon after a change of the record: if they answer nobody, a move does not help."""
 WAITING_SECONDS = 2.0
-"""A node whose own log has waited for so long gets no other to lead, unless its leader ends: whoever takes over then is better than nobody,
-and the bookie that it waits for may have gone with the leader's machine."""
+"""A node whose own log has waited for so long gets no further leadership, unless a leader ends. Then any node that takes over is better
+than none, and the bookie may have been on the old leader's machine."""
 TOO_FEW_BOOKIES = "BKNotEnoughBookiesException"
-"""What BookKeeper's client throws when fewer bookies are writable than a ledger needs, as a node's last failure names it."""
+"""What BookKeeper's client throws if fewer bookies are writable than a ledger needs, as in a node's last failure."""
 SELF_REPORT_SECONDS = 60.0
-"""So long a leader whose log has failed is believed that nobody finds enough bookies, where enough are counted: it alone may be cut off."""
+"""For so long, a leader with a failed log is believed that there are too few bookies, even if enough are counted: only it may be cut off.
+"""
 MUCH_TO_REPLAY = 500
-"""Entries since the last local checkpoint, from which on a follower checkpoints before it takes over from a leader that serves."""
+"""Entries since the last local checkpoint from which on a follower checkpoints before it takes over from a serving leader."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """What is known of one replica's node. `gone`: why its process has ended, `leaving`: why it is about to, `relieved`: why it
-    shall lead nothing though it goes on, `held_back`: why it is given nothing without need; None when not so. `late`: whether it does not
-    lead yet what it got a moment ago (herddb/leadership/take_over.py).
+    """State of one replica's node.
 
-    `copy` is what it says of the tablespace, None when it does not hold it. `running_since` is when its process started, by ZooKeeper's
-    clock.
-    `silent_seconds` is for how long the operator has not heard of its process, None when it never has. `heartbeat` is when it last told
-    ZooKeeper that it lives, by ZooKeeper's clock; None when none is known. `report` is what it says of its own connections, None
-    when it is silent or says nothing of them.
+    `gone`: why its process has ended; `leaving`: why it is about to; `relieved`: why it must lead nothing although it goes on; `held_back`:
+    why it gets no leadership unless needed; each None otherwise. `late`: it does not lead yet what it just got
+    (herddb/leadership/take_over.py).
+
+    `copy` is its view of the tablespace, None if it does not hold it. `running_since` is its process's start, by ZooKeeper's clock.
+    `silent_seconds` is how long the operator has not heard from the process, None if never. `heartbeat` is its last one in ZooKeeper, by
+    ZooKeeper's clock, or None. `report` is its view of its own connections, None if it is silent or reports none.
     """
 
     gone: str | None = None
@@ -68,12 +70,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Situation:
-    """One tablespace. `why_no_writing`: why no new leader could write now, None when one could; Unknown keeps a leader that can go on, and
-    none that ends or has ended: with it nobody would write either. `changed_at` and `now` are in seconds since 1970, both by ZooKeeper's
-    clock; where that is not known, `now` is by the operator's.
+    """State of one tablespace.
 
-    `requested` is the node that a person wants to lead now, `preferred` the one that shall lead when it is healthy. `hung_seconds` is how
-    long a leader may give no sign of life. `relieve`: whether a leader is left that serves other rows than the log says.
+    `why_no_writing`: why no new leader could write now, None if one could. Unknown keeps a leader that can continue, but not one that ends
+    or has ended: then nobody would write anyway. `changed_at` and `now` are Unix seconds by ZooKeeper's clock; if that is unknown, `now` is
+    by the operator's.
+
+    `requested` is the node that a person wants as leader now, `preferred` the one that leads when healthy. `hung_seconds` is how long a
+    leader may be silent. `relieve`: whether to relieve a leader whose rows differ from the log.
     """
 
     record: TablespaceRecord
@@ -89,7 +93,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class Keep:
-    """The leader stays. `settled`: it leads; else it is looked at again soon."""
+    """The leader stays. `settled`: it leads; otherwise decide again soon."""
 
     why: str
     settled: bool = True
@@ -97,8 +101,11 @@ class Keep:
 
 @dataclass(frozen=True)
 class Move:
-    """`to` shall lead. `checkpoint_first`: the leader still serves, and `to` has much to replay. `leader_lost`: nobody writes before.
-    `in_turn`: the leader serves until it is left, and nobody asked for `to`, so others may go first (herddb/leadership/hand_over.py)."""
+    """`to` must lead.
+
+    `checkpoint_first`: the leader still serves, and `to` has much to replay. `leader_lost`: nobody writes until then. `in_turn`: the leader
+    serves until relieved and `to` was not requested, so others may go first (herddb/leadership/hand_over.py).
+    """
 
     to: str
     why: str
@@ -109,14 +116,14 @@ class Move:
 
 @dataclass(frozen=True)
 class Blocked:
-    """The leader should be left, and can't be yet."""
+    """The leader should be replaced, but can't be yet."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Refused:
-    """What was requested is not done; the request is over."""
+    """The request is refused, which ends it."""
 
     why: str
 
@@ -125,7 +132,7 @@ Decision = Keep | Move | Blocked | Refused
 
 
 def decide(seen: Situation) -> Decision:
-    """What to do now."""
+    """Returns the decision for a tablespace."""
     leader = seen.nodes.get(seen.record.leader, Node(gone="it is not a node of this cluster"))
     gone = _why_gone(leader, seen)
     if gone is not None:
@@ -143,7 +150,7 @@ def decide(seen: Situation) -> Decision:
 
 
 def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
-    """Why a replica can't become the leader now; None when it can."""
+    """Returns why a replica can't become the leader now, or None."""
     copy = node.copy
     if stops := node.gone or node.leaving or node.relieved:
         return stops
@@ -155,12 +162,12 @@ def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
 
 
 def why_not_verified(copy: NodeTablespace) -> str | None:
-    """Why a replica's rows can't be trusted; None when it passed all checks."""
+    """Returns why a replica's rows can't be trusted, or None if it passed all checks."""
     return copy.why_wrong or (copy.differs.why if isinstance(copy.differs, Unknown) else None)
 
 
 def why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
-    """Why the recorded leader does not lead now, by its own report; None when it does."""
+    """Returns why the recorded leader does not lead now, by its own report, or None."""
     copy = leader.copy
     if isinstance(copy, Unknown):
         return f"does not answer ({copy.why})"
@@ -170,9 +177,11 @@ def why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
 
 
 def why_no_ledger(seen: Situation) -> str | None:
-    """Why nobody can open a ledger now, by the bookies that are counted or by the leader's last failure; None when neither says so. A boot
-    fails again each second, so that an older failure tells nothing. Nor does that of a log for ever: a node that alone does not reach the
-    bookies finds too few of them, too. Whoever takes over then and finds too few stays."""
+    """Returns why no ledger can be opened now, by the count of bookies or the leader's last failure, or None.
+
+    A boot fails again each second, so an older failure means nothing. A failure of a log is not believed forever: a node that alone can't
+    reach the bookies finds too few, too. If its successor also finds too few, that one stays.
+    """
     leader = seen.nodes.get(seen.record.leader)
     copy = leader.copy if leader is not None else None
     if isinstance(copy, NodeTablespace) and (copy.uuid, copy.role) in ((seen.record.uuid, "failed"), (seen.record.uuid, "booting")):
@@ -180,12 +189,12 @@ def why_no_ledger(seen: Situation) -> str | None:
         believed = SELF_REPORT_SECONDS if copy.role == "failed" else STORAGE_PAUSE_SECONDS
         recent = copy.role == "failed" if failed_at is None else seen.now - failed_at < believed
         if recent and TOO_FEW_BOOKIES in (copy.last_error or ""):
-            return "it finds fewer writable bookies than a ledger needs, and so would they"
+            return "it finds fewer writable bookies than a ledger needs, and they would, too"
     return _known_reason(seen.why_no_writing)
 
 
 def behind(leader: NodeTablespace | Unknown | None, follower: NodeTablespace | Unknown | None) -> str | None:
-    """Why a follower is too far behind a leader that serves; None when it is not."""
+    """Returns why a follower is too far behind a serving leader, or None."""
     if not isinstance(leader, NodeTablespace) or not isinstance(follower, NodeTablespace) or leader.lsn is None or follower.lsn is None:
         return "its lag is unknown"
     if follower.lsn[0] < leader.lsn[0] and leader.lsn[1] > FAR_BEHIND:
@@ -196,9 +205,9 @@ def behind(leader: NodeTablespace | Unknown | None, follower: NodeTablespace | U
 
 
 def _keep_leader(seen: Situation, leader: Node) -> Decision:
-    """Nobody has to take over; somebody may."""
+    """No replica has to take over, but one may."""
     if trouble := why_not_leading(leader, seen.record):
-        return Keep(f"{seen.record.leader} {trouble}: whether it lives is for HerdDB's own failover to find out", settled=False)
+        return Keep(f"{seen.record.leader} {trouble}: HerdDB's own failover decides whether it is alive", settled=False)
     if seen.relieve and isinstance(leader.copy, NodeTablespace) and (wrong := leader.copy.why_wrong) is not None:
         return _demote_if_possible(seen, wrong)
     return _fail_back(seen)
@@ -211,11 +220,11 @@ def _why_not_promotable(copy: NodeTablespace) -> str | None:
         return not_passed
     if copy.recoverable is None:
         return "it does not report whether its disk and the log are complete"
-    return None if copy.recoverable else "the log no longer has the entries that its disk lacks"
+    return None if copy.recoverable else "the log no longer has entries that its disk lacks"
 
 
 def _why_gone(leader: Node, seen: Situation) -> str | None:
-    """Why the leader is not there any more, by signs that can't be mistaken for slowness."""
+    """Returns why the leader is gone, by signs that slowness can't explain."""
     if leader.gone is not None:
         return leader.gone
     if isinstance(leader.copy, NotListening):
@@ -227,19 +236,22 @@ def _why_gone(leader: Node, seen: Situation) -> str | None:
 
 
 def _why_hung(leader: Node, seen: Situation) -> str | None:
-    """Neither the operator nor ZooKeeper hears of the leader. One of them alone may be cut off from a leader that serves, and a long local
-    checkpoint keeps heartbeats back; a newer one of another replica tells that ZooKeeper takes them.
+    """Returns that neither the operator nor ZooKeeper hears from the leader.
+
+    One of them alone may be cut off from a serving leader, and a long local checkpoint delays heartbeats. A newer heartbeat of another
+    replica shows that ZooKeeper accepts them.
     """
     if leader.silent_seconds is None or leader.silent_seconds < seen.hung_seconds or leader.heartbeat is None:
         return None
     others = [node for name, node in seen.nodes.items() if name != seen.record.leader]
     late = _seconds_behind(leader.heartbeat, others)
-    return "neither the operator nor ZooKeeper hears of its process" if late >= seen.hung_seconds - HEARTBEAT_SECONDS else None
+    return "its process answers neither the operator nor ZooKeeper" if late >= seen.hung_seconds - HEARTBEAT_SECONDS else None
 
 
 def _why_cut_off(leader: Node, seen: Situation) -> str | None:
-    """The leader says that ZooKeeper does not answer it, and ZooKeeper has not heard of it for as long. The others that ZooKeeper hears
-    must have had its answers all the while: after an outage for everybody the leader may only be the last to be connected again.
+    """Returns that ZooKeeper does not answer the leader, by its own report, and has no newer heartbeat of it.
+
+    Replicas with heartbeats must have had answers all the time: after an outage for everybody the leader may just be the last to reconnect.
     """
     limit = max(seen.hung_seconds, SELF_HELP_SECONDS)
     if leader.report is None or leader.report.zookeeper_silent < limit or leader.heartbeat is None:
@@ -247,7 +259,7 @@ def _why_cut_off(leader: Node, seen: Situation) -> str | None:
     others = [node for name, node in seen.nodes.items() if name != seen.record.leader]
     served = [node for node in others if node.report is not None and node.report.zookeeper_steady >= limit]
     late = _seconds_behind(leader.heartbeat, served)
-    return "ZooKeeper answers others, and not it" if late >= limit - HEARTBEAT_SECONDS else None
+    return "ZooKeeper answers others, but not it" if late >= limit - HEARTBEAT_SECONDS else None
 
 
 def _seconds_behind(heartbeat: float, others: Sequence[Node]) -> float:
@@ -255,7 +267,7 @@ def _seconds_behind(heartbeat: float, others: Sequence[Node]) -> float:
 
 
 def _why_not_writing(leader: Node, seen: Situation) -> str | None:
-    """Why a leader that lives can't write its log, as its own node says."""
+    """Returns why a live leader can't write its log, by its own report."""
     copy = leader.copy
     if isinstance(copy, NodeTablespace) and copy.uuid == seen.record.uuid and copy.role == "failed":
         return f"it has failed: {copy.last_error or 'without a reason'}"
@@ -265,8 +277,9 @@ def _why_not_writing(leader: Node, seen: Situation) -> str | None:
 
 
 def _why_not_booted(leader: Node, seen: Situation) -> str | None:
-    """Its boot fails, again and again: HerdDB tries once a second, and tells the last failure with its time, by the node's own clock. One
-    that merely takes long has not failed since the node was given the leadership."""
+    """Returns that the leader's boot fails repeatedly. HerdDB retries once a second and reports the last failure with its time, by the
+    node's clock. A boot that is merely slow has no failure since the node got the leadership.
+    """
     copy = leader.copy
     if not isinstance(copy, NodeTablespace) or (copy.uuid, copy.role) != (seen.record.uuid, "booting") or seen.changed_at is None:
         return None
@@ -275,7 +288,7 @@ def _why_not_booted(leader: Node, seen: Situation) -> str | None:
 
 
 def _time_of(failure: str) -> float | None:
-    """Seconds since 1970, of a failure that begins with its time (RFC 3339)."""
+    """Returns the Unix seconds of a failure that begins with its time (RFC 3339)."""
     try:
         return datetime.datetime.fromisoformat(failure.partition(" ")[0]).timestamp()
     except ValueError:
@@ -287,42 +300,44 @@ def _unacknowledged(leader: Node, record: TablespaceRecord) -> float:
 
 
 def _fail_over(seen: Situation, why: str, *, storage: bool = False) -> Decision:
-    """`storage`: the leader's node lives, and what its bookies do may be what they do to everybody."""
+    """`storage`: the leader's node is alive, and its trouble with the bookies may affect every node."""
     lost = f"{seen.record.leader} can't lead any more ({why})"
     why_no_writing = why_no_ledger(seen) or (_reason_or_unknown(seen.why_no_writing) if storage else None)
     if why_no_writing is not None:
-        return Blocked(f"{lost}, and no other replica could: {why_no_writing}")
+        return Blocked(f"{lost}, and no other replica could lead: {why_no_writing}")
     pause = STORAGE_PAUSE_SECONDS if storage else PAUSE_SECONDS
-    # a change that seems to be still to come is one of just now, by a clock that is a little ahead
+    # a change in the future happened just now, by a clock that is slightly ahead
     if seen.changed_at is not None and abs(age := seen.now - seen.changed_at) < pause:
         cause = "the storage may be the cause, " if storage else ""
-        return Blocked(f"{lost}, but it was changed {max(age, 0.0):.0f} s ago: {cause}looked at again after {pause:.0f} s")
+        return Blocked(
+            f"{lost}, but the leader was changed {max(age, 0.0):.0f} s ago: {cause}the next change is possible after {pause:.0f} s"
+        )
     why_not = _why_not_while_leader_lives if storage else _why_not_eligible
-    # one that shall lead nothing leads better than nobody
+    # a relieved node is better than no leader
     best = _best_replica(seen, why_not) or _best_replica(_including_relieved(seen), why_not)
     if best is None:
-        return Blocked(f"{lost}, and no other replica can: {_why_no_candidate(seen, why_not)}")
+        return Blocked(f"{lost}, and no other replica can lead: {_why_no_candidate(seen, why_not)}")
     return Move(best, lost, leader_lost=True)
 
 
 def _known_reason(why_no_writing: str | Unknown | None) -> str | None:
-    """Why nobody could write, as far as that is known."""
+    """Returns why no node could write, if known."""
     return None if isinstance(why_no_writing, Unknown) else why_no_writing
 
 
 def _reason_or_unknown(why_no_writing: str | Unknown | None) -> str | None:
-    """Why nobody could write, or why that is not known."""
+    """Returns why no node could write, or why that is unknown."""
     return why_no_writing.why if isinstance(why_no_writing, Unknown) else why_no_writing
 
 
 def _demote_now(seen: Situation, why: str) -> Decision:
-    """A leader that is about to end: any replica that can lead is better than nobody, however far behind it is."""
+    """The leader is about to end: any replica that can lead is better than none, however far behind."""
     leaves = f"{seen.record.leader} must not lead any more ({why})"
     if (why_no_writing := _known_reason(seen.why_no_writing)) is not None:
         return Blocked(f"{leaves}, but it stays: {why_no_writing}")
     best = _best_replica(seen)
     if best is None:
-        return Blocked(f"{leaves}, and no other replica can: {_why_no_candidate(seen)}")
+        return Blocked(f"{leaves}, and no other replica can lead: {_why_no_candidate(seen)}")
     return Move(best, leaves, _much_to_replay(seen.nodes[best]), in_turn=_serves(seen) and seen.requested is None)
 
 
@@ -332,61 +347,62 @@ def _serves(seen: Situation) -> bool:
 
 
 def _demote_once_caught_up(seen: Situation, why: str) -> Decision:
-    """A leader that serves and shall not any more: nobody stands still while it waits for one that has caught up."""
+    """The leader serves but must be relieved: writes don't pause while it waits for a replica that has caught up."""
     leaves = f"{seen.record.leader} must not lead any more ({why})"
     if (why_no_writing := _reason_or_unknown(seen.why_no_writing)) is not None:
         return Blocked(f"{leaves}, but it stays: {why_no_writing}")
-    best = _best_replica(_close_followers(seen), _why_not_voluntarily)
+    best = _best_replica(_without_lagging_followers(seen), _why_not_voluntarily)
     if best is None:
-        return Blocked(f"{leaves}, and no other replica can: {_why_no_candidate(seen, _why_not_voluntarily)}")
+        return Blocked(f"{leaves}, and no other replica can lead: {_why_no_candidate(seen, _why_not_voluntarily)}")
     return Move(best, leaves, _much_to_replay(seen.nodes[best]), in_turn=_serves(seen) and seen.requested is None)
 
 
 def _demote_if_possible(seen: Situation, why: str) -> Decision:
-    """A leader that serves, with rows that the log does not have: left as soon as somebody can take over, whosever turn it is. Nobody has
-    to be asked twice: what changes that is told by an event."""
+    """The leader serves rows that the log does not have: replace it as soon as a replica can take over, without turns. It needs no second
+    request: an event reports the change.
+    """
     decision = _demote_once_caught_up(seen, why)
     if isinstance(decision, Move):
         return replace(decision, in_turn=False)
-    cause = _reason_or_unknown(seen.why_no_writing) or f"no other replica can ({_why_no_candidate(seen, _why_not_voluntarily)})"
-    return Keep(f"{seen.record.leader} leads on, though {why}: {cause}")
+    cause = _reason_or_unknown(seen.why_no_writing) or f"no other replica can lead ({_why_no_candidate(seen, _why_not_voluntarily)})"
+    return Keep(f"{seen.record.leader} still leads, although {why}: {cause}")
 
 
-def _close_followers(seen: Situation) -> Situation:
-    """The same without the replicas that are too far behind a leader that serves."""
+def _without_lagging_followers(seen: Situation) -> Situation:
+    """Returns the situation without replicas that are too far behind a serving leader."""
     return replace(seen, record=replace(seen.record, replicas=tuple(name for name in seen.record.replicas if not _lags(seen, name))))
 
 
 def _including_relieved(seen: Situation) -> Situation:
-    """The same, with nodes that shall lead nothing though they go on."""
+    """Returns the situation with relieved nodes included."""
     return replace(seen, nodes={name: replace(node, relieved=None) for name, node in seen.nodes.items()})
 
 
 def _switch_over(seen: Situation, target: str) -> Decision:
     if target == seen.record.leader:
-        return Keep(f"{target} leads already")
+        return Keep(f"{target} already leads")
     if target not in seen.record.replicas or target not in seen.nodes:
         return Refused(f"{target} holds no replica; replicas are on {', '.join(sorted(seen.record.replicas))}")
     if trouble := why_not_leading(seen.nodes[seen.record.leader], seen.record):
         return Refused(f"there is no leader to take over from: {seen.record.leader} {trouble}")
     if why := _why_not_while_leader_lives(seen, target) or _behind(seen, target) or _reason_or_unknown(seen.why_no_writing):
         return Refused(f"{target} can't lead now: {why}")
-    return Move(target, f"{target} was asked for", _much_to_replay(seen.nodes[target]))
+    return Move(target, f"{target} was requested", _much_to_replay(seen.nodes[target]))
 
 
 def _fail_back(seen: Situation) -> Decision:
     leads = f"{seen.record.leader} leads"
     if _unacknowledged(seen.nodes[seen.record.leader], seen.record) > 0:
-        return Keep(f"{leads}, and its bookies let it wait", settled=False)
+        return Keep(f"{leads}, and waits for its bookies", settled=False)
     target = seen.preferred
     if target is None or target == seen.record.leader:
         return Keep(leads)
     if target not in seen.record.replicas or target not in seen.nodes:
         return Keep(f"{leads}; the preferred {target} holds no replica")
     if why := _why_not_voluntarily(seen, target) or _behind(seen, target) or _reason_or_unknown(seen.why_no_writing):
-        return Keep(f"{leads}; the preferred {target} can't: {why}")
+        return Keep(f"{leads}; the preferred {target} can't lead: {why}")
     if seen.changed_at is None or seen.now - seen.changed_at < HEALTHY_SECONDS:
-        return Keep(f"{leads}; the preferred {target} gets it back {HEALTHY_SECONDS:.0f} s after the last change")
+        return Keep(f"{leads}; the preferred {target} takes over {HEALTHY_SECONDS:.0f} s after the last leader change")
     return Move(target, f"{target} is preferred and healthy", _much_to_replay(seen.nodes[target]), in_turn=True)
 
 
@@ -395,12 +411,14 @@ def _why_not_eligible(seen: Situation, name: str) -> str | None:
 
 
 def _why_not_while_leader_lives(seen: Situation, name: str) -> str | None:
-    """The same while the leader lives: there is something worse than to wait, which is to go where the storage does not answer either."""
+    """Like `_why_not_eligible`, while the leader lives: waiting is better than moving to a node whose storage does not answer either."""
     return _why_not_eligible(seen, name) or ("its bookies don't answer it" if _waits_for_bookies(seen.nodes[name]) else None)
 
 
 def _why_not_voluntarily(seen: Situation, name: str) -> str | None:
-    """The same where the leader could as well stay: a node that did not take over what it was given is not tried again at once."""
+    """Like `_why_not_while_leader_lives`, if the leader could as well stay: a node that just failed to take over is not tried again at
+    once.
+    """
     return _why_not_while_leader_lives(seen, name) or seen.nodes[name].held_back
 
 
@@ -409,19 +427,20 @@ def _waits_for_bookies(node: Node) -> bool:
 
 
 def _best_replica(seen: Situation, why_not: Callable[[Situation, str], str | None] = _why_not_eligible) -> str | None:
-    """Of the replicas that can: one that took over what it was given last, whose bookies answer it, and then the one that has the least to
-    replay; the first by name among equals, so that the choice is the same each time."""
+    """Returns the best replica that can lead. It took over its last leadership, its bookies answer it, and it has the least to replay. Ties
+    are broken by name, so that the choice is stable.
+    """
     able = [name for name in sorted(seen.record.replicas) if name != seen.record.leader and why_not(seen, name) is None]
     return max(able, key=lambda name: _rank(seen.nodes[name]), default=None)
 
 
 def _rank(node: Node) -> tuple[bool, bool, bool, tuple[tuple[int, int], tuple[int, int]]]:
-    """The higher the better."""
+    """Higher is better."""
     return node.held_back is None, not node.late, not _waits_for_bookies(node), _progress(node)
 
 
 def _progress(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:
-    """A boot begins at the local checkpoint, whatever was applied in memory; the rest of the log is the same for all."""
+    """A boot starts at the local checkpoint, whatever was applied in memory. The rest of the log is the same for all."""
     copy = node.copy
     if not isinstance(copy, NodeTablespace):
         return (-1, -1), (-1, -1)

@@ -1,7 +1,7 @@
-"""The moves of a database's leaderships as actions, in the order in which clients wait for them.
+"""Returns moves of leaderships as actions, in the order in which clients wait for them.
 
-Leaders that are lost come first, all of them before anything is waited for: a checkpoint, and a node that has to be woken, may take
-seconds. Of leaders that serve, those go first whose followers need no checkpoint.
+Lost leaders come first, all of them before anything that may take seconds: a checkpoint, or waking a node. Of serving leaders, those whose
+followers need no checkpoint come first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DueMove = tuple[VersionedRecord, Move]
 
 
 def move_actions(cluster: HerdDBCluster, log: LogStore, due: Sequence[DueMove]) -> tuple[Action, ...]:
-    """All moves that are due; among equals in the order in which they are given."""
+    """Returns all due moves; ties keep their given order."""
     lost = [each for each in due if each[1].leader_lost]
     serving = sorted((each for each in due if not each[1].leader_lost), key=lambda each: each[1].checkpoint_first)
     actions: list[Action] = [*(_change(cluster, log, each) for each in lost), *_wake(cluster, lost)]

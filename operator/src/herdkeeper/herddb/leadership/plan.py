@@ -1,7 +1,7 @@
-"""The leaders of all tablespaces of a HerdDBCluster: what decision.py decides for each, as actions.
+"""Plans the leaders of all tablespaces of a HerdDBCluster: turns the decisions of decision.py into actions.
 
-Only the leadership controller moves leaders. A Tablespace asks, by its annotation or its preference; the cluster's status names the nodes
-that shall lead nothing.
+Only the leadership controller moves leaders. A Tablespace requests a leader by annotation or preference; the cluster's status names the
+relieved nodes.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 TURN_SECONDS = 0.5
-"""How often it is looked whether the next tablespace's turn has come: about as long as a boot takes, on processors that the boot needs."""
+"""Interval of checks whether the next tablespace's turn has come: about the duration of a boot, which needs the CPU."""
 
 
 @dataclass(frozen=True)
 class MoveRules:
-    """The rules by which leaders are moved. `why_no_writing` is why no new leader could write now, None when one could; `leave` are the
-    nodes that shall lead nothing, each with the reason. `only_lost`: nobody's wish counts, only leaders that have ended, hang or are about
-    to end are replaced. `known` is what is known of nodes that did not take over what they were given.
+    """Rules for moving leaders.
+
+    `why_no_writing` is why no new leader could write now, None if one could. `leave` are the relieved nodes with reasons. `only_lost`:
+    ignore wishes; replace only leaders that have ended, hang or are about to end. `known` is what is known of failed take-overs.
     """
 
     why_no_writing: str | Unknown | None
@@ -61,8 +62,7 @@ class MoveRules:
 
 @dataclass(frozen=True)
 class Case:
-    """A tablespace as it was seen, and what was decided for it. `asking` is the resource whose request it answers; None when there is
-    none."""
+    """A tablespace and its decision. `asking` is the resource whose request is answered, or None."""
 
     found: VersionedRecord
     situation: Situation
@@ -72,8 +72,9 @@ class Case:
 
 @dataclass(frozen=True)
 class LeadershipPlan:
-    """`moves` are of several tablespaces: one that fails stops no other one. `after` follows once all of them are done. `wait` is why a
-    leader that should be left is not."""
+    """`moves` cover several tablespaces; a failed one stops no other. `after` follows once all are done. `wait` is why a leader that should
+    be replaced is not.
+    """
 
     moves: tuple[Action, ...] = ()
     after: tuple[Action, ...] = ()
@@ -83,14 +84,14 @@ class LeadershipPlan:
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """All of them, in order."""
+        """All actions, in order."""
         return (*self.moves, *self.after)
 
 
 def plan_leadership(cluster: HerdDBCluster, seen: HerdDBObserved) -> LeadershipPlan:
-    """What is due for the leaders of a cluster's tablespaces.
+    """Returns what is due for the leaders of a cluster's tablespaces.
 
-    A refusal stops what was asked for, not what keeps running servers serving: then only leaders that are lost are replaced.
+    A refused spec blocks wishes, but not the service of running nodes: then only lost leaders are replaced.
     """
     log = log_store(seen.bookkeeper)
     if log is None:
@@ -103,7 +104,7 @@ def plan_leadership(cluster: HerdDBCluster, seen: HerdDBObserved) -> LeadershipP
 
 
 def why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | Unknown | None:
-    """A SQL node without enough bookies would only fail and start again. Unknown while nothing tells how many there are."""
+    """Without enough bookies, a SQL node would only fail and restart. Unknown while their number is."""
     ready = bookkeeper.status.ready_bookies if bookkeeper is not None and bookkeeper.status is not None else None
     if ready is None:
         return Unknown(f"how many bookies of the BookKeeperCluster {cluster.spec.book_keeper_ref.name} are writable is not known")
@@ -114,9 +115,9 @@ def why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster
 
 
 def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, rules: MoveRules) -> LeadershipPlan:
-    """The moves that are due, the Services that follow them, the answers to requests, and why a leader that should be left is not."""
+    """Returns the due moves, the Services that follow them, answers to requests, and why a leader that should be replaced is not."""
     if isinstance(seen.records, Unknown):
-        # No event tells that ZooKeeper answers again, and the leader may be on the machine that took a member of it along.
+        # No event reports that ZooKeeper answers again, and the leader may be on the machine of a lost member.
         return LeadershipPlan(requeue_after_seconds=SOON_SECONDS)
     records = [found for _, found in sorted(seen.records.items(), key=lambda pair: turn_key(pair[0]))]
     rules = replace(rules, known=take_overs(cluster.metadata.annotations, records, seen.nodes, _time(seen)))
@@ -125,7 +126,7 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, ru
     answers = [action for case in cases for action in _answer(case.asking, case.decision)]
     led = [replace(case.found.record, leader=_leader_after(case)) for case in cases]
     blocked = [f"{case.found.record.name}: {case.decision.why}" for case in cases if isinstance(case.decision, Blocked)]
-    # A Service that has yet to be made is no part of a move, and must not hold one up, e.g. by a quota.
+    # Creating a Service is not part of a move, and must not block one, e.g. because of a quota.
     services = (apply for apply in leader_services(seen, led) if not apply.new)
     moves, after = move_actions(cluster, log, due), (*services, *answers, *_marks(cluster, cases, rules))
     again = soonest(*(requeue_after_seconds(case.situation, case.decision) for case in cases), TURN_SECONDS if later else None)
@@ -149,7 +150,9 @@ def _leader_after(case: Case) -> str:
 
 
 def _take_turns(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: Sequence[Case]) -> tuple[list[Case], tuple[str, ...]]:
-    """What is done of it now: a leader that serves stays until its tablespace's turn comes. Besides, in words, what is left for later."""
+    """Returns the cases that are executed now, and sentences about those left for later: a serving leader stays until its tablespace's
+    turn.
+    """
     leaving = {case.found.record.name: each for case in wanted if (each := _hand_over(cluster, seen, case)) is not None}
     waiting = why_waiting(list(leaving.values()), [pending for case in wanted for pending in _pending_take_over(case)])
     later = tuple(f"Moving the leadership of {name} to {leaving[name].to} later, since {why}" for name, why in waiting.items())
@@ -178,7 +181,7 @@ def _hand_over(cluster: HerdDBCluster, seen: HerdDBObserved, case: Case) -> Hand
 
 
 def _pending_take_over(case: Case) -> tuple[PendingTakeOver, ...]:
-    """A tablespace that its leader boots, or will."""
+    """Returns a tablespace that its leader is booting, or will."""
     record, situation = case.found.record, case.situation
     match case.decision:
         case Move(to, in_turn=False):
@@ -190,8 +193,9 @@ def _pending_take_over(case: Case) -> tuple[PendingTakeOver, ...]:
 
 
 def _marks(cluster: HerdDBCluster, cases: Sequence[Case], rules: MoveRules) -> tuple[Annotate, ...]:
-    """Marks nodes that failed to take over, and removes marks of those that lead again. They follow the moves: a lost mark costs one more
-    try."""
+    """Marks nodes that failed to take over, and unmarks those that lead again. They follow the moves: a lost mark costs one
+    more attempt.
+    """
     missed = {case.found.record.leader: found for case in cases if (found := _missed_take_over(case, rules.known)) is not None}
     over = () if rules.only_lost else rules.known.over
     return (
@@ -206,8 +210,7 @@ def _mark(cluster: HerdDBCluster, node: str, text: str | None, reason: Reason) -
 
 
 def _missed_take_over(case: Case, known: TakeOvers) -> MissedTakeOver | None:
-    """The failed take-over of its leader, if it is not marked yet. A node that is stopping does not count, nor one that could not open a
-    ledger."""
+    """Returns the leader's failed take-over if it is not marked yet. Nodes that are stopping or could not open a ledger don't count."""
     record, situation = case.found.record, case.situation
     leader = situation.nodes.get(record.leader)
     if leader is None or leader.leaving is not None or situation.changed_at is None or why_no_ledger(situation) is not None:
@@ -222,24 +225,24 @@ def _missed_take_over(case: Case, known: TakeOvers) -> MissedTakeOver | None:
 
 
 def _time(seen: HerdDBObserved) -> float:
-    """By ZooKeeper's clock, and by the operator's where that is not known."""
+    """By ZooKeeper's clock, or by the operator's if that is unknown."""
     return seen.now if seen.zookeeper.now is None else seen.zookeeper.now
 
 
 def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
-    """The resource that declares a tablespace; None when there is none or it is paused."""
+    """Returns the resource that declares a tablespace. None if there is none or it is paused."""
     first = declaring(seen, name)
     return None if first is not None and paused_by(first.metadata) else first
 
 
 def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord, rules: MoveRules) -> dict[str, Node]:
-    """What is known of each node of the cluster, with regard to one tablespace."""
+    """Returns the state of each node of the cluster for one tablespace."""
     found = {}
     for name in present_nodes(cluster, seen.objects):
         pod = seen.objects.get("Pod", name)
         view = seen.nodes.get(name, Unknown("it was not asked"))
         copy = view if isinstance(view, Unknown) else next((each for each in view if each.name == record.name), None)
-        # what only leaving nodes have can't be led elsewhere
+        # what only leaving nodes hold can't be led elsewhere
         leaves = rules.leave.get(name) if any(other not in rules.leave for other in record.replicas) else None
         heartbeat = seen.heartbeats.get(record.name, {}).get(name)
         found[name] = Node(
@@ -260,9 +263,9 @@ def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRec
 def _situation(
     cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, tablespace: Tablespace | None, rules: MoveRules
 ) -> Situation:
-    """`tablespace` is the resource whose wishes count; None when nobody's do."""
+    """`tablespace` is the resource whose wishes count, or None."""
     declared = declaring(seen, found.record.name)
-    # how patient to be is no change: it holds for one that is left alone, too
+    # the failover times are no change: they also apply to a paused resource
     failover = declared.spec.failover if declared is not None else Failover()
     return Situation(
         record=found.record,
@@ -278,7 +281,7 @@ def _situation(
 
 
 def _preferred(cluster: HerdDBCluster, seen: HerdDBObserved, tablespace: Tablespace) -> str | None:
-    """The node that gets its leadership back. One that is yet to be restarted gets none before: it would have to be relieved again."""
+    """Returns the node that gets its leadership back. A node that is yet to be restarted must wait: it would be relieved again."""
     preferred = tablespace.spec.preferred_leader if tablespace.spec.failback == "WhenHealthy" else None
     revision = seen.objects.revision(cluster.names.stateful_set)
     restarts = preferred is not None and revision is not None and seen.objects.outdated(preferred, revision)
@@ -286,7 +289,7 @@ def _preferred(cluster: HerdDBCluster, seen: HerdDBObserved, tablespace: Tablesp
 
 
 def _answer(tablespace: Tablespace | None, decision: Decision) -> tuple[Action, ...]:
-    """A request is answered once: by what was done, by what is so already, or by why not."""
+    """A request is answered once: with what was done, what is so already, or why not."""
     if tablespace is None or names.SWITCHOVER_ANNOTATION not in tablespace.metadata.annotations:
         return ()
     match decision:

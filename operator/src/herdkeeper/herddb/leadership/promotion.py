@@ -1,7 +1,7 @@
-"""Which SQL nodes must not promote themselves, as they do when no operator runs, and which may again.
+"""Decides which SQL nodes must not promote themselves, as they do without an operator, and which may again.
 
-HerdDB's own failover knows no verdicts. A copy that differs leaves the replica list, but not before the leader leads and the others are
-settled; until then its node keeps on its disk that it must not. Only what a Checkpoint found out takes that back, or the end of the copy.
+HerdDB's own failover ignores verdicts. A replica that differs is removed, but only once the leader leads and the others are settled. Until
+then its node keeps a bar on its disk. Only a Checkpoint's verdict, or the end of the replica, lifts it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ def promotion_bars(
     copies: Mapping[str, NodeTablespace | Unknown | None],
     verdicts: Mapping[str, Verdict],
 ) -> tuple[BarPromotion, ...]:
-    """The orders to the nodes of the HerdDBCluster `herddb`. `copies` is what they say of the tablespace (None: nothing), `verdicts` what
-    is known of their rows. A node that does not answer, or whose program does not tell whether it is barred, is asked for nothing.
+    """Returns the orders to the nodes of the HerdDBCluster `herddb`.
+
+    `copies` is their view of the tablespace (None: nothing), `verdicts` what is known of their rows. Nodes that don't answer, or whose
+    program reports no bar, get no order.
     """
     asked = (_order(herddb, record, copies.get(node), verdict) for node, verdict in sorted(verdicts.items()))
     return tuple(order for order in asked if order is not None)

@@ -1,6 +1,6 @@
-"""When to decide again about a leader that could not be judged or replaced yet: as soon as the answer may change.
+"""When to decide again about a leader that could not be judged or replaced yet: as soon as the decision may change.
 
-No event tells that a silence has lasted long enough. Clients stand still until it is noticed, so it is not left to a fixed beat.
+No event reports that a silence has lasted long enough. Clients wait until then, so a fixed interval is not good enough.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from herdkeeper.shared.unknown import Unknown
 SOON_SECONDS = 1.0
 LEAST_SECONDS = 0.05
 REPORT_SECONDS = 0.25
-"""What a node tells of itself gets older between two of its lines, a second apart: to look more often would find the same."""
+"""Reports of a node come once a second. Reading them more often would show nothing new."""
 OFTEN_SECONDS, CONFIRMED_SECONDS = 0.5, 2.0
-"""How often, and for how long, it is looked whether ZooKeeper confirms a silence that has lasted long enough: heartbeats come once a
-second, and those of a busy node later than that."""
+"""How often, and for how long, to check whether ZooKeeper confirms a silence: heartbeats come once a second, those of a busy node later."""
 
 
 def requeue_after_seconds(seen: Situation, decision: Decision) -> float | None:
-    """Seconds until the next decision without an event; None when there is nothing to wait for."""
+    """Returns the seconds until the next decision without an event, or None."""
     match decision:
         case Keep(settled=True) | Refused():
             return None
@@ -42,7 +41,7 @@ def requeue_after_seconds(seen: Situation, decision: Decision) -> float | None:
 
 
 def _by_own_clock(seen: Situation) -> Iterator[float]:
-    """The seconds until a silence, and a pause, is over."""
+    """Yields the seconds until a silence or a pause ends."""
     leader = seen.nodes.get(seen.record.leader)
     if leader is not None and leader.silent_seconds is not None and isinstance(leader.copy, Unknown):
         left = seen.hung_seconds - leader.silent_seconds
@@ -52,7 +51,7 @@ def _by_own_clock(seen: Situation) -> Iterator[float]:
 
 
 def _by_leaders_report(seen: Situation) -> Iterator[float]:
-    """The same of what the leader says of its own connections."""
+    """Yields the same for the leader's report of its own connections."""
     leader = seen.nodes.get(seen.record.leader)
     if leader is None or leader.report is None:
         return
@@ -62,5 +61,5 @@ def _by_leaders_report(seen: Situation) -> Iterator[float]:
 
 
 def _paced(moment: float) -> float:
-    """In the very moment when it is near: a look shortly before it would only be in its way. Else soon, for what else may have changed."""
+    """Exactly then if it is near, since an earlier check would only delay it. Otherwise soon, for other changes."""
     return max(LEAST_SECONDS, moment) if moment <= 2 * SOON_SECONDS else SOON_SECONDS

@@ -1,4 +1,6 @@
-"""The Services that follow the leaders of a HerdDBCluster's tablespaces. The cluster's key alone writes them, as it alone moves leaders."""
+"""The Services that follow the leaders of a HerdDBCluster's tablespaces. Only the cluster's key writes them, since only it
+moves leaders.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +15,24 @@ from herdkeeper.planning.intent import settle
 
 
 def leader_services(seen: HerdDBObserved, records: Iterable[TablespaceRecord]) -> tuple[Apply, ...]:
-    """What must be applied so that the Service of each declared tablespace selects the leader that its record names.
+    """Returns the applies that make the Service of each declared tablespace select the recorded leader.
 
-    None under a name that somebody else's Service has: the Tablespace tells of that.
+    None for a name that another owner's Service has; the Tablespace reports that.
     """
     manifests = [build_leader_service(tablespace, record.leader) for record in records if (tablespace := _followed(seen, record))]
     return tuple(apply for apply in settle(manifests, seen.objects) if apply.manifest["metadata"]["name"] not in seen.taken_services)
 
 
 def declaring(seen: HerdDBObserved, name: str) -> Tablespace | None:
-    """The resource that declares a tablespace; the oldest, as validation has it. None when there is none."""
+    """Returns the oldest resource that declares a tablespace, as the validation does, or None."""
     mine = [each for each in seen.tablespaces if each.sql_name == name]
     return min(mine, key=lambda each: (each.metadata.creation_timestamp, each.metadata.name), default=None)
 
 
 def _followed(seen: HerdDBObserved, record: TablespaceRecord) -> Tablespace | None:
-    """The resource whose Service follows this record: one that lives and made this tablespace. A paused one too: its leader moves."""
+    """Returns the resource whose Service follows this record: it is not being deleted and created this tablespace. A paused one counts,
+    since its leader moves, too.
+    """
     tablespace = declaring(seen, record.name)
     if tablespace is None or tablespace.metadata.deletion_timestamp is not None:
         return None

@@ -1,8 +1,8 @@
-"""Nodes that failed to take over a leadership, or lost it soon: for a while they get no other one unless needed.
+"""Nodes that failed to take over a leadership, or lost it soon, get no other one for a while unless needed.
 
-What is tried again at once fails again, and a tablespace stands still each time until its leadership comes back. Nothing else in the
-cluster tells later that it was tried, so a mark on the HerdDBCluster does (`did-not-lead.herdkeeper.io/<node>`). It keeps nobody from
-replacing a leader that is lost, from leaving one that ends, or from asking for that node.
+An immediate retry fails again, and each time the tablespace pauses until its leadership returns. Nothing else in the cluster records the
+attempt, so an annotation of the HerdDBCluster does (`did-not-lead.herdkeeper.io/<node>`). It does not prevent replacing a lost or ending
+leader, or requesting that node.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from herdkeeper.shared import names
 from herdkeeper.shared.unknown import Unknown
 
 TAKE_OVER_SECONDS = 10.0
-"""A node that does not lead by then what it was given has failed to, or boots longer than anybody should wait for without need."""
+"""A node that does not lead by then has failed to take over, or boots longer than necessary."""
 HELD_SECONDS = 60.0
-"""A leadership that was lost sooner was not taken over."""
+"""A leadership that is lost sooner counts as not taken over."""
 LATE_SECONDS = 4.0
-"""From then on other nodes are given the next one, where there are others. A boot takes less."""
+"""From then on other nodes get the next leadership, if there are any. A boot takes less."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 120.0, 3600.0
-"""For how long a node is given nothing, since it was given what it did not lead: twice as long each time in a row."""
+"""For how long a node gets no leadership after a failed take-over; doubled each time in a row."""
 
 _TEXT = re.compile(r"([1-9][0-9]{0,5}) in a row, last (\S{1,100}) at ([0-9]{1,12})")
 
 
 @dataclass(frozen=True)
 class MissedTakeOver:
-    """A node was given a leadership, `times` in a row, and did not lead: the last of `tablespace`, at `at` (whole seconds since 1970, by
-    ZooKeeper's clock)."""
+    """A node failed to take over a leadership `times` in a row: the last of `tablespace`, which it got at `at` (whole Unix seconds by
+    ZooKeeper's clock).
+    """
 
     tablespace: str
     at: int
@@ -39,26 +40,27 @@ class MissedTakeOver:
 
     @property
     def text(self) -> str:
-        """As the annotation has it."""
+        """The value of the annotation."""
         return f"{self.times} in a row, last {self.tablespace} at {self.at}"
 
     @property
     def pause_seconds(self) -> float:
-        """For how long since then the node is given nothing without need."""
+        """For how long after that the node gets no leadership unless needed."""
         return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * float(2 ** min(self.times - 1, 10)))
 
     def why_not(self, now: float) -> str | None:
-        """Why the node is given nothing now; None when it may be tried again."""
+        """Returns why the node gets no leadership now, or None."""
         if abs(now - self.at) >= self.pause_seconds:
             return None
         often = f", {self.times} times in a row" if self.times > 1 else ""
-        return f"it was given {self.tablespace} and did not lead it{often}: not tried again within {self.pause_seconds:.0f} s"
+        return f"it failed to take over {self.tablespace}{often}: no further attempt within {self.pause_seconds:.0f} s"
 
 
 @dataclass(frozen=True)
 class TakeOvers:
-    """`missed` are the nodes that did not take over, and have not since; `not_now` those that are given nothing now, with the reason;
-    `late` those that do not lead yet what they got a moment ago; `over` those whose marks tell nothing any more."""
+    """`missed` are nodes that failed to take over, and have not led since; `not_now` those that get no leadership now, with the reason;
+    `late` those that don't lead yet what they just got; `over` those with obsolete marks.
+    """
 
     missed: Mapping[str, MissedTakeOver] = field(default_factory=dict)
     not_now: Mapping[str, str] = field(default_factory=dict)
@@ -70,7 +72,7 @@ NOTHING_KNOWN = TakeOvers()
 
 
 def read_marks(annotations: Mapping[str, str]) -> dict[str, MissedTakeOver]:
-    """What a HerdDBCluster's annotations say, by node. What can't be read says nothing."""
+    """Returns the marks in a HerdDBCluster's annotations, by node. Unreadable ones are ignored."""
     found = {}
     for name, text in annotations.items():
         match = _TEXT.fullmatch(text) if name.startswith(names.DID_NOT_LEAD_PREFIX) else None
@@ -82,7 +84,7 @@ def read_marks(annotations: Mapping[str, str]) -> dict[str, MissedTakeOver]:
 def take_overs(
     annotations: Mapping[str, str], records: Iterable[VersionedRecord], nodes: Mapping[str, NodeView | Unknown], now: float
 ) -> TakeOvers:
-    """What is known of take-overs. `nodes` is what the nodes say of their tablespaces, `now` the time by ZooKeeper's clock."""
+    """Returns what is known of take-overs. `nodes` is the nodes' view of their tablespaces, `now` the time by ZooKeeper's clock."""
     marks = read_marks(annotations)
     given = [found for found in records if found.changed_at is not None]
     has_led = {node for node, mark in marks.items() if _has_led(nodes, node, mark, given)}
@@ -98,8 +100,11 @@ def take_overs(
 
 
 def _has_led(nodes: Mapping[str, NodeView | Unknown], node: str, mark: MissedTakeOver, given: Sequence[VersionedRecord]) -> bool:
-    """Whether a node leads what it was marked for, or what it was given after that. What it got in the same second says nothing, and
-    nothing does while it has what it was marked for and does not lead it: the mark would be written anew with each look."""
+    """Returns whether a node leads what it was marked for, or got later.
+
+    What it got in the same second proves nothing. Nor does anything while it has what it was marked for and does not lead it: the mark
+    would be rewritten each time.
+    """
     led = [found for found in given if _leads(nodes, node, found)]
     if any(found.record.name == mark.tablespace and _since(found) >= mark.at for found in led):
         return True

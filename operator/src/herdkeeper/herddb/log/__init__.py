@@ -1,1 +1,1 @@
-"""The write-ahead log of a tablespace: who keeps it, and its archive."""
+"""The write-ahead log of a tablespace: what keeps it, and its archive."""

@@ -1,10 +1,10 @@
 """What of a log's archive may expire, and which Checkpoints its recovery window needs.
 
-A window that begins at W is whole while there is a base, a verified Checkpoint that holds nothing later than W, and all of the log from
-where that has to be gone on from. What lies before it is of no use then. Whatever is not known keeps everything.
+A window that begins at W needs a base, a verified Checkpoint with nothing later than W, and all of the log from the base's restart
+position. Anything before is of no use. What is unknown keeps everything.
 
-The status says first that the window begins later; only when that is stored is the archiver told what may go, and it says so itself before
-it takes anything away. Whoever ends in between leaves more than is promised, and never less.
+The status first moves the window's beginning. Only once that is stored does the archiver get the order to expire, and it reports that
+before it deletes anything. An interruption leaves more than promised, never less.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass(frozen=True)
 class KeptFrom:
-    """The archive before `base.restart` may expire: the recovery window needs the base, and the archive from there on."""
+    """The archive before `base.restart` may expire: the recovery window needs the base and the archive from there on."""
 
     base: Base
 
@@ -43,7 +43,7 @@ class KeptWhole:
 def decide_expiry(
     archive: LogArchive, seen: ArchiveObserved, checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown
 ) -> KeptFrom | KeptWhole | None:
-    """What of this log's archive may expire; None when the spec keeps everything."""
+    """Returns what of this log's archive may expire, or None if the spec keeps everything."""
     if archive.retention is None:
         return None
     place, progress, found = archive.destination.place, seen.progress, bases(checkpoints, log)
@@ -67,33 +67,33 @@ def decide_expiry(
     if held.begins_log and held.first_millis / 1000 >= start.timestamp():
         return KeptWhole(f"the log does not reach back for {within} yet")
     oldest = min(reached, key=_order, default=None)
-    known = "and there is none to go on from" if oldest is None else f"the oldest one to go on from is {oldest.name} ({oldest.moment})"
-    return KeptWhole(f"no verified Checkpoint is of a moment {within} ago or before, {known}")
+    known = "and there is no base" if oldest is None else f"the oldest base is {oldest.name} ({oldest.moment})"
+    return KeptWhole(f"no verified Checkpoint is {within} old or older, {known}")
 
 
 def window_start(keep_within: str, now: datetime.datetime, archived_until_millis: int) -> datetime.datetime:
-    """Where a window begins: back from what is archived, whose stamps are leaders', or from the present time if that is earlier.
+    """Returns the beginning of a window, counted back from the archive's end (leaders' clocks) or from now, whichever is earlier.
 
-    Both clocks have to go on for anything to expire; one that was set wrong lets nothing go.
+    Both clocks must advance for anything to expire; a wrong clock expires nothing.
     """
     until = datetime.datetime.fromtimestamp(archived_until_millis / 1000, datetime.UTC)
     return min(now, until) - duration_of(keep_within)
 
 
 def reached_bases(held: ArchivedRange, begins: tuple[int, int], found: Iterable[Base]) -> tuple[Base, ...]:
-    """Those from which an archive that begins at an LSN goes on."""
+    """Returns the bases from which an archive that begins at an LSN can continue."""
     return tuple(base for base in found if begins <= base.restart and base.lsn <= held.last)
 
 
 def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetArchiveExpiry, ...]:
-    """The order to the archiver about what may expire; none until the status shows the later window."""
+    """Returns the order to the archiver to expire; none until the status shows the later window."""
     archive, order = tablespace.spec.log.archive, seen.archive.order
     if isinstance(order, Unknown):
         return ()
     decision = None if archive is None else decide_expiry(archive, seen.archive, seen.checkpoints, seen.log_of(uuid))
     match decision:
         case None:
-            return withdraw(seen, uuid, "spec.log.archive.retention does not ask for it any more")
+            return withdraw(seen, uuid, "spec.log.archive.retention is no longer set")
         case KeptWhole(why):
             return withdraw(seen, uuid, why)
         case KeptFrom(base) if archive is not None and _published(tablespace, base):
@@ -103,26 +103,26 @@ def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) ->
 
 
 def withdraw(seen: TablespaceObserved, uuid: str, why: str) -> tuple[SetArchiveExpiry, ...]:
-    """Withdraws the order to expire, if there is one."""
+    """Withdraw the order to expire, if there is one."""
     return _set(seen, uuid, None, why) if isinstance(seen.archive.order, SeenOrder) else ()
 
 
 def needed_by_archive(
     tablespace: Tablespace, checkpoints: Iterable[Checkpoint], instance_id: str | Unknown, now: datetime.datetime
 ) -> frozenset[str] | Unknown:
-    """The Checkpoints, by name, that a schedule must keep for the recovery window of a tablespace's archive, whose log is kept by the
-    BookKeeper cluster of this INSTANCEID.
+    """Returns the names of the Checkpoints that a schedule must keep for the recovery window of a tablespace's archive. Its log is kept by
+    the BookKeeper cluster of this INSTANCEID.
 
-    The one that the status says the window begins with, and with a retention: the newest one of a moment at or before its beginning, and
-    the oldest one after it, which becomes the base once it is old enough. Without that one a schedule that keeps a few would let none get
-    as old as the window, and the archive would grow for ever.
+    One is the base in the status. With a retention, others are the newest one of a moment at or before the window's beginning, and the
+    oldest one after it, the next base. Without that one, a schedule that keeps few would delete every Checkpoint before it is as old as the
+    window, and the archive would grow forever.
     """
     archive, status = tablespace.spec.log.archive, tablespace.status
     if archive is None:
         return frozenset()
     if status is None or tablespace.made_uuid is None:
         why = f"the Tablespace {tablespace.metadata.name} does not report its uuid"
-        return Unknown(f"{why}, so which Checkpoints its archive needs is not known")
+        return Unknown(f"{why}, so it is unknown which Checkpoints its archive needs")
     found = bases(checkpoints, log_of(instance_id, tablespace.made_uuid))
     if isinstance(found, Unknown):
         return Unknown(f"{found.why}; so it is unknown which Checkpoints the archive of the Tablespace {tablespace.metadata.name} needs")
@@ -147,7 +147,7 @@ def _order(base: Base) -> tuple[tuple[int, int], str]:
 
 
 def _published(tablespace: Tablespace, base: Base) -> bool:
-    """Whether the stored status begins the window with this base."""
+    """Returns whether the stored status begins the window with this base."""
     window = tablespace.status.recovery_window if tablespace.status is not None else None
     return window is not None and window.from_lsn is not None and (window.from_lsn.ledger_id, window.from_lsn.entry_id) == base.lsn
 

@@ -1,4 +1,4 @@
-"""Tablespace -> the Deployment of the one pod that archives its log. The arguments are those of herdkeeper_jobs.archive.cli."""
+"""Builds the Deployment of the one pod that archives a Tablespace's log. The arguments are those of herdkeeper_jobs.archive.cli."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from herdkeeper.spark.build_job import store_access
 from herdkeeper.spark.object_store import StoreSecrets, identity_labels, service_account
 
 DESTINATION = "/archive"
-"""Where the destination's claim is mounted."""
+"""Mount path of the destination's claim."""
 
 
 @dataclass(frozen=True)
 class ArchivedLog:
-    """Where the log is that is archived. `identity` is the Secret with the certificate that its servers ask for; None: for none."""
+    """The location of the archived log. `identity` is the Secret with the certificate that its servers require, or None."""
 
     zookeeper_address: str
     ledgers_root: str
@@ -30,8 +30,9 @@ class ArchivedLog:
 
 
 def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str, secrets: StoreSecrets | None = None) -> Json:
-    """The Deployment. `secrets` is what a store is opened with: a process has the keys that it was started with, so others start it
-    anew. ValueError for a Tablespace whose log is not archived."""
+    """Returns the Deployment. `secrets` open the store: a process keeps the keys that it started with, so changed ones restart it. Raises
+    ValueError for a Tablespace without an archive.
+    """
     archive = tablespace.spec.log.archive
     if archive is None:
         raise ValueError("spec.log.archive is absent: there is nothing to archive")
@@ -74,7 +75,7 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
         "metadata": pod.metadata(tablespace, names.ARCHIVE_COMPONENT, TablespaceNames(key).archive),
         "spec": {
             "replicas": 1,
-            # Two at once do no harm, but one of them only reads what the other one writes, and a volume may be mountable once.
+            # Two at once do no harm, but the second only reads what the first writes, and a volume may be mountable only once.
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, key.name)},
             "template": {

@@ -1,4 +1,4 @@
-"""The verified Checkpoints of a tablespace that another one can be made from, with the log behind them."""
+"""The verified Checkpoints of a tablespace that can be a base, together with the log after them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass(frozen=True)
 class Base:
-    """A verified Checkpoint: where it is, where it has to be gone on from, and its name. `stamp` is its time as its status tells it, which
-    is that of its last entry; `latest` that of the latest entry of all, None where an earlier version made it. `place` and `manifest`
-    tell where its files are: a claim's name or an object store's address, and the path there."""
+    """A verified Checkpoint: its LSN, its restart position, and its name.
+
+    `stamp` is the time of its last entry, by its status; `latest` that of its latest entry, None if made by an earlier version. `place` (a
+    claim's name or an object store's address) and `manifest` (the path there) locate its files.
+    """
 
     lsn: tuple[int, int]
     restart: tuple[int, int]
@@ -31,19 +33,20 @@ class Base:
 
     @property
     def moment(self) -> str | None:
-        """The first time that can be had from it: leaders' clocks differ, and a log is cut before the first entry that is later."""
+        """The earliest moment that can be made from it: leaders' clocks differ, and a log is cut before the first later entry."""
         return self.latest or self.stamp
 
     @property
     def holds_nothing_after(self) -> datetime.datetime | None:
-        """The same as a time; None where it is not known for certain."""
+        """The same as a time; None if not known for certain."""
         return moment_of(self.latest)
 
 
 def bases(checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown) -> tuple[Base, ...] | Unknown:
-    """The Checkpoints of this very log of which a follower had the same rows; Unknown while nobody knows which log it is. One that is being
-    deleted may have no files any more, and one that was made for a restore drill is about to go: neither the log nor the archive may rest
-    on it."""
+    """Returns the Checkpoints of this very log that matched a follower; Unknown if the log's identity is.
+
+    One that is being deleted may lack files, and one for a restore drill is temporary: neither log nor archive may depend on them.
+    """
     if isinstance(log, Unknown):
         return log
     return tuple(
@@ -71,11 +74,11 @@ def _is_base(status: CheckpointStatus, log: LogIdentity) -> bool:
 
 
 def _restart(status: CheckpointStatus) -> tuple[int, int] | None:
-    """None for one of an earlier version that does not tell where its open transactions began."""
+    """None for a Checkpoint of an earlier version, which does not report where its open transactions began."""
     lsn = status.restart_lsn or (status.lsn if status.open_transactions == 0 else None)
     return None if lsn is None else (lsn.ledger_id, lsn.entry_id)
 
 
 def is_made_for_a_drill(checkpoint: Checkpoint) -> bool:
-    """Whether it is deleted as soon as a drill has ended, so that nothing else may rest on it."""
+    """Returns whether it is deleted when its drill ends, so that nothing else may depend on it."""
     return checkpoint.metadata.labels.get(names.COMPONENT_LABEL) == names.DRILL_COMPONENT

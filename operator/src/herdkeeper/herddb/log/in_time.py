@@ -1,9 +1,8 @@
-"""Whether those who need a tablespace's log have had it before it is past its retention, and when that will be another answer.
+"""Whether each reader of a tablespace's log has read it before its retention ends, and when that answer changes.
 
-Each needs the log from an LSN on, so the ledger that this one is in. Its retention runs from its end, which is when the next one was
-opened; the ledger that is being written has all of it before it. So an idle log, in which nothing is about to be released, is no alarm
-however old the newest Checkpoint is. Past the retention the ledger is released, and lost to those who need it, or kept for them, and then
-it fills the bookies: either is to be known before.
+A reader needs the log from an LSN on, hence the ledger of that LSN. A ledger's retention starts at its end, when the next one was opened; a
+ledger that is being written has its full retention left. So an idle log raises no alarm, however old the newest Checkpoint is. After its
+retention a ledger is released and lost for its readers, or kept for them and fills the bookies. Both must be known in advance.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ from herdkeeper.protocol.log_pin import BEGIN
 from herdkeeper.shared.unknown import Unknown
 
 NEAR_SHARE = 0.75
-"""Of the retention: once so much of it is over it is told, so that a quarter is left for what has to be done."""
+"""Share of the retention after which a warning starts: a quarter is left to act."""
 _AFTER_SECONDS = 1.0
-"""To look in the very moment in which an answer turns could be to look before it."""
+"""A check at the very moment of a change could come too early."""
 
 
 def log_standings(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Standing, ...] | Unknown:
-    """How it stands with each need; nothing where nobody needs the log, or there is none yet. Unknown where something could not be read
-    that decides it."""
+    """Returns the standing of each need; none if nobody needs the log, or there is none yet. Unknown if a decisive read failed."""
     if not isinstance(seen.record, VersionedRecord) or seen.herddb is None:
         return ()
     uuid = seen.record.record.uuid
@@ -53,7 +51,7 @@ def log_standings(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Sta
 
 
 def standing(need: Need, ledgers: LedgerList, retention: datetime.timedelta, now: datetime.datetime) -> Standing:
-    """How it stands with a need at a time. Of a ledger beyond the list, which was opened since it was read, nothing is near."""
+    """Returns the standing of a need at a time. A ledger beyond the list, opened after the read, is in time."""
     if not ledgers.active or (need.since is not None and need.since[0] > ledgers.active[-1]):
         return Standing(need, Phase.IN_TIME)
     wanted = ledgers.active[0] if need.since is None else need.since[0]
@@ -71,7 +69,7 @@ def standing(need: Need, ledgers: LedgerList, retention: datetime.timedelta, now
 
 
 def seconds_to_turn(standings: Iterable[Standing] | Unknown, now: datetime.datetime) -> float | None:
-    """Until the first of them turns; None when none will by itself."""
+    """Returns the seconds until the first of them changes by itself, or None."""
     if isinstance(standings, Unknown):
         return None
     turns = min((each.turns_at for each in standings if each.turns_at is not None), default=None)
@@ -79,15 +77,16 @@ def seconds_to_turn(standings: Iterable[Standing] | Unknown, now: datetime.datet
 
 
 def seconds_to_stalled_stream(seen: TablespaceObserved) -> float | None:
-    """Until a stream is told of as something else unless it moves; None when none will be."""
+    """Returns the seconds until the reported state of a stream changes unless it moves, or None."""
     streams = () if isinstance(seen.streams, Unknown) else seen.streams
     moments = [moment for each in streams for moment in (each.stands_at, each.counts_until) if moment is not None and moment >= seen.now]
     return (min(moments) - seen.now).total_seconds() + _AFTER_SECONDS if moments else None
 
 
 def _end(ledgers: LedgerList, index: int) -> datetime.datetime | None:
-    """When a ledger ended, as the node program reckons it (ReleaseRule): leaders' clocks differ, and one that is behind makes no ledger
-    older than those before it. None while it is written."""
+    """Returns when a ledger ended, as the node program computes it (ReleaseRule), or None while it is written. Leaders' clocks differ: one
+    that is behind makes no ledger older than earlier ones.
+    """
     if index + 1 >= len(ledgers.active):
         return None
     return datetime.datetime.fromtimestamp(max(ledgers.added_millis[: index + 2]) / 1000, datetime.UTC)
@@ -103,7 +102,7 @@ def _wants_checkpoints(tablespace: Tablespace, seen: TablespaceObserved) -> bool
 
 
 def _counts(checkpoint: Checkpoint) -> bool:
-    """Whether somebody wants Checkpoints of the tablespace: one that a drill made for itself is about to go."""
+    """Returns whether the Checkpoint shows that Checkpoints are wanted: one made for a drill does not."""
     return checkpoint.metadata.deletion_timestamp is None and not is_made_for_a_drill(checkpoint)
 
 
@@ -119,7 +118,7 @@ def _needs(tablespace: Tablespace, seen: TablespaceObserved, ledgers: LedgerList
 
 
 def _needs_of_streams(seen: TablespaceObserved) -> Iterator[Need]:
-    """One whose pin nobody can read keeps the whole log."""
+    """A stream with an unreadable pin needs the whole log."""
     for stream in () if isinstance(seen.streams, Unknown) else seen.streams:
         if not stream.is_abandoned(seen.now):
             since = None if stream.pin is None or stream.pin.lsn == BEGIN else stream.pin.lsn
@@ -127,7 +126,7 @@ def _needs_of_streams(seen: TablespaceObserved) -> Iterator[Need]:
 
 
 def _is_archived(tablespace: Tablespace, seen: TablespaceObserved, newest: Base | None) -> bool:
-    """Whether a Checkpoint made from the newest one finds in the archive what the log has no more."""
+    """Returns whether a Checkpoint made from the newest one finds the released log in the archive."""
     archive = tablespace.spec.log.archive
     held = None if archive is None else archived_at(seen.archive, archive.destination.place)
     if archive is None or held is None:

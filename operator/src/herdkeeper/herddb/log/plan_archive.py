@@ -16,14 +16,14 @@ from herdkeeper.spark.build_encryption_keys import encrypts
 from herdkeeper.spark.object_store import StoreUnusable
 
 LOOK_SECONDS = 10.0
-"""The archiver tells ZooKeeper, of which no event comes; it is looked at as often as it looks at the log, but not more often than this."""
+"""The archiver reports to ZooKeeper, without events. Its report is read as often as it reads the log, but at most at this interval."""
 
 
 def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
     """Create the archiver, or delete it. The archive stays.
 
-    While its place can't be opened nothing is changed: a pod would not start, and one that is there may still have the keys. But one that
-    does not encrypt as it is asked to goes at once: what it would archive meanwhile could be read for ever.
+    While its place can't be opened, nothing changes: a new pod would not start, and a running one may still have the keys. An archiver that
+    does not encrypt as declared is deleted at once: what it writes would stay readable forever.
     """
     archive, key = tablespace.spec.log.archive, tablespace.key
     name = TablespaceNames(key).archive
@@ -40,7 +40,7 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
 
 
 def _not_encrypting(destination: Destination, live: Json | None) -> tuple[Delete, ...]:
-    """Takes an archiver away that writes in the clear, or with another key than the one that is asked for."""
+    """Delete an archiver that writes unencrypted, or with another key than declared."""
     if live is None or destination.encryption is None:
         return ()
     wanted, given = encrypts(destination), tuple(live["spec"]["template"]["spec"]["containers"][0]["args"])

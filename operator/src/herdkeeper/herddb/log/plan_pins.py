@@ -1,7 +1,7 @@
-"""From where on the log of a tablespace is kept: for its Checkpoints, until it is archived, and until more than one disk holds its rows.
-The SQL nodes release nothing from there on (images/herddb).
+"""Pins the log of a tablespace for its Checkpoints, its archive, and until more than one disk holds its rows. The SQL nodes release nothing
+from a pin on (images/herddb).
 
-The pins are in ZooKeeper, so they hold while no operator runs, and for whoever leads. They only move on: what they have let go may be gone.
+Pins are in ZooKeeper, so they hold for every leader, with or without an operator. They only move forward: what they released may be gone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from herdkeeper.shared.unknown import Unknown
 
 
 def log_pin_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
-    """How the pins become what the spec asks for, if they are not yet. `uuid` is the tablespace's."""
+    """Returns the actions that bring the pins to the spec. `uuid` is the tablespace's."""
     return (
         *_for_checkpoints(tablespace, seen, uuid),
         *_for_the_archive(tablespace, seen, uuid),
@@ -30,12 +30,12 @@ def log_pin_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -
 
 
 def unpin(seen: TablespaceObserved, uuid: str, why: str) -> tuple[SetLogPin, ...]:
-    """Take all pins away that there are."""
-    return tuple(step for name in (CHECKPOINT, ARCHIVE, SECOND_DISK) for step in _take(seen, uuid, name, why))
+    """Remove all existing pins."""
+    return tuple(step for name in (CHECKPOINT, ARCHIVE, SECOND_DISK) for step in _remove(seen, uuid, name, why))
 
 
 def unreadable_pin(seen: TablespaceObserved) -> Unknown | None:
-    """Why it is not known which pins there are; None when it is."""
+    """Returns why the pins are unknown, or None."""
     return next((pin for pin in (seen.log_pin, seen.archive.pin, seen.disk_pin) if isinstance(pin, Unknown)), None)
 
 
@@ -44,24 +44,24 @@ def _for_checkpoints(tablespace: Tablespace, seen: TablespaceObserved, uuid: str
     if isinstance(pin, Unknown):
         return ()
     if not tablespace.spec.log.keep_until_checkpoint:
-        return _take(seen, uuid, CHECKPOINT, "spec.log.keepUntilCheckpoint does not ask for it any more")
+        return _remove(seen, uuid, CHECKPOINT, "spec.log.keepUntilCheckpoint is no longer set")
     newest = _newest(seen, uuid)
     if isinstance(newest, Unknown):
-        # Without a pin nothing is kept; one that is there stays where it is.
+        # Without a pin nothing is kept; an existing one stays.
         return _set(seen, (uuid, CHECKPOINT), BEGIN, newest.why) if pin is None else ()
-    lsn, why = (BEGIN, "no Checkpoint was verified yet") if newest is None else newest
+    lsn, why = (BEGIN, "no Checkpoint is verified yet") if newest is None else newest
     if pin is not None and pin.lsn is not None and pin.lsn >= lsn:
         return ()
     return _set(seen, (uuid, CHECKPOINT), lsn, why)
 
 
 def _for_the_archive(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
-    """Ledgers are released whole, so the pin moves from one to another only."""
+    """Ledgers are released as a whole, so the pin moves only from one to another."""
     pin, archive = seen.archive.pin, tablespace.spec.log.archive
     if isinstance(pin, Unknown):
         return ()
     if archive is None:
-        return _take(seen, uuid, ARCHIVE, "spec.log.archive does not ask for it any more")
+        return _remove(seen, uuid, ARCHIVE, "spec.log.archive is no longer set")
     held = archived_at(seen.archive, archive.destination.place)
     if held is None:
         return _set(seen, (uuid, ARCHIVE), BEGIN, f"nothing is archived yet at {archive.destination.described}") if pin is None else ()
@@ -71,12 +71,14 @@ def _for_the_archive(tablespace: Tablespace, seen: TablespaceObserved, uuid: str
 
 
 def _for_a_second_disk(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
-    """The bookies keep what neither two replicas' disks nor a Checkpoint nor the archive hold; it moves from one ledger to another only."""
+    """The bookies keep what neither two replicas' disks nor a Checkpoint nor the archive hold. The pin moves only from one ledger to
+    another.
+    """
     pin = seen.disk_pin
     if isinstance(pin, Unknown):
         return ()
     if tablespace.spec.log.release_on_one_disk:
-        return _take(seen, uuid, SECOND_DISK, "spec.log.releaseOnOneDisk takes the risk")
+        return _remove(seen, uuid, SECOND_DISK, "spec.log.releaseOnOneDisk accepts the risk")
     lsn, why = max([(BEGIN, "only one disk holds its rows"), *_held_twice(tablespace, seen, uuid)])
     if pin is not None and pin.lsn is not None and pin.lsn[0] >= lsn[0]:
         return ()
@@ -84,7 +86,7 @@ def _for_a_second_disk(tablespace: Tablespace, seen: TablespaceObserved, uuid: s
 
 
 def _held_twice(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> Iterator[tuple[tuple[int, int], str]]:
-    """Up to where something else than the bookies and one disk holds the rows, and what. What is not known holds nothing."""
+    """Yields up to where something besides the bookies and one disk holds the rows, and what. Unknown holders don't count."""
     record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
     views = [seen.nodes.get(node) for node in (record.replicas if record is not None else ())]
     copies = [copy for view in views if isinstance(view, tuple) for copy in view if copy.uuid == uuid and why_not_verified(copy) is None]
@@ -100,7 +102,7 @@ def _held_twice(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> 
         yield held.resume, "everything before is archived"
 
 
-def _take(seen: TablespaceObserved, uuid: str, name: str, why: str) -> tuple[SetLogPin, ...]:
+def _remove(seen: TablespaceObserved, uuid: str, name: str, why: str) -> tuple[SetLogPin, ...]:
     return _set(seen, (uuid, name), None, why) if isinstance(_pin(seen, name), LogPin) else ()
 
 
@@ -119,7 +121,7 @@ def _set(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int] 
 
 
 def _newest(seen: TablespaceObserved, uuid: str) -> tuple[tuple[int, int], str] | Unknown | None:
-    """Where the newest one has to be gone on from, and its name."""
+    """Returns the restart position of the newest one, and its name."""
     found = bases(seen.checkpoints, seen.log_of(uuid))
     if isinstance(found, Unknown):
         return found

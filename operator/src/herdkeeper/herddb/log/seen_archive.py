@@ -1,4 +1,4 @@
-"""What was seen of the archive of a tablespace's log."""
+"""The observation of a log's archive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from herdkeeper.spark.object_store import StoreSecrets, StoreUnusable
 
 @dataclass(frozen=True)
 class SeenOrder:
-    """What the archiver was told last of what may go, None when that can't be read, and the znode's version."""
+    """The last order to expire, None if unreadable, and the znode's version."""
 
     order: ExpiryOrder | None
     version: int
@@ -20,10 +20,13 @@ class SeenOrder:
 
 @dataclass(frozen=True)
 class ArchiveObserved:
-    """`progress` is what the archiver says, None while it said nothing yet; `pin` the operator's pin on what is not archived, None while
-    there is none. `trouble` is why the archiver's pod does not run, empty when it does, or was not looked at. `now`: seconds since 1970.
-    `order` is what of the archive may go, None while nothing may. `unread`: a Checkpoint of the tablespace can't be read. `store` is what
-    the object store is opened with that the spec names, None where it names none; or which Secret is not what the destination needs."""
+    """What was observed of the archive.
+
+    `progress` is the archiver's report, None before the first; `pin` the operator's pin on unarchived log, or None. `trouble` is why the
+    archiver's pod does not run, empty if it runs or was not checked. `now`: Unix seconds. `order` is the order to expire, or None.
+    `unread`: a Checkpoint of the tablespace can't be read. `store` opens the declared object store, None without one, or names the unusable
+    Secret.
+    """
 
     progress: ArchiveProgress | Unknown | None = None
     pin: LogPin | Unknown | None = None
@@ -35,12 +38,12 @@ class ArchiveObserved:
 
 
 def archived_at(seen: ArchiveObserved, place: str) -> ArchivedRange | None:
-    """What is archived at a place, as far as it is known. What is at another one counts for nothing."""
+    """Returns what is known to be archived at this place. Archives at other places don't count."""
     progress = seen.progress
     return progress.held if isinstance(progress, ArchiveProgress) and progress.destination == place else None
 
 
 def archive_begins(held: ArchivedRange, seen: ArchiveObserved, place: str) -> tuple[int, int]:
-    """From where on an archive is there for certain: what may go may be gone by now."""
+    """Returns from where on an archive certainly exists: what may expire may be gone."""
     order = seen.order.order if isinstance(seen.order, SeenOrder) else None
     return held.first if order is None or order.destination != place else max(held.first, order.keep_from)

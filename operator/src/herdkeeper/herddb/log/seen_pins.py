@@ -1,4 +1,4 @@
-"""What was seen of the pins on a tablespace's log: the operator's own, and those of streams."""
+"""The observation of the pins on a tablespace's log: the operator's, and those of streams."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from herdkeeper.protocol.log_pin import StreamPin
 
 STANDS_SECONDS = 600
-"""A stream renews its pin each half minute while its query runs: one that is silent for longer than this is down, or can't reach
-ZooKeeper. Those of an earlier version are silent while they work on a batch, too."""
+"""A running stream renews its pin each half minute. One that is silent for longer than this is down, or can't reach ZooKeeper. Streams of
+an earlier version are also silent during a batch."""
 
 
 @dataclass(frozen=True)
 class LogPin:
-    """The log is kept from `lsn` (ledger id, entry id) on; None when the znode holds something else, and the whole log is kept. `version`
-    is the znode's."""
+    """The log is kept from `lsn` (ledger id, entry id) on. None if the znode is malformed, and the whole log is kept. `version` is the
+    znode's.
+    """
 
     lsn: tuple[int, int] | None
     version: int
@@ -23,8 +24,9 @@ class LogPin:
 
 @dataclass(frozen=True)
 class SeenStream:
-    """The pin of a stream of changes. `pin` is None when the znode holds something else, and the whole log is kept. `moved_at`: when it was
-    written last, by ZooKeeper's clock."""
+    """The pin of a change stream. `pin` is None if the znode is malformed, and the whole log is kept. `moved_at`: its last write, by
+    ZooKeeper's clock.
+    """
 
     name: str
     pin: StreamPin | None
@@ -32,15 +34,15 @@ class SeenStream:
 
     @property
     def stands_at(self) -> datetime.datetime:
-        """When it will have told nothing for longer than one that runs is silent."""
+        """Returns when the stream counts as standing if it stays silent."""
         return self.moved_at + datetime.timedelta(seconds=STANDS_SECONDS)
 
     @property
     def counts_until(self) -> datetime.datetime | None:
-        """Up to when the log is kept for it; None where that is not known, and it is kept for ever."""
+        """Returns until when the log is kept for it. None if unknown, and it is kept forever."""
         return None if self.pin is None else self.moved_at + datetime.timedelta(seconds=self.pin.max_age_seconds)
 
     def is_abandoned(self, now: datetime.datetime) -> bool:
-        """Whether the log is kept for it no longer."""
+        """Returns whether the log is no longer kept for it."""
         until = self.counts_until
         return until is not None and now > until

@@ -11,7 +11,7 @@ from herdkeeper.herddb.log.seen_pins import SeenStream
 
 
 class Needer(Enum):
-    """Who needs a log."""
+    """What needs a log."""
 
     CHECKPOINT = "checkpoint"
     ARCHIVE = "archive"
@@ -20,8 +20,9 @@ class Needer(Enum):
 
 @dataclass(frozen=True)
 class Need:
-    """Who needs the log, and from which LSN on (ledger id, entry id); None: whatever is there. `kept`: a pin keeps it past the retention.
-    `base` is the newest verified Checkpoint, which the next one is made from; `stream` the stream of changes."""
+    """A need of the log from an LSN on (ledger id, entry id); None: from the beginning. `kept`: a pin keeps it past the retention. `base`
+    is the newest verified Checkpoint, the base of the next one; `stream` the change stream.
+    """
 
     by: Needer
     since: tuple[int, int] | None
@@ -31,7 +32,7 @@ class Need:
 
 
 class Phase(Enum):
-    """How far the retention of the oldest ledger is that somebody needs."""
+    """How far the retention of the oldest needed ledger has run."""
 
     IN_TIME = "in time"
     NEARS = "nears its end"
@@ -41,9 +42,11 @@ class Phase(Enum):
 
 @dataclass(frozen=True)
 class Standing:
-    """How it stands with one need. `ended` is when the oldest ledger that it needs ended, and `retention_ends` when that is past its
-    retention; both None while the ledger is written, and once it is gone. `turns_at` is when the phase will be another one, None when
-    time alone changes nothing."""
+    """The standing of one need.
+
+    `ended` is when the oldest needed ledger ended, `retention_ends` when its retention does; both None while it is written, and once it is
+    gone. `turns_at` is when the phase changes, None if time alone changes nothing.
+    """
 
     need: Need
     phase: Phase

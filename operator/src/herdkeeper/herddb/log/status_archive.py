@@ -1,4 +1,4 @@
-"""What is archived of a tablespace's log: status.archive, status.recoveryWindow and the condition LogArchived."""
+"""The archive of a tablespace's log: status.archive, status.recoveryWindow and the condition LogArchived."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
 
 LATE_SECONDS = 60.0
-"""How much later than at its next look an archive may be current before it counts as lagging: a look takes its time."""
+"""How late after its next read an archive counts as lagging: a read takes time."""
 LATE_LOOKS = 3
 
 
 def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> dict[str, Any]:
-    """The status fields, of a tablespace with this uuid; those of before while nobody knows."""
+    """Returns the status fields of a tablespace with this uuid; the previous ones while unknown."""
     archive = tablespace.spec.log.archive
     if archive is None:
         return {}
@@ -61,11 +61,11 @@ def recovery_window(
     checkpoints: tuple[Checkpoint, ...],
     what: tuple[LogIdentity | Unknown, KeptFrom | KeptWhole | None],
 ) -> dict[str, Any] | Unknown | None:
-    """From where on, and up to where, moments can be had from an archive that is there from `begins` on; None while there is none.
+    """Returns the moments that an archive, which exists from `begins` on, can restore; None if none.
 
-    An archive that begins with the log needs nothing else. Of another one the oldest verified checkpoint counts from which it goes on.
-    Where something may go, the window begins with what is kept, whether the rest is gone already or not. `what`: the log, and what was
-    decided. Unknown where it depends on Checkpoints, and nobody knows which are of this log.
+    An archive that begins with the log needs nothing else. Otherwise the window begins with the oldest verified checkpoint from which the
+    archive continues. If something may expire, it begins with what is kept, whether the rest is already gone or not. `what`: the log, and
+    the decision on expiry. Unknown if it depends on Checkpoints of an unknown log.
     """
     log, decision = what
     to = {"to": _stamp(held.last_millis), "toLsn": _lsn(held.last)}
@@ -85,7 +85,7 @@ def _since(base: Base) -> dict[str, Any]:
 
 
 def _expiry(archive: LogArchive, decision: KeptFrom | KeptWhole | None, trouble: str) -> str | None:
-    """What becomes of what is old, for a person. It has no times that change with each look."""
+    """Returns what happens to old parts, as a sentence. It has no times that change with each reconcile."""
     if decision is None or archive.retention is None:
         return None
     stuck = f"; earlier segments could not be deleted: {trouble}" if trouble else ""
@@ -93,15 +93,15 @@ def _expiry(archive: LogArchive, decision: KeptFrom | KeptWhole | None, trouble:
         case KeptFrom(base):
             at, since = _text(base.lsn), _text(base.restart)
             of = f"the newest verified one that is {archive.retention.keep_within} old"
-            return f"kept from LSN {since} on, for the Checkpoint {base.name} at {at}: {of}{stuck}"
+            return f"kept from LSN {since} on for the Checkpoint {base.name} at {at}, {of}{stuck}"
         case KeptWhole(why):
-            return f"nothing goes: {why}"
+            return f"nothing expires: {why}"
         case _:
             assert_never(decision)
 
 
 def log_archived(tablespace: Tablespace, seen: TablespaceObserved) -> Mapping[str, Health]:
-    """The condition, by its type; nothing where the log is not archived."""
+    """Returns the condition by its type, or nothing without an archive."""
     archive = tablespace.spec.log.archive
     return {} if archive is None else {LOG_ARCHIVED: _health(archive, seen.archive)}
 
@@ -121,26 +121,26 @@ def _health(archive: LogArchive, seen: ArchiveObserved) -> Health:
         return _unopened(seen, _until(progress)) or Health(
             "False", Reason.ARCHIVE_STARTING, f"the existing log is being archived at {where.described}{pod}"
         )
-    # Whoever archived so far may not have encrypted it as it is to be.
+    # A previous archiver may not have encrypted as declared.
     is_to_stop = where.encryption is not None and isinstance(seen.store, StoreUnusable)
     if is_to_stop or seen.now - progress.current_at_millis / 1000 > LATE_LOOKS * archive.every_seconds + LATE_SECONDS:
         return _unopened(seen, _until(progress)) or Health("False", Reason.ARCHIVE_LAGS, f"{_until(progress)}{pod}")
     start = "" if archived_at(seen, where.place) is not None else "; the log has no confirmed entry yet"
-    stuck = f"; nothing of it expires: {progress.expiry_trouble}" if progress.expiry_trouble else ""
+    stuck = f"; nothing expires: {progress.expiry_trouble}" if progress.expiry_trouble else ""
     no_other = f"; another pod could not open it: {seen.store.why}" if isinstance(seen.store, StoreUnusable) else ""
-    done = f"the log is archived at {where.described}, each {archive.every_seconds} s"
+    done = f"the log is archived at {where.described}, every {archive.every_seconds} s"
     return Health("True", Reason.ARCHIVED, f"{done}{start}{stuck}{no_other}")
 
 
 def _unopened(seen: ArchiveObserved, so_far: str) -> Health | None:
-    """That a Secret is missing, or lacks a key, where nothing goes on: a pod that has its keys already may."""
+    """Returns that a Secret is missing or lacks a key, if the archive does not continue: a pod that has its keys may."""
     return Health("False", seen.store.reason, f"{so_far}: {seen.store.why}") if isinstance(seen.store, StoreUnusable) else None
 
 
 def _until(progress: ArchiveProgress) -> str:
     if progress.current_at_millis is None:
-        return "the archive has not come to the log's end yet"
-    return f"all that was confirmed at {_stamp(progress.current_at_millis)} is archived, and nothing since"
+        return "the archive has not reached the log's end yet"
+    return f"all that was confirmed at {_stamp(progress.current_at_millis)} is archived, but nothing since"
 
 
 def _remembered(tablespace: Tablespace) -> dict[str, Any]:

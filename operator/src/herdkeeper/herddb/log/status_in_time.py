@@ -1,4 +1,4 @@
-"""The condition LogUsedInTime: whether those who need the log have had it well before it is past its retention."""
+"""The condition LogUsedInTime: whether each reader of the log has read it well before its retention ends."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _REASONS = {
     Phase.PAST: Reason.RETENTION_OVER,
     Phase.GONE: Reason.LOG_GONE,
 }
-"""In the order of their urgency."""
+"""In order of urgency."""
 
 
 def log_used_in_time(standings: tuple[Standing, ...] | Unknown) -> Mapping[str, Health]:
-    """The condition, by its type; nothing where nobody needs the log. It tells times, not how long they are ago: a message that changes
-    with each look would be a write of the status for each."""
+    """Returns the condition by its type, or nothing if nobody needs the log. It has absolute times: relative ones would cause a status
+    write at each reconcile.
+    """
     if isinstance(standings, Unknown):
         return {LOG_USED_IN_TIME: Health("Unknown", Reason.UNREADABLE, standings.why)}
     if not standings:
@@ -39,30 +40,30 @@ def log_used_in_time(standings: tuple[Standing, ...] | Unknown) -> Mapping[str, 
 
 def _sentence(standing: Standing) -> str:
     if standing.phase is Phase.GONE:
-        return f"{_has(standing)}, and the log behind that is gone: {_when_gone(standing)}"
+        return f"{_has(standing)}, and the log after that is gone: {_when_gone(standing)}"
     assert standing.ended is not None
     assert standing.retention_ends is not None
     ended, over = text_of(standing.ended), text_of(standing.retention_ends)
     past = standing.phase is Phase.PAST
     if standing.need.kept:
-        fate = f"since {over} it is kept beyond retentionHours" if past else f"from {over} on it would be kept beyond retentionHours"
-        return f"{_has(standing)}; the log behind that ended at {ended}, and {fate}, and fills the bookies: {_to_do(standing)}"
-    fate = "may be released at any moment" if past else f"is released at {over}"
-    return f"{_has(standing)}; the log behind that ended at {ended}, and {fate}: {_to_do(standing)}"
+        fate = f"since {over} it is kept beyond retentionHours" if past else f"from {over} on it is kept beyond retentionHours"
+        return f"{_has(standing)}; the log after that ended at {ended}; {fate} and fills the bookies: {_to_do(standing)}"
+    fate = "it may be released at any moment" if past else f"it is released at {over}"
+    return f"{_has(standing)}; the log after that ended at {ended}; {fate}: {_to_do(standing)}"
 
 
 def _has(standing: Standing) -> str:
-    """How far the log was used."""
+    """How far the log has been read."""
     match standing.need:
         case Need(Needer.CHECKPOINT, base=None):
-            return "no Checkpoint is verified yet, so the next one needs the log from its beginning on"
+            return "no Checkpoint is verified yet, so the next one needs the whole log"
         case Need(Needer.CHECKPOINT, base=Base() as base):
             of = f" of {base.stamp}" if base.stamp is not None else ""
             return f"the newest verified Checkpoint is {base.name}{of}, and the next one continues from LSN {_lsn(base.restart)}"
         case Need(Needer.ARCHIVE, since=None):
             return "nothing of the log is archived yet"
         case Need(Needer.STREAM, stream=SeenStream(pin=None, name=name)):
-            return f"the need of the stream {name} can't be read (its znode stream-{name} holds something else)"
+            return f"the position of the stream {name} can't be read (its znode stream-{name} is malformed)"
         case Need(Needer.ARCHIVE, since=since) if since is not None:
             return f"the log is archived up to LSN {_lsn(since)}"
         case Need(since=since, stream=stream):
@@ -81,7 +82,7 @@ def _to_do(standing: Standing) -> str:
         case Needer.STREAM:
             until = standing.need.stream.counts_until if standing.need.stream is not None else None
             kept = "" if until is None else f", which counts until {text_of(until)} unless it moves"
-            return f"start the stream again, see why it is slow, or remove its pin{kept}"
+            return f"restart the stream, find out why it is slow, or remove its pin{kept}"
         case _:
             assert_never(standing.need.by)
 
@@ -90,13 +91,13 @@ def _when_gone(standing: Standing) -> str:
     match standing.need.by:
         case Needer.CHECKPOINT:
             return (
-                "make a Checkpoint now; it begins with a follower's tables where a follower may serve (at least two replicas; three to be "
-                "proven by another one), else copy the rows into a new Tablespace, and make Checkpoints of that"
+                "make a Checkpoint now; it starts from a follower's tables if there are at least two replicas (three to verify them "
+                "against another follower). Otherwise copy the rows into a new Tablespace, and make Checkpoints of that"
             )
         case Needer.ARCHIVE:
             return "see the condition LogArchived"
         case Needer.STREAM:
-            return "it can't continue (LogTruncatedError); restart it behind a Checkpoint, or remove its pin"
+            return "it can't continue (LogTruncatedError); restart it after a Checkpoint, or remove its pin"
         case _:
             assert_never(standing.need.by)
 

@@ -1,4 +1,4 @@
-"""The condition LogReleased: ledgers of the log that are past the retention, and kept since somebody needs them."""
+"""The condition LogReleased: ledgers that are kept past their retention because they are needed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from herdkeeper.shared.unknown import Unknown
 
 
 def log_released(leader: NodeTablespace | Unknown | None) -> Mapping[str, Health]:
-    """The condition, by its type, out of what the leader says; nothing while nothing is held back. Of a leader that is silent nothing is
-    told: that is said elsewhere."""
+    """Returns the condition by its type, from the leader's report; nothing if no ledger is held back. A silent leader is reported
+    elsewhere.
+    """
     retained = leader.retained_log if isinstance(leader, NodeTablespace) else None
     if retained is None:
         return {}
     since = datetime.datetime.fromtimestamp(retained.since_millis / 1000, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     needed = " and ".join(_who(name) for name in retained.kept_for)
     message = (
-        f"{retained.ledgers} ledgers of the log are past retentionHours, and fill the bookies: the oldest ended at {since}, "
-        f"and is needed by {needed}"
+        f"{retained.ledgers} ledgers of the log are past retentionHours and fill the bookies: the oldest ended at {since} and is "
+        f"needed by {needed}"
     )
     return {LOG_RELEASED: Health("False", Reason.LOG_RETAINED, message)}
 

@@ -1,4 +1,4 @@
-"""The streams of changes that a tablespace's log is kept for: status.streams, the one that needs most of it first."""
+"""The change streams for which a tablespace's log is kept: status.streams, the one that needs most of it first."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 
 MOST_STREAMS = 50
-"""In a status: whoever makes names without end must not make it too large to be written."""
+"""Bounds the status: endless names of streams must not make it too large to store."""
 _NOWHERE = (-1, -2)
-"""Before all LSNs: a pin that nobody can read keeps everything."""
+"""Before all LSNs: an unreadable pin keeps everything."""
 
 
 def stream_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
-    """The status field; that of before while nobody knows. Of a stream that moves it has nothing that changes as it does."""
+    """Returns the status field; the previous one while unknown. For a moving stream it has nothing that changes as it moves."""
     if isinstance(seen.streams, Unknown):
         before = tablespace.status.streams if tablespace.status is not None else ()
         return {"streams": [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in before]}

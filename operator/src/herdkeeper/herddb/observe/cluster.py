@@ -1,4 +1,4 @@
-"""Looks at a HerdDBCluster."""
+"""Observes a HerdDBCluster."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ from herdkeeper.shared.unknown import Unknown
 
 MOST_READERS = 8
 SILENT_SECONDS = 2.0
-"""A node that said nothing for so long, twice its period, is not asked: clients stand still while its answer is waited for. Nor is one that
-says that ZooKeeper has not answered it for so long: it can't tell of its tablespaces without."""
+"""A node that was silent for so long, twice its report interval, is not asked: clients would wait for its timeout. Nor is one that reports
+no answer from ZooKeeper for so long: it needs ZooKeeper to report its tablespaces."""
 
 
 def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBObserved:
-    """All that is known of a cluster: who leads what, its credentials, and its root in ZooKeeper."""
+    """Returns all that is known of a cluster: its leaders, its credentials, and its root in ZooKeeper."""
     seen = observe_leadership(cluster, reader)
     log, root = log_store(seen.bookkeeper), cluster.names.herd_root
     return replace(
@@ -79,7 +79,7 @@ def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBObser
 
 
 def observe_leadership(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBObserved:
-    """What tells who leads each tablespace, and who could: objects, HerdDB's records, heartbeats, and what each node says."""
+    """Returns what shows who leads each tablespace, and who could: objects, HerdDB's records, heartbeats, and the nodes' views."""
     key = cluster.key
     named = HerdDBNames(key)
     objects = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
@@ -87,7 +87,7 @@ def observe_leadership(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBO
     log = log_store(bookkeeper)
     declared = declared_tablespaces(cluster, reader)
     tablespaces = tuple(each.tablespace for each in declared if each.readable)
-    # ZooKeeper first: until one of its members answers seconds may pass, in which a node goes on being silent.
+    # ZooKeeper first: the first answer may take seconds, during which a node may stay silent.
     records = _records(reader, log, named.herd_root)
     silent_seconds = _silent_seconds(cluster, objects, reader)
     reports = _reports(objects, silent_seconds, reader)
@@ -116,7 +116,7 @@ def _identities(cluster: HerdDBCluster, log: LogStore | None, reader: ClusterRea
 
 
 def _undeclared(records: Mapping[str, VersionedRecord] | Unknown, declared: Sequence[Declared]) -> list[str]:
-    """The uuids of the tablespaces that no resource declares, be it readable or not."""
+    """Returns the uuids of the tablespaces that no resource declares, readable or not."""
     if isinstance(records, Unknown):
         return []
     names_declared = {each.sql_name.lower() for each in declared} | {DEFAULT_TABLESPACE}
@@ -135,12 +135,12 @@ def _ownerless_pins(reader: ClusterReader, log: LogStore | None, root: str, uuid
 
 
 def _disruption(bookkeeper: BookKeeperCluster | None, reader: ClusterReader) -> str | None:
-    """Which bookie, or member of the ensemble, is being disrupted."""
+    """Returns which bookie, or ensemble member, is being disrupted."""
     return None if bookkeeper is None else servers_disruption(bookkeeper, reader) or ensemble_disruption(bookkeeper, reader)
 
 
 def read_credentials(cluster: HerdDBCluster, reader: ClusterReader) -> UserCredentials | CredentialsMissing | None:
-    """The administrator's credentials; None when they shall be generated and are not yet."""
+    """Returns the administrator's credentials. None if they are yet to be generated."""
     namespace = cluster.metadata.namespace
     reference = cluster.spec.credentials_secret_ref
     named = HerdDBNames(ObjectKey(namespace, cluster.metadata.name))
@@ -155,11 +155,11 @@ def read_credentials(cluster: HerdDBCluster, reader: ClusterReader) -> UserCrede
 
 
 def read_users(cluster: HerdDBCluster, reader: ClusterReader) -> dict[str, UserCredentials | CredentialsMissing]:
-    """What the Secrets of `spec.users` hold, by their names."""
+    """Returns the contents of the Secrets of `spec.users`, by name."""
     keys = [ObjectKey(cluster.metadata.namespace, user.secret_name) for user in cluster.spec.users]
     if not keys:
         return {}
-    # all at the same time: a leader that is lost is replaced only after this look
+    # all concurrently: a lost leader is replaced only after this observation
     with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(keys))) as readers:
         values = dict(zip((key.name for key in keys), readers.map(reader.kubernetes.secret, keys), strict=True))
     missing = CredentialsMissing(
@@ -187,7 +187,7 @@ def _login_of(name: str, values: Mapping[str, str]) -> UserCredentials | Credent
 
 
 def read_token(cluster: HerdDBCluster, reader: ClusterReader) -> str | Unknown:
-    """The token that the nodes' HTTP port asks for."""
+    """Returns the token for the nodes' HTTP port."""
     secret = mounted_secret(cluster)
     values = reader.kubernetes.secret(ObjectKey(cluster.metadata.namespace, secret))
     token = (values or {}).get(names.TOKEN_KEY)
@@ -195,15 +195,17 @@ def read_token(cluster: HerdDBCluster, reader: ClusterReader) -> str | Unknown:
 
 
 def read_nodes(cluster: HerdDBCluster, objects: Objects, reader: ClusterReader) -> dict[str, NodeView | Unknown]:
-    """What each Ready node says of its tablespaces (images/herddb, GET /tablespaces), by pod name."""
+    """Returns each Ready node's view of its tablespaces (images/herddb, GET /tablespaces), by pod name."""
     ready = [node for node in present_nodes(cluster, objects) if objects.pod_ready(node)]
     return _read_all({node: host_of(cluster.names, objects, node) for node in ready}, reader)
 
 
 def host_of(named: HerdDBNames, objects: Objects, node: str) -> str | Unknown:
-    """Where a node is found: at its pod's IP address, by its name only before that is known. After a restart DNS may still give the address
-    that the pod had before, or none yet, and where DNS does not answer nobody shall wait for it. Unknown where the pod is not one that the
-    StatefulSet made: it may be anybody's, and an order carries the token."""
+    """Returns a node's address: its pod's IP, or its name if that is unknown.
+
+    After a restart DNS may still return the old address or none, and a DNS timeout must not delay anything. Unknown if the StatefulSet did
+    not make the pod: it may be anybody's, and an order carries the token.
+    """
     pod = objects.pod_of(named.stateful_set, node)
     if pod is None:
         return Unknown(f"there is no pod {node} that the StatefulSet {named.stateful_set} made")
@@ -211,7 +213,7 @@ def host_of(named: HerdDBNames, objects: Objects, node: str) -> str | Unknown:
 
 
 def address_of(database: ObjectKey, node: str, reader: ClusterReader) -> str | Unknown:
-    """The same, of a node of the HerdDBCluster `database`, with its pod read for it."""
+    """Returns the address of a node of the HerdDBCluster `database`, from its live pod."""
     named = HerdDBNames(database)
     asked = (("v1", "Pod", node), ("apps/v1", "StatefulSet", named.stateful_set))
     found = {(kind, name): reader.kubernetes.document(version, kind, ObjectKey(database.namespace, name)) for version, kind, name in asked}
@@ -219,7 +221,7 @@ def address_of(database: ObjectKey, node: str, reader: ClusterReader) -> str | U
 
 
 def _read_all(hosts: Mapping[str, str | Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:
-    """All at the same time: one that is silent does not keep the others waiting."""
+    """All concurrently: a silent node does not delay the others."""
     if not hosts:
         return {}
 
@@ -233,7 +235,9 @@ def _read_all(hosts: Mapping[str, str | Unknown], reader: ClusterReader) -> dict
 def _read_running_nodes(
     cluster: HerdDBCluster, objects: Objects, doubted: Mapping[str, Unknown], reader: ClusterReader
 ) -> dict[str, NodeView | Unknown]:
-    """The same of each node whose process has not ended as far as Kubernetes knows: a leader that is about to stop still serves."""
+    """Returns the views of all nodes whose process has not ended as far as Kubernetes knows: a leader that is about to stop
+    still serves.
+    """
     running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
     asked = {node: host_of(cluster.names, objects, node) for node in running if node not in doubted}
     return {**_read_all(asked, reader), **doubted}
@@ -246,7 +250,7 @@ def _silent_seconds(cluster: HerdDBCluster, objects: Objects, reader: ClusterRea
 
 
 def _reports(objects: Objects, silent_seconds: Mapping[str, float], reader: ClusterReader) -> dict[str, SelfReport]:
-    """Of nodes that speak: what a silent one said last may not be so any more."""
+    """Returns the reports of nodes that are not silent: an old report may be outdated."""
     speaking = [node for node, seconds in silent_seconds.items() if seconds < SILENT_SECONDS]
     pods = {node: pod for node in speaking if (pod := objects.get("Pod", node)) is not None}
     found = {node: reader.liveness.last_report(pod["metadata"]["uid"]) for node, pod in pods.items()}
@@ -254,8 +258,8 @@ def _reports(objects: Objects, silent_seconds: Mapping[str, float], reader: Clus
 
 
 def _doubted(silent_seconds: Mapping[str, float], reports: Mapping[str, SelfReport]) -> dict[str, Unknown]:
-    """The nodes that are not asked, and why."""
-    silent = {node: Unknown("its process gives no sign of life") for node, seconds in silent_seconds.items() if seconds >= SILENT_SECONDS}
+    """Returns the nodes that are not asked, and why."""
+    silent = {node: Unknown("its process sends no heartbeat") for node, seconds in silent_seconds.items() if seconds >= SILENT_SECONDS}
     cut_off = {
         node: Unknown("it reports that ZooKeeper does not answer it")
         for node, report in reports.items()
@@ -267,7 +271,7 @@ def _doubted(silent_seconds: Mapping[str, float], reports: Mapping[str, SelfRepo
 def _times(
     reader: ClusterReader, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, root: str
 ) -> tuple[ZooKeeperTimes, Heartbeats]:
-    """From what can't be read nothing follows."""
+    """Returns nothing for what can't be read."""
     if log is None or isinstance(records, Unknown):
         return NOT_TOLD, {}
     try:
@@ -277,18 +281,18 @@ def _times(
 
 
 def read_node(reader: ClusterReader, url: str) -> NodeView | Unknown:
-    """One node's view."""
+    """Returns one node's view."""
     answer = reader.http.get(url)
     if isinstance(answer, Unknown):
         return answer
     try:
         return tuple(_tablespace(entry) for entry in answer)
     except (KeyError, TypeError) as error:
-        return Unknown(f"{url} answered something else than tablespaces: {error!r}")
+        return Unknown(f"{url} did not answer with tablespaces: {error!r}")
 
 
 def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
-    # who does not tell the leader has compared HerdDB's own digest, which fails equal copies
+    # a node that does not name the leader has compared HerdDB's own digest, which fails equal replicas
     told = {table: check for table, check in sorted((entry.get("checks") or {}).items()) if "leader" in check}
     return NodeTablespace(
         name=str(entry["name"]),
@@ -330,13 +334,13 @@ def _verdict(table: str, told: dict[str, Any]) -> TableVerdict:
 
 
 def _full_check(entry: dict[str, Any]) -> FullCheck | Unknown | None:
-    """What can't be read of a check must not hide the rest: who can lead is told by that."""
+    """An unreadable check must not hide the rest, which shows who can lead."""
     if "fullCheck" not in entry:
-        return Unknown("its node program is an older one: change the image of the HerdDBCluster")
+        return Unknown("its node program is too old: change the image of the HerdDBCluster")
     try:
         return _reported_check(entry["fullCheck"]) if entry["fullCheck"] is not None else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return Unknown(f"its node program tells something else of a check: {error!r}")
+        return Unknown(f"its node program reports an unreadable check: {error!r}")
 
 
 def _reported_check(told: dict[str, Any]) -> FullCheck:
@@ -362,7 +366,7 @@ def _lsn(position: dict[str, Any] | None) -> tuple[int, int] | None:
 
 
 def _records(reader: ClusterReader, log: LogStore | None, root: str) -> dict[str, VersionedRecord] | Unknown:
-    """HerdDB's record of each tablespace, with the time of its last change."""
+    """Returns HerdDB's record of each tablespace, with the time of its last change."""
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
@@ -388,7 +392,7 @@ def _registered(reader: ClusterReader, log: LogStore | None, root: str) -> tuple
 
 
 def _taken_services(tablespaces: Sequence[Tablespace], objects: Objects, reader: ClusterReader) -> frozenset[str]:
-    """Looked at one by one, but only until the Service is there."""
+    """Read one by one, but only until the Service exists."""
     keys = [each.key for each in tablespaces]
     services = [ObjectKey(key.namespace, TablespaceNames(key).leader_service) for key in keys]
     missing = [key for key in services if objects.get("Service", key.name) is None]

@@ -1,6 +1,6 @@
-"""Looks at the Secret with the certificate of a HerdDBCluster's SQL nodes, by doing what a node and a client would do with it.
+"""Checks the Secret with the certificate of a HerdDBCluster's SQL nodes, by doing what a node and a client would do with it.
 
-Nothing is sent anywhere: both ends of the handshake are in memory.
+Both ends of the handshake are in memory.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from herdkeeper.tls.context import load_certificate
 
 KEYS = (names.CERTIFICATE_KEY, names.PRIVATE_KEY_KEY, names.AUTHORITIES_KEY)
 _MOST_FLIGHTS = 10
-"""A handshake of TLS 1.2 or 1.3 takes two or three; this only ends one that would never."""
+"""A handshake of TLS 1.2 or 1.3 takes two or three flights. This only ends an endless one."""
 
 
 def read_tls(cluster: HerdDBCluster, reader: ClusterReader) -> TlsUsable | TlsUnusable | None:
-    """Whether the named Secret can be served with; None when no encryption is asked for."""
+    """Returns whether the named Secret is usable for TLS. None without spec.tls."""
     tls = cluster.spec.tls
     if tls is None:
         return None
@@ -37,7 +37,7 @@ def read_tls(cluster: HerdDBCluster, reader: ClusterReader) -> TlsUsable | TlsUn
 
 
 def judged(secret: str, values: Mapping[str, str], hosts: Iterable[str]) -> TlsUsable | TlsUnusable:
-    """Whether nodes under these host names can serve with what the Secret holds."""
+    """Returns whether nodes under these host names can serve with the Secret's content."""
     missing = [key for key in KEYS if not values.get(key)]
     if missing:
         why = f"the Secret {secret} lacks {' and '.join(missing)}: add it ({names.AUTHORITIES_KEY}: the certificates that clients trust)"
@@ -60,7 +60,7 @@ def judged(secret: str, values: Mapping[str, str], hosts: Iterable[str]) -> TlsU
             what = f"can't be verified by {names.AUTHORITIES_KEY} as the certificate of {host}: {error.verify_message}"
             return _refused(secret, names.CERTIFICATE_KEY, what)
         except ssl.SSLError as error:
-            return _refused(secret, names.CERTIFICATE_KEY, f"can't be served with: {_openssl_reason(error)}")
+            return _refused(secret, names.CERTIFICATE_KEY, f"is unusable for a server: {_openssl_reason(error)}")
     return TlsUsable(authorities, expires)
 
 
@@ -69,7 +69,7 @@ def _refused(secret: str, key: str, what: str) -> TlsUnusable:
 
 
 def _openssl_reason(error: ssl.SSLError) -> str:
-    """OpenSSL's own word, where the error is one of it."""
+    """OpenSSL's own reason, if there is one."""
     return getattr(error, "reason", None) or str(error)
 
 
@@ -80,7 +80,7 @@ def _server_context(certificate: str, key: str) -> ssl.SSLContext:
 
 
 def _shake_hands(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host: str) -> datetime.datetime:
-    """When the server's certificate expires. Raises what the client makes of it."""
+    """Returns when the server's certificate expires. Raises the client's error."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_side.wrap_bio(to_client, to_server, server_hostname=host)
     server = server_side.wrap_bio(to_server, to_client, server_side=True)

@@ -1,4 +1,4 @@
-"""Reads what tells the time by ZooKeeper's clock: heartbeats of copies, and when their nodes registered."""
+"""Reads times by ZooKeeper's clock: heartbeats of replicas, and when their nodes registered."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from herdkeeper.herddb.state.zookeeper_times import ZooKeeperTimes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 
 Heartbeats = Mapping[str, Mapping[str, float]]
-"""By tablespace and node, in seconds since 1970 by ZooKeeper's clock."""
+"""By tablespace and node, in Unix seconds by ZooKeeper's clock."""
 
 
 def read_times(ensemble: Ensemble, root: str, records: Mapping[str, VersionedRecord]) -> tuple[ZooKeeperTimes, Heartbeats]:
-    """Of all copies that these records name, since one that fails sends no heartbeats, and of their nodes. Raises EnsembleError.
+    """Returns the times of all recorded replicas (failed ones send no heartbeats) and their nodes. Raises EnsembleError.
 
-    The time is that of the heartbeat that was written last, and not the latest of all times: a dead copy's stays for ever, and may be of a
-    member with a fast clock that led ZooKeeper then. A leader's heartbeat is read after those of its followers: what lies between the reads
-    makes it look younger, never older than they are.
+    The current time is that of the heartbeat written last, not the maximum. A dead replica's stays forever, and may come from a ZooKeeper
+    leader with a fast clock. A leader's heartbeat is read after its followers', so that the delay makes it look younger, never older.
     """
     copies = [(name, node) for name, found in records.items() for node in sorted(found.record.replicas, key=found.record.leader.__eq__)]
     paths = [heartbeat_path(root, records[name].record.uuid, node) for name, node in copies]

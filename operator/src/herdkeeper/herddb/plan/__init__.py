@@ -1,1 +1,1 @@
-"""What to do for the SQL nodes. Pure."""
+"""Plans the SQL nodes. Pure."""

@@ -1,4 +1,4 @@
-"""The next steps of a HerdDB cluster: credentials, the root in ZooKeeper, the nodes."""
+"""Plans a HerdDB cluster: credentials, root in ZooKeeper, nodes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ ADMINISTRATOR = "herdkeeper"
 
 
 def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
-    """What to do now for a HerdDBCluster that is not being deleted."""
+    """Returns the plan for a HerdDBCluster that is not being deleted."""
     log = log_store(seen.bookkeeper)
     if log is None:
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has no bookies yet")
     shrink, leaders = scale_down(cluster, seen), plan_leadership(cluster, seen)
     if leaders.actions:
-        # The leadership controller does them. Nothing else comes between a leader that is lost and the next one.
+        # The leadership controller executes them. Nothing else may delay the replacement of a lost leader.
         plan = Plan((), leaders.wait, SOON_SECONDS, later=leaders.later)
     else:
         plan = _plan_objects(cluster, seen, log, leaders, shrink)
@@ -48,12 +48,12 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     return replace(shrink.extended(plan), shown=leaders.actions, notes={"relievedNodes": relieved} if relieved else {})
 
 
-def _unmet(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore) -> Plan | None:
-    """What must be known, or right, before a node is touched."""
+def _why_not_yet(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore) -> Plan | None:
+    """Returns what must be known, or fixed, before a node is touched."""
     if log.asks_for_certificates and cluster.spec.tls is None:
         why = (
-            "spec.tls is absent, but the ensemble asks for certificates (spec.security.mode: TLS), so that SQL is not to be plain text "
-            f"either: set spec.tls.secretName, to {cluster.names.identity_secret}, which the operator makes, or to a Secret of yours"
+            "spec.tls is absent, but the ensemble requires certificates (spec.security.mode: TLS), so SQL must not be plain text "
+            f"either: set spec.tls.secretName to {cluster.names.identity_secret}, which the operator creates, or to your own Secret"
         )
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
     if isinstance(seen.tls, TlsUnusable):
@@ -66,7 +66,7 @@ def _unmet(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore) -> Plan 
 def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
     if isinstance(seen.credentials, CredentialsMissing):
         return Plan.waiting(seen.credentials.reason, seen.credentials.why)
-    if (unmet := _unmet(cluster, seen, log)) is not None:
+    if (unmet := _why_not_yet(cluster, seen, log)) is not None:
         return unmet
     named = cluster.names
     new = seen.objects.get("StatefulSet", named.stateful_set) is None
@@ -77,7 +77,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
     secret, secret_actions = _secret(cluster, seen, seen.credentials or _fresh(seen))
     actions += secret_actions
-    # Behind all that is needed, and nothing waits for them: they make nothing possible, and may be forbidden.
+    # Last, and nothing waits for them: nothing depends on them, and they may be forbidden.
     hints = () if secret_actions else refresh_users(cluster, seen)
     *others, stateful_set = build_herddb(cluster, log, secret, shrink.nodes)
     actions += settle(others, seen.objects)
@@ -95,7 +95,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
 
 
 def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
-    """What the nodes themselves need once their objects are as intended."""
+    """Returns what the nodes need once their objects match their intents."""
     named = cluster.names
     pods = [named.pod(number) for number in range(shrink.nodes)]
     hanging = unreachable(seen.objects, pods, seen.machines)
@@ -108,7 +108,7 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
             wait = leaders.wait or Wait(Reason.RELIEVING, f"{node} is restarted with its new template once it leads nothing")
             return Plan((), wait, 1.0, notes={node: "it is restarted with its new template"})
         case Wait():
-            # what it waits for may be a node that leaves, which goes only once HerdDB's own tablespace has left it
+            # it may wait for a leaving node, which leaves only once HerdDB's own tablespace has moved off it
             return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, requeue.SOON)
         case None:
             records = [found.record for found in seen.records.values()] if not isinstance(seen.records, Unknown) else []
@@ -135,10 +135,10 @@ def _why_not_disrupt(seen: HerdDBObserved) -> str | None:
 
 
 def _secret(cluster: HerdDBCluster, seen: HerdDBObserved, administrator: UserCredentials) -> tuple[str, tuple[Action, ...]]:
-    """Name of the Secret that the pods mount, and what must be done for it.
+    """Returns the name of the Secret that the pods mount, and the actions for it.
 
-    The password of a generated one is made once and then only read. What is made by it, the users file, follows when somebody changes
-    it, or a Secret of another user; a token that the Secret lacks, since it is older than the tokens, is added; one that it has stays.
+    A generated password is created once, then only read. The users file derived from it follows changes of it or of another user's Secret.
+    A missing token, in an old Secret, is added; an existing one stays.
     """
     name = mounted_secret(cluster)
     token = secret_token(seen.objects, name) or seen.fresh_token
@@ -149,12 +149,12 @@ def _secret(cluster: HerdDBCluster, seen: HerdDBObserved, administrator: UserCre
     if seen.credentials is None:
         return name, (Create(intended),)
     live = seen.objects.get("Secret", name)
-    lacking = _lacking(live, {**users_data(users, token), **token_data(token)}) if live is not None else {}
+    lacking = _missing_data(live, {**users_data(users, token), **token_data(token)}) if live is not None else {}
     return name, (AddToSecret(name, live["metadata"]["uid"], lacking),) if live is not None and lacking else ()
 
 
-def _lacking(secret: Json, intended: dict[str, str]) -> dict[str, str]:
-    """What a generated Secret needs beside its username and password, and has not, or not as they are now."""
+def _missing_data(secret: Json, intended: dict[str, str]) -> dict[str, str]:
+    """Returns what a generated Secret needs besides username and password, and lacks or has outdated."""
     return {key: value for key, value in intended.items() if (secret.get("data") or {}).get(key) != value}
 
 

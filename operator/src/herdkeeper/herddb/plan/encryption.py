@@ -1,4 +1,4 @@
-"""When the operator and its jobs may send a password to SQL nodes with spec.tls."""
+"""When operator and jobs may send a password to SQL nodes with spec.tls."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from herdkeeper.shared.reason import Reason
 
 
 def is_encrypted(herddb: HerdDBCluster | None) -> bool:
-    """Whether every SQL node serves TLS, as the resource says."""
+    """Returns whether every SQL node serves TLS, by the resource."""
     return herddb is not None and herddb.status is not None and herddb.status.encrypted is True
 
 
 def why_no_login(seen: TablespaceObserved) -> Wait | None:
-    """What a login waits for; None when it can start."""
+    """Returns what a login must wait for, or None."""
     if isinstance(seen.tls, TlsUnusable):
         return Wait(seen.tls.reason, seen.tls.why)
     if seen.tls is not None and not is_encrypted(seen.herddb):

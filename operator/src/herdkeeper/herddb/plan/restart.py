@@ -1,6 +1,7 @@
-"""The next SQL node to restart with a changed template: followers first, leaders last, one at a time, each after its leaderships left it.
+"""Chooses the next SQL node to restart with a changed template: followers first, leaders last, one at a time, each after its leaderships
+moved.
 
-The StatefulSet's own update would go by number, and stop leaders that nobody has relieved.
+The StatefulSet's own update would go by number, and stop leaders without relieving them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 HEARD_SECONDS = 10.0
-"""A node whose last heartbeat is no older may lead, though it does not answer the operator."""
+"""A node with a heartbeat this recent may lead, even if it does not answer the operator."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class DemoteFirst:
 def next_restart(
     stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], gate: Gate
 ) -> tuple[Delete, ...] | DemoteFirst | Wait | None:
-    """What the roll needs now; None when every pod is of the present template, or that can't be told."""
+    """Returns what the roll needs now. None if every pod has the current template, or that is unknown."""
     stale = outdated_pods(stateful_set, seen.objects, pods)
     if not stale:
         return None
@@ -44,7 +45,7 @@ def next_restart(
 
 
 def leading(seen: HerdDBObserved) -> frozenset[str]:
-    """The nodes that lead something, as they say themselves; one that does not answer, and of which ZooKeeper hears, as the record says."""
+    """Returns the nodes that lead something, by their own views; for a node that is silent but known to ZooKeeper, by the record."""
     if isinstance(seen.records, Unknown):
         return frozenset(seen.nodes)
     records = [found.record for found in seen.records.values()]
@@ -62,7 +63,7 @@ def _leads(seen: HerdDBObserved, record: TablespaceRecord) -> bool:
 
 
 def _unsettled(seen: HerdDBObserved, pods: Sequence[str]) -> str | None:
-    """Why a node that goes away now could be missed; None when every copy of every tablespace is as good as its leader's."""
+    """Returns why a node is needed now. None if every replica of every tablespace is as good as its leader."""
     unready = [pod for pod in pods if not seen.objects.pod_ready(pod)]
     if unready:
         return f"{' and '.join(unready)} is not Ready"
@@ -74,15 +75,17 @@ def _unsettled(seen: HerdDBObserved, pods: Sequence[str]) -> str | None:
 
 
 def _why_not_caught_up(seen: HerdDBObserved, record: TablespaceRecord, node: str) -> str | None:
-    """Why the copy on a node can't take over soon, or could not be told from one that may not; None when it leads, or follows closely with
-    rows that passed. A node forgets what it found in a check when its process ends, and its Tablespace may not tell of that yet."""
+    """Returns why the replica on a node can't take over soon, or may be bad. None if it leads, or follows closely with verified rows.
+
+    A node forgets the results of a check when its process ends, and its Tablespace may not have them yet.
+    """
     copy = _replica(seen, record, node)
     if isinstance(copy, Unknown):
         return copy.why
     if copy is not None and copy.unreplayable is not None:
-        return None  # it gets no better by waiting, and other tablespaces don't wait for it
+        return None  # waiting does not help, and other tablespaces don't wait for it
     if copy is None or not copy.ready:
-        return f"{node} has not settled its copy of {record.name}"
+        return f"{node}'s replica of {record.name} is not settled"
     if node == record.leader:
         return None
     weak = why_not_verified(copy) or behind(_replica(seen, record, record.leader), copy)
@@ -97,16 +100,16 @@ def _replica(seen: HerdDBObserved, record: TablespaceRecord, node: str) -> NodeT
 
 
 def _led(seen: HerdDBObserved, node: str) -> list[str]:
-    """The tablespaces that the node leads and another one could lead."""
+    """Returns the tablespaces that the node leads and another one could lead."""
     if isinstance(seen.records, Unknown):
         return []
     return [name for name, found in seen.records.items() if found.record.leader == node and len(found.record.replicas) > 1]
 
 
 def _leaderships_moved(seen: HerdDBObserved, node: str) -> tuple[int, int]:
-    """Leaderships that the restart of a node moves: first those of tablespaces with users' rows, then all.
+    """Returns how many leaderships the restart of a node moves: first those with users' rows, then all.
 
-    Where every node leads something, one that leads the default tablespace alone goes first: what others lead moves once, not twice.
+    If every node leads something, one that leads only the default tablespace goes first: the others' leaderships then move once, not twice.
     """
     led = _led(seen, node)
     return len([name for name in led if name != DEFAULT_TABLESPACE]), len(led)

@@ -1,12 +1,11 @@
-"""Fewer SQL nodes: what must be true before one may go, and what is done for those that have gone. The highest numbers go first.
+"""Fewer SQL nodes: the conditions for removing one, and the cleanup afterwards. The highest numbers go first.
 
-1. Each tablespace gets copies on nodes that stay, as many as it declares (herddb/tablespace/plan.py, by `status.leavingNodes`).
-2. Leaderships leave, once the copies that stay could lead at once.
-3. Copies on leaving nodes are taken off the lists.
-4. The StatefulSet shrinks by one, when no record names its last node.
-5. A node whose pod is gone is forgotten: its claim under deletionPolicy Delete, then its record in ZooKeeper.
+1. Each tablespace gets its declared number of replicas on nodes that stay (herddb/tablespace/plan.py, by `status.leavingNodes`). 2.
+Leaderships move, once the replicas that stay could lead at once. 3. Replicas on leaving nodes are removed. 4. The StatefulSet shrinks by
+one, once no record names its last node. 5. A node without a pod is forgotten: its claim under deletionPolicy Delete, then its record in
+ZooKeeper.
 
-A node lives while a record names it: one that was named at the last moment is started again. Nothing remembers how far it has come.
+A node exists while a record names it: one that was named at the last moment is started again. No progress is stored.
 """
 
 from __future__ import annotations
@@ -34,8 +33,9 @@ CLAIM = "PersistentVolumeClaim"
 
 @dataclass(frozen=True)
 class ScaleDown:
-    """`nodes`: how many nodes the StatefulSet shall have for now. `leaving`: those whose copies may move; `leave`: those that shall lead
-    nothing, with the reason. `wait`: what the next step waits for. `later`: the steps to come, in words."""
+    """`nodes`: the StatefulSet's number of nodes for now. `leaving`: nodes whose replicas may move; `leave`: relieved nodes, with reasons.
+    `wait`: what the next step waits for. `later`: further steps, as sentences.
+    """
 
     nodes: int
     leaving: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class ScaleDown:
     later: tuple[str, ...] = ()
 
     def extended(self, plan: Plan) -> Plan:
-        """The plan, with what it waits for and what is to come."""
+        """Returns the plan with its wait and its further steps."""
         soon = requeue.SOON if self.wait is not None else None
         blockers = (self.wait.sentence,) if self.wait is not None else ()
         return replace(
@@ -57,7 +57,7 @@ class ScaleDown:
 
 
 def scale_down(cluster: HerdDBCluster, seen: HerdDBObserved) -> ScaleDown:
-    """What fewer nodes need now; of as many as declared, nothing."""
+    """Returns what a scale-down needs now; nothing if the number is as declared."""
     running = running_nodes(cluster, seen.objects) or 0
     metadata = _metadata(seen)
     if isinstance(metadata, Unknown):
@@ -78,8 +78,9 @@ def scale_down(cluster: HerdDBCluster, seen: HerdDBObserved) -> ScaleDown:
 
 
 def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_address: str) -> tuple[Action, ...]:
-    """What is left of nodes that no record names, beyond those that shall run, and without a pod. The record goes last: it tells that there
-    was one."""
+    """Delete the remains of nodes beyond those that should run, which no record names and which have no pod. The record goes last: it shows
+    that the node existed.
+    """
     metadata = _metadata(seen)
     if isinstance(metadata, Unknown):
         return ()
@@ -99,7 +100,9 @@ def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_ad
 
 
 def _metadata(seen: HerdDBObserved) -> tuple[Mapping[str, VersionedRecord], tuple[str, ...]] | Unknown:
-    """The records and the registered nodes. Where records are missing, volumes may be all that is left: nobody knows then who is named."""
+    """Returns the records and the registered nodes. Missing records block: volumes may be all that is left, and it is unknown which nodes
+    hold what.
+    """
     if isinstance(seen.records, Unknown):
         return seen.records
     if isinstance(seen.registered, Unknown):
@@ -109,19 +112,21 @@ def _metadata(seen: HerdDBObserved) -> tuple[Mapping[str, VersionedRecord], tupl
     made = [each for each in seen.tablespaces if each.made_uuid and not each.metadata.deletion_timestamp]
     lost = sorted(each.metadata.name for each in made if each.sql_name not in seen.records)
     if lost:
-        return Unknown(f"ZooKeeper has no record of what {' and '.join(lost)} made: delete a Tablespace that was dropped on purpose")
+        return Unknown(
+            f"ZooKeeper has no record of what {' and '.join(lost)} created: if it was dropped on purpose, delete that Tablespace"
+        )
     return seen.records, seen.registered
 
 
 def _named(cluster: HerdDBCluster, records: Mapping[str, VersionedRecord], registered: tuple[str, ...], running: int) -> int:
-    """One more than the highest number that a record names; of nodes that never were, none."""
+    """Returns one more than the highest existing node that a record names."""
     nodes = {node for found in records.values() for node in _nodes(found.record)}
     numbers = {node: number for node in nodes if (number := number_of(cluster.names, node)) is not None}
     return max((number + 1 for node, number in numbers.items() if number < running or node in registered), default=0)
 
 
 def _blocked(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, VersionedRecord], going: tuple[str, ...]) -> Wait | None:
-    """Why nothing may move yet; the reasons that a person can act on, all of them."""
+    """Returns why nothing may move yet; all reasons that a person can fix."""
     silent = [
         f"{node} does not answer ({view.why})"
         for node in staying_nodes(cluster)
@@ -130,12 +135,12 @@ def _blocked(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str,
     reasons = [*_declared(cluster, seen, going), *(_unmovable(seen, found.record, going) for found in records.values())]
     found = [reason for reason in reasons if reason is not None]
     if found:
-        return Wait(Reason.WAITING_FOR_TABLESPACE, f"no SQL node leaves yet: {'; '.join(found)}")
-    return Wait(Reason.UNREADABLE, f"no SQL node leaves yet: {'; '.join(silent)}") if silent else None
+        return Wait(Reason.WAITING_FOR_TABLESPACE, f"no SQL node is removed yet: {'; '.join(found)}")
+    return Wait(Reason.UNREADABLE, f"no SQL node is removed yet: {'; '.join(silent)}") if silent else None
 
 
 def _declared(cluster: HerdDBCluster, seen: HerdDBObserved, going: tuple[str, ...]) -> list[str]:
-    """What Tablespaces declare that fewer nodes can't be."""
+    """Returns declarations of Tablespaces that fewer nodes can't satisfy."""
     remaining, reasons = cluster.spec.replicas, []
     for tablespace in seen.tablespaces:
         if tablespace.metadata.deletion_timestamp is not None:
@@ -143,36 +148,36 @@ def _declared(cluster: HerdDBCluster, seen: HerdDBObserved, going: tuple[str, ..
         name = tablespace.metadata.name
         if tablespace.spec.replicas > remaining:
             reasons.append(
-                f"the Tablespace {name} declares {tablespace.spec.replicas} copies and {remaining} nodes would remain: lower its "
+                f"the Tablespace {name} declares {tablespace.spec.replicas} replicas and {remaining} nodes would remain: lower its "
                 f"spec.replicas, or set spec.replicas of {cluster.metadata.name} to at least {tablespace.spec.replicas}"
             )
         if tablespace.spec.preferred_leader in going:
             reasons.append(
-                f"the Tablespace {name} prefers {tablespace.spec.preferred_leader}, which leaves: change its spec.preferredLeader"
+                f"the Tablespace {name} prefers {tablespace.spec.preferred_leader}, which is being removed: change its spec.preferredLeader"
             )
     return reasons
 
 
 def _unmovable(seen: HerdDBObserved, record: TablespaceRecord, going: tuple[str, ...]) -> str | None:
-    """Why nobody would move the copies of a tablespace; None when somebody does, or none has to."""
+    """Returns why nothing would move the replicas of a tablespace, or None."""
     held = sorted(node for node in _nodes(record) if node in going)
     if not held or record.name == DEFAULT_TABLESPACE:
         return None
-    tablespace, has = declaring(seen, record.name), f"{' and '.join(held)} has a copy"
+    tablespace, has = declaring(seen, record.name), f"{' and '.join(held)} has a replica"
     if tablespace is None:
-        return f"no Tablespace declares {record.name}, of which {has}: declare it, or drop it"
+        return f"no Tablespace declares {record.name} ({has}): declare it, or drop it"
     if stops := paused_by(tablespace.metadata):
-        return f"the Tablespace {tablespace.metadata.name}, of which {has}, is paused: remove its annotation {stops}"
+        return f"the Tablespace {tablespace.metadata.name} ({has}) is paused: remove its annotation {stops}"
     return None
 
 
 def _move_off(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, VersionedRecord], step: ScaleDown) -> ScaleDown:
-    """Copies are still on nodes that leave. Leaderships go when all of them can, so that none goes from one leaving node to another."""
+    """Replicas are still on leaving nodes. Leaderships move only when all of them can, so that none moves to another leaving node."""
     held = {name: found.record for name, found in sorted(records.items()) if any(node in step.leaving for node in _nodes(found.record))}
     shown = "; ".join(
         f"{name}: {', '.join(sorted(node for node in _nodes(record) if node in step.leaving))}" for name, record in held.items()
     )
-    wait = Wait(Reason.WAITING_FOR_TABLESPACE, f"copies move to nodes that stay before theirs stop ({shown})")
+    wait = Wait(Reason.WAITING_FOR_TABLESPACE, f"before nodes stop, their replicas move to nodes that stay ({shown})")
     able = all(_can_be_left(cluster, seen, record) for record in held.values() if record.leader in step.leaving)
     leave = dict.fromkeys(step.leaving, f"spec.replicas is {cluster.spec.replicas}") if able else {}
     return replace(step, leave=leave, wait=wait)
@@ -189,14 +194,14 @@ def _nodes(record: TablespaceRecord) -> set[str]:
 
 
 def _later(cluster: HerdDBCluster, records: Mapping[str, VersionedRecord], going: tuple[str, ...]) -> tuple[str, ...]:
-    """The steps to come, the highest node first."""
+    """Returns the further steps, highest node first."""
     sentences: list[str] = []
     for node in reversed(going):
         for name, found in sorted(records.items()):
             if found.record.leader == node:
                 sentences.append(f"Moving the leadership of {name} from {node} to a node that stays")
             if node in found.record.replicas:
-                sentences.append(f"Moving the copy of {name} from {node} to a node that stays")
+                sentences.append(f"Moving the replica of {name} from {node} to a node that stays")
         claim = f"{'Deleting' if cluster.spec.deletion_policy == 'Delete' else 'Keeping'} the claim {names.DATA_CLAIM_PREFIX}{node}"
         sentences += [f"Stopping {node}", claim, f"Removing {node} from HerdDB's nodes"]
     return tuple(sentences)

@@ -1,7 +1,7 @@
 """Makes changed users reach the nodes sooner.
 
-The kubelet looks at what a pod mounts about once a minute and a half, and at once when the pod itself was changed: a mark on the pods of
-all nodes that are late makes the time short in which some have the old users and some the new ones. Nothing depends on it.
+The kubelet refreshes mounts about every 90 seconds, or at once if the pod changes. An annotation on the pods of all late nodes shortens the
+time with mixed users. Nothing depends on it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from herdkeeper.shared.reason import Reason
 
 
 def refresh_users(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[Annotate, ...]:
-    """The pods of nodes that report other users than the Secret's, each once for each users file."""
+    """Returns annotations for pods whose nodes report outdated users, once per users file."""
     revision = revision_of(users_file(seen.objects, mounted_secret(cluster)))
     if revision is None:
         return ()

@@ -1,4 +1,4 @@
-"""Whose certificate a HerdDBCluster needs, where its ensemble asks for one."""
+"""The certificate that a HerdDBCluster needs if its ensemble requires one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from herdkeeper.certificates.issue import Subject
 
 
 def certificate_holder(cluster: HerdDBCluster) -> Holder:
-    """SQL nodes: clients of the ensemble and of the bookies. It holds their host names as well, so that `spec.tls` can name its Secret."""
+    """SQL nodes: clients of ensemble and bookies. The certificate has their host names, too, so that `spec.tls` can name its Secret."""
     named, namespace = cluster.names, cluster.metadata.namespace
     hosts = frozenset({f"*.{named.nodes_service}.{namespace}.svc", f"{named.client_service}.{namespace}.svc"})
     return Holder(named.identity_secret, Subject(f"nodes.{cluster.metadata.name}", cluster.spec.book_keeper_ref.name), hosts)

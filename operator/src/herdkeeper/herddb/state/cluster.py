@@ -1,4 +1,4 @@
-"""What was seen of a HerdDBCluster."""
+"""The observation of a HerdDBCluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass(frozen=True)
 class RetainedLog:
-    """Ledgers of a log that are past the retention and kept: how many, since when (milliseconds since 1970) the oldest, and for whom."""
+    """Ledgers that are kept past their retention: how many, since when the oldest (Unix milliseconds), and for whom."""
 
     ledgers: int
     since_millis: int
@@ -31,8 +31,9 @@ class RetainedLog:
 
 @dataclass(frozen=True)
 class TableVerdict:
-    """What a follower found when the check of a table, by the node `leader`, came by in its log: whether it has the same rows. `lsn` is
-    that of the part which differed, or of the last one."""
+    """What a follower found for a table in the check of the node `leader`: whether its rows are equal. `lsn` is that of the differing part,
+    or of the last one.
+    """
 
     table: str
     passed: bool
@@ -42,11 +43,11 @@ class TableVerdict:
 
 @dataclass(frozen=True)
 class FullCheck:
-    """The check of all tables, as the node that led tells of it. Times are milliseconds since 1970, `ended_millis` None while it runs.
+    """A full check, as reported by its leader. Times are Unix milliseconds; `ended_millis` is None while it runs.
 
-    Its entries lie in the log behind `after`, up to `until` (None before the first). `tables` are those that are done, each with the
-    milliseconds for which writes could have had to wait; `writes_stopped_millis` is the whole, `longest_stop_millis` the longest piece.
-    `not_checked` are the tables that could not be read, with the reason; `error` is why it ended early.
+    Its entries are in the log after `after`, up to `until` (None before the first). `tables` are the checked ones, each with the
+    milliseconds for which writes may have waited; `writes_stopped_millis` is the total, `longest_stop_millis` the longest pause.
+    `not_checked` are unreadable tables with the reason; `error` is why it ended early.
     """
 
     started_millis: int
@@ -62,7 +63,7 @@ class FullCheck:
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows of each table that are committed at exactly this LSN."""
+    """Rows of each table committed at exactly this LSN."""
 
     lsn: tuple[int, int]
     tables: Mapping[str, int]
@@ -70,7 +71,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Unreplayable:
-    """The entry of the log that a node can't apply: where it is, its kind, its table (None: it names none), and HerdDB's reason."""
+    """The log entry that a node can't apply: its LSN, its type, its table (None: it names none), and HerdDB's error."""
 
     lsn: tuple[int, int]
     entry_type: str
@@ -80,17 +81,16 @@ class Unreplayable:
 
 @dataclass(frozen=True)
 class NodeTablespace:
-    """What a SQL node says of one tablespace. `role`: leader, follower, booting, failed or stopped. LSNs are (ledger id, entry id).
+    """A SQL node's view of one tablespace. `role`: leader, follower, booting, failed or stopped. LSNs are (ledger id, entry id).
 
-    `lsn` is the last applied entry; `checkpoint` is up to where the tables are on the node's own disk, `recoverable` whether the log still
-    has what follows (None: it was not told). `checks` are what it found of each table when a leader's check came by; `differs` is how its
-    rows differ from the log or the leader (None: as far as is known they don't; Unknown: what was found out can't be read).
-    `retained_log` is what a leader has not released though it is past the retention. `full_check` is the last check of all tables that the
-    node ran since its process started, None when there was none, Unknown from a node program that runs none.
-    `barred` tells whether the node keeps on its disk that it must not make itself the leader (None: its program does not tell).
-    `blocked_seconds` is for how long nobody who waits for the lock has got it on the leader, else 0 (None: its program does not tell).
-    `counts` are its rows by table (None: entries were applied meanwhile, or its program does not tell). `unreplayable` is the entry that it
-    can't get past, None when there is none.
+    `lsn` is the last applied entry; `checkpoint` the position of the local checkpoint; `recoverable`: whether the log still has what
+    follows it. `checks` are its results of a leader's check, by table; `differs` is how its rows differ from log or leader (None: not known
+    to differ; Unknown: the finding is unreadable). `retained_log` is what a leader keeps past the retention. `full_check` is the last check
+    that the node ran since its process started, or None; Unknown from a program that runs none. `barred`: whether it has noted on disk that
+    it must not promote itself. `blocked_seconds`: for how long no waiter has got the leader's lock, else 0. `counts` are its rows by table
+    (None if entries were applied meanwhile). `unreplayable` is the entry that it can't apply, or None.
+
+    `recoverable`, `barred`, `blocked_seconds` and `counts` are None from older programs, too.
     """
 
     name: str
@@ -112,10 +112,10 @@ class NodeTablespace:
 
     @property
     def why_wrong(self) -> str | None:
-        """Why its rows are not the log's; None as far as is known they are. The node remembers it when nobody else does."""
+        """Returns why its rows differ from the log, or None if not known to. The node remembers this if nobody else does."""
         if isinstance(self.differs, str):
             return f"it {self.differs}"
-        return "it was found different from the log, as its node keeps on its disk" if self.barred is True else None
+        return "it differs from the log, as its node has noted on its disk" if self.barred is True else None
 
 
 NodeView = tuple[NodeTablespace, ...]
@@ -124,7 +124,7 @@ NodeView = tuple[NodeTablespace, ...]
 
 @dataclass(frozen=True)
 class UserCredentials:
-    """Name and password of the administrator, or of another user, out of a Secret."""
+    """Name and password of a user, from a Secret."""
 
     username: str
     password: str = field(repr=False)
@@ -132,7 +132,7 @@ class UserCredentials:
 
 @dataclass(frozen=True)
 class CredentialsMissing:
-    """The named Secret is not there, lacks a key, or holds what can't be a login."""
+    """The named Secret does not exist, lacks a key, or holds no valid login."""
 
     reason: Reason
     why: str
@@ -143,21 +143,18 @@ NOT_LOOKED_AT = Unknown("it was not read")
 
 @dataclass(frozen=True)
 class HerdDBObserved:
-    """`credentials` is what the named Secret holds, None when none is named or the generated one does not exist yet.
+    """What was observed of a HerdDBCluster.
 
-    `bookkeeper` is the BookKeeperCluster that it refers to, None while there is none. `root_parent` and `root` tell whether the znode above
-    the cluster's root, and the root, exist. `fresh_password` and `fresh_token` are random: for a Secret that has yet to get them.
-    `records` are HerdDB's records by tablespace, `tablespaces` the resources that refer to it; `now` is in seconds since 1970.
-    `registered` are the nodes of which HerdDB has a record. `taken_services` are the names of leaders' Services under which somebody else
-    has a Service. `dependents` are the Tablespaces that refer to it. `disruption` is which bookie, or
-    member of the ensemble, is being disrupted, None when none is.
-    `silent_seconds` tells of each node that was ever heard for how long it has said nothing, `reports` what those that are not silent say
-    of their own connections. `heartbeats` are those of all replicas, in seconds since 1970 by ZooKeeper's clock, by tablespace and node.
-    `zookeeper` is the time by the same clock.
-    `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls` is what the Secret of `spec.tls` is good for, None when none
-    is named. `users` is what the Secrets of `spec.users` hold, by their names. `ownerless_pins` are the pins, path and version, that keep
-    the log of tablespaces which no resource declares any more: nobody would ever move them on. `identities` are the Secrets with
-    certificates that are due.
+    `credentials` is the content of the named Secret; None if none is named or the generated one does not exist yet. `bookkeeper` is the
+    BookKeeperCluster that it refers to, or None. `root_parent` and `root` tell whether the parent znode and the cluster's root exist.
+    `fresh_password` and `fresh_token` are random, for a new Secret. `records` are HerdDB's records by tablespace, `tablespaces` the
+    resources that refer to it; `now` is Unix seconds. `registered` are the nodes with a record in HerdDB. `taken_services` are names of
+    leaders' Services that another owner uses. `dependents` are the Tablespaces that refer to it. `disruption` is which bookie or ensemble
+    member is being disrupted, or None. `silent_seconds` is for how long each known node has been silent; `reports` the connection reports
+    of the others. `heartbeats` are those of all replicas by tablespace and node, `zookeeper` the current time, both by ZooKeeper's clock in
+    Unix seconds. `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls` is the verdict on the Secret of `spec.tls`, or
+    None. `users` are the contents of the Secrets of `spec.users`, by name. `ownerless_pins` are the log pins (path and version) of
+    tablespaces that no resource declares any more, so nothing would move them. `identities` are the due Secrets with certificates.
     """
 
     objects: Objects
@@ -187,12 +184,12 @@ class HerdDBObserved:
 
 
 def secret_token(objects: Objects, secret: str) -> str | None:
-    """The token in a Secret that the operator made; None when there is none yet."""
+    """Returns the token in a generated Secret, or None."""
     return _entry(objects, secret, names.TOKEN_KEY)
 
 
 def users_file(objects: Objects, secret: str) -> str:
-    """HerdDB's users file in a Secret that the operator made; "" when there is none yet."""
+    """Returns HerdDB's users file in a generated Secret, or ""."""
     return _entry(objects, secret, names.USERS_KEY) or ""
 
 

@@ -1,4 +1,4 @@
-"""Where a database's log is, as the BookKeeperCluster that keeps it says."""
+"""The location of a database's log, by the BookKeeperCluster that keeps it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 
 @dataclass(frozen=True)
 class LogStore:
-    """Where the log is: ZooKeeper's `host:port,host:port`, the BookKeeperCluster and its root there, and how ensembles are chosen."""
+    """The location of a log: ZooKeeper's `host:port,host:port`, the BookKeeperCluster and its root there, and how ensembles are chosen."""
 
     zookeeper_address: str
     ledgers_root: str
@@ -21,25 +21,24 @@ class LogStore:
 
     @property
     def namespace(self) -> str:
-        """The namespace of all that use it."""
+        """The namespace of all its users."""
         return self.bookkeeper.namespace
 
     @property
     def asks_for_certificates(self) -> bool:
-        """Whether its servers serve nobody without one."""
+        """Whether its servers require certificates."""
         return names.secure_ensemble(self.zookeeper_address, self.namespace) is not None
 
     @property
     def readers_secret(self) -> str | None:
-        """Secret with the certificate of jobs that read it; None where none is asked for."""
+        """Secret with the certificate of jobs that read it, or None."""
         return BookKeeperNames(self.bookkeeper).readers_secret if self.asks_for_certificates else None
 
 
 def log_store(bookkeeper: BookKeeperCluster | None) -> LogStore | None:
-    """Where the log is, once the BookKeeperCluster says in its status that it is there.
+    """Returns the location of the log once the BookKeeperCluster's status reports it.
 
-    What its names and its spec tell is not taken from the status: ledgers are deleted there, and who may write a status need not be trusted
-    with what is elsewhere.
+    Names and spec are not taken from the status: ledgers are deleted there, and the right to write a status must not extend to other data.
     """
     if bookkeeper is None or bookkeeper.status is None:
         return None

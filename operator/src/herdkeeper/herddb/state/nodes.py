@@ -1,4 +1,4 @@
-"""Which SQL nodes a HerdDBCluster has, and which of them stay: those below spec.replicas."""
+"""The SQL nodes of a HerdDBCluster, and which of them stay: those below spec.replicas."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from herdkeeper.shared.names import HerdDBNames
 from herdkeeper.shared.objects import Objects
 
 _MOST_DIGITS = 2
-"""Of a node's number: `spec.replicas` is 99 at most."""
+"""Of a node's number: `spec.replicas` is at most 99."""
 
 
 def mounted_secret(cluster: HerdDBCluster) -> str:
-    """The Secret that the nodes mount: the generated one, or what is made of the one that the resource names."""
+    """Returns the Secret that the nodes mount: the generated one, or the one derived from the named Secret."""
     named = cluster.names
     return named.users_secret if cluster.spec.credentials_secret_ref is not None else named.generated_secret
 
 
 def staying_nodes(cluster: HerdDBCluster) -> tuple[str, ...]:
-    """The nodes that are declared, by number."""
+    """Returns the declared nodes, by number."""
     return tuple(map(cluster.names.pod, range(cluster.spec.replicas)))
 
 
 def present_nodes(cluster: HerdDBCluster, objects: Objects) -> tuple[str, ...]:
-    """The nodes that are declared, and those above that the StatefulSet still has or that still have a pod, by number."""
+    """Returns the declared nodes, and those above that are in the StatefulSet or still have a pod, by number."""
     named = cluster.names
     numbers = [number_of(named, item["metadata"]["name"]) for item in objects.of_kind("Pod")]
     highest = max((number + 1 for number in numbers if number is not None), default=0)
@@ -30,14 +30,16 @@ def present_nodes(cluster: HerdDBCluster, objects: Objects) -> tuple[str, ...]:
 
 
 def running_nodes(cluster: HerdDBCluster, objects: Objects) -> int | None:
-    """How many nodes the StatefulSet is told to have; None when there is none."""
+    """Returns the StatefulSet's number of nodes, or None."""
     stateful_set = objects.get("StatefulSet", cluster.names.stateful_set)
     return None if stateful_set is None else int(stateful_set["spec"]["replicas"])
 
 
 def number_of(named: HerdDBNames, node: str) -> int | None:
-    """The number in a node's name; None when it is not a node of this cluster. A name with a larger number than any node may have is
-    somebody else's: nodes are counted up to the highest number, and anybody can name a pod."""
+    """Returns the number in a node's name. None if it is not a node of this cluster.
+
+    A number beyond the maximum is not: nodes are counted up to the highest number, and anybody can name a pod.
+    """
     prefix = f"{named.stateful_set}-"
     number = node.removeprefix(prefix)
     return int(number) if node.startswith(prefix) and number.isdigit() and len(number) <= _MOST_DIGITS else None

@@ -1,4 +1,4 @@
-"""What was seen of the Secret that a HerdDBCluster's `spec.tls` names."""
+"""The observation of the Secret in a HerdDBCluster's `spec.tls`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from herdkeeper.shared.reason import Reason
 
 @dataclass(frozen=True)
 class TlsUsable:
-    """SQL nodes can serve with it until it expires. Whoever trusts `authorities` (its `ca.crt`: certificates in PEM) can verify them."""
+    """SQL nodes can use it until it expires. `authorities` (its `ca.crt`, PEM certificates) verify them."""
 
     authorities: str
     expires: datetime.datetime | None = field(default=None, compare=False)
@@ -18,7 +18,7 @@ class TlsUsable:
 
 @dataclass(frozen=True)
 class TlsUnusable:
-    """It is not there, lacks a key, or no client could verify a node by it."""
+    """It does not exist, lacks a key, or does not let clients verify the nodes."""
 
     reason: Reason
     why: str

@@ -1,6 +1,6 @@
-"""The users that may log in: the administrator, and those of `spec.users` whose Secrets are valid.
+"""The users that may log in: the administrator, and those of `spec.users` with valid Secrets.
 
-A Secret that can't be read, or says what can't be, takes nobody's login away: the user that it named last stays as he was.
+An unreadable or invalid Secret revokes no login: its last user stays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from herdkeeper.shared.reason import Reason
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a declared user differs from its Secret; the message names field, value and fix."""
+    """Why a declared user differs from its Secret. The message names field, value and fix."""
 
     reason: Reason
     why: str
@@ -24,7 +24,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class SqlUsers:
-    """All that may log in, the administrator first, and what is in the way of others."""
+    """The users that may log in, the administrator first, and the problems with others."""
 
     users: tuple[SqlUser, ...]
     problems: tuple[Problem, ...] = ()
@@ -36,8 +36,7 @@ def users_of(
     found: Mapping[str, UserCredentials | CredentialsMissing],
     stored: str,
 ) -> SqlUsers:
-    """`found` is what the Secrets of `spec.users` hold, by their names, and `stored` the users file that is in force, "" before there is
-    one."""
+    """`found` are the contents of the Secrets of `spec.users`, by name; `stored` is the users file in force, "" before there is one."""
     declared = [user.secret_name for user in cluster.spec.users]
     wanted = [
         SqlUser(login.username, login.password, secret) for secret in declared if isinstance(login := found.get(secret), UserCredentials)
@@ -54,8 +53,9 @@ def users_of(
 
 
 def _accepted(administrator: SqlUser, wanted: Sequence[SqlUser], before: Sequence[SqlUser]) -> dict[str, SqlUser]:
-    """Who has which name. A name is its holder's until that one has got another: an edited Secret takes no other user's login away. Of
-    several that want a free one it is the first's, as declared."""
+    """Returns which user has which name. A name stays with its holder until that gets another one: an edited Secret revokes no other user's
+    login. A free name goes to the first that declares it.
+    """
     accepted = {user.username: user for user in (*before, administrator)}
     waiting = []
     for user in wanted:
@@ -88,7 +88,7 @@ def _problem(
 
 
 def _ordered(declared: list[str], accepted: Mapping[str, SqlUser]) -> tuple[SqlUser, ...]:
-    """As declared, whatever was looked at first: another order would be another file."""
+    """In declared order, whatever was read first: another order would be another file."""
     return tuple(sorted(accepted.values(), key=lambda user: -1 if user.secret is None else declared.index(user.secret)))
 
 

@@ -1,7 +1,7 @@
-"""What time it is for ZooKeeper, and since when SQL nodes run by that clock.
+"""The time by ZooKeeper's clock, and since when SQL nodes run by it.
 
-Times of changes are the clock of whichever member leads ZooKeeper. It may differ from the operator's, and a kubelet's from both, so times
-are compared with others of ZooKeeper's only.
+Times of changes come from the clock of ZooKeeper's leader. It may differ from the operator's and the kubelets', so these times are compared
+only with each other.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class ZooKeeperTimes:
-    """In seconds since 1970, by ZooKeeper's clock. `now` is when the heartbeat was sent that was the last: it is not earlier, and hardly
-    later, since each copy of a tablespace sends one a second; None where there is none. `registered` is when each node's process
-    registered, which it does when it starts (ZookeeperMetadataStorageManager.registerNode of HerdDB 0.29.0).
+    """Unix seconds by ZooKeeper's clock.
+
+    `now` is the time of the newest heartbeat, or None. The present is hardly later, since each replica sends one a second. `registered` is
+    when each node's process registered, at its start (ZookeeperMetadataStorageManager.registerNode of HerdDB 0.29.0).
     """
 
     now: float | None = None

@@ -1,1 +1,1 @@
-"""What is true of the SQL nodes. Pure."""
+"""Derives the status of the SQL nodes. Pure."""

@@ -1,4 +1,4 @@
-"""What is true of a HerdDB cluster."""
+"""Derives the status of a HerdDB cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MEANWHILE = "Its leaderships go to followers on other nodes. Restarts wait."
 
 
 def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
-    """Ready when each SQL node passes its readiness probe (its tablespaces are settled in their roles), and ledgers can be opened."""
+    """Returns Ready if each SQL node passes its readiness probe (its tablespaces are settled) and ledgers can be opened."""
     named, pods = cluster.names, staying_nodes(cluster)
     ready = [pod for pod in pods if seen.objects.pod_ready(pod)]
     log = log_store(seen.bookkeeper)
@@ -53,14 +53,13 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
         )
     no_ledger = why_no_ledger_can_open(cluster, seen.bookkeeper)
     if isinstance(no_ledger, str):
-        message = f"{len(ready)} SQL nodes serve reads, but no ledger can be opened: {no_ledger}"
+        message = f"{len(ready)} SQL nodes serve only reads, since no ledger can be opened: {no_ledger}"
         return Summary(Health("False", Reason.WAITING_FOR_BOOKKEEPER, message), fields, conditions)
     return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields, conditions)
 
 
 def _encrypted(cluster: HerdDBCluster, objects: Objects) -> bool | None:
-    """By the pods themselves: what the resource declares is true of one only once it was made anew. One that is away comes back as the
-    StatefulSet says."""
+    """By the pods themselves: a declaration takes effect when a pod is recreated. A missing pod comes back as the StatefulSet says."""
     stateful_set = objects.get("StatefulSet", cluster.names.stateful_set)
     if stateful_set is None:
         return None

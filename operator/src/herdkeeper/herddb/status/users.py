@@ -1,4 +1,4 @@
-"""The condition UsersInForce: whether every SQL node lets in whom the Secrets name, and nobody else. See herddb/state/users.py."""
+"""The condition UsersInForce: whether every SQL node accepts exactly the users that the Secrets name. See herddb/state/users.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from herdkeeper.shared.reason import Reason
 
 
 def users_in_force(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[Mapping[str, Health], Mapping[str, Any]]:
-    """The condition, by its type, and the status fields; nothing new of either before there are credentials and a users file."""
+    """Returns the condition, by its type, and the status fields. No new ones before there are credentials and a users file."""
     before = cluster.status
     known = {"users": list(before.users), "usersRevision": before.users_revision} if before is not None else {}
     file = users_file(seen.objects, mounted_secret(cluster))
@@ -30,16 +30,19 @@ def users_in_force(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[Mappin
 
 
 def _health(wanted: SqlUsers, late: list[tuple[Reason, str]]) -> Health:
-    # what a person has to do is not mixed with what comes by itself
+    # problems that need a person are not mixed with what resolves itself
     told = [(problem.reason, problem.why) for problem in wanted.problems] or late
     if told:
         return Health("False", told[0][0], "; ".join(why for _, why in told))
-    return Health("True", Reason.USERS_IN_FORCE, f"every SQL node lets in {', '.join(user.username for user in wanted.users)}")
+    return Health("True", Reason.USERS_IN_FORCE, f"every SQL node accepts {', '.join(user.username for user in wanted.users)}")
 
 
 def _late(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: SqlUsers, file: str) -> Iterator[tuple[Reason, str]]:
-    """What is missing until the nodes let in whom they shall. What was in force once is so for good: a process that starts reads the file
-    as it is then, so a node that says nothing just now, since the operator has just begun to listen, tells nothing else."""
+    """Yields what is missing until all nodes accept the right users.
+
+    Users in force stay so: a starting process reads the current file. Silence of a node, e.g. because the operator just started to listen,
+    changes nothing.
+    """
     if decode_users(file) != wanted.users:
         yield Reason.USERS_CHANGING, "the users file is being updated"
         return
@@ -48,11 +51,11 @@ def _late(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: SqlUsers, file: 
     for node in present_nodes(cluster, seen.objects):
         report = seen.reports.get(node)
         if report is None:
-            # one that is not Ready and says nothing takes them up before it serves
+            # one that is not Ready and silent loads them before it serves
             if seen.objects.pod_ready(node) and not was_in_force:
                 yield Reason.USERS_CHANGING, f"{node} has not reported yet which users may log in"
         elif report.users is None:
-            yield Reason.IMAGE_TOO_OLD, f"{node} reads its users only when it starts: change spec.image to one of this version"
+            yield Reason.IMAGE_TOO_OLD, f"{node} reads its users only at start: set spec.image to an image of this version"
         elif report.users.revision != revision:
             why = f" ({report.users.refused})" if report.users.refused is not None else ""
-            yield Reason.USERS_CHANGING, f"{node} has not taken them up yet{why}"
+            yield Reason.USERS_CHANGING, f"{node} has not loaded them yet{why}"

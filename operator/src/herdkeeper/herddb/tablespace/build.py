@@ -1,4 +1,4 @@
-"""Tablespace -> what its clients connect with: a Service that follows its leader, and a Secret."""
+"""Builds a Tablespace's objects for clients: a Service that follows its leader, and a Secret."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ COMPONENT = names.HERDDB_COMPONENT
 
 
 def build_leader_service(tablespace: Tablespace, leader: str) -> Json:
-    """The Service of the pod `leader`. It goes with the Tablespace; its labels name the HerdDBCluster, whose key keeps it true.
+    """Returns the Service of the pod `leader`. It is deleted with the Tablespace; its labels name the HerdDBCluster, whose key keeps it up
+    to date.
 
-    Kubernetes puts a pod's name on it as a label, so that another leader is one write, and addresses need none. Ready or not: a node is
-    not Ready while any of its tablespaces is not settled, and who leads this one serves it all the same.
+    It selects by the pod's name, a label that Kubernetes sets, so a new leader is one write, without addresses. It selects unready pods,
+    too: a node is not Ready while any tablespace is unsettled, but still serves this one.
     """
     database = tablespace.spec.herd_db_ref.name
     metadata = pod.metadata(tablespace, COMPONENT, tablespace.names.leader_service)
@@ -37,8 +38,9 @@ def build_leader_service(tablespace: Tablespace, leader: str) -> Json:
 def build_connection_secret(
     tablespace: Tablespace, zookeeper_address: str, credentials: UserCredentials, authorities: str | None = None
 ) -> Json:
-    """All that a client needs. It goes with the Tablespace: what it holds is kept elsewhere. `zookeeper_address` is `host:port,…`;
-    `authorities` are the certificates (PEM) that verify the SQL nodes, None when they don't all serve TLS."""
+    """Returns the Secret with all that a client needs. It is deleted with the Tablespace: its content exists elsewhere. `zookeeper_address`
+    is `host:port,…`; `authorities` are the certificates (PEM) that verify the SQL nodes, None unless all serve TLS.
+    """
     named = tablespace.names
     database = HerdDBNames(ObjectKey(tablespace.metadata.namespace, tablespace.spec.herd_db_ref.name))
     values = {

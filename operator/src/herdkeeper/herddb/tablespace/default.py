@@ -1,7 +1,7 @@
 """HerdDB's own tablespace `herd`, which every node needs and only one has at first.
 
-A statement is planned with the connection's default tablespace, which for most clients is `herd`: a node without a copy of it keeps such a
-client waiting for a minute. HerdDB makes it with one replica and without failover.
+A statement is planned with the connection's default tablespace, mostly `herd`. A node without a replica of it delays such a client by a
+minute. HerdDB creates it with one replica and without failover.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ EXPECTED_REPLICAS = 1
 def plan_default_tablespace(
     cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaving: Sequence[str] = ()
 ) -> tuple[ChangeTablespaceRecord, ...]:
-    """The next change of its record: the failover's settings, then one replica after the other, each once the others are settled; at last
-    those of nodes that leave go."""
+    """Returns the next change of its record: the failover settings, then one replica after the other, each once the others are settled.
+    Finally the replicas of leaving nodes are removed.
+    """
     found = seen.records.get(DEFAULT_TABLESPACE) if not isinstance(seen.records, Unknown) else None
     if found is None:
         return ()
     record = found.record
     if (record.expected_replica_count, record.max_leader_inactivity_millis) != (EXPECTED_REPLICAS, MAX_INACTIVITY_MILLIS):
         wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=MAX_INACTIVITY_MILLIS)
-        return (_change(cluster, log, VersionedRecord(wished, found.version), "made able to fail over"),)
+        return (_change(cluster, log, VersionedRecord(wished, found.version), "failover enabled"),)
     staying = staying_nodes(cluster)
     free = [node for node in staying if node not in record.replicas and _answers(seen, node)]
-    # one at least: with no node that stays and serves, none of those that leave gives its copy up
+    # at least one: while no remaining node serves, leaving nodes keep their replicas
     wanted = max(1, len(free) + sum(node not in leaving for node in record.replicas))
     copies = {node: replica_on(seen, node, DEFAULT_TABLESPACE) for node in {record.leader, *record.replicas}}
     match next_replica(ReplicaState(record, wanted, frozenset(leaving), copies, free)):
@@ -52,7 +53,7 @@ def plan_default_tablespace(
 
 
 def replica_on(seen: HerdDBObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
-    """What a node says of a tablespace; None when it says nothing of it."""
+    """Returns a node's view of a tablespace, or None."""
     view = seen.nodes.get(node, Unknown("it was not asked"))
     return view if isinstance(view, Unknown) else next((copy for copy in view if copy.name == name), None)
 

@@ -1,4 +1,4 @@
-"""What a deleted Tablespace takes with it."""
+"""The deletion of a Tablespace."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from herdkeeper.shared.unknown import Unknown
 
 
 def keeps_log(tablespace: Tablespace) -> bool:
-    """Whether pins keep its log."""
+    """Returns whether pins keep its log."""
     return tablespace.spec.log.keep_until_checkpoint or tablespace.spec.log.archive is not None
 
 
 def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, waited: float) -> Plan:
-    """Drop the tablespace that this resource made, then delete what DROP leaves behind. Another one of the same name is left alone, and so
-    is one that another resource has taken over: it could, where this one was gone before its data.
+    """Drop the tablespace that this resource created, then delete what DROP leaves behind.
 
-    Under Retain the tablespace lives on, and only its log is not kept any more: nobody is left to say when it may go.
+    Another tablespace of the same name stays. So does one that another resource has taken over, if this one was gone before its data. With
+    Retain the tablespace stays, and only its log is no longer kept: nothing would move the pins any more.
     """
     uuid = tablespace.made_uuid
     if tablespace.spec.deletion_policy == "Retain":
         return _let_go(tablespace, seen, uuid, waited)
     if uuid is None:
-        return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never made a tablespace"),))
+        return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never created a tablespace"),))
     if heirs := [other.metadata.name for other in seen.others if other.made_uuid == uuid]:
         return Plan((SetFinalizer(False, Reason.DATA_KEPT, f"the tablespace stays: it belongs to the Tablespace {heirs[0]} now"),))
     return _drop(tablespace, seen, uuid, waited)
@@ -55,7 +55,7 @@ def _let_go(tablespace: Tablespace, seen: TablespaceObserved, uuid: str | None, 
     if (unread := unreadable_pin(seen)) is not None:
         return patiently(waited, "what keeps the log", unread.why)
     if uuid is not None and keeps_log(tablespace) and seen.herddb is not None and seen.zookeeper_address is None:
-        # Nobody has looked whether there are pins, and one that stays keeps the log for ever.
+        # The pins were not read, and a remaining one would keep the log forever.
         return patiently(waited, "what keeps the log", "the BookKeeperCluster does not report where the log is")
     why = "the Tablespace is deleted"
     steps: tuple[Action, ...] = () if uuid is None else (*unpin(seen, uuid, why), *withdraw(seen, uuid, why))

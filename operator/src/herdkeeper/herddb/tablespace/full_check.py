@@ -1,8 +1,8 @@
-"""The check of all tables of a tablespace: when it is due, what its leader tells of it, and what each follower found.
+"""The full check of a tablespace: when it is due, its leader's report, and each follower's result.
 
-The leader writes digests of its rows to the log, and each follower compares its own when it gets there. So a verdict belongs to a check
-by its place in the log, behind where the check began and not behind where it ended: clocks and older verdicts say nothing. A follower that
-was booting skips the check, and one that can't be read says nothing: neither has passed.
+The leader writes digests of its rows to the log, and each follower compares its own when it applies them. So a verdict belongs to a check
+by its place in the log, after the check's beginning and not after its end. Clocks and older verdicts don't matter. A booting follower skips
+the check, and an unreadable one reports nothing: neither has passed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, NodeView,
 from herdkeeper.shared.unknown import Unknown
 
 BEGIN = (-1, -1)
-"""The LSN before the first entry of all."""
+"""The LSN before the very first entry."""
 NIGHT_HOURS = 6
-"""Between midnight and then lie the weekly times that nobody has declared."""
+"""The undeclared weekly times are between midnight and this hour."""
 
 NodeViews = Mapping[str, NodeView | Unknown]
 
 
 @dataclass(frozen=True)
 class KnownCheck:
-    """A check of which `node` told, when it led. `started_at` and `completed_at` are RFC 3339, the latter None while it runs, or where it
-    will never be known. LSNs are (ledger id, entry id): its entries lie behind `after`, up to `until` (None before the first).
+    """A check reported by `node`, its leader at the time.
 
-    `tables` are seconds for which writes could have had to wait, by table; `not_checked` is why others could not be read, `error` why it
-    ended early. `replicas` are the followers that there were when it was first seen, None for one that has just been seen.
+    `started_at` and `completed_at` are RFC 3339; the latter is None while it runs, or if it will never be known. LSNs are (ledger id, entry
+    id): its entries are after `after`, up to `until` (None before the first). `tables` are seconds for which writes may have waited, by
+    table; `not_checked` is why others could not be read, `error` why it ended early. `replicas` are the followers when it was first seen,
+    None for a new one.
     """
 
     node: str
@@ -51,12 +52,12 @@ class KnownCheck:
 
     @property
     def identity(self) -> tuple[tuple[int, int], str, str]:
-        """What tells one check from another, and orders them: by the log, since leaders' clocks differ."""
+        """Identifies a check and orders checks by the log, since leaders' clocks differ."""
         return self.after, self.started_at, self.node
 
 
 def replica_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTablespace | Unknown | None:
-    """What a node says of the tablespace; None when it says nothing of it."""
+    """Returns a node's view of the tablespace, or None."""
     view = nodes.get(node, Unknown(f"{node} is not Ready"))
     if isinstance(view, Unknown):
         return view
@@ -64,7 +65,7 @@ def replica_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTab
 
 
 def remembered_check(tablespace: Tablespace) -> KnownCheck | None:
-    """The last check in the status."""
+    """Returns the last check in the status."""
     status = tablespace.status.full_check if tablespace.status is not None else None
     if status is None or status.started_at is None or status.leader is None:
         return None
@@ -84,46 +85,47 @@ def remembered_check(tablespace: Tablespace) -> KnownCheck | None:
 
 
 def timing_of(tablespace: Tablespace) -> Timing | None:
-    """When checks are begun by themselves; None when they never are. Tablespaces that declare no times have theirs at different ones, so
-    that not all of a fleet are read at once."""
+    """Returns when checks start by themselves, or None. Tablespaces without declared times get different ones, so that a fleet is not read
+    all at once.
+    """
     declared = tablespace.spec.full_check
     if declared.schedule is None and tablespace.spec.replicas < 2:
         return None
     return Timing(
-        schedule=declared.schedule or _some_night(tablespace.metadata.uid),
+        schedule=declared.schedule or _weekly_schedule(tablespace.metadata.uid),
         time_zone=declared.time_zone,
         suspend=declared.suspend,
         starting_deadline_seconds=declared.starting_deadline_seconds,
     )
 
 
-def _some_night(uid: str) -> str:
-    """Once a week, in cron's five fields."""
+def _weekly_schedule(uid: str) -> str:
+    """Returns a weekly cron expression."""
     drawn = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8])
     day, minute = divmod(drawn % (7 * NIGHT_HOURS * 60), NIGHT_HOURS * 60)
     return f"{minute % 60} {minute // 60} * * {day}"
 
 
 def declared_times(timing: Timing) -> str:
-    """What a schedule's times follow from, as the status has it."""
+    """Returns what a schedule's times depend on, as in the status."""
     return f"{timing.schedule} ({timing.time_zone})"
 
 
 def remembered_times(tablespace: Tablespace) -> FullCheckTimes | None:
-    """What the status tells of the times of the schedule that is declared; None when it tells nothing, or of another schedule."""
+    """Returns the status's times of the declared schedule. None if it has none, or those of another schedule."""
     status, timing = tablespace.status, timing_of(tablespace)
     times = status.full_check.schedule if status is not None and status.full_check is not None else None
     return times if times is not None and timing is not None and times.declared == declared_times(timing) else None
 
 
 def unrecorded_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
-    """A check that a node reports and the status does not have yet."""
+    """Returns a check that a node reports and the status does not have yet."""
     told, before = reported_check(nodes, record), remembered_check(tablespace)
     return told if told is not None and (before is None or told.identity > before.identity) else None
 
 
 def reported_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
-    """The newest check that a replica's node reports; it may not lead any more."""
+    """Returns the newest check that a replica's node reports. The node may no longer lead."""
     copies = {node: replica_of(nodes, node, record) for node in (record.leader, *record.replicas)}
     told = [
         _reported(node, copy.full_check)
@@ -134,12 +136,12 @@ def reported_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | N
 
 
 def runs(check: KnownCheck | None) -> bool:
-    """Whether a reported check is still running."""
+    """Returns whether a reported check is still running."""
     return check is not None and check.completed_at is None and check.error is None
 
 
 def newest_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
-    """What is known of the last check, out of the status and what nodes tell, with each follower's verdict as far as it is known."""
+    """Returns the last known check, from the status and the nodes' reports, with each follower's known verdict."""
     before, told = remembered_check(tablespace), reported_check(nodes, record)
     if told is not None and (before is None or told.identity > before.identity):
         check = told
@@ -155,7 +157,7 @@ def newest_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRec
 
 
 def waits_for_follower(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord) -> bool:
-    """Whether a follower that answers has yet to come to where the check ended."""
+    """Returns whether a reachable follower has not reached the check's end yet."""
     copies = [replica_of(nodes, replica.node, record) for replica in check.replicas or () if replica.verdict == "NotAnswered"]
     return any(
         isinstance(copy, NodeTablespace) and copy.lsn is not None and check.until is not None and copy.lsn < check.until for copy in copies
@@ -178,17 +180,18 @@ def _reported(node: str, check: FullCheck) -> KnownCheck:
 
 
 def _perhaps_lost(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck:
-    """A check of which its own node knows nothing any more did not come to its end. A leader that can't be asked may still run it, and one
-    that was replaced tells how far it came when it is back, if ever."""
+    """A check that its own node no longer knows did not finish. An unreachable leader may still run it, and a replaced one may report how
+    far it came once it is back.
+    """
     if not runs(check):
         return check
     if isinstance(replica_of(nodes, check.node, record), Unknown):
-        return check if check.node == record.leader else replace(check, error=f"{check.node} can't be asked, and does not lead any more")
+        return check if check.node == record.leader else replace(check, error=f"{check.node} can't be reached, and no longer leads")
     return replace(check, error=f"{check.node} no longer knows the check: its process ended before the check did")
 
 
 def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | Unknown | None) -> CheckedReplica:
-    """What the node tells of this check, else what is remembered of it."""
+    """Returns the node's result of this check, or else the remembered one."""
     if not isinstance(copy, NodeTablespace):
         return known
     about = [verdict for verdict in copy.checks if verdict.table in check.tables and _is_about(verdict, check)]
@@ -205,7 +208,7 @@ def _is_about(verdict: TableVerdict, check: KnownCheck) -> bool:
 
 
 def full_check_status(check: KnownCheck) -> FullCheckStatus:
-    """As the status has it."""
+    """Returns the check as in the status."""
     return FullCheckStatus(
         leader=check.node,
         started_at=check.started_at,

@@ -1,4 +1,4 @@
-"""Looks at a Tablespace: HerdDB's record of it, and what the nodes say."""
+"""Observes a Tablespace: HerdDB's record of it, and the nodes' views."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ from herdkeeper.spark.observe_object_store import observe_keys, observe_store_se
 
 PODS = (("v1", "Pod"),)
 NODES = (*PODS, WORKLOADS[0])
-"""A pod is one of a cluster's only if the StatefulSet made it."""
+"""A pod belongs to a cluster only if the StatefulSet made it."""
 
 
 def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> TablespaceObserved:
-    """The database that it belongs to, its record, its log, and what the nodes say of it."""
+    """Returns its database, its record, its log, and the nodes' views."""
     namespace, now = tablespace.metadata.namespace, datetime.datetime.now(datetime.UTC)
     herddb = reader.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, tablespace.spec.herd_db_ref.name))
     bookkeeper = None
@@ -116,7 +116,9 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
 
 
 def checkpoints_of(tablespace: Tablespace, reader: ClusterReader) -> tuple[tuple[Checkpoint, ...], Unknown | None]:
-    """The readable Checkpoints of a tablespace, and which of them can't be read. One that does not tell whose it is may be of this one."""
+    """Returns the readable Checkpoints of a tablespace, and which can't be read. One that does not name its tablespace may belong to this
+    one.
+    """
     documents = reader.kubernetes.documents(Checkpoint, tablespace.metadata.namespace)
     mine = [document for document in documents if _named(document) in (None, tablespace.metadata.name)]
     wholly = parsed_wholly(Checkpoint, mine)
@@ -127,13 +129,13 @@ def checkpoints_of(tablespace: Tablespace, reader: ClusterReader) -> tuple[tuple
 
 
 def _named(document: Json) -> str | None:
-    """The tablespace that a Checkpoint says it is of."""
+    """Returns the tablespace that a Checkpoint names."""
     reference = (document.get("spec") or {}).get("tablespaceRef")
     return reference.get("name") if isinstance(reference, dict) else None
 
 
 def _is_chosen(tablespace: Tablespace, herddb: HerdDBCluster, record: VersionedRecord | RecordAbsent | Unknown) -> bool:
-    """Whether a node has to be chosen, for a copy more or less: else nobody asks where they run."""
+    """Returns whether a node must be chosen, to add or remove a replica: only then do places matter."""
     if not isinstance(record, VersionedRecord):
         return False
     replicas, leaving = record.record.replicas, herddb.status.leaving_nodes if herddb.status is not None else ()
@@ -141,7 +143,7 @@ def _is_chosen(tablespace: Tablespace, herddb: HerdDBCluster, record: VersionedR
 
 
 def _places(pods: Objects, reader: ClusterReader) -> dict[str, Place]:
-    """By pod."""
+    """Returns places by pod."""
     machines = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods.of_kind("Pod")}
     found = nodes_of(pods.of_kind("Pod"), reader)
     zones = {machine: node.labels.get(names.ZONE_LABEL) for machine, node in found.items() if isinstance(node, Node)}
@@ -149,7 +151,7 @@ def _places(pods: Objects, reader: ClusterReader) -> dict[str, Place]:
 
 
 def _for_clients(tablespace: Tablespace, reader: ClusterReader) -> tuple[Objects, tuple[str, ...]]:
-    """Its connection Secret, its archiver, and what stands under its names that was not made for it."""
+    """Returns its connection Secret, its archiver, and foreign objects with their names."""
     key = tablespace.key
     named = TablespaceNames(key)
     wanted = (
@@ -157,7 +159,7 @@ def _for_clients(tablespace: Tablespace, reader: ClusterReader) -> tuple[Objects
         ("v1", "Secret", named.connection_secret, (Tablespace.KIND, key.name)),
         *((("apps/v1", "Deployment", named.archive, (Tablespace.KIND, key.name)),) if tablespace.spec.log.archive is not None else ()),
     )
-    left = reader.kubernetes.owned(Tablespace.KIND, key, (WORKLOADS[1],))  # of an archive that is declared no more
+    left = reader.kubernetes.owned(Tablespace.KIND, key, (WORKLOADS[1],))  # of an archive that is no longer declared
     found = {(kind, name): reader.kubernetes.document(version, kind, ObjectKey(key.namespace, name)) for version, kind, name, _ in wanted}
     live = {(kind, name): item for _, kind, name, owner in wanted if (item := found[kind, name]) is not None and is_made_for(item, *owner)}
     return Objects({**left.items, **live}), tuple(
@@ -167,7 +169,7 @@ def _for_clients(tablespace: Tablespace, reader: ClusterReader) -> tuple[Objects
 
 @dataclass(frozen=True)
 class _Metadata:
-    """What HerdDB keeps in ZooKeeper. `leaders` by tablespace, in lower case as the znodes are named."""
+    """HerdDB's data in ZooKeeper. `leaders` by tablespace, in lower case like the znodes."""
 
     record: VersionedRecord | RecordAbsent | Unknown
     log_left: bool | Unknown
@@ -219,7 +221,7 @@ def _ledgers(ensemble: Ensemble, path: str) -> LedgerList | Unknown | None:
 
 
 def _archiver_trouble(tablespace: Tablespace, reader: ClusterReader) -> str:
-    """Why the archiver's pod does not run; empty when it does, or there shall be none."""
+    """Returns why the archiver's pod does not run; empty if it runs, or is not wanted."""
     if tablespace.spec.log.archive is None:
         return ""
     pods = reader.kubernetes.owned(tablespace.KIND, tablespace.key, PODS)
@@ -287,6 +289,6 @@ def _stream(ensemble: Ensemble, path: str, name: str) -> SeenStream | None:
 
 
 def _leaders(ensemble: Ensemble, root: str, wake: Wake | None) -> dict[str, str]:
-    """Who leads each tablespace."""
+    """Returns the leader of each tablespace."""
     found = {name: _record(ensemble, root, name) for name in ensemble.children(tablespaces_path(root), wake) or ()}
     return {name: record.record.leader for name, record in found.items() if isinstance(record, VersionedRecord)}

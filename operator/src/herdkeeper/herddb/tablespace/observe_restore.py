@@ -1,4 +1,4 @@
-"""Looks at a restore: the Checkpoint that it names, its Job, and how many rows SQL says are loaded."""
+"""Observes a restore: its Checkpoint, its Job, and how many rows are loaded, by SQL."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import SqlError
 
 ANSWER_SECONDS = 2.0
-"""Progress is for people: a leader that has something else to do is asked again later."""
+"""Progress is only informative: a busy leader is asked again later."""
 _ROWS = f"SELECT `step`, `loaded`, `detail` FROM `{RESTORE_TABLE}` WHERE `step` = ?"  # noqa: S608 - a name of our own
 _LOADED = f"SELECT SUM(`loaded`) AS `total` FROM `{RESTORE_TABLE}`"  # noqa: S608
 
 
 def observe_restore(tablespace: Tablespace, seen: TablespaceObserved, reader: ClusterReader) -> TablespaceObserved:
-    """What was seen of a tablespace, and of its restore besides."""
+    """Returns the observation with the restore added."""
     if not tablespace.is_restoring:
         return seen
     key = tablespace.key
@@ -54,7 +54,7 @@ def observe_restore(tablespace: Tablespace, seen: TablespaceObserved, reader: Cl
 
 
 def _source(tablespace: Tablespace, checkpoint: Checkpoint | None) -> tuple[str, Destination | None]:
-    """What the fields begin with that say where the checkpoint lies, and the place: what is noted comes before what a reference names."""
+    """Returns the prefix of the fields that locate the checkpoint, and the place. A noted place wins over that of a reference."""
     bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
     if bootstrap is not None and bootstrap.archive is not None and bootstrap.archive.folder is not None:
         return "spec.bootstrap.archive.", bootstrap.archive
@@ -67,9 +67,9 @@ def _source(tablespace: Tablespace, checkpoint: Checkpoint | None) -> tuple[str,
 
 
 def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
-    """By SQL on the leader: what is committed, whichever driver loaded it."""
+    """Asks the leader by SQL: what is committed, by whichever driver."""
     if not isinstance(seen.record, VersionedRecord) or seen.herddb is None or seen.credentials is None:
-        return Unknown("the tablespace has no leader that could be asked")
+        return Unknown("the tablespace has no leader to ask")
     record = seen.record.record
     host = seen.herddb.names.host_of(record.leader)
     if isinstance(seen.tls, TlsUnusable):
@@ -86,5 +86,7 @@ def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
 
 
 def progress_of(detail: Any, loaded: Any) -> RestoreProgress:
-    """From the header's detail and the sum of what the steps loaded. Raises ValueError, TypeError or KeyError for something else."""
+    """Computes the progress from the header's detail and the sum over the steps. Raises ValueError, TypeError or KeyError
+    for invalid data.
+    """
     return RestoreProgress(int(loaded or 0), int(json.loads(detail)[ROWS_KEY]))

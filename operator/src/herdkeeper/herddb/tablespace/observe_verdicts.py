@@ -1,4 +1,4 @@
-"""What is known of the rows of each SQL node's copies, from all that remembers it: Tablespaces, and Checkpoints where these say nothing."""
+"""Collects verdicts on the rows of each SQL node's replicas, from Tablespaces, and from Checkpoints if these have none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOLD_IN = frozenset({"status.uuid", "status.replicas"})
 
 @dataclass(frozen=True)
 class Declared:
-    """A Tablespace resource and its name in SQL. One that is not `readable` has no spec."""
+    """A Tablespace resource and its name in SQL. Without a spec if not `readable`."""
 
     sql_name: str
     tablespace: Tablespace
@@ -27,12 +27,12 @@ class Declared:
 
     @property
     def tells(self) -> bool:
-        """Whether its status, which remembers verdicts, can be read."""
+        """Whether its status, which stores verdicts, can be read."""
         return not _TOLD_IN.intersection(self.tablespace.unread_fields)
 
 
 def declared_tablespaces(cluster: HerdDBCluster, reader: ClusterReader) -> tuple[Declared, ...]:
-    """Those of a HerdDBCluster, by their resources' names. One that does not tell whose it is may be of this one."""
+    """Returns those of a HerdDBCluster, by resource name. One that does not name its cluster may belong to this one."""
     declared = []
     for document in reader.kubernetes.documents(Tablespace, cluster.metadata.namespace):
         spec, found = document.get("spec") or {}, parsed(Tablespace, document)
@@ -47,8 +47,9 @@ def declared_tablespaces(cluster: HerdDBCluster, reader: ClusterReader) -> tuple
 def judged_nodes(
     cluster: HerdDBCluster, nodes: Mapping[str, NodeView | Unknown], declared: Sequence[Declared], reader: ClusterReader
 ) -> dict[str, NodeView | Unknown]:
-    """What nodes say of their tablespaces, and what is known of the rows of each. Checkpoints are read only for tablespaces of which no
-    status says which they are: it was lost, or the resource is gone."""
+    """Returns the nodes' views, with the known verdicts on their rows. Checkpoints are read only for tablespaces that no status names: it
+    was lost, or the resource is gone.
+    """
 
     @cache
     def checkpoints() -> tuple[Checkpoint, ...]:
@@ -71,7 +72,7 @@ def judged_nodes(
 
 
 def _named_copies(nodes: Mapping[str, NodeView | Unknown]) -> dict[str, str]:
-    """The names of the tablespaces that Tablespace resources can declare, by uuid."""
+    """Returns the names of the tablespaces that Tablespace resources can declare, by uuid."""
     copies = (copy for view in nodes.values() if not isinstance(view, Unknown) for copy in view)
     return {copy.uuid: copy.name for copy in copies if copy.name != DEFAULT_TABLESPACE}
 

@@ -1,4 +1,4 @@
-"""Where a SQL node runs."""
+"""The place of a SQL node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Place:
-    """The Kubernetes node, and that one's zone; None where it can't be told."""
+    """The Kubernetes node, and its zone; None if unknown."""
 
     machine: str | None = None
     zone: str | None = None

@@ -1,7 +1,7 @@
-"""The next steps of a tablespace: created with one replica, which leads it, then given the others one by one, and relieved of those that
-are too many, or whose SQL node leaves.
+"""Plans a tablespace: created with one replica, its leader, then given the others one by one. Surplus replicas and those of leaving SQL
+nodes are removed.
 
-Replicas are changed in HerdDB's record by compare-and-set: ALTER TABLESPACE answers OK even when its own compare-and-set failed.
+Replicas are changed in HerdDB's record by compare-and-set: ALTER TABLESPACE answers OK even if its own compare-and-set failed.
 """
 
 from __future__ import annotations
@@ -41,24 +41,25 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 EXPECTED_REPLICAS = 1
-"""Pinned: HerdDB then neither raises E, Wq and Aq behind the declared sizes nor adds nodes by itself."""
+"""Pinned: HerdDB then neither raises E, Wq and Aq above the declared sizes nor adds replicas by itself."""
 
 
 def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
-    """What to do now for a Tablespace that is not being deleted. `spark_image` is the Job's that fills one which is made from a
-    checkpoint."""
+    """Returns the plan for a Tablespace that is not being deleted. `spark_image` is for the Job that fills one from a checkpoint."""
     plan = _plan(tablespace, seen, spark_image)
     changes = next((action.why for action in plan.actions if isinstance(action, ChangeTablespaceRecord)), None)
     check = full_check_steps(tablespace, seen, changes)
     actions, timing = (*plan.actions, *check.actions), timing_of(tablespace)
     again = soonest(plan.requeue_after_seconds, check.requeue_after_seconds)
     to_next = seconds_to_next(timing, seen.now) if timing is not None and not timing.suspend else None
-    to_next = soonest(to_next, seconds_to_turn(seen.standings, seen.now), seconds_to_stalled_stream(seen), _to_blocked_statements(seen))
+    to_next = soonest(
+        to_next, seconds_to_turn(seen.standings, seen.now), seconds_to_stalled_stream(seen), _seconds_to_blocked_statements(seen)
+    )
     return replace(plan, actions=actions, requeue_after_seconds=requeue_after_seconds(again, to_next, acts=bool(actions)))
 
 
-def _to_blocked_statements(seen: TablespaceObserved) -> float | None:
-    """Seconds to the next look at a leader on which statements hang: the status tells for how long, and until when."""
+def _seconds_to_blocked_statements(seen: TablespaceObserved) -> float | None:
+    """Returns the seconds until the next read of a leader with hanging statements: the status shows since when."""
     match seen.record:
         case VersionedRecord(record):
             leader = own_replica(seen, record.leader, record.name)
@@ -70,19 +71,19 @@ def _to_blocked_statements(seen: TablespaceObserved) -> float | None:
 def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
     reference = tablespace.spec.herd_db_ref.name
     if seen.herddb is None or seen.zookeeper_address is None:
-        return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {reference} is not there or has no nodes yet")
+        return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {reference} does not exist or has no nodes yet")
     match seen.record:
         case Unknown(why):
             return Plan.waiting(Reason.UNREADABLE, why)
         case RecordAbsent():
             return before_creation(tablespace, seen) or _create(tablespace, seen)
         case VersionedRecord(record):
-            not_ours = _of_another(tablespace, record) or refuse_existing(tablespace, record)
-            return not_ours or _keep(tablespace, seen, seen.record, spark_image)
+            not_ours = _why_another_tablespace(tablespace, record) or refuse_existing(tablespace, record)
+            return not_ours or _with_pins(tablespace, seen, seen.record, spark_image)
 
 
 def own_replica(seen: TablespaceObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
-    """What a node says of this tablespace; None when it says nothing of it."""
+    """Returns a node's view of this tablespace, or None."""
     view = seen.nodes.get(node, Unknown(f"{node} is not Ready"))
     if isinstance(view, Unknown):
         return view
@@ -93,12 +94,12 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
     if tablespace.made_uuid:
         return Plan.waiting(
             Reason.DATA_LOST,
-            f"HerdDB has no tablespace {tablespace.sql_name} any more, though it was {tablespace.made_uuid}: it is not created again, "
-            "since that would be an empty one. Delete this resource if it was dropped on purpose",
+            f"HerdDB no longer has the tablespace {tablespace.sql_name} ({tablespace.made_uuid}). It is not created again, since it "
+            "would be empty. Delete this resource if the tablespace was dropped on purpose",
             requeue.BLOCKED,
         )
     if not is_ready_resource(seen.herddb) or seen.herddb is None:
-        why = why_not_ready(seen.herddb) if seen.herddb is not None else "it is not there"
+        why = why_not_ready(seen.herddb) if seen.herddb is not None else "it does not exist"
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {tablespace.spec.herd_db_ref.name} is not Ready ({why})")
     if (unencrypted := why_no_login(seen)) is not None:
         return Plan((), unencrypted, requeue.PENDING)
@@ -113,7 +114,7 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
 
 
 def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord) -> Plan:
-    """The record as declared. A node that must not lead by itself learns it first: a copy may stay on the list for as long as it takes."""
+    """Bring the record to the spec. A node that must not promote itself is barred first: its replica may stay for long."""
     record = found.record
     verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
     said = {node: own_replica(seen, node, record.name) for node in verdicts}
@@ -132,11 +133,11 @@ def _change_record(tablespace: Tablespace, seen: TablespaceObserved, found: Vers
         return Plan((_change(seen, found, wished, "failover settings as declared"),), requeue_after_seconds=requeue.NEXT_STEP)
     if proven := _proven(tablespace, verdicts):
         return Plan(proven, requeue_after_seconds=requeue.NEXT_STEP)
-    return _take(tablespace, seen, found, next_replica(_replica_state(tablespace, seen, record, verdicts)))
+    return _step_plan(tablespace, seen, found, next_replica(_replica_state(tablespace, seen, record, verdicts)))
 
 
-def _take(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, step: Step | Wait | None) -> Plan:
-    """A step of the replica list as a plan."""
+def _step_plan(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, step: Step | Wait | None) -> Plan:
+    """Returns a step of the replica list as a plan."""
     record = found.record
     match step:
         case AddReplica(node):
@@ -161,14 +162,14 @@ def _take(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
 
 
 def _end_of_log(seen: TablespaceObserved, record: TablespaceRecord) -> tuple[int, int]:
-    """Where no copy that has stopped can have been any further; the lowest LSN when the leader does not tell."""
+    """Returns an LSN that no stopped replica can have passed; the lowest one if the leader reports none."""
     copy = own_replica(seen, record.leader, record.name)
     told = copy.lsn if isinstance(copy, NodeTablespace) and copy.uuid == record.uuid else None
     return told or (-1, -1)
 
 
 def _proven(tablespace: Tablespace, verdicts: Mapping[str, Verdict]) -> tuple[Annotate, ...]:
-    """That a copy which was made anew is equal: if it ever differs again, it is made anew again."""
+    """Note that a rebuilt replica is equal: if it ever differs again, it is rebuilt again."""
     marks = ((node, rebuilt(tablespace, node)) for node, verdict in sorted(verdicts.items()) if verdict.equal)
     return tuple(
         _mark(tablespace, node, replace(before, proven=True), Reason.REPLICA_REBUILT)
@@ -188,7 +189,7 @@ def _replica_state(
 ) -> ReplicaState:
     here = verdicts_on(verdicts, (record.leader, *record.replicas, *_staying(seen)))
     on_list = {record.leader, *record.replicas}
-    # a copy on the list goes by the log's word alone; one that was taken off for another reason is worth nothing to anybody
+    # for a replica only the log's verdict counts; a removed one is of no value
     different = {
         node: verdict for node, verdict in here.items() if not verdict.equal and (verdict.compared_with_log or node not in on_list)
     }
@@ -209,26 +210,26 @@ def _staying(seen: TablespaceObserved) -> tuple[str, ...]:
 
 
 def _leaving(seen: TablespaceObserved) -> frozenset[str]:
-    """The nodes that the database says may be left, and that it does not want back since."""
+    """Returns the nodes that the database reports as leaving and does not want back."""
     status = seen.herddb.status if seen.herddb is not None else None
     return frozenset(status.leaving_nodes if status is not None else ()) - set(_staying(seen))
 
 
-def _of_another(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None:
-    """Why nothing is done when the tablespace is not the one that this resource made; None when it is, or none was made before."""
+def _why_another_tablespace(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None:
+    """Returns why nothing is done if the tablespace is not the one that this resource created, or None."""
     made = tablespace.made_uuid
     if made in (None, record.uuid):
         return None
     return Plan.waiting(
         Reason.DATA_LOST,
-        f"HerdDB's tablespace {record.name} has another uuid ({record.uuid}) than the one that this resource created ({made}): delete"
-        f" this resource, and create a new one to keep the new tablespace",
+        f"HerdDB's tablespace {record.name} has the uuid {record.uuid}, but this resource created {made}: delete this resource; to "
+        "keep the new tablespace, create a new one",
         requeue.BLOCKED,
     )
 
 
-def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
-    """The pins go first: what they keep must not be gone before the rest is done."""
+def _with_pins(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
+    """Pins come first: what they keep must not be gone before the rest is done."""
     plan = _hold(tablespace, seen, found, spark_image)
     archive = archive_steps(tablespace, seen, spark_image)
     return replace(
@@ -245,7 +246,7 @@ def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
 
 
 def _note_made(tablespace: Tablespace, uuid: str) -> tuple[Annotate, ...]:
-    """In the metadata, since a status can be lost: which tablespace was made, and once it is filled, that it is."""
+    """Note in the metadata, since a status can be lost, which tablespace was created, and later that it is filled."""
     mark = MadeMark(uuid, filled=tablespace.spec.bootstrap is not None and not tablespace.is_restoring)
     if tablespace.mark == mark:
         return ()
@@ -261,7 +262,7 @@ def _hold(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
 
 
 def _fill(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
-    """Replicas as always, and the Job once the leader leads. Clients get their Secret once the content is verified."""
+    """Plan replicas as always, and the Job once the leader leads. Clients get their Secret once the content is verified."""
     plan = _adjust(tablespace, seen, found)
     if not _settled(own_replica(seen, found.record.leader, found.record.name)):
         return plan
@@ -271,13 +272,13 @@ def _fill(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
 
 
 def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -> Plan:
-    """The plan, and the connection Secret. The replicas go on though a name is taken: the data does not depend on it."""
+    """Returns the plan with the connection Secret. A taken name does not block the replicas: the data does not depend on it."""
     if seen.taken:
         taken = f"the {' and the '.join(seen.taken)} was not created by the operator: delete it, or give this resource another name"
         return replace(plan, wait=Wait(Reason.NAME_TAKEN, taken))
     if seen.zookeeper_address is None or seen.credentials is None or isinstance(seen.tls, TlsUnusable):
         return plan
-    # the leader's URL says how every node is spoken to: while they are restarted one by one, it stays as it was
+    # the leader's URL shows how to connect to every node: it changes only after all have restarted
     authorities = seen.tls.authorities if seen.tls is not None and is_encrypted(seen.herddb) else None
     secret = settle((build_connection_secret(tablespace, seen.zookeeper_address, seen.credentials, authorities),), seen.objects)
     service = tablespace.names.leader_service
@@ -297,8 +298,9 @@ def _change(seen: TablespaceObserved, found: VersionedRecord, record: Tablespace
 
 
 def _by_work(seen: TablespaceObserved, without: set[str]) -> list[str]:
-    """The answering nodes that stay, from those that lead the fewest tablespaces, then hold the fewest copies; by name among equals, so
-    that the choice is the same each time."""
+    """Returns the reachable nodes that stay, ordered by the fewest leaderships, then the fewest replicas, then by name, so that the choice
+    is stable.
+    """
     staying = _staying(seen)
     held = {node: len(view) for node, view in sorted(seen.nodes.items()) if not isinstance(view, Unknown) and node in staying}
     return sorted((node for node in held if node not in without), key=lambda node: (seen.leaderships.get(node, 0), held[node]))

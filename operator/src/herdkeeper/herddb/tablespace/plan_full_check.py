@@ -1,8 +1,7 @@
-"""The full check of a tablespace, on request and by schedule: writes stand still while it reads, so it is begun only where it can tell
-something.
+"""The full check of a tablespace, on request or by schedule. It pauses writes, so it starts only if it can give a result.
 
-A check that a node tells of and the status does not is the one of the time that is due, or the answer to who asks: the process ended before
-it could say so, and writes are not stopped twice.
+A check that a node reports and the status lacks is the due or requested one: the operator ended before it could record it. Writes are not
+paused twice.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ NO_FOLLOWER = "there is no follower to compare with, so writes would stop for no
 
 @dataclass(frozen=True)
 class StartedCheck:
-    """The check due at `due` has started: a node reports it, and the status does not have it yet."""
+    """The check due at `due` has started: a node reports it, but the status lacks it."""
 
     due: datetime.datetime
 
@@ -57,7 +56,7 @@ CheckDecision = Start | StartedCheck | DeferredCheck | Missed | NotDue
 
 
 def decide_check(tablespace: Tablespace, seen: TablespaceObserved) -> CheckDecision:
-    """What becomes of the newest time of `spec.fullCheck` that is not dealt with. Those that were missed before it are left out."""
+    """Returns the decision on the newest unhandled time of `spec.fullCheck`. Earlier missed times are skipped."""
     return _decide(tablespace, seen, _why_refused(tablespace, seen))
 
 
@@ -70,7 +69,7 @@ def _decide(tablespace: Tablespace, seen: TablespaceObserved, refused: str | Tab
         return StartedCheck(due)
     if not _can_have_followers(tablespace, seen):
         return Missed(due, NO_FOLLOWER)
-    in_the_way = _in_the_way(tablespace, seen, due)
+    in_the_way = _blocking_check(tablespace, seen, due)
     decision = decide_time(timing, due, in_the_way, seen.now)
     if in_the_way is not None or not isinstance(refused, str):
         return decision
@@ -78,8 +77,9 @@ def _decide(tablespace: Tablespace, seen: TablespaceObserved, refused: str | Tab
 
 
 def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: str | None) -> Plan:
-    """The order to the leader, the answer to who asked, and when to look again while a check is not over, or waits. `changes`: how the
-    tablespace's record is being changed in this moment, None when it is not."""
+    """Returns the order to the leader, the answer to a request, and when to check again. `changes`: how the tablespace's record is being
+    changed now, or None.
+    """
     refused = _why_refused(tablespace, seen)
     decision = _decide(tablespace, seen, refused)
     soon = _soon(tablespace, seen, decision)
@@ -94,7 +94,7 @@ def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: 
         return Plan(refusal, requeue_after_seconds=requeue.PENDING if due and soon is None else soon)
     longest = tablespace.spec.full_check.max_writes_stopped_milliseconds
     order = StartFullCheck(tablespace.spec.herd_db_ref.name, allowed.leader, allowed.name, longest)
-    # what is due is an answer, too
+    # the due check answers the request, too
     answer = _answer(tablespace, f"done: {allowed.leader} checks all tables; see status.fullCheck for the result")
     return Plan((order, answer) if asked else (order,), requeue_after_seconds=requeue.NEXT_STEP)
 
@@ -105,8 +105,10 @@ def _soon(tablespace: Tablespace, seen: TablespaceObserved, decision: CheckDecis
 
 
 def _done_until(tablespace: Tablespace, now: datetime.datetime) -> datetime.datetime:
-    """When the schedule was first seen, or the last check began, also one that was asked for; or the last time that was dealt with. Nothing
-    is due by a schedule that was not seen before: the declaration of a nightly check must not stop the writes of the day."""
+    """Returns when the schedule was first seen, the last check (also a requested one) started, or the last time was handled.
+
+    Nothing is due for a new schedule: declaring a nightly check must not pause writes during the day.
+    """
     times, check = remembered_times(tablespace), remembered_check(tablespace)
     if times is None:
         return now
@@ -114,19 +116,19 @@ def _done_until(tablespace: Tablespace, now: datetime.datetime) -> datetime.date
     return max((moment for text in told if (moment := moment_of(text)) is not None), default=now)
 
 
-def _in_the_way(tablespace: Tablespace, seen: TablespaceObserved, due: datetime.datetime) -> str | None:
-    """The check that is not over, or was not when this time came. One that can't be asked for may still run."""
+def _blocking_check(tablespace: Tablespace, seen: TablespaceObserved, due: datetime.datetime) -> str | None:
+    """Returns the check that is running, or was when this time came. A check on an unreachable node may still run."""
     record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
     check = newest_check(tablespace, seen.nodes, record) if record is not None else remembered_check(tablespace)
     if check is None:
         return None
     started, completed = moment_of(check.started_at), moment_of(check.completed_at)
     ran = started is not None and completed is not None and started < due < completed
-    return f"the check that {check.node} began at {check.started_at}" if runs(check) or ran else None
+    return f"the check that {check.node} started at {check.started_at}" if runs(check) or ran else None
 
 
 def _can_have_followers(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
-    """Whether waiting for a follower makes sense."""
+    """Returns whether waiting for a follower makes sense."""
     return tablespace.spec.replicas > 1 or (isinstance(seen.record, VersionedRecord) and len(seen.record.record.replicas) > 1)
 
 
@@ -147,7 +149,7 @@ def _unrecorded(tablespace: Tablespace, seen: TablespaceObserved) -> KnownCheck 
 
 
 def _why_refused(tablespace: Tablespace, seen: TablespaceObserved) -> str | TablespaceRecord:
-    """Why no check is begun now; the record when one may be."""
+    """Returns why no check may start now, or the record if one may."""
     match seen.record:
         case Unknown(why):
             return why
@@ -161,11 +163,11 @@ def _why_refused(tablespace: Tablespace, seen: TablespaceObserved) -> str | Tabl
 
 
 def _why_not_settled(tablespace: Tablespace, seen: TablespaceObserved) -> str | None:
-    """A leader that changes meanwhile would end the check, and its scan would hold up the change."""
+    """A leader change would end the check, and its scan would delay the change."""
     if not is_ready_resource(tablespace):
         return f"the tablespace is not Ready ({why_not_ready(tablespace)})"
     if names.SWITCHOVER_ANNOTATION in tablespace.metadata.annotations:
-        return "a switchover is asked for"
+        return "a switchover is requested"
     name = tablespace.spec.herd_db_ref.name
     if seen.herddb is None:
         return f"the HerdDBCluster {name} does not exist"
@@ -184,9 +186,9 @@ def _why_not_checkable(seen: TablespaceObserved, record: TablespaceRecord) -> st
         copy = replica_of(seen.nodes, node, record)
         wanted = "leader" if node == record.leader else "follower"
         if isinstance(copy, Unknown):
-            return f"{node} can't be asked ({copy.why})"
+            return f"{node} can't be reached ({copy.why})"
         if copy is None or copy.role != wanted or not copy.ready:
-            return f"{node} is no settled {wanted} ({_role_of(copy, wanted)})"
+            return f"{node} is not a settled {wanted} ({_role_of(copy, wanted)})"
         if why := _why_not_reporting(copy):
             return f"{node} {why}"
     return None
@@ -199,5 +201,5 @@ def _role_of(copy: NodeTablespace | None, wanted: str) -> str:
 
 
 def _why_not_reporting(copy: NodeTablespace) -> str | None:
-    """An older node program's follower could not say which check a verdict is about."""
+    """A follower with an older node program could not tell to which check a verdict belongs."""
     return f"can't check all tables ({copy.full_check.why})" if isinstance(copy.full_check, Unknown) else None

@@ -1,7 +1,7 @@
-"""How a new tablespace is filled from a checkpoint: found first, then the tablespace is created, then a Job fills and verifies it.
+"""Fills a new tablespace from a checkpoint: find the checkpoint, create the tablespace, then let a Job fill and verify it.
 
-Never over a tablespace that exists: the status says that a restore is due before the tablespace is created, so one that is there without
-that note is somebody else's. A Job that failed is made again once a person has deleted it, and goes on where the last one stopped.
+An existing tablespace is never overwritten: the status announces the restore before the tablespace is created, so one without that note
+belongs to somebody else. A failed Job is recreated after a person deleted it, and continues where the last one stopped.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import ArchiveSource, Login, RestoreSource, build_restore
 
 PROGRESS_SECONDS = 10.0
-"""How often it is looked how many rows are loaded, of which no event tells."""
+"""Interval for reading the progress of the load, which causes no events."""
 
 
 @dataclass(frozen=True)
 class RestoreFiles:
-    """Where the checkpoint is: a volume or an object store, and the manifest's path there. `manifest` is None where a moment is made of the
-    archive in a tablespace's `folder` there."""
+    """The location of a checkpoint: volume or object store, and the manifest's path there. `manifest` is None if a moment is made from the
+    archive in a tablespace's `folder`.
+    """
 
     destination: Destination
     manifest: str | None
@@ -38,15 +39,16 @@ class RestoreFiles:
 
     @property
     def path(self) -> str:
-        """Of the manifest, or the folder. ValueError when neither is known."""
+        """Path of the manifest or the folder. Raises ValueError if neither is known."""
         if (path := self.manifest or self.folder) is None:
             raise ValueError("no manifest and no folder is known")
         return path
 
 
 def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
-    """Whether a Tablespace names a Checkpoint that was already being deleted with its files. A removal waits for those that came before,
-    and both sides ask here."""
+    """Returns whether a Tablespace names a Checkpoint that was already being deleted with its files. A removal waits for earlier users;
+    both sides use this function.
+    """
     deleted = checkpoint.metadata.deletion_timestamp
     if deleted is None or checkpoint.spec.deletion_policy == "Retain" or tablespace.restore is not None or tablespace.mark is not None:
         return False
@@ -54,7 +56,9 @@ def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
 
 
 def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles | Wait:
-    """The checkpoint's files, or why they are not known. Those of a restore that has begun are remembered: its Checkpoint may be gone."""
+    """Returns the checkpoint's files, or why they are unknown. Those of a started restore are remembered, since its
+    Checkpoint may be gone.
+    """
     bootstrap = tablespace.spec.bootstrap
     if bootstrap is None:
         raise ValueError("spec.bootstrap is absent: there is nothing to restore")
@@ -73,7 +77,7 @@ def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles |
 
 
 def _known_files(bootstrap: Bootstrap, begun: RestoreStatus | None) -> RestoreFiles | None:
-    """The files that are declared, with the keys that are named now, or noted; None where a Checkpoint has to be asked."""
+    """Returns the declared files with the current keys, or the noted ones. None if a Checkpoint must be read."""
     if bootstrap.archive is not None and bootstrap.archive.folder is not None:
         return RestoreFiles(bootstrap.archive, None, bootstrap.archive.folder)
     if bootstrap.files is not None:
@@ -84,7 +88,7 @@ def _known_files(bootstrap: Bootstrap, begun: RestoreStatus | None) -> RestoreFi
 
 
 def _not_usable(tablespace: Tablespace, checkpoint: Checkpoint, field: str) -> Wait | None:
-    """Why nothing will ever be made from a Checkpoint; None when that may be."""
+    """Returns why nothing can ever be made from a Checkpoint, or None."""
     if comes_too_late(tablespace, checkpoint):
         why = "is being deleted with its files"
     elif checkpoint.status is not None and checkpoint.status.phase == "Failed":
@@ -95,7 +99,7 @@ def _not_usable(tablespace: Tablespace, checkpoint: Checkpoint, field: str) -> W
 
 
 def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | None:
-    """What must be there before the tablespace is created; None when all is."""
+    """Returns what must exist before the tablespace is created. None if all does."""
     if not tablespace.is_restoring:
         return None
     files = files_of(tablespace, seen)
@@ -103,22 +107,22 @@ def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | 
         return Plan((), files, requeue.PENDING)
     if seen.store_unusable is not None:
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
-    return None if tablespace.restore is not None else Plan(requeue_after_seconds=requeue.NOTED)  # the status comes first, see above
+    return None if tablespace.restore is not None else Plan(requeue_after_seconds=requeue.NOTED)  # the status is written first, see above
 
 
 def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None:
-    """Why nothing is restored into the tablespace that is there; None when it was made for this resource."""
+    """Returns why an existing tablespace is not restored into. None if it was created for this resource."""
     if tablespace.spec.bootstrap is None or tablespace.restore is not None or tablespace.made_uuid == record.uuid:
         return None
     message = (
-        f"spec.bootstrap is set, and HerdDB has a tablespace {record.name} already ({record.uuid}): a restore never replaces one. "
-        f"Create another Tablespace with a free spec.tablespaceName. To keep the existing one, remove spec.bootstrap"
+        f"spec.bootstrap is set, but HerdDB already has a tablespace {record.name} ({record.uuid}), and a restore never replaces one. "
+        "Create another Tablespace with a free spec.tablespaceName. To keep the existing one, remove spec.bootstrap"
     )
     return Plan.waiting(Reason.INVALID_SPEC, message, requeue.BLOCKED)
 
 
 def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
-    """Make the Job, unless it is there. Asked for once the tablespace's leader leads."""
+    """Create the Job if it does not exist. Called once the tablespace's leader leads."""
     key = tablespace.key
     if seen.objects.get("Job", names.job_name(key, names.RESTORE_COMPONENT)) is not None:
         return Plan(requeue_after_seconds=PROGRESS_SECONDS)
@@ -150,7 +154,7 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
 
 
 def _archive(tablespace: Tablespace, seen: TablespaceObserved) -> ArchiveSource | None:
-    """Where the old log is archived; beside its archiver, where that still runs in this namespace."""
+    """Returns where the old log is archived, with its archiver if that still runs in this namespace."""
     archive = tablespace.spec.bootstrap.archive if tablespace.spec.bootstrap is not None else None
     if archive is None:
         return None
@@ -161,7 +165,7 @@ def _archive(tablespace: Tablespace, seen: TablespaceObserved) -> ArchiveSource 
 
 
 def _removal_there(tablespace: Tablespace, files: RestoreFiles, seen: TablespaceObserved) -> Wait | None:
-    """A moment's checkpoint is looked for where files are being removed: the run might take for its own what is about to go."""
+    """A moment's checkpoint must not be searched where files are being removed: the run might adopt one that is about to go."""
     if tablespace.spec.bootstrap is None or tablespace.spec.bootstrap.target is None:
         return None
     removing = sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(files.destination.place)})

@@ -1,4 +1,4 @@
-"""HerdDB's record of a tablespace as it was found in ZooKeeper."""
+"""HerdDB's record of a tablespace, as found in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class RecordAbsent:
 
 @dataclass(frozen=True)
 class VersionedRecord:
-    """HerdDB's record and the version of its znode, which a compare-and-set needs.
+    """HerdDB's record and its znode's version, for a compare-and-set.
 
-    `changed_at`: when it was last written, in seconds since 1970 by ZooKeeper's clock; None when that was not looked at.
+    `changed_at`: its last write in Unix seconds by ZooKeeper's clock; None if not read.
     """
 
     record: TablespaceRecord

@@ -1,4 +1,4 @@
-"""What was seen of a Tablespace."""
+"""The observation of a Tablespace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 @dataclass(frozen=True)
 class RestoreProgress:
-    """Rows that are loaded for good, and rows of the checkpoint."""
+    """Committed rows, and rows of the checkpoint."""
 
     loaded: int
     rows: int
@@ -34,23 +34,24 @@ class RestoreProgress:
 
 @dataclass(frozen=True)
 class TablespaceObserved:
-    """`herddb` is the HerdDBCluster that it refers to, None while there is none; `others` are the namespace's other Tablespaces.
+    """What was observed of a Tablespace.
 
-    `zookeeper_address` and `ledgers_root` are None while the database has none yet. `log_left`: whether the ledger list of the tablespace
-    that the status names is still there. `system_leader` leads HerdDB's own tablespace `herd`. `leaderships` counts, per SQL node, the
-    tablespaces that it leads. `objects` has its connection Secret and its leader's Service, `taken` names what others made under the names
-    of its objects (`Service flights-leader`), `credentials` are those of the database, None while they can't be read. While it is made from
-    a checkpoint, `objects` has the Job too, `checkpoint` is the resource that it names, and `progress` what SQL says of the load,
-    and `store_unusable` why the place of the checkpoint, or of the archive that a moment is made of, can't be opened or read; before a Job
-    that makes one, `work` is what is done at the places of the namespace's Checkpoints.
-    `checkpoints` are those that refer to it. `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
-    `tls` is what the Secret of the database's `spec.tls` is good for, None when none is named.
-    `log_pin` is the operator's pin on the log for Checkpoints, `disk_pin` that for what one disk alone holds, None while there is none.
-    `archive` is what was seen of the log's archive.
-    `ledgers` is the list of the log's ledgers, None while there is none. `streams` are the pins of streams of changes on it.
-    `standings` tells how it stands with those who need the log: it follows from the rest, once, and plan, status and gauges go by it.
-    `now` is when that was seen. `instance_id` is the INSTANCEID of the BookKeeper cluster that keeps the log. `readers_secret` is the
-    Secret with the certificate of jobs that read the log, None where none is asked for.
+    `herddb` is the HerdDBCluster that it refers to, or None; `others` are the namespace's other Tablespaces. `zookeeper_address` and
+    `ledgers_root` are None until the database has them. `log_left`: whether the ledger list of the tablespace in the status still exists.
+    `system_leader` leads HerdDB's own tablespace `herd`. `leaderships` counts the tablespaces that each SQL node leads. `objects` has its
+    connection Secret and its leader's Service; `taken` names foreign objects with its objects' names (`Service flights-leader`);
+    `credentials` are the database's, None if unreadable.
+
+    During a restore, `objects` has the Job, too, `checkpoint` is the named resource, `progress` the load's progress by SQL, and
+    `store_unusable` why the place of the checkpoint or the archive can't be used; before a Job that makes a checkpoint, `work` is the
+    activity at the places of the namespace's Checkpoints.
+
+    `checkpoints` are those that refer to it. `places` tells where SQL nodes run, only while replicas are added or removed. `tls` is the
+    verdict on the Secret of the database's `spec.tls`, or None. `log_pin` is the operator's log pin for Checkpoints, `disk_pin` that for
+    rows on a single disk, each or None. `archive` is the observation of the log's archive. `ledgers` is the log's ledger list, or None.
+    `streams` are the pins of change streams. `standings` is computed once from the rest, for plan, status and gauges. `now` is the time of
+    the observation. `instance_id` is the INSTANCEID of the log's BookKeeper cluster. `readers_secret` is the Secret with the certificate of
+    jobs that read the log, or None.
     """
 
     herddb: HerdDBCluster | None
@@ -83,5 +84,5 @@ class TablespaceObserved:
     readers_secret: str | None = None
 
     def log_of(self, uuid: str) -> LogIdentity | Unknown:
-        """The log of the tablespace with this uuid."""
+        """Returns the log of the tablespace with this uuid."""
         return log_of(self.instance_id, uuid)

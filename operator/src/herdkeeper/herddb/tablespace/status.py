@@ -1,4 +1,4 @@
-"""What is true of a tablespace."""
+"""Derives the status of a tablespace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from herdkeeper.shared.unknown import Unknown
 
 
 def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Summary:
-    """Ready when its leader leads and no statements hang there, and as many copies as declared are settled in their roles."""
+    """Returns Ready if its leader leads without hanging statements, and as many replicas as declared are settled."""
     before = tablespace.made_uuid
     answer = tablespace.metadata.annotations.get(names.SWITCHOVER_ANSWER_ANNOTATION)
     checked = full_check_fields(tablespace, seen)
@@ -73,19 +73,19 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
 
 
 def _about_present_nodes(verdicts: Mapping[str, Verdict], record: TablespaceRecord, seen: TablespaceObserved) -> Mapping[str, Verdict]:
-    """Without those of nodes that have left the database: their copies serve nobody, and are looked at again when they come back."""
+    """Without those of nodes that left the database: their files serve nobody, and are checked again when they come back."""
     if seen.herddb is None:
         return verdicts
     return verdicts_on(verdicts, (record.leader, *record.replicas, *staying_nodes(seen.herddb)))
 
 
 def _remembered(tablespace: Tablespace) -> list[dict[str, Any]]:
-    """What is known of the replicas outlives a moment in which their list can't be read: what became of a Checkpoint is told only once."""
+    """Verdicts are kept while the replica list can't be read: a Checkpoint reports its result only once."""
     return [{**replica.model_dump(mode="json", by_alias=True, exclude_none=True), "role": "unknown"} for replica in replicas_of(tablespace)]
 
 
 def _removed(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> list[dict[str, Any]]:
-    """Copies that differ and are off the list: remembered until they are moved aside, whenever their node comes back."""
+    """Replicas that differ and were removed. They are kept until set aside, whenever their node comes back."""
     off = different(verdicts, (node for node in verdicts if node not in record.replicas))
     return [{"node": verdict.node, "role": "removed", **_verdict(verdict)} for verdict in off]
 
@@ -104,7 +104,7 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any]:
 
 
 def _for_clients(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, str]:
-    """What is there for clients, by its field."""
+    """Returns what exists for clients, by status field."""
     named = tablespace.names
     offered = {"leaderService": ("Service", named.leader_service), "connectionSecret": ("Secret", named.connection_secret)}
     return {field: name for field, (kind, name) in offered.items() if seen.objects.get(kind, name) is not None}
@@ -116,14 +116,14 @@ def _copy(seen: TablespaceObserved, node: str, name: str) -> dict[str, Any]:
         return {"node": node, "role": "unknown", "ready": False, "trouble": "the node does not hold it yet"}
     if isinstance(found, Unknown):
         return {"node": node, "role": "unknown", "ready": False, "trouble": found.why}
-    # The LSN moves with every write: in the status it would be a write of the operator for each of the clients' writes.
+    # The LSN moves with every write: in the status, each write of a client would cause one of the operator.
     return {"node": node, "role": found.role, "ready": found.ready, "trouble": found.last_error or found.role}
 
 
 def _health(tablespace: Tablespace, record: TablespaceRecord, copies: list[dict[str, Any]], blocked: Health | None) -> Health:
     leads = any(copy["node"] == record.leader and copy["role"] == "leader" and copy["ready"] for copy in copies)
     if not leads:
-        trouble = next((copy["trouble"] for copy in copies if copy["node"] == record.leader), "it is no replica")
+        trouble = next((copy["trouble"] for copy in copies if copy["node"] == record.leader), "it is not a replica")
         return Health("False", Reason.NO_LEADER, f"{record.leader} is assigned leader but does not lead yet ({trouble})")
     if blocked is not None:
         return blocked
@@ -131,5 +131,5 @@ def _health(tablespace: Tablespace, record: TablespaceRecord, copies: list[dict[
     if settled < wanted:
         shown = "; ".join(f"{copy['node']}: {copy['trouble']}" for copy in copies if not copy["ready"])
         more = f" ({shown})" if shown else ""
-        return Health("False", Reason.REPLICAS_NOT_READY, f"{settled} of {wanted} copies are settled{more}")
-    return Health("True", Reason.READY, f"{record.leader} leads, {settled} copies are settled")
+        return Health("False", Reason.REPLICAS_NOT_READY, f"{settled} of {wanted} replicas are settled{more}")
+    return Health("True", Reason.READY, f"{record.leader} leads, {settled} replicas are settled")

@@ -1,5 +1,6 @@
-"""What the full check found, and what became of its schedule, as a Tablespace's status tells it; and what a person has to know of a
-replica that failed, or of a time that was missed."""
+"""The full check in a Tablespace's status: its result, its schedule, and what a person must know about a failed replica or a
+missed time.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ NOTE = (
 
 
 def full_check_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
-    """status.fullCheck; None when no check was ever asked for or told of, and none is due by itself. What was known stays known while
-    nothing can be read."""
+    """Returns status.fullCheck. None if no check was ever requested or reported, and none is scheduled. Known results are kept while
+    nothing can be read.
+    """
     answer = tablespace.metadata.annotations.get(names.FULL_CHECK_ANSWER_ANNOTATION)
     before = tablespace.status.full_check if tablespace.status is not None else None
     check = newest_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
@@ -38,8 +40,9 @@ def full_check_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[
 
 
 def _times(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
-    """What became of the times of the schedule. A time is told as one at which a check was begun in the same write that tells of the check
-    for the first time, so that whoever ends in between leaves neither or both."""
+    """Returns the state of the schedule's times. The time of a check is recorded in the same write that first reports the check, so that an
+    interruption leaves neither or both.
+    """
     timing = timing_of(tablespace)
     if timing is None:
         return None
@@ -59,7 +62,7 @@ def _times(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] |
 
 
 def newly_missed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str | None:
-    """A sentence for a time that was left out since the status was written last; both are status.fullCheck."""
+    """Returns a sentence about a time that was skipped since the last write of the status; both arguments are status.fullCheck."""
     was, times = (before or {}).get("schedule", {}), (after or {}).get("schedule", {})
     if (missed := times.get("lastMissedTime")) is None or missed == was.get("lastMissedTime"):
         return None
@@ -67,7 +70,7 @@ def newly_missed(before: dict[str, Any] | None, after: dict[str, Any] | None) ->
 
 
 def newly_failed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> tuple[str, ...]:
-    """A sentence for each replica that failed the check since the status was written last; both are status.fullCheck."""
+    """Returns a sentence for each replica that failed the check since the last write of the status; both arguments are status.fullCheck."""
     if after is None:
         return ()
     same = before is not None and before.get("startedAt") == after.get("startedAt")
@@ -86,5 +89,6 @@ def _sentence(replica: dict[str, Any], check: dict[str, Any]) -> str:
     others = f"{', '.join(passed)} passed" if passed else "no other follower has passed"
     return (
         f"{node} had other rows than the leader {check['leader']} in {tables} at the full check of {check['startedAt']}; {others}. "
-        f"Note that {NOTE}. Create one: a replica that differs from the log is rebuilt; if it does not, the leader's rows are in doubt"
+        f"Note that {NOTE}. Create one: a replica that differs from the log is rebuilt. If it equals the log, the leader's rows are "
+        "in doubt"
     )

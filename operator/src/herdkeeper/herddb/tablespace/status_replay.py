@@ -13,7 +13,7 @@ from herdkeeper.shared.unknown import Unknown
 
 
 def log_replayable(name: str, uuid: str, nodes: Mapping[str, NodeView | Unknown]) -> Mapping[str, Health]:
-    """The condition, by its type; nothing while no node tells of such an entry of the tablespace `name`."""
+    """Returns the condition by its type; nothing while no node reports such an entry of the tablespace `name`."""
     views = ((node, view) for node, view in sorted(nodes.items()) if not isinstance(view, Unknown))
     copies = [(node, copy) for node, view in views for copy in view if copy.uuid == uuid]
     found = [(node, copy.unreplayable) for node, copy in copies if copy.unreplayable is not None]
@@ -23,12 +23,12 @@ def log_replayable(name: str, uuid: str, nodes: Mapping[str, NodeView | Unknown]
     stuck = ", ".join(node for node, _ in found)
     lsn, table = f"{entry.lsn[0]},{entry.lsn[1]}", f" of {entry.table}" if entry.table is not None else ""
     past = [node for node, copy in copies if copy.role == "follower" and copy.unreplayable is None and (copy.lsn or BEGIN) >= entry.lsn]
-    restored = f"make a Checkpoint of the moment before LSN {lsn} (spec.target), and a new Tablespace of it (spec.bootstrap)"
+    restored = f"make a Checkpoint of the moment before LSN {lsn} (spec.target), and a new Tablespace from it (spec.bootstrap)"
     way_out = (
-        f"{', '.join(past)} is past it, so that copy may be bad, and not the log. Where no tablespace has its only copy there, delete "
-        f"the volume claim and the pod of {stuck}, which gets a copy anew; if that one stops at the same entry, {restored}"
+        f"{', '.join(past)} is past it, so that replica may be bad rather than the log. If no tablespace has its only replica there, "
+        f"delete the volume claim and the pod of {stuck} to rebuild it; if it stops at the same entry again, {restored}"
         if past
-        else f"No node that has to replay it can lead: {restored}"
+        else f"No node that must replay it can lead: {restored}"
     )
     message = f"{stuck} can't apply the entry at LSN {lsn} of {name} ({entry.entry_type}{table}): {entry.message}. {way_out}"
     return {LOG_REPLAYABLE: Health("False", Reason.LOG_UNREPLAYABLE, message)}

@@ -1,4 +1,4 @@
-"""Whether a tablespace's replicas have the rows that its log says: the condition ReplicasVerified."""
+"""The condition ReplicasVerified: whether a tablespace's replicas match its log."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from herdkeeper.shared.reason import Reason
 def replicas_verified(
     tablespace: Tablespace, record: TablespaceRecord, verdicts: Mapping[str, Verdict], check: KnownCheck | None
 ) -> Health:
-    """True when each follower was equal when it was compared last. A leader can't be compared with the log: its rows are what that says
-    next. But it may have got the leadership after it was found different, or differ from a follower that is equal. `check` is the last full
-    check, None when there was none."""
+    """True if each follower was equal in its last comparison.
+
+    A leader can't be compared with the log, which follows from its rows. But it may have become leader after it was found different, or
+    differ from a follower that is equal. `check` is the last full check, or None.
+    """
     return _differing(record, verdicts) or _leader_in_doubt(tablespace, record, verdicts, check) or _equal(record, verdicts)
 
 
@@ -30,23 +32,24 @@ def _differing(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Hea
     shown = "; ".join(f"{verdict.node} {verdict.sentence}" for verdict in found)
     if record.leader in (verdict.node for verdict in found):
         help_ = (
-            "it leads until another replica can: raise spec.replicas where there is none. A new copy is made from the log only while that "
-            "has its beginning, later from this leader, with the same rows: then restore the last verified Checkpoint into a new Tablespace"
+            "it leads until another replica can: raise spec.replicas if there is none. A new replica is built from the log only "
+            "while that still has its beginning, later from this leader, with the same rows: then restore the last verified "
+            "Checkpoint into a new Tablespace"
         )
         return Health("False", Reason.LEADER_DIFFERS, f"{shown}; {help_}")
     if again := [verdict.node for verdict in found if verdict.made_anew]:
         command = "kubectl annotate tablespace NAME " + " ".join(f"{names.SET_ASIDE_PREFIX}{node}-" for node in again)
-        look = f"{' and '.join(again)} was made anew before: look into it, then `{command}` has it made anew once more"
+        look = f"{' and '.join(again)} was rebuilt before: investigate, then rebuild it once more with `{command}`"
         return Health("False", Reason.REBUILT_IN_VAIN, f"{shown}; {look}")
     return Health("False", Reason.REPLICA_DIFFERS, f"{shown}; it can't lead, and is rebuilt") if found else None
 
 
 def _undecided(found: Sequence[Verdict]) -> Health:
-    """Which copy is wrong is not known. A person may find out; what would be lost meanwhile is kept."""
+    """It is unknown which replica is wrong. A person may find out; until then nothing is deleted."""
     shown = "; ".join(f"{verdict.node} {verdict.sentence}" for verdict in found)
     help_ = (
-        "it can't lead, and nothing is removed, since the leader may be the wrong one: create a Checkpoint with verify: Follower. A copy "
-        "that differs from the log is made anew then; where it is equal, compare the leader's rows before the leader is restarted"
+        "it can't lead, and nothing is removed, since the leader may be wrong: create a Checkpoint with verify: Follower. A replica "
+        "that differs from the log is then rebuilt. If it equals the log, compare the leader's rows before the leader is restarted"
     )
     return Health("False", Reason.DIFFERS_FROM_LEADER, f"{shown}; {help_}")
 
@@ -54,7 +57,7 @@ def _undecided(found: Sequence[Verdict]) -> Health:
 def _leader_in_doubt(
     tablespace: Tablespace, record: TablespaceRecord, verdicts: Mapping[str, Verdict], check: KnownCheck | None
 ) -> Health | None:
-    """The leader had other rows than a follower of which a Checkpoint says that it has those of the log."""
+    """The leader differed from a follower that matched the log in a Checkpoint."""
     if check is None or check.node != record.leader:
         return None
     for replica in check.replicas or ():
@@ -65,9 +68,9 @@ def _leader_in_doubt(
             found = f"{check.node} leads, and had other rows than {replica.node} in {tables} at its full check of {check.started_at}"
             help_ = (
                 "compare the leader's rows of these tables by SQL with that Checkpoint's before another node leads, or the leader is "
-                "restarted. It is told until another full check"
+                "restarted. This stays until another full check"
             )
-            return Health("False", Reason.DIFFERS_FROM_LEADER, f"{found}, though {replica.node} {verdict.sentence}: {help_}")
+            return Health("False", Reason.DIFFERS_FROM_LEADER, f"{found}, although {replica.node} {verdict.sentence}: {help_}")
     return None
 
 

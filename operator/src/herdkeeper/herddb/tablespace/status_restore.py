@@ -1,4 +1,4 @@
-"""The status of a restore: the Job's state, its driver's termination message, and the progress of the load."""
+"""The status of a restore: the Job's state, its driver's termination message, and the load's progress."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from herdkeeper.spark.run import Run, observe_run
 
 
 def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
-    """status.restore; None for a tablespace that is not made from a checkpoint, or for which nothing was begun.
+    """Returns status.restore. None for a tablespace without a restore, or before it started.
 
-    It is there before the tablespace is, see herddb/tablespace/plan_restore.py.
+    It exists before the tablespace does, see herddb/tablespace/plan_restore.py.
     """
     before = tablespace.restore
     if tablespace.spec.bootstrap is None or (before is None and not (tablespace.is_restoring and _is_due(tablespace, seen))):
@@ -46,7 +46,7 @@ def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str
 
 
 def restore_health(tablespace: Tablespace, seen: TablespaceObserved) -> Health | None:
-    """Why a tablespace is not Ready for its restore; None when that is over, or none is declared."""
+    """Returns why a tablespace is not Ready because of its restore. None if that is finished, or not declared."""
     if not tablespace.is_restoring:
         return None
     run, said = _run(tablespace, seen)
@@ -66,13 +66,13 @@ def restore_health(tablespace: Tablespace, seen: TablespaceObserved) -> Health |
 def _sentence(tablespace: Tablespace, seen: TablespaceObserved) -> str:
     match seen.progress:
         case RestoreProgress(loaded, rows) if loaded >= rows:
-            return f"all {rows} rows are loaded and are compared with the checkpoint"
+            return f"all {rows} rows are loaded and are being compared with the checkpoint"
         case RestoreProgress(loaded, rows):
             return f"{loaded} of {rows} rows are loaded"
         case _ if tablespace.spec.bootstrap is not None and tablespace.spec.bootstrap.target is not None:
-            return "the checkpoint of that moment is made from the archive of the log, then its rows are loaded"
+            return "the checkpoint of that moment is being made from the archive of the log; then its rows are loaded"
         case _:
-            return "rows are loaded from the checkpoint"
+            return "rows are being loaded from the checkpoint"
 
 
 def _failure(run: Run, said: RestoreSummary | None) -> str:
@@ -80,14 +80,14 @@ def _failure(run: Run, said: RestoreSummary | None) -> str:
 
 
 def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
-    """What a person can do. Deleting is named only where nothing but this restore wrote."""
+    """Advice for a person. It names deletion only if nothing but this restore wrote."""
     job = _job(tablespace)
     if said is not None and said.outcome is JobOutcome.INVARIANT_VIOLATED:
-        return "delete this Tablespace with deletionPolicy Delete, which drops what was loaded, and create it again once the cause is fixed"
+        return "delete this Tablespace with deletionPolicy Delete, which drops the loaded rows, and create it again once the cause is fixed"
     again = f"once the cause is fixed, delete the Job {job}: the next one continues where it stopped"
     refused = said is not None and said.outcome is JobOutcome.CONFIGURATION_REFUSED
     if refused and tablespace.spec.bootstrap is not None and tablespace.spec.bootstrap.target is not None:
-        return f"for another moment delete this Tablespace and create it with that; {again}"
+        return f"for another moment, delete this Tablespace and create one with that; {again}"
     return again
 
 
@@ -102,7 +102,7 @@ def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, Restore
 
 
 def _is_due(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
-    """Whether the tablespace is created next: not while nothing is changed, there is another one, or the checkpoint is not known."""
+    """Returns whether the tablespace is created next: not while paused, if another one exists, or if the checkpoint is unknown."""
     if paused_by(tablespace.metadata):
         return False
     begun = isinstance(seen.record, RecordAbsent) or tablespace.mark is not None
@@ -120,7 +120,7 @@ def _source(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
 
 
 def _restored_manifest(tablespace: Tablespace, seen: TablespaceObserved, said: RestoreSummary) -> str | None:
-    """The path of the checkpoint of the moment that was restored, as far as it is another one than what is named."""
+    """Returns the manifest path of the restored moment's checkpoint, if it is not the named one."""
     files = files_of(tablespace, seen)
     if not isinstance(files, RestoreFiles) or tablespace.spec.bootstrap is None or tablespace.spec.bootstrap.target is None:
         return None

@@ -1,4 +1,4 @@
-"""What a Tablespace must not say."""
+"""Refuses an invalid Tablespace."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SQL_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
 def tablespace_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None, others: Iterable[Tablespace] = ()) -> tuple[Refusal, ...]:
-    """What a Tablespace says and must not say.
+    """Returns what is invalid in a Tablespace.
 
-    `herddb` is the HerdDBCluster that it refers to (None while there is none); `others` are the Tablespaces of the namespace, of which one
-    may already hold the SQL name.
+    `herddb` is the HerdDBCluster that it refers to (or None); `others` are the Tablespaces of the namespace, one of which may already use
+    the SQL name.
     """
     return (
         *_sql_name_refusals(tablespace),
@@ -40,21 +40,21 @@ def _sql_name_refusals(tablespace: Tablespace) -> Iterator[Refusal]:
     name = tablespace.sql_name
     path = "spec.tablespaceName" if tablespace.spec.tablespace_name else "metadata.name"
     if not _SQL_NAME.fullmatch(name):
-        yield Refusal(path, name, "it is not a name in SQL", "take small letters, digits and `_`, beginning with a letter, 63 at most")
+        yield Refusal(path, name, "it is not a valid SQL name", "use small letters, digits and `_`, beginning with a letter, at most 63")
 
 
 def _taken_sql_name(tablespace: Tablespace, others: Iterable[Tablespace]) -> Iterator[Refusal]:
-    """The older resource keeps the name: both see that alike, whatever order they are reconciled in."""
+    """The older resource keeps the name. Both conclude that, in whatever order they are reconciled."""
     mine = tablespace.metadata
     for other in others:
         same = other.spec.herd_db_ref == tablespace.spec.herd_db_ref and other.sql_name == tablespace.sql_name
-        # one that is being dropped has the name until it is gone: who took it over before would lose it
+        # a tablespace that is being dropped keeps its name until it is gone: a new owner would lose it
         holds = other.metadata.deletion_timestamp is None or names.FINALIZER in other.metadata.finalizers
         if same and other.metadata.name != mine.name and holds and _older(other.metadata, mine):
             yield Refusal(
                 "spec.tablespaceName",
                 tablespace.sql_name,
-                f"the Tablespace {other.metadata.name} declares it already in the HerdDBCluster {other.spec.herd_db_ref.name}",
+                f"the Tablespace {other.metadata.name} already declares it in the HerdDBCluster {other.spec.herd_db_ref.name}",
                 "delete this resource and create one with another tablespaceName",
             )
 
@@ -64,12 +64,12 @@ def _older(one: ObjectMeta, other: ObjectMeta) -> bool:
 
 
 def _replicas_beyond_nodes(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:
-    """Nodes that leave count: it is the HerdDBCluster that waits then, and a tablespace that serves is not refused."""
+    """Leaving nodes count: the HerdDBCluster waits then, and a serving tablespace is not refused."""
     if herddb is not None and tablespace.spec.replicas > (nodes := len(known_nodes(herddb))):
         yield Refusal(
             "spec.replicas",
             str(tablespace.spec.replicas),
-            f"the HerdDBCluster {herddb.metadata.name} has {nodes} SQL nodes and a node holds one copy",
+            f"the HerdDBCluster {herddb.metadata.name} has {nodes} SQL nodes, and each holds one replica",
             f"lower it to at most {nodes}, or raise spec.replicas of {herddb.metadata.name}",
         )
 

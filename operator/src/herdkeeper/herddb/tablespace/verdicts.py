@@ -1,8 +1,8 @@
-"""What is known of each replica's rows: equal to the log at an LSN, or different, as a verified Checkpoint found out; or different from the
-leader's, as a full check or their numbers tell.
+"""Verdicts on each replica's rows: equal to the log at an LSN, or different, by a verified Checkpoint; or different from the leader's rows,
+by a full check or by row counts.
 
-Checkpoints come and go, so a Tablespace's status remembers the verdicts, and a node that its copy was found different.
-A copy that differs is moved aside and made anew; an annotation of the Tablespace says up to which LSN verdicts were about the old copy.
+Checkpoints expire, so a Tablespace's status keeps the verdicts, and a node remembers that its replica differed. A replica that differs is
+set aside and rebuilt. An annotation of the Tablespace tells up to which LSN verdicts are about the old one.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ _REBUILT = re.compile(f"{_LSN}(?:{_UNTIL}{_LSN})?({_PROVEN})?")
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of the replica on `node`, at `lsn` (ledger id, entry id). `different_tables` are those that differ, as far as they could be told;
-    `equal` that none does. `at` is RFC 3339, `checkpoint` the name of the resource that found it out; None when only the node remembers.
-    `against_leader`: the leader's rows, or their numbers, told it, and not the log. `made_anew`: the copy was made anew since one differed
-    before, and was never equal since.
+    """The verdict on the replica on `node`, at `lsn` (ledger id, entry id).
 
-    Only a Checkpoint compares with the log. From the leader's rows, and from what a node remembers, it can't be told whether this copy or
-    the leader is wrong: such a verdict bars the copy from promotion, and removes nothing.
+    `different_tables` are the differing ones, as far as known; `equal`: none differs. `at` is RFC 3339; `checkpoint` is the resource that
+    compared, None if only the node remembers. `against_leader`: compared with the leader's rows or counts, not with the log. `made_anew`:
+    the replica was rebuilt because it differed, and has not been equal since.
+
+    Only a Checkpoint compares with the log. The leader's rows, or a node's memory, don't show whether this replica or the leader is wrong:
+    such a verdict bars the replica from promotion, but removes nothing.
     """
 
     node: str
@@ -46,13 +47,13 @@ class Verdict:
 
     @property
     def compared_with_log(self) -> bool:
-        """Whether a Checkpoint found it out."""
+        """Whether a Checkpoint made the verdict."""
         return self.checkpoint is not None
 
     @property
     def sentence(self) -> str:
-        """What was found out, without the node."""
-        found_by = f"Checkpoint {self.checkpoint}" if self.checkpoint else None if self.equal else "as its node keeps on its disk"
+        """The verdict, without the node."""
+        found_by = f"Checkpoint {self.checkpoint}" if self.checkpoint else None if self.equal else "as its node has noted on its disk"
         if self.against_leader:
             return f"had other rows than the leader at LSN {self.lsn[0]},{self.lsn[1]} in {', '.join(self.different_tables)}"
         where = f"at LSN {self.lsn[0]},{self.lsn[1]}" + (f" ({found_by})" if found_by else "")
@@ -62,9 +63,7 @@ class Verdict:
 
 
 def _newest(found: Iterable[Verdict]) -> Mapping[str, Verdict]:
-    """By node: the verdict at the highest LSN. Of two at the same LSN one that says different counts: it is the one that must not be
-    missed.
-    """
+    """Returns by node the verdict at the highest LSN. Of two at the same LSN, a different one wins: it must not be missed."""
     newest: dict[str, Verdict] = {}
     for verdict in found:
         known = newest.get(verdict.node)
@@ -75,9 +74,10 @@ def _newest(found: Iterable[Verdict]) -> Mapping[str, Verdict]:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A node's copy was moved aside for what a Checkpoint found out at `lsn`; what is there since is another one. `until` is where the log
-    ended then: another Checkpoint may have held the old copy anywhere up to there, and tell of it later. `proven`: the new copy was equal
-    to the log once.
+    """A node's files were set aside because of a Checkpoint's verdict at `lsn`; its replica since then is another one.
+
+    `until` is where the log ended then: another Checkpoint may have compared the old replica anywhere up to there, and report later.
+    `proven`: the new replica was equal to the log once.
     """
 
     lsn: tuple[int, int]
@@ -86,17 +86,21 @@ class Rebuilt:
 
     @property
     def text(self) -> str:
-        """As the annotation has it."""
+        """The value of the annotation."""
         until = f"{_UNTIL}{self.until[0]},{self.until[1]}" if self.until > self.lsn else ""
         return f"{self.lsn[0]},{self.lsn[1]}{until}{_PROVEN if self.proven else ''}"
 
     def is_about(self, verdict: Verdict) -> bool:
-        """Whether a verdict is about the new copy. The old one was not equal at `lsn`, so a new one may be, in a log that has not grown."""
+        """Returns whether a verdict is about the new replica. The old one was not equal at `lsn`, so an equal verdict there, in a log that
+        has not grown, is about the new one.
+        """
         return verdict.lsn >= self.lsn if verdict.equal else verdict.lsn > self.until
 
 
 def rebuilt(tablespace: Tablespace, node: str) -> Rebuilt | None:
-    """What the Tablespace's annotation says of a node; None when it says nothing, or what can't be read: then it is made anew once more."""
+    """Returns the Tablespace's annotation about a node. None if there is none, or it is unreadable: then the replica is
+    rebuilt once more.
+    """
     match = _REBUILT.fullmatch(tablespace.metadata.annotations.get(names.SET_ASIDE_PREFIX + node, ""))
     if match is None:
         return None
@@ -107,9 +111,8 @@ def rebuilt(tablespace: Tablespace, node: str) -> Rebuilt | None:
 def verdicts_in_force(
     tablespace: Tablespace | None, uuid: str, checkpoints: Iterable[Checkpoint] = (), nodes: Mapping[str, NodeView | Unknown] = NO_NODES
 ) -> Mapping[str, Verdict]:
-    """By node: the newest verdict about the copy that the tablespace with this uuid has there now, out of what the Tablespace's status says
-    and what Checkpoints found out; where neither says anything, what the node itself remembers. `tablespace` is None where no resource
-    declares it.
+    """Returns by node the newest verdict on the current replica of the tablespace with this uuid. It comes from the Tablespace's status and
+    from Checkpoints, or else from the node's memory. `tablespace` is None if no resource declares it.
     """
     status = tablespace.status if tablespace is not None else None
     remembered = status.replicas if status is not None and status.uuid in (None, uuid) else ()
@@ -122,8 +125,9 @@ def verdicts_in_force(
 
 
 def _weighed(found: Iterable[Verdict]) -> Mapping[str, Verdict]:
-    """By node: what the log says, unless the leader's rows have told something else since. They never outweigh that a copy differs from the
-    log: it is made anew for that."""
+    """Returns by node the log's verdict, unless the leader's rows show something newer. They never outweigh a difference from the log, for
+    which the replica is rebuilt.
+    """
     verdicts = tuple(found)
     by_log = _newest(verdict for verdict in verdicts if not verdict.against_leader)
     by_leader = _newest(verdict for verdict in verdicts if verdict.against_leader)
@@ -140,10 +144,11 @@ def _in_force(tablespace: Tablespace | None, found: Iterable[Verdict | None]) ->
 
 
 def _miscounted(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Collection[str]) -> Iterable[Verdict]:
-    """The followers that have other numbers of rows than the leader at the very same LSN. At another LSN nothing follows from them. A table
-    that only one of them tells is empty at the other: who booted while a transaction was open tells the tables that it makes.
+    """Returns the followers whose row counts differ from the leader's at the same LSN. Other LSNs prove nothing. A table that only one of
+    them reports is empty at the other: a node that booted during a transaction reports tables that the transaction creates.
 
-    Nor does anything follow from those of a leader that is known to be `wrong`: they would bar the good copies."""
+    Nor do counts of a leader that is known to be `wrong` prove anything: they would bar the good replicas.
+    """
     views = ((node, view) for node, view in nodes.items() if not isinstance(view, Unknown))
     copies = {node: (copy, copy.counts) for node, view in views for copy in view if copy.uuid == uuid and copy.counts is not None}
     leading = [counts for node, (copy, counts) in copies.items() if copy.role == "leader" and node not in wrong and copy.barred is not True]
@@ -156,8 +161,7 @@ def _miscounted(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Colle
 
 
 def _failing(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Collection[str]) -> Iterable[Verdict]:
-    """The copies that had other rows than the leader when its check came by. From one of a leader that is known to be `wrong` nothing
-    follows."""
+    """Returns the replicas that differed from the leader in its check. A leader that is known to be `wrong` proves nothing."""
     views = ((node, view) for node, view in nodes.items() if not isinstance(view, Unknown))
     for node, copy in ((node, copy) for node, view in views for copy in view if copy.uuid == uuid):
         failed = [check for check in copy.checks if not check.passed and check.leader not in wrong]
@@ -167,13 +171,13 @@ def _failing(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Collecti
 
 
 def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verdict]:
-    """What nodes remember: a copy is barred from promotion since it was found different."""
+    """Returns what nodes remember: a replica is barred from promotion since it was found different."""
     copies = ((node, copy) for node, view in nodes.items() if not isinstance(view, Unknown) for copy in view if copy.uuid == uuid)
     return (Verdict(node, copy.lsn, equal=False) for node, copy in copies if copy.barred is True and copy.lsn is not None)
 
 
 def _about_present_copy(tablespace: Tablespace | None, verdict: Verdict) -> Verdict | None:
-    """None for one about a copy that was moved aside since."""
+    """Returns None for a verdict on a replica that was set aside since."""
     before = rebuilt(tablespace, verdict.node) if tablespace is not None else None
     if before is None:
         return verdict
@@ -183,7 +187,7 @@ def _about_present_copy(tablespace: Tablespace | None, verdict: Verdict) -> Verd
 
 
 def judged(nodes: Mapping[str, NodeView | Unknown], uuid: str, verdicts: Mapping[str, Verdict]) -> dict[str, NodeView | Unknown]:
-    """What nodes say of their tablespaces, and of the one with this uuid how their rows differ."""
+    """Returns the nodes' views, with how their rows differ in the tablespace with this uuid."""
     return {node: view if isinstance(view, Unknown) else _judged(view, uuid, verdicts.get(node)) for node, view in nodes.items()}
 
 
@@ -194,17 +198,17 @@ def _judged(view: NodeView, uuid: str, verdict: Verdict | None) -> NodeView:
 
 
 def replicas_of(tablespace: Tablespace) -> tuple[ReplicaStatus, ...]:
-    """What its status says of its replicas."""
+    """Returns the replicas in its status."""
     return tablespace.status.replicas if tablespace.status is not None else ()
 
 
 def different(verdicts: Mapping[str, Verdict], nodes: Iterable[str]) -> Sequence[Verdict]:
-    """Of these nodes, those that had other rows, by name."""
+    """Returns the verdicts of these nodes that are different, by name."""
     return [verdicts[node] for node in sorted(nodes) if node in verdicts and not verdicts[node].equal]
 
 
 def verdicts_on(verdicts: Mapping[str, Verdict], nodes: Collection[str]) -> Mapping[str, Verdict]:
-    """Those about copies on these nodes. Of one that has left nothing can be read or moved aside before it comes back."""
+    """Returns the verdicts on these nodes. Files on a node that left can't be read or set aside before it comes back."""
     return {node: verdict for node, verdict in verdicts.items() if node in nodes}
 
 

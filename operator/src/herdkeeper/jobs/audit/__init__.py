@@ -1,1 +1,1 @@
-"""How an audit ends, and the window in which it reads."""
+"""How an audit ends, and its window."""

@@ -1,4 +1,4 @@
-"""The window of a ReplicationAudit: when its Job may read, and when one that paused goes on."""
+"""The window of a ReplicationAudit: when its Job may read, and when a paused one resumes."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from herdkeeper.shared.time import moment_of
 from herdkeeper.spark.build_job import READ_UNTIL
 
 SHORTEST_WINDOW = datetime.timedelta(minutes=30)
-"""A Job starts and finds out how far it got before it reads; in less it would do only that, day by day."""
+"""A Job starts and finds its position before it reads. In a shorter window it would do only that, day after day."""
 
 
 def window_of(window: Window) -> DailyWindow:
-    """As it is declared. Raises UnknownTimeZoneError."""
+    """Returns the declared window. Raises UnknownTimeZoneError."""
     return DailyWindow.of(window.from_, window.to, window.time_zone)
 
 
 def described(window: Window) -> str:
-    """For people."""
+    """Returns the window as text."""
     return f"{window.from_} to {window.to} ({window.time_zone})"
 
 
 def resumes_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime | None:
-    """When a paused run goes on: as soon as a window is open, after its Job has ended, that closes later than the one of that Job. So it
-    does not go on in the same one, where the pod's clock is early, and does at once when its hours were changed and are open now. None for
-    a run that is not paused, and for one whose driver's words may still come.
+    """Returns when a paused run resumes: after its Job has ended, once a window is open that closes later than that Job's.
 
-    A Job that ended well, and whose driver's words are lost, may have paused: when it is run again, it tells how the run ended, if it has.
-    Words that are there and can't be read would be there again, night after night: they end the run (`audit_end.unknown_result`).
+    So it does not resume in the same window if the pod's clock is early, but resumes at once if changed hours are open now. None for a run
+    that is not paused, or whose driver's message may still come.
+
+    A Job that succeeded without a message may have paused: run again, it reports the end, if any. An unreadable message would recur each
+    night, so it ends the run (`audit_end.unknown_result`).
     """
     job = ended_well(seen, job_of(audit))
     if (
@@ -52,13 +53,13 @@ def resumes_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime 
 
 
 def read_until(job: Json) -> datetime.datetime | None:
-    """When the window closes, or closed, with which a Job of an audit was made; None for one that was made without."""
+    """Returns the closing time with which an audit's Job was created, or None if without."""
     given = next(each.get("args") or [] for each in job["spec"]["template"]["spec"]["containers"] if each["name"] == "driver")
     return moment_of(given[given.index(READ_UNTIL) + 1]) if READ_UNTIL in given else None
 
 
 def present(seen: JobObserved) -> datetime.datetime:
-    """The time of the observation. ValueError without one."""
+    """Returns the time of the observation. Raises ValueError without one."""
     if seen.now is None:
         raise ValueError("an audit was observed without a time")
     return seen.now

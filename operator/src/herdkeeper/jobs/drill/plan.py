@@ -1,7 +1,7 @@
-"""Restore drills: at its times a schedule has a checkpoint restored into a server that is thrown away, only to see that it can be.
+"""Restore drills: on schedule, a checkpoint is restored into a temporary server to prove that it can be.
 
-What is restored is drawn, and noted in the status, before anything is made: the removal of a Checkpoint's files looks there, and the drill
-looks once more, with the note stored, whether the Checkpoint is still there. So neither misses the other. All steps follow from the note.
+The choice is noted in the status before any object is created. The removal of a Checkpoint's files checks this note. The drill checks, once
+the note is stored, that the Checkpoint still exists. So neither misses the other. All steps follow from the note.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from herdkeeper.spark.build_job import DrillSource, build_drill
 
 @dataclass(frozen=True)
 class DrawnCheckpoint:
-    """A verified Checkpoint of the schedule. `moment` is its own, None where it is not known."""
+    """A verified Checkpoint of the schedule. `moment` is its own, or None if unknown."""
 
     name: str
     moment: str | None
@@ -39,7 +39,7 @@ class DrawnCheckpoint:
 
 @dataclass(frozen=True)
 class DrawnMoment:
-    """A moment of the recovery window. A Checkpoint of this name is made of it."""
+    """A moment of the recovery window. A Checkpoint with this name is made of it."""
 
     name: str
     moment: str
@@ -47,7 +47,7 @@ class DrawnMoment:
 
 @dataclass(frozen=True)
 class NothingToDraw:
-    """There is nothing that could be restored, for now."""
+    """Nothing can be restored for now."""
 
     why: str
 
@@ -56,7 +56,7 @@ Draw = DrawnCheckpoint | DrawnMoment | NothingToDraw
 
 
 def plan_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: ScheduleObserved, spark_image: str) -> Plan:
-    """What the schedule's times ask for, and its drills'."""
+    """Returns the plan for the schedule's times, and its drills'."""
     runs = plan_schedule(schedule, seen)
     if isinstance(seen.runs, Unknown):
         return runs
@@ -65,30 +65,30 @@ def plan_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: ScheduleObser
 
 
 def plan_drill(schedule: ScheduledCheckpoint, seen: ScheduleObserved, spark_image: str) -> Plan:
-    """The next step of the drill that is noted, and the end of what others have left."""
+    """Returns the next step of the noted drill, and the cleanup of earlier ones."""
     drill = running_drill(schedule)
-    left = _left_over(schedule, seen, drill)
+    left = _leftovers(schedule, seen, drill)
     if drill is None:
         return Plan(left, requeue_after_seconds=_until_the_next(schedule, seen))
-    return Plan((*left, *_go_on(schedule, seen, drill, spark_image)), requeue_after_seconds=requeue.UNREAD)
+    return Plan((*left, *_continue_drill(schedule, seen, drill, spark_image)), requeue_after_seconds=requeue.UNREAD)
 
 
 def running_drill(schedule: ScheduledCheckpoint) -> DrillStatus | None:
-    """The drill that the stored status tells of, unless it is over or no drills are declared any more."""
+    """Returns the drill in the stored status, unless it is finished or drills are no longer declared."""
     drill = schedule.status.last_drill if schedule.status is not None else None
     return drill if drill is not None and drill.outcome == "Running" and schedule.spec.drill is not None else None
 
 
 def due_of(drill: DrillStatus) -> datetime.datetime:
-    """The time that a drill is for. ValueError for a status that tells none."""
+    """Returns the scheduled time of a drill. Raises ValueError if the status has none."""
     due = moment_of(drill.scheduled_time)
     if due is None:
-        raise ValueError(f"status.lastDrill.scheduledTime is {drill.scheduled_time!r}: it is not a time")
+        raise ValueError(f"status.lastDrill.scheduledTime is {drill.scheduled_time!r}, which is not a time")
     return due
 
 
 def due_drill(schedule: ScheduledCheckpoint, now: datetime.datetime) -> datetime.datetime | None:
-    """The newest time for which no drill was begun yet; None when there is none, or nothing shall be begun."""
+    """Returns the newest time without a drill yet. None if there is none, or no drill may start."""
     status, drill = schedule.status, schedule.spec.drill
     since = moment_of(status.drills_since) if status is not None else None
     if drill is None or since is None or schedule.spec.suspend or paused_by(schedule.metadata) is not None:
@@ -100,12 +100,12 @@ def due_drill(schedule: ScheduledCheckpoint, now: datetime.datetime) -> datetime
 
 
 def draw(schedule: ScheduledCheckpoint, seen: ScheduleObserved, due: datetime.datetime) -> Draw:
-    """What the drill of a time restores: a moment of the recovery window where the log is archived, else a verified Checkpoint."""
+    """Returns what a drill restores: a moment of the recovery window if the log is archived, else a verified Checkpoint."""
     tablespace, seed = seen.tablespace, seed_of(schedule, due)
     if isinstance(tablespace, Unknown):
         return NothingToDraw(tablespace.why)
     if tablespace is None or seen.drill.herddb is None:
-        return NothingToDraw(f"the Tablespace {schedule.spec.template.tablespace_ref.name}, or its database, is not there")
+        return NothingToDraw(f"the Tablespace {schedule.spec.template.tablespace_ref.name}, or its database, does not exist")
     window = tablespace.status.recovery_window if tablespace.status is not None else None
     if tablespace.spec.log.archive is not None and window is not None:
         begin, end = moment_of(window.from_), moment_of(window.to)
@@ -122,7 +122,7 @@ def draw(schedule: ScheduledCheckpoint, seen: ScheduleObserved, due: datetime.da
 
 
 def is_of_a_moment(schedule: ScheduledCheckpoint, drill: DrillStatus) -> bool:
-    """Whether the Checkpoint that a drill restores is made for it."""
+    """Returns whether a drill's Checkpoint is made for it."""
     return drill.checkpoint == names.drill_checkpoint(schedule.metadata.name, due_of(drill))
 
 
@@ -131,8 +131,8 @@ def _restorable(run: Run, seen: ScheduleObserved) -> bool:
     return run.verified and not run.going and found is not None and found.manifest is not None
 
 
-def _go_on(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillStatus, spark_image: str) -> tuple[Action, ...]:
-    """One step, or nothing while something is waited for. What can't go on becomes an outcome in the status."""
+def _continue_drill(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillStatus, spark_image: str) -> tuple[Action, ...]:
+    """Returns one step, or nothing while waiting. A drill that can't continue gets an outcome in the status."""
     job = names.drill_job(schedule.metadata.name, due_of(drill))
     if seen.drill.objects.get("Job", job) is not None:
         return ()
@@ -148,14 +148,14 @@ def _go_on(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillSt
 
 
 def is_restorable(checkpoint: Checkpoint) -> bool:
-    """Whether a Checkpoint succeeded, was verified, and nobody has deleted it."""
+    """Returns whether a Checkpoint succeeded, is verified, and was not deleted."""
     status = checkpoint.status
     there = checkpoint.metadata.deletion_timestamp is None and checkpoint.manifest is not None
     return there and status is not None and status.phase == "Succeeded" and bool(status.verified)
 
 
-def _left_over(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillStatus | None) -> tuple[Delete, ...]:
-    """What no drill that is noted needs. A Job that has ended goes by itself, and its logs stay until then."""
+def _leftovers(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillStatus | None) -> tuple[Delete, ...]:
+    """Returns what no noted drill needs. A finished Job is deleted automatically, and keeps its logs until then."""
     kept = () if drill is None else (drill.checkpoint, names.drill_job(schedule.metadata.name, due_of(drill)))
     checkpoints = (
         Delete(API_VERSION, Checkpoint.KIND, made.metadata.name, made.metadata.uid, Reason.DRILL_ENDED)

@@ -1,4 +1,4 @@
-"""What was seen of a schedule's restore drills."""
+"""The observation of a schedule's restore drills."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from herdkeeper.spark.object_store import StoreUnusable
 
 @dataclass(frozen=True)
 class DrillObserved:
-    """`objects` are the drills' Jobs and their pods, `checkpoints` all that the schedule made, for its times and for drills. `herddb` is
-    the database of the tablespace, None while there is none, and while no drill is declared. `store_unusable` is why the object store
-    with the Checkpoint that is drilled can't be opened."""
+    """`objects` are the drills' Jobs and pods; `checkpoints` all that the schedule made, also for drills. `herddb` is the tablespace's
+    database; None if missing, or without drills. `store_unusable` is why the object store of the drilled Checkpoint can't be opened.
+    """
 
     objects: Objects
     checkpoints: tuple[Checkpoint, ...]
@@ -22,14 +22,14 @@ class DrillObserved:
     store_unusable: StoreUnusable | None = None
 
     def checkpoint(self, name: str) -> Checkpoint | None:
-        """One of the schedule's, None when there is none of this name."""
+        """Returns one of the schedule's Checkpoints by name, or None."""
         return next((found for found in self.checkpoints if found.metadata.name == name), None)
 
     @property
     def made_for_drills(self) -> tuple[Checkpoint, ...]:
-        """Those of them that are of a moment that was drawn."""
+        """Returns the Checkpoints of moments chosen for drills."""
         return tuple(found for found in self.checkpoints if is_made_for_a_drill(found))
 
 
 NOTHING_DRILLED = DrillObserved(Objects({}), ())
-"""Of a schedule that never had drills."""
+"""For a schedule that never had drills."""

@@ -1,4 +1,4 @@
-"""What became of the newest restore drill, and what that says of the schedule's checkpoints."""
+"""The result of the newest restore drill, and what it means for the schedule's checkpoints."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NEXT_WAITS = "; the next one waits: "
 
 
 def drill_fields(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> Fields:
-    """`drillsSince` and `lastDrill`. A drill is there before anything of it is made, see jobs/drill/plan.py."""
+    """Returns `drillsSince` and `lastDrill`. They exist before any object of the drill, see jobs/drill/plan.py."""
     if schedule.spec.drill is None:
         return {}
     status = schedule.status
@@ -56,7 +56,7 @@ def drill_fields(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> Field
 
 
 def drill_health(schedule: ScheduledCheckpoint, fields: Fields, seen: ScheduleObserved) -> Health | None:
-    """The condition RestoreDrilled, from the fields that are stored next; None where no drills are declared."""
+    """Returns the condition RestoreDrilled for the fields to be stored. None without declared drills."""
     if schedule.spec.drill is None:
         return None
     last: Fields = fields["lastDrill"] or {}
@@ -64,7 +64,7 @@ def drill_health(schedule: ScheduledCheckpoint, fields: Fields, seen: ScheduleOb
 
 
 def _waiting(last: Fields, seen: ScheduleObserved) -> Health | None:
-    """That a drill can't go on before somebody mends something. Its Job, once there is one, tells for itself."""
+    """Returns that a drill can't continue before a person acts. Its Job, once created, reports for itself."""
     unusable = _what_stops(last, seen)
     return None if unusable is None else Health("False", unusable.reason, f"{_of(last)} waits: {unusable.why}")
 
@@ -75,7 +75,7 @@ def _what_stops(last: Fields, seen: ScheduleObserved) -> StoreUnusable | None:
 
 
 def _failure(schedule: ScheduledCheckpoint, last: Fields, seen: ScheduleObserved) -> Health | None:
-    """That a drill failed, until the next one has succeeded; and what that one waits for."""
+    """Returns that a drill failed, until the next one succeeds, and what that one waits for."""
     before = condition(schedule, RESTORE_DRILLED)
     if last.get("outcome") == "Failed":
         return Health("False", Reason.DRILL_FAILED, drill_sentence(last))
@@ -111,18 +111,18 @@ def _last_success(last: Fields) -> datetime.datetime | None:
 
 
 def _success(at: datetime.datetime | None) -> str:
-    return f"the newest restore drill that succeeded ended at {text_of(at)}" if at is not None else "no restore drill has succeeded yet"
+    return f"the newest successful restore drill ended at {text_of(at)}" if at is not None else "no restore drill has succeeded yet"
 
 
 def drill_ended(before: Fields | None, after: Fields | None) -> Fields | None:
-    """The drill that ended between two statuses' `lastDrill`; None when none did."""
+    """Returns the drill that ended between two values of `lastDrill`, or None."""
     if before is None or after is None or before["outcome"] != "Running" or after["outcome"] == "Running":
         return None
     return after
 
 
 def drill_sentence(ended: Fields) -> str:
-    """What became of a drill that ended, for an event."""
+    """Returns the outcome of a finished drill, for an event."""
     return f"{_of(ended)} {ended['outcome'].lower()}: {ended['message']}"
 
 
@@ -143,7 +143,7 @@ def _begun(found: Draw, due: datetime.datetime, last_success: str | None) -> Fie
         case NothingToDraw():
             return None
         case DrawnCheckpoint(name, moment) | DrawnMoment(name, moment):
-            message = "drawn, and about to be restored"
+            message = "chosen, and about to be restored"
             begun = {"scheduledTime": text_of(due), "outcome": "Running", "message": message, "checkpoint": name, "moment": moment}
             return {**begun, "lastSuccessfulTime": last_success}
         case _:
@@ -151,7 +151,7 @@ def _begun(found: Draw, due: datetime.datetime, last_success: str | None) -> Fie
 
 
 def _progress(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillStatus) -> Fields:
-    """A running drill, as it is now."""
+    """The current state of a running drill."""
     before = _stored(drill) or {}
     job, checkpoint = names.drill_job(schedule.metadata.name, due_of(drill)), seen.drill.checkpoint(drill.checkpoint)
     if seen.drill.objects.get("Job", job) is not None:
@@ -163,7 +163,7 @@ def _progress(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: Dril
     if checkpoint is not None and is_restorable(checkpoint):
         return before
     another = _begun(draw(schedule, seen, due_of(drill)), due_of(drill), drill.last_successful_time)
-    why = f"the Checkpoint {drill.checkpoint} was deleted before it could be restored, and there is no other"
+    why = f"the Checkpoint {drill.checkpoint} was deleted before it was restored, and there is no other"
     return _failed(before, why, seen) if another is None or another["checkpoint"] == drill.checkpoint else another
 
 
@@ -172,9 +172,9 @@ def _of_the_moment(before: Fields, seen: ScheduleObserved, checkpoint: Checkpoin
     if checkpoint is None:
         return before
     if checkpoint.metadata.deletion_timestamp is not None:
-        return _failed(before, "its Checkpoint was deleted before it could be restored", seen)
+        return _failed(before, "its Checkpoint was deleted before it was restored", seen)
     status = checkpoint.status
-    said = (status.message if status is not None else None) or "it has not begun"
+    said = (status.message if status is not None else None) or "it has not started"
     if status is not None and status.phase == "Failed":
         return _failed(before, f"no Checkpoint of that moment could be made: {said}", seen)
     return {**before, "message": f"its Checkpoint is being made: {said}"}
@@ -216,7 +216,7 @@ def _result_of(run: Run) -> RestoreSummary | None:
 
 
 def _server_trouble(seen: ScheduleObserved, job: str) -> str:
-    """What the server beside the restore said when it ended before its time; empty when it did not."""
+    """Returns the message of the server next to the restore if it ended prematurely, or an empty string."""
     for pod in reversed(pods_of_job(seen.drill.objects, job)):
         for container in pod.get("status", {}).get("initContainerStatuses") or []:
             ended = container.get("lastState", {}).get("terminated") or {}

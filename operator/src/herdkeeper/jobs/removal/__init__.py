@@ -1,1 +1,1 @@
-"""The files of a Checkpoint that is deleted."""
+"""The files of a deleted Checkpoint."""

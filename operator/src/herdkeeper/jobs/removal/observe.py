@@ -1,4 +1,4 @@
-"""Looks at all that may need a Checkpoint's files: its volume, other Checkpoints and what they do, Tablespaces that are made from one."""
+"""Observes everything that may need a Checkpoint's files: its volume, other Checkpoints and their runs, Tablespaces made from one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from herdkeeper.shared.unknown import Unknown
 
 
 def observe_removal(checkpoint: Checkpoint, reader: ClusterReader) -> RemovalObserved:
-    """Who may need the files of this one."""
+    """Returns what may need the files of this Checkpoint."""
     namespace = checkpoint.metadata.namespace
     claim = checkpoint.spec.destination.claim_name
     checkpoints = parsed_wholly(Checkpoint, reader.kubernetes.documents(Checkpoint, namespace))

@@ -1,7 +1,7 @@
-"""What becomes of a Checkpoint's files when it is deleted under deletionPolicy Delete.
+"""Removes the files of a Checkpoint that is deleted with deletionPolicy Delete.
 
-A Job removes them, once the run has ended and nobody else needs them. Two Checkpoints between which nothing was written are of the same LSN
-and have one manifest: the last of them takes it along. Whoever can't be read may need the files, so nothing is removed meanwhile.
+A Job removes them once the run has ended and nothing else needs them. Two Checkpoints without a write between them have the same LSN and
+share a manifest, which the last of them removes. An unreadable resource may need the files, so it blocks the removal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from herdkeeper.spark.build_job import build_removal
 
 
 def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: float = 0.0) -> Plan:
-    """The next step of a deletion that has waited for so many seconds. ValueError when it was not read who may need the files."""
+    """Returns the next step of a deletion that has waited for so many seconds. Raises ValueError if the users of the files
+    were not read.
+    """
     removal = seen.removal
     if removal is None:
         raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")
@@ -34,34 +36,36 @@ def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, wa
     job = seen.objects.get("Job", names.job_name(checkpoint.key, names.REMOVAL_COMPONENT))
     if job is not None:
         return _follow(job, checkpoint, seen)
-    return _ending(checkpoint, seen) or _kept_by_somebody(checkpoint, seen, removal) or _begin(checkpoint, seen, spark_image, waited)
+    return _ending(checkpoint, seen) or _why_kept(checkpoint, seen, removal) or _begin(checkpoint, seen, spark_image, waited)
 
 
-def _kept_by_somebody(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved) -> Plan | None:
-    """Why no Job is made; None when its run has ended, left something, and nobody needs that."""
+def _why_kept(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved) -> Plan | None:
+    """Returns why no Job is created. None if the run has ended, left files, and nothing needs them."""
     if checkpoint.status is None or checkpoint.status.job is None:
-        return _let_go(Reason.DATA_DELETED, "there is nothing to remove: its job never started")
+        return _let_go(Reason.DATA_DELETED, "there is nothing to remove: its Job never started")
     if removal.claim is not None and removal.claim["metadata"].get("deletionTimestamp"):
-        return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.place} is being deleted, and everything on it")
-    # Without a manifest only files of this very run go, which nobody else knows.
+        return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.place} is being deleted with everything on it")
+    # Without a manifest, only files of this very run are removed, which nothing else references.
     return None if checkpoint.manifest is None else _needed(checkpoint, seen, removal)
 
 
 def _begin(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: float) -> Plan:
-    """The Job. A Secret that went first, as it does with its namespace, holds up the deletion for a while only."""
+    """Create the Job. A Secret that was deleted first, e.g. with its namespace, delays the deletion only for a while."""
     if (unusable := seen.store_unusable) is not None:
         if waited >= PATIENCE_SECONDS:
             return _let_go(Reason.DELETION_GIVEN_UP, f"its files in {checkpoint.place} were left behind: {unusable.why}")
         why = f"{unusable.why}; or set spec.deletionPolicy to Retain, which leaves the files"
         return Plan.waiting(unusable.reason, f"its files are not removed: {why}")
     made = settle((build_removal(checkpoint, checkpoint.manifest, spark_image),), seen.objects)
-    return Plan(made, Plan.waiting(Reason.DELETING, "a job removes its files").wait)
+    return Plan(made, Plan.waiting(Reason.DELETING, "a Job removes its files").wait)
 
 
 def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
     name = job["metadata"]["name"]
     if not any(reference["uid"] == checkpoint.metadata.uid for reference in job["metadata"].get("ownerReferences") or []):
-        return Plan.waiting(Reason.DELETING, f"the Job {name} is of an earlier Checkpoint of this name, and about to go", requeue.SOON)
+        return Plan.waiting(
+            Reason.DELETING, (f"the Job {name} belongs to an earlier Checkpoint of this name, and is about to be deleted"), requeue.SOON
+        )
     said = termination_message_of(seen.objects, name)
     match job_ended(job):
         case "Complete":
@@ -75,13 +79,13 @@ def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
 
 
 def _ending(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
-    """What is done while its own run is not over; None when it is."""
+    """Returns what to do while its own run has not ended, or None."""
     job = seen.objects.get("Job", names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT))
     if job is not None and job_ended(job) is not None:
-        # Its manifest must be known before those that share it are looked for.
-        noted = Plan.waiting(Reason.DELETING, "its job has ended: its result is recorded first", requeue.NOTED)
+        # Its manifest must be known before others that share it can be found.
+        noted = Plan.waiting(Reason.DELETING, "its Job has ended: the result is recorded first", requeue.NOTED)
         return None if checkpoint.is_over else noted
-    waiting = Plan.waiting(Reason.DELETING, "its job is being stopped", requeue.SOON)
+    waiting = Plan.waiting(Reason.DELETING, "its Job is being stopped", requeue.SOON)
     if job is not None and not job["metadata"].get("deletionTimestamp"):
         metadata = job["metadata"]
         return Plan((Delete(job["apiVersion"], "Job", metadata["name"], metadata["uid"], Reason.DELETING),), waiting.wait, requeue.SOON)
@@ -90,7 +94,7 @@ def _ending(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
 
 
 def _needed(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved) -> Plan | None:
-    """Who needs the checkpoint, and so what is done instead of removing it; None when nobody does."""
+    """Returns what to do instead because the checkpoint is needed, or None."""
     if isinstance(removal.checkpoints, Unknown):
         return _unreadable(removal.checkpoints)
     if isinstance(removal.tablespaces, Unknown):
@@ -107,10 +111,10 @@ def _needed(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved)
 
 def _needed_by_checkpoints(checkpoint: Checkpoint, seen: JobObserved, others: list[Checkpoint]) -> Plan | None:
     if silent := [other for other in others if _may_share(other, checkpoint)]:
-        why = f"{_listed(silent)} succeeded without telling of which manifest, so whether it is this one is not known; delete it first"
+        why = f"{_listed(silent)} succeeded without reporting its manifest, which may be this one; delete it first"
         return Plan.waiting(Reason.UNREADABLE, why)
     if writing := _writing(checkpoint, seen, others):
-        message = f"these runs write to the same place, and may find the same manifest: {', '.join(writing)}"
+        message = f"these runs write to the same place and may use the same manifest: {', '.join(writing)}"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
     living = [other for other in others if other.metadata.deletion_timestamp is None]
     if sharing := [other for other in living if other.manifest == checkpoint.manifest]:
@@ -121,14 +125,16 @@ def _needed_by_checkpoints(checkpoint: Checkpoint, seen: JobObserved, others: li
 def _needed_by_tablespaces(checkpoint: Checkpoint, tablespaces: tuple[Tablespace, ...], others: list[Checkpoint]) -> Plan | None:
     same = [checkpoint, *(other for other in others if other.manifest == checkpoint.manifest)]
     there = (checkpoint, *others)
-    if reading := [one for one in tablespaces if _makes_one_there(one, there) or any(_reads(one, other) for other in same)]:
-        message = f"{_listed(reading)} is being made from it, or of a moment at the same place: wait until it is Ready, or delete it"
+    if reading := [one for one in tablespaces if _restores_a_moment_there(one, there) or any(_reads(one, other) for other in same)]:
+        message = (
+            f"{_listed(reading)} is being made from it, or from another checkpoint at the same place: wait until it is Ready, or delete it"
+        )
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
     return None
 
 
 def _needed_by_drills(checkpoint: Checkpoint, schedules: tuple[ScheduledCheckpoint, ...], others: list[Checkpoint]) -> Plan | None:
-    """A drill says in its schedule's status what it will read before it begins, and looks then whether that is still there."""
+    """A drill announces in its schedule's status what it will read, and then checks whether that still exists."""
     same = {checkpoint.metadata.name, *(other.metadata.name for other in others if other.manifest == checkpoint.manifest)}
     if drilling := [schedule for schedule in schedules if drilled_checkpoint(schedule) in same]:
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, f"a restore drill of {_listed(drilling)} reads it: wait for its end")
@@ -140,7 +146,7 @@ def _unreadable(unknown: Unknown) -> Plan:
 
 
 def _may_share(other: Checkpoint, checkpoint: Checkpoint) -> bool:
-    """Whether another one has a manifest of the same tablespace of which it does not tell."""
+    """Returns whether another one may have a manifest of the same tablespace without reporting it."""
     if other.status is None or other.metadata.deletion_timestamp is not None:
         return False
     silent = other.status.phase == "Succeeded" and other.manifest is None
@@ -148,17 +154,19 @@ def _may_share(other: Checkpoint, checkpoint: Checkpoint) -> bool:
 
 
 def _writing(checkpoint: Checkpoint, seen: JobObserved, others: list[Checkpoint]) -> list[str]:
-    """Other Checkpoints whose run is not over, or not yet known to be."""
+    """Returns other Checkpoints whose run has not ended, as far as known."""
     over = {other.metadata.name for other in others if other.is_over}
     runs = [work for work in seen.work if work.component == names.CHECKPOINT_COMPONENT and work.place == checkpoint.place]
     found = {work.owner for work in runs if not work.ended or work.owner not in over}
     return [f"{Checkpoint.KIND} {name}" for name in sorted(found - {checkpoint.metadata.name})]
 
 
-def _makes_one_there(tablespace: Tablespace, checkpoints: tuple[Checkpoint, ...]) -> bool:
-    """Whether a Tablespace is made as of a moment whose checkpoint is looked for, or made, where these are: it may begin with any."""
+def _restores_a_moment_there(tablespace: Tablespace, checkpoints: tuple[Checkpoint, ...]) -> bool:
+    """Returns whether a Tablespace is being made as of a moment, with its checkpoint searched or made in the same place: it may use any as
+    a base.
+    """
     bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
-    if bootstrap is None or bootstrap.target is None or not _is_made(tablespace):
+    if bootstrap is None or bootstrap.target is None or not _is_being_restored(tablespace):
         return False
     place = checkpoints[0].place
     if bootstrap.archive is not None and bootstrap.archive.folder is not None:
@@ -171,15 +179,15 @@ def _makes_one_there(tablespace: Tablespace, checkpoints: tuple[Checkpoint, ...]
     return any(not comes_too_late(tablespace, one) for one in named)
 
 
-def _is_made(tablespace: Tablespace) -> bool:
-    """Whether a Tablespace is still made from something. One that is being deleted needs it no more."""
+def _is_being_restored(tablespace: Tablespace) -> bool:
+    """Returns whether a Tablespace is still being made from a checkpoint. One that is being deleted no longer needs it."""
     return tablespace.is_restoring and tablespace.metadata.deletion_timestamp is None
 
 
 def _reads(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
-    """Whether a Tablespace is, or will be, made from this checkpoint."""
+    """Returns whether a Tablespace is, or will be, made from this checkpoint."""
     bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
-    if bootstrap is None or not _is_made(tablespace):
+    if bootstrap is None or not _is_being_restored(tablespace):
         return False
     if begun is not None and begun.source is not None and begun.manifest:
         return (begun.source.place, begun.manifest) == (checkpoint.place, checkpoint.manifest)

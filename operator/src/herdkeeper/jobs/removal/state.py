@@ -1,4 +1,4 @@
-"""What was seen of all that may need a Checkpoint's files, before they are removed."""
+"""The observation of everything that may need a Checkpoint's files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass(frozen=True)
 class RemovalObserved:
-    """`claim` is that of the destination as it is stored, None when it is gone, or when the destination is no volume. `checkpoints`
-    are the others of the namespace, `tablespaces` and `schedules` all; Unknown when one of them can't be read: it may be any of those that
-    need the files."""
+    """`claim` is the destination's claim; None if it is gone or the destination is no volume. `checkpoints` are the others of the
+    namespace, `tablespaces` and `schedules` all of them. Unknown if one can't be read, since it may need the files.
+    """
 
     claim: Json | None
     checkpoints: tuple[Checkpoint, ...] | Unknown

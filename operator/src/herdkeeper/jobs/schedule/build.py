@@ -1,4 +1,4 @@
-"""A schedule -> the Checkpoint or ReplicationAudit that it makes for one of its times, or on request."""
+"""Builds the Checkpoint or ReplicationAudit of a schedule for one of its times, or on request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from herdkeeper.shared.time import text_of
 
 
 def build_run(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, moment: datetime.datetime, *, requested: bool) -> Json:
-    """The resource of a run. Its name follows from `moment`, so that what is tried again makes no second one."""
+    """Returns the resource of a run. Its name is derived from `moment`, so a retry creates no second one."""
     name = (names.requested_run if requested else names.scheduled_run)(schedule.metadata.name, moment)
     kind, component = kind_of_runs(schedule)
     mark = names.REQUESTED_AT_ANNOTATION if requested else names.DUE_AT_ANNOTATION
@@ -27,7 +27,7 @@ def build_run(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, moment:
 
 
 def build_drill_checkpoint(schedule: ScheduledCheckpoint, due: datetime.datetime, moment: str) -> Json:
-    """The Checkpoint of a past moment that is made for a drill. Its files go with it, whatever becomes of those of the schedule's own."""
+    """Returns the Checkpoint of a past moment for a drill. Its files are always deleted with it."""
     changes = {"target": Target(timestamp=moment), "mode": "Auto", "deletion_policy": "Delete"}
     template = schedule.spec.template.model_copy(update=changes)
     name = names.drill_checkpoint(schedule.metadata.name, due)
@@ -42,7 +42,7 @@ def build_drill_checkpoint(schedule: ScheduledCheckpoint, due: datetime.datetime
 def kind_of_runs(
     schedule: ScheduledCheckpoint | ScheduledReplicationAudit,
 ) -> tuple[type[Checkpoint] | type[ReplicationAudit], str]:
-    """What a schedule makes, and the component that its labels name."""
+    """Returns the kind of a schedule's runs, and the component in their labels."""
     match schedule:
         case ScheduledCheckpoint():
             return Checkpoint, names.CHECKPOINT_COMPONENT

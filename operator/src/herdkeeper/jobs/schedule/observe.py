@@ -1,4 +1,4 @@
-"""Looks at a schedule: the runs that it made."""
+"""Observes a schedule and its runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DRILL_OBJECTS = (("batch/v1", "Job"), ("v1", "Pod"))
 
 
 def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, reader: ClusterReader) -> ScheduleObserved:
-    """The runs of this schedule, not those of one that had its name before, the present time, and whose archive may need them."""
+    """Returns the runs of this schedule (not those of an earlier one of its name), the time, and whose archive may need them."""
     metadata = schedule.metadata
     kind, _ = kind_of_runs(schedule)
     found = reader.kubernetes.owned(schedule.KIND, ObjectKey(metadata.namespace, metadata.name), ((API_VERSION, kind.KIND),))
@@ -44,7 +44,7 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
 
 
 def _with_tablespace(schedule: ScheduledCheckpoint, seen: ScheduleObserved, reader: ClusterReader) -> ScheduleObserved:
-    """What its archive may need of the checkpoints can't be known without it."""
+    """It is needed to know which checkpoints its archive needs."""
     key = ObjectKey(schedule.metadata.namespace, schedule.spec.template.tablespace_ref.name)
     document = reader.kubernetes.document(API_VERSION, Tablespace.KIND, key)
     if document is None:
@@ -72,7 +72,7 @@ def _instance(tablespace: Tablespace, reader: ClusterReader) -> str | Unknown:
 def _with_drill(
     schedule: ScheduledCheckpoint, seen: ScheduleObserved, checkpoints: tuple[Checkpoint, ...], reader: ClusterReader
 ) -> ScheduleObserved:
-    """Jobs are looked for as long as a drill is declared or remembered: one that is not declared any more is stopped."""
+    """Jobs are read while a drill is declared or remembered: one that is no longer declared is stopped."""
     if schedule.spec.drill is None and (schedule.status is None or schedule.status.drills_since is None):
         return replace(seen, drill=DrillObserved(Objects({}), checkpoints))
     key = schedule.key
@@ -85,7 +85,7 @@ def _with_drill(
 
 
 def _unusable(schedule: ScheduledCheckpoint, checkpoints: tuple[Checkpoint, ...], reader: ClusterReader) -> StoreUnusable | None:
-    """Why what is drilled can't be read, as far as its Secrets tell."""
+    """Returns why the drilled Checkpoint can't be read, as far as its Secrets show."""
     name = drilled_checkpoint(schedule)
     drilled = next((each for each in checkpoints if each.metadata.name == name), None)
     destination = drilled.spec.destination if drilled is not None else None

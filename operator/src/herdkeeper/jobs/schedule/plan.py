@@ -1,6 +1,6 @@
-"""The next step of a schedule: a run is made when it is due or asked for, and runs go when they have expired.
+"""Plans a schedule: create due or requested runs, delete expired ones.
 
-What was decided before is read from the runs that there are and from the status, so that looking twice decides alike.
+Earlier decisions are read from the existing runs and the status, so repeated reconciles decide alike.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Decision = Start | Missed | NotDue
 
 
 def decide(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...], now: datetime.datetime) -> Decision:
-    """What becomes of the newest time of the schedule that is not dealt with. Those that were missed before it are left out."""
+    """Returns the decision on the newest unhandled time. Earlier missed times are skipped."""
     due = pending_time(schedule.spec, _done_until(schedule, runs), now)
     if due is None:
         return NotDue()
-    run = _in_the_way(runs, due)
+    run = _blocking_run(runs, due)
     return decide_time(schedule.spec, due, run.name if run is not None else None, now)
 
 
 def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, seen: ScheduleObserved) -> Plan:
-    """What to do now, and when to look again. Nothing is started or deleted while a run can't be read: it may be any of them."""
+    """Returns what to do now, and when to reconcile again. An unreadable run blocks starts and deletions: it may be any of them."""
     if isinstance(seen.runs, Unknown):
         return Plan.waiting(Reason.UNREADABLE, f"{seen.runs.why}; nothing is started or deleted until then", requeue.UNREAD)
     kind, _ = kind_of_runs(schedule)
@@ -60,10 +60,9 @@ def _drilled(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> froze
 
 
 def needed_runs(seen: ScheduleObserved) -> frozenset[str] | Unknown:
-    """Those that the archive of the tablespace's log needs for its recovery window, by name.
+    """Returns the names of the runs that the recovery window of the log's archive needs.
 
-    A Tablespace that is gone may have left an archive, which is then all that there is to restore from, and needs the Checkpoints that its
-    window stands on: nobody tells any more which these are.
+    A deleted Tablespace may have left an archive, then the only source for a restore. It is unknown which Checkpoints its window needs.
     """
     tablespace, checkpoints = seen.tablespace, seen.checkpoints
     if isinstance(seen.runs, Unknown):
@@ -78,7 +77,7 @@ def needed_runs(seen: ScheduleObserved) -> frozenset[str] | Unknown:
 
 
 def created_at(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> datetime.datetime:
-    """When a schedule was declared. ValueError for one that no API server has stored."""
+    """Returns when a schedule was created. Raises ValueError if no API server has stored it."""
     created = moment_of(schedule.metadata.creation_timestamp)
     if created is None:
         raise ValueError(f"the {schedule.KIND} {schedule.metadata.name} has no creationTimestamp")
@@ -86,19 +85,19 @@ def created_at(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> dat
 
 
 def _done_until(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...]) -> datetime.datetime:
-    """When the newest run was made, on request or for a time whose run may be deleted by now; else when the schedule was declared."""
+    """Returns when the newest run was made, requested or scheduled and perhaps deleted by now; otherwise when the schedule was created."""
     created = created_at(schedule)
     last = moment_of(schedule.status.last_schedule_time) if schedule.status is not None else None
     return max(created, last or created, *(run.due for run in runs))
 
 
-def _in_the_way(runs: tuple[Run, ...], due: datetime.datetime) -> Run | None:
-    """A run that is not over, or was not when this time came: whoever looks later must decide as if it had looked then."""
+def _blocking_run(runs: tuple[Run, ...], due: datetime.datetime) -> Run | None:
+    """Returns a run that is active, or was at this time: a late decision must equal a timely one."""
     return next((run for run in runs if run.active or (run.due < due and run.completed is not None and run.completed > due)), None)
 
 
 def _starts(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...], now: datetime.datetime) -> tuple[Action, ...]:
-    """The run that is due or asked for, and the answer to who asked. What is due is an answer, too."""
+    """Returns the run that is due or requested, and the answer to a request. A due run answers it, too."""
     decision = decide(schedule, runs, now)
     asked = names.RUN_NOW_ANNOTATION in schedule.metadata.annotations
     match decision:
@@ -109,8 +108,8 @@ def _starts(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tup
             if not asked:
                 return ()
             if active is not None:
-                # one that was asked for is the answer, which whoever made it could not give
-                said = f"done: {active.name}" if active.requested else f"refused: {active.name} is not over"
+                # a requested run is the answer, which its maker could not give
+                said = f"done: {active.name}" if active.requested else f"refused: {active.name} is still running"
                 return (_answer(schedule, said),)
             run = build_run(schedule, now, requested=True)
         case _:

@@ -1,4 +1,4 @@
-"""Which runs of a schedule have expired: only what is known to be of no use any more."""
+"""Which runs of a schedule have expired: only those that are certainly useless."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def expired_runs(
     now: datetime.datetime,
     needed: frozenset[str] = frozenset(),
 ) -> tuple[Run, ...]:
-    """The runs that the schedule no longer asks for, of those that are over. One that somebody has deleted takes nobody's place: what is
-    kept must still be there once it is gone. `needed` are names of verified checkpoints that somebody else needs."""
+    """Returns the finished runs that the schedule no longer keeps. A run that is being deleted does not count as kept. `needed` are names
+    of verified checkpoints that others need.
+    """
     runs = tuple(run for run in runs if not run.going)
     failed = expired_by_number(runs, "Failed", schedule.spec.failed_history_limit)
     match schedule:
@@ -31,28 +32,29 @@ def expired_runs(
 
 
 def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime.datetime) -> tuple[Run, ...]:
-    """The verified checkpoints that no field of the retention asks for; the newest verified one of a log is never among them. What is made
-    of another log under the same names (a cluster that was made anew, a tablespace that was restored) does not stand for it.
+    """Returns the verified checkpoints that no field of the retention keeps; never the newest one of a log.
 
-    One whose verification or end is not known stays: it may be the only good one.
+    A checkpoint of another log under the same names (a recreated cluster, a restored tablespace) does not replace it. One with an unknown
+    verification or end stays: it may be the only good one.
     """
     verified = sorted(
         ((run.completed, run.name, run) for run in runs if run.verified and run.completed is not None), key=lambda entry: entry[:2]
     )
     kept = {name for _, name, _ in verified[-max(1, retention.keep_last) :]}
     kept |= set({run.log: name for _, name, run in verified}.values())
-    # The log's pin follows the highest LSN, so that one must stay, too, though a clock that was set back says that it ended before others.
+    # The log's pin follows the highest LSN, so that one must stay, too, even if a clock that was set back makes it look older.
     further = sorted(((run.lsn, name, run.log) for _, name, run in verified if run.lsn is not None), key=lambda entry: entry[:2])
     kept |= set({log: name for _, name, log in further}.values())
     if retention.keep_within is not None:
         begin = now - duration_of(retention.keep_within)
         kept |= {name for completed, name, _ in verified if completed > begin}
-        # What a checkpoint holds is not newer than its end: this one surely lies before the window, whose first moments follow on it.
+        # A checkpoint's content is not newer than its end, so this one is certainly from before the window, whose first moments build on
+        # it.
         kept |= {name for _, name, _ in [entry for entry in verified if entry[0] <= begin][-1:]}
     return tuple(run for _, name, run in verified if name not in kept)
 
 
 def expired_by_number(runs: Iterable[Run], phase: Phase, limit: int) -> tuple[Run, ...]:
-    """The runs that ended in this phase, but for the newest `limit` of them."""
+    """Returns the runs that ended in this phase, except the newest `limit`."""
     ended = sorted((run for run in runs if run.phase == phase), key=lambda run: (run.due, run.name))
     return tuple(ended[: max(0, len(ended) - limit)])

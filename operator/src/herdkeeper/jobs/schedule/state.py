@@ -1,4 +1,4 @@
-"""What was seen of a schedule: the runs that it made, and the time."""
+"""The observation of a schedule: its runs, and the time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass(frozen=True)
 class Run:
-    """A Checkpoint or ReplicationAudit that a schedule made.
+    """A Checkpoint or ReplicationAudit made by a schedule.
 
-    `due` is the time of the schedule that it was made for, or when it was asked for. `completed` is when it ended; None while it is not
-    over, and where that is not known. `verified` is False for an audit, and where it is not known how a checkpoint was verified.
-    `going` is whether somebody has deleted it and it is not gone yet. `log` is the one that a checkpoint is of, and `lsn` where in it,
-    None where it does not tell.
+    `due` is its scheduled time, or when it was requested. `completed` is its end; None while active, or if unknown. `verified` is False for
+    an audit, and if unknown. `going`: it is being deleted. `log` and `lsn` are a checkpoint's log and position, or None.
     """
 
     name: str
@@ -41,17 +39,16 @@ class Run:
 
     @property
     def active(self) -> bool:
-        """Whether it is not over."""
+        """Whether it has not ended."""
         return self.phase in ("Pending", "Running", "Paused")
 
 
 @dataclass(frozen=True)
 class ScheduleObserved:
-    """The runs, the oldest first, and when that was seen. Unknown when one of them could not be read: it may be any of them.
+    """The runs, oldest first, and the time of the observation. Unknown if a run could not be read: it may be any of them.
 
-    `tablespace` is the one that Checkpoints are made of, None while there is none; `checkpoints` are all of it, whoever made them, where
-    its log is archived, and then `instance_id` is the INSTANCEID of the BookKeeper cluster that keeps it. None of these is looked at for
-    audits, nor is `drill`.
+    `tablespace` is the one of the Checkpoints, or None. `checkpoints` are all of it, if its log is archived; `instance_id` is then the
+    INSTANCEID of the log's BookKeeper cluster. These, and `drill`, are not read for audits.
     """
 
     runs: tuple[Run, ...] | Unknown
@@ -63,7 +60,7 @@ class ScheduleObserved:
 
 
 def run_of(made: Checkpoint | ReplicationAudit) -> Run:
-    """A run as its resource tells of it. ValueError when it does not tell when it was made."""
+    """Returns a run from its resource. Raises ValueError if it has no creation time."""
     annotations = made.metadata.annotations
     requested = names.REQUESTED_AT_ANNOTATION in annotations
     text = annotations.get(names.REQUESTED_AT_ANNOTATION if requested else names.DUE_AT_ANNOTATION)
@@ -94,7 +91,7 @@ def _lsn_of(checkpoint: Checkpoint) -> tuple[int, int] | None:
 
 
 def _ending(made: Checkpoint | ReplicationAudit) -> tuple[Phase, datetime.datetime | None]:
-    """A run whose spec is refused never begins: it failed, else its schedule would wait for it for ever."""
+    """A run with a refused spec never starts: it counts as failed, since its schedule would otherwise wait for it forever."""
     ready = condition(made, READY)
     phase = made.status.phase if made.status is not None else None
     if phase is None and ready is not None and ready.reason == Reason.INVALID_SPEC:

@@ -1,4 +1,4 @@
-"""What a schedule has done, what it will do next, and whether that is as declared."""
+"""The status of a schedule: what it has done, what comes next, and whether that is as declared."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ REMEMBERED = (
     *("lastScheduleTime", "lastSuccessfulTime", "lastMissedTime", "lastFindings", "newestVerified", "verified"),
     *("drillsSince", "lastDrill"),
 )
-"""What stays while the runs can't be read."""
+"""Fields that stay while the runs can't be read."""
 
 
 def summarize_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> Summary:
-    """Ready, the times, the newest verified checkpoint, and whether that is recent enough."""
+    """Returns Ready, the times, the newest verified checkpoint, and whether that is recent enough."""
     if isinstance(seen.runs, Unknown):
         return _unreadable(schedule, seen.runs)
     verified = sorted((run for run in seen.runs if run.verified), key=lambda run: (run.completed or run.due, run.name))
@@ -44,7 +44,7 @@ def summarize_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: Schedule
 
 
 def summarize_scheduled_audit(schedule: ScheduledReplicationAudit, seen: ScheduleObserved) -> Summary:
-    """Ready, the times, and what the newest audit found."""
+    """Returns Ready, the times, and the findings of the newest audit."""
     if isinstance(seen.runs, Unknown):
         return _unreadable(schedule, seen.runs)
     succeeded = [run for run in seen.runs if run.phase == "Succeeded"]
@@ -55,7 +55,7 @@ def summarize_scheduled_audit(schedule: ScheduledReplicationAudit, seen: Schedul
 
 def _current(schedule: ScheduledCheckpoint, success: datetime.datetime | None, now: datetime.datetime) -> Health:
     overdue = overdue_at(timetable_of(schedule.spec), success or created_at(schedule))
-    newest = f"the newest verified checkpoint was completed at {text_of(success)}" if success else "no checkpoint was verified yet"
+    newest = f"the newest verified checkpoint was completed at {text_of(success)}" if success else "no checkpoint is verified yet"
     if overdue is None or now <= overdue:
         return Health("True", Reason.SCHEDULED, newest)
     suspended = "; spec.suspend is true" if schedule.spec.suspend else ""
@@ -67,7 +67,7 @@ def _health(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tup
     following = _next(schedule, now)
     comes = f"the next run is due at {following}" if following is not None else "spec.suspend is true: no run is due"
     if (active := next((run for run in runs if run.active), None)) is not None:
-        comes = f"{active.name} is not over; {comes}"
+        comes = f"{active.name} is running; {comes}"
     if ended and ended[-1].phase == "Failed":
         return Health("False", Reason.LAST_RUN_FAILED, f"{ended[-1].name} failed ({ended[-1].message}); {comes}")
     decision = decide(schedule, runs, now)
@@ -79,7 +79,7 @@ def _health(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tup
 def _fields(
     schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...], now: datetime.datetime, successes: list[Run]
 ) -> dict[str, Any]:
-    """What both kinds tell. What was true of runs that are deleted by now stays."""
+    """Returns the fields of both kinds. Facts about deleted runs stay."""
     before = _before(schedule)
     decision = decide(schedule, runs, now)
     missed = text_of(decision.due) if isinstance(decision, Missed) else None
@@ -99,7 +99,7 @@ def _next(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, now: dateti
 
 
 def _latest(*texts: str | None) -> str | None:
-    """The latest of times in one form, which are ordered as texts are."""
+    """Returns the latest of times in one format, which sort as text."""
     return max((text for text in texts if text is not None), default=None)
 
 

@@ -1,1 +1,1 @@
-"""The commands of `kubectl herdkeeper`, one file each. They import what takes long only when they run."""
+"""The commands of `kubectl herdkeeper`, one file each. Slow imports happen only when a command runs."""

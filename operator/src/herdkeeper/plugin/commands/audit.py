@@ -14,17 +14,17 @@ from herdkeeper.plugin.runs import end_of, run_name, templates
 from herdkeeper.shared.objects import Json
 
 TAKEN_OVER = ("destination", "job", "bytesPerSecondPerBookie")
-"""Fields of an earlier audit. Not its window: who asks for an audit means now. Nor what it repaired, or which ledgers it chose."""
+"""Fields taken from an earlier audit. Not its window, since a requested audit runs now; nor its repair and its choice of ledgers."""
 
 
 def run(call: Call) -> Answer:
-    """Makes an audit; with `--wait` until it has ended. One with findings is not good."""
+    """Create an audit; with `--wait`, wait until it has ended. Findings are not a success."""
     seconds = timeout_seconds(call)
     name = call.given.bookkeeper
     find(call.cluster, BOOKKEEPER, name, "BOOKKEEPER")
     template = next(templates(call.cluster.list(SCHEDULED_AUDIT), call.cluster.list(AUDIT), "bookKeeperRef", name), {})
     spec = audit_spec(name, call.given, template)
-    what = f"an audit of {name} is to be made ({spec['depth']}, {spec['repair']})"
+    what = f"an audit of {name} was requested ({spec['depth']}, {spec['repair']})"
     made = Create(AUDIT, call.given.name or run_name(name, datetime.datetime.now(datetime.UTC)), spec, what)
     answer = carry_out(call, [made])
     if not call.given.wait or call.given.dry_run:
@@ -33,7 +33,7 @@ def run(call: Call) -> Answer:
 
 
 def audit_spec(bookkeeper: str, given: argparse.Namespace, template: Json) -> Json:
-    """The spec of a new audit of the whole cluster: how it runs is taken over."""
+    """Returns the spec of a new audit of the whole cluster, with the template's settings."""
     claim = {"destination": {"persistentVolumeClaim": {"claimName": given.claim}}} if given.claim is not None else {}
     taken_over = {field: template[field] for field in TAKEN_OVER if field in template}
     return {**taken_over, "bookKeeperRef": {"name": bookkeeper}, "depth": given.depth, "repair": given.repair, **claim}
@@ -41,17 +41,17 @@ def audit_spec(bookkeeper: str, given: argparse.Namespace, template: Json) -> Js
 
 COMMAND = Command(
     "audit",
-    "makes a ReplicationAudit of a BookKeeper cluster: whether every entry has its copies, undamaged",
+    "creates a ReplicationAudit of a BookKeeper cluster: does every entry have all its copies, undamaged?",
     run,
     (
         Argument("bookkeeper", "a BookKeeperCluster", kind=BOOKKEEPER),
-        Argument("--depth", "whether every copy is read, or a sample", choices=("Deep", "Light"), default="Deep"),
-        Argument("--repair", "what becomes of findings", choices=("Report", "DryRun", "Repair"), default="Report"),
-        Argument("--claim", "the PersistentVolumeClaim for findings and report; that of the schedule or newest audit when absent, if any"),
-        Argument("--name", "the ReplicationAudit's name; the cluster's with the time when absent"),
+        Argument("--depth", "whether to read every copy, or a sample", choices=("Deep", "Light"), default="Deep"),
+        Argument("--repair", "what happens with findings", choices=("Report", "DryRun", "Repair"), default="Report"),
+        Argument("--claim", "the PersistentVolumeClaim for findings and report; by default that of the schedule or newest audit, if any"),
+        Argument("--name", "the ReplicationAudit's name; by default the cluster's name with the time"),
         *waiting("3600"),
     ),
-    description="Its resources and destination are taken over from the cluster's ScheduledReplicationAudit, or else from its newest "
-    "ReplicationAudit; not its window and not its repair. With `--wait` the exit code is 1 when there are findings, too.",
+    description="Resources and destination default to those of the cluster's ScheduledReplicationAudit, or else of its newest "
+    "ReplicationAudit; window and repair do not. With `--wait`, the exit code is 1 if there are findings, too.",
     writes=True,
 )

@@ -14,7 +14,7 @@ from herdkeeper.plugin.runs import end_of, run_name
 
 
 def run(call: Call) -> Answer:
-    """Makes a Checkpoint; with `--wait` until it has ended."""
+    """Create a Checkpoint; with `--wait`, wait until it has ended."""
     seconds = timeout_seconds(call)
     now = datetime.datetime.now(datetime.UTC)
     name = call.given.tablespace
@@ -22,7 +22,7 @@ def run(call: Call) -> Answer:
     spec = checkpoint_spec(name, call.given, template_of(call.cluster, name))
     if call.given.at is not None:
         spec["target"] = {"timestamp": past_moment(call.given.at, now)}
-    made = Create(CHECKPOINT, call.given.name or run_name(name, now), spec, f"a checkpoint of {name} is to be made, {where(spec)}")
+    made = Create(CHECKPOINT, call.given.name or run_name(name, now), spec, f"a checkpoint of {name} was requested, {where(spec)}")
     answer = carry_out(call, [made])
     if not call.given.wait or call.given.dry_run:
         return answer
@@ -31,16 +31,16 @@ def run(call: Call) -> Answer:
 
 COMMAND = Command(
     "checkpoint",
-    "makes a Checkpoint of a tablespace: its rows as Parquet files, verified",
+    "creates a Checkpoint of a tablespace: its rows as Parquet files, verified",
     run,
     (
         Argument("tablespace", "a Tablespace", kind=TABLESPACE),
-        Argument("--at", "the moment that it holds, e.g. 2026-11-21T14:30:00+01:00; now when absent"),
+        Argument("--at", "the moment that it holds, e.g. 2026-11-21T14:30:00+01:00; by default now"),
         CLAIM,
         VERIFY,
-        Argument("--name", "the Checkpoint's name; the tablespace's with the time when absent"),
+        Argument("--name", "the Checkpoint's name; by default the tablespace's name with the time"),
         *waiting("3600"),
     ),
-    description="What is not given is taken over from the tablespace's ScheduledCheckpoint, or else from its newest Checkpoint.",
+    description="Other settings default to those of the tablespace's ScheduledCheckpoint, or else of its newest Checkpoint.",
     writes=True,
 )

@@ -14,11 +14,11 @@ from herdkeeper.shared.objects import Json
 
 HIDDEN = "(hidden: --show-password)"
 LONG = (names.AUTHORITIES_KEY,)
-"""Entries of many lines: text for people only tells that they are there."""
+"""Entries with many lines: the text shows only that they exist."""
 
 
 def run(call: Call) -> Answer:
-    """The entries of the connection Secret, without the password unless it is asked for."""
+    """Show the entries of the connection Secret, without the password unless requested."""
     tablespace = find(call.cluster, TABLESPACE, call.given.tablespace, "TABLESPACE")
     secret = call.cluster.get(SECRET, secret_name(tablespace))
     if secret is None:
@@ -33,19 +33,19 @@ def run(call: Call) -> Answer:
 
 
 def secret_name(tablespace: Json) -> str:
-    """The connection Secret's name: what the status says, or what it would say."""
+    """Returns the connection Secret's name, by the status or as it would be."""
     told = (tablespace.get("status") or {}).get("connectionSecret")
     return str(told or f"{tablespace['metadata']['name']}-connection")
 
 
 def no_secret(tablespace: Json) -> str:
-    """Why there is no connection Secret, as far as the conditions tell."""
-    why = "; ".join(trouble.sentence for trouble in troubles(tablespace)) or "it is made once the tablespace is there"
+    """Returns why there is no connection Secret, by the conditions."""
+    why = "; ".join(trouble.sentence for trouble in troubles(tablespace)) or "it is created once the tablespace exists"
     return f"the Tablespace {tablespace['metadata']['name']} has no connection Secret: {why}"
 
 
 def decoded(secret: Json) -> dict[str, str]:
-    """The entries of a Secret as text, in the order of their names."""
+    """Returns the entries of a Secret as text, sorted by name."""
     return {name: base64.b64decode(value).decode(errors="replace") for name, value in sorted((secret.get("data") or {}).items())}
 
 
@@ -58,5 +58,5 @@ COMMAND = Command(
     "shows what a client needs to connect to a tablespace: URLs, host, port, user, database",
     run,
     (Argument("tablespace", "a Tablespace", kind=TABLESPACE), Argument("--show-password", "show the password, too", Takes.NOTHING)),
-    description="`url` is the one to prefer: it finds the leader through ZooKeeper, whose `spec.clients` have to name the client's pods.",
+    description="Prefer `url`: it finds the leader through ZooKeeper, whose `spec.clients` must name the client's pods.",
 )

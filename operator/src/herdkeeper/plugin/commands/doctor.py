@@ -1,4 +1,4 @@
-"""`kubectl herdkeeper doctor`: what is wrong, why, and what to do, with the last words of what does not serve."""
+"""`kubectl herdkeeper doctor`: what is wrong, why, and what to do, with the last log lines of failing pods."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from herdkeeper.plugin.stack_tree import stacks
 from herdkeeper.shared.objects import Json
 
 LINES = "25"
-"""Of the log of a pod that does not serve."""
-OPERATOR_NAMESPACE = Argument("--operator-namespace", "where the operator is", default="herdkeeper-system")
+"""Log lines of a failing pod."""
+OPERATOR_NAMESPACE = Argument("--operator-namespace", "the operator's namespace", default="herdkeeper-system")
 
 
 def run(call: Call) -> Answer:
-    """Looks at the stacks of the namespace, and at the operator."""
+    """Check the stacks of the namespace, and the operator."""
     found, document, text = diagnosis(call.cluster, call.given.operator_namespace)
     return Answer(text, document, WRONG if found else FINE)
 
 
 def diagnosis(cluster: Cluster, operator_namespace: str) -> tuple[Sequence[Finding], Json, str]:
-    """What is wrong, the same as a document, and as text."""
+    """Returns what is wrong, also as a document and as text."""
     resources = [item for kind in RESOURCES for item in cluster.list(kind)]
     pods = cluster.list(POD)
     found = [*_operator(cluster, operator_namespace), *findings(stacks(resources, pods))]
@@ -43,7 +43,7 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> tuple[Sequence[Findi
 
 
 def _operator(cluster: Cluster, namespace: str) -> list[Finding]:
-    """What is wrong with the operator. That its namespace may not be read is no finding about it."""
+    """Returns what is wrong with the operator. A lack of rights on its namespace is no finding."""
     try:
         return list(operator_findings(cluster.in_namespace(namespace).list(OPERATOR), namespace))
     except ClusterError:
@@ -66,9 +66,9 @@ def _last_lines(cluster: Cluster, pod: str) -> list[str]:
 
 COMMAND = Command(
     "doctor",
-    "checks all stacks of the namespace and the operator: what is wrong, why, and what to do",
+    "checks the operator and all stacks of the namespace: what is wrong, why, and what to do",
     run,
     (OPERATOR_NAMESPACE,),
-    description="The nearest cause stands first: what everything else rests on. Behind it are the last log lines of pods that do not "
-    "serve, and the newest events. The exit code is 1 when anything is wrong.",
+    description="The most likely cause comes first: the resource on which the others depend. Then come the last log lines of pods that "
+    "do not serve, and the newest events. The exit code is 1 if anything is wrong.",
 )

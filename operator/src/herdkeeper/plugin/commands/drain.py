@@ -1,4 +1,4 @@
-"""`kubectl herdkeeper drain` and `undrain`: a bookie shall leave, or stay after all."""
+"""`kubectl herdkeeper drain` and `undrain`: drain a bookie, or cancel its drain."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from herdkeeper.shared.objects import Json
 
 
 def run_drain(call: Call) -> Answer:
-    """Has a bookie leave; with `--wait` until no ledger names it and its pod is gone."""
+    """Drain a bookie; with `--wait`, wait until no ledger names it and its pod is gone."""
     cluster, bookie = bookie_of(call.cluster.list(BOOKKEEPER), call.given.bookie)
     name, number = str(cluster["metadata"]["name"]), int(bookie["number"])
     if bookie["state"] in ("Lost", "Stopped"):
-        raise BadInputError(f"BOOKIE {call.given.bookie}: it is {bookie['state']}, and leaves by itself once no ledger names it")
+        raise BadInputError(f"BOOKIE {call.given.bookie}: it is {bookie['state']}, and is removed automatically once no ledger names it")
     answer = _without_change(cluster, number) or carry_out(call, [drained(cluster, number)])
     if not call.given.wait or call.given.dry_run:
         return answer
@@ -34,24 +34,23 @@ def run_drain(call: Call) -> Answer:
 
 
 def run_undrain(call: Call) -> Answer:
-    """Has a bookie stay that was to leave."""
+    """Cancel the drain of a bookie."""
     cluster, bookie = bookie_of(call.cluster.list(BOOKKEEPER), call.given.bookie)
     number = int(bookie["number"])
     if number not in _declared(cluster):
         why = (
             f"raise spec.bookies of the BookKeeperCluster {cluster['metadata']['name']}"
             if bookie.get("drain")
-            else "nobody asked it to leave"
+            else "no drain was requested"
         )
         raise BadInputError(f"BOOKIE {call.given.bookie}: it is not in spec.drain; {why}")
     return carry_out(call, [undrained(cluster, number)])
 
 
 def bookie_of(clusters: Sequence[Json], written: str) -> tuple[Json, Json]:
-    """The BookKeeperCluster and the entry of its status for the bookie that is written as its StatefulSet, pod or bookie id.
+    """Returns the BookKeeperCluster and the status entry of a bookie, given by StatefulSet, pod or bookie id.
 
-    Raises:
-        BadInputError: there is none; the message names those that there are.
+    Raises BadInputError, naming the existing ones, if there is none.
     """
     there = []
     for cluster in clusters:
@@ -60,37 +59,37 @@ def bookie_of(clusters: Sequence[Json], written: str) -> tuple[Json, Json]:
             if written in (name, f"{name}-0", bookie["bookieId"]):
                 return cluster, bookie
             there.append(name)
-    names = f"there are {listed(there)}" if there else "no BookKeeperCluster has told of any yet"
+    names = f"there are {listed(there)}" if there else "no BookKeeperCluster has reported any yet"
     raise BadInputError(f"BOOKIE {written}: there is no such bookie in the namespace; {names}")
 
 
 def drained(cluster: Json, number: int) -> Patch:
-    """The change that has a bookie leave."""
-    return _patch(cluster, sorted({*_declared(cluster), number}), f"bookie {number} shall leave")
+    """Returns the change that drains a bookie."""
+    return _patch(cluster, sorted({*_declared(cluster), number}), f"bookie {number} will be drained")
 
 
 def undrained(cluster: Json, number: int) -> Patch:
-    """The change that has it stay."""
+    """Returns the change that cancels the drain."""
     return _patch(cluster, [each for each in _declared(cluster) if each != number], f"bookie {number} stays")
 
 
 def progress(cluster: Json, number: int) -> str | Outcome:
-    """How far a drain is, or that the bookie is gone."""
+    """Returns the progress of a drain, or that the bookie is gone."""
     bookies = (cluster.get("status") or {}).get("bookies") or []
     bookie = next((each for each in bookies if each["number"] == number), None)
     if bookie is None or bookie["state"] == "Stopped":
-        return Outcome("it has left: no ledger names it, and every entry was read back elsewhere", good=True)
+        return Outcome("it is drained: no ledger names it, and every entry was read back elsewhere", good=True)
     if bookie["state"] == "Lost":
-        return Outcome("it has lost a disk meanwhile; see `status`", good=False)
+        return Outcome("it has lost a disk; see `status`", good=False)
     drain = bookie.get("drain") or {}
     ledgers = f"{drain['ledgers']} ledgers are left; " if drain.get("ledgers") is not None else ""
-    return f"{ledgers}{drain.get('message', 'the operator has not begun yet')}"
+    return f"{ledgers}{drain.get('message', 'the operator has not started yet')}"
 
 
 def _without_change(cluster: Json, number: int) -> Answer | None:
     if number not in _declared(cluster):
         return None
-    sentence = f"{cluster['metadata']['name']}-bookie-{number} shall leave already"
+    sentence = f"{cluster['metadata']['name']}-bookie-{number} is already being drained"
     return Answer(sentence, {"changes": [], "outcome": sentence})
 
 
@@ -99,7 +98,7 @@ def _declared(cluster: Json) -> list[int]:
 
 
 def _patch(cluster: Json, numbers: list[int], sentence: str) -> Patch:
-    """A list is replaced as a whole: the version has the API server refuse it when somebody else changed the resource meanwhile."""
+    """A list is replaced as a whole. With the version, the API server refuses it if the resource has changed."""
     name, version = cluster["metadata"]["name"], cluster["metadata"].get("resourceVersion")
     return Patch(BOOKKEEPER, name, {"metadata": {"resourceVersion": version}, "spec": {"drain": numbers}}, sentence)
 
@@ -107,18 +106,17 @@ def _patch(cluster: Json, numbers: list[int], sentence: str) -> Patch:
 _BOOKIE = Argument("bookie", "a bookie: its name, e.g. bk-bookie-3, its pod or its bookie id", kind=BOOKIE)
 DRAIN = Command(
     "drain",
-    "has a bookie leave: its ledgers are copied to others and read back before anything is deleted",
+    "drains a bookie: its ledgers are copied to others and read back before anything is deleted",
     run_drain,
     (_BOOKIE, *waiting("3600")),
-    description="Another bookie takes its place as far as `spec.bookies` asks for one. `status` tells what it waits for, and "
-    "what would free it.",
+    description="Another bookie takes its place, up to `spec.bookies`. `status` shows what the drain waits for, and how to unblock it.",
     writes=True,
 )
 UNDRAIN = Command(
     "undrain",
-    "takes a drain back: the bookie stays, and is made writable again",
+    "cancels a drain: the bookie stays and becomes writable again",
     run_undrain,
     (_BOOKIE,),
-    description="It is too late once the bookie's identity is being removed (Retiring).",
+    description="This is impossible once the bookie's identity is being removed (Retiring).",
     writes=True,
 )

@@ -1,4 +1,4 @@
-"""`kubectl herdkeeper explain`: what a reason means, and what to do. Asks no cluster."""
+"""`kubectl herdkeeper explain`: what a reason means, and what to do. It needs no cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from herdkeeper.shared.reason import Reason
 
 
 def run(call: Call) -> Answer:
-    """One reason, or all of them when none is named."""
+    """Explain one reason, or list all."""
     if call.given.reason is None:
         widest = max(len(reason) for reason in Reason)
         text = "\n".join(f"{reason.value:<{widest}}  {known.means}" for reason, known in EXPLAINED.items())
@@ -24,10 +24,9 @@ def run(call: Call) -> Answer:
 
 
 def reason_written(word: str) -> Reason:
-    """The reason that is written so, in whatever case.
+    """Returns the reason with this name, ignoring case.
 
-    Raises:
-        BadInputError: there is none; the message names those that are written alike.
+    Raises BadInputError, naming similar ones, if there is none.
     """
     by_small = {reason.value.lower(): reason for reason in Reason}
     if word.lower() in by_small:
@@ -59,8 +58,8 @@ def _document(reason: Reason, rows: tuple[Row, ...]) -> Json:
 
 COMMAND = Command(
     "explain",
-    "tells what a reason of a condition or event means, and what to do",
+    "explains a reason of a condition or event, and what to do",
     run,
-    (Argument("reason", "a reason, e.g. InvalidSpec; all are listed when absent", Takes.OPTIONAL, choices=tuple(Reason)),),
-    description="Besides, it tells what the tables of the documentation say about it. It asks no cluster.",
+    (Argument("reason", "a reason, e.g. InvalidSpec; by default all are listed", Takes.OPTIONAL, choices=tuple(Reason)),),
+    description="It also shows matching rows of the documentation's tables. It needs no cluster.",
 )

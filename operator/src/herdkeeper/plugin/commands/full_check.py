@@ -1,4 +1,4 @@
-"""`kubectl herdkeeper full-check`: all rows of the leader are compared with each follower's, now."""
+"""`kubectl herdkeeper full-check`: compares all rows of the leader with each follower's, now."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ REQUEST = Request(names.FULL_CHECK_ANNOTATION, "now", names.FULL_CHECK_ANSWER_AN
 
 
 def run(call: Call) -> Answer:
-    """Asks for a check; with `--wait` until each follower has come to it."""
+    """Request a check; with `--wait`, wait until each follower has finished it."""
     name = call.given.tablespace
     before = (find(call.cluster, TABLESPACE, name, "TABLESPACE").get("status") or {}).get("fullCheck") or {}
-    answer = ask(call, TABLESPACE, name, REQUEST, "a full check is asked for")
+    answer = ask(call, TABLESPACE, name, REQUEST, "a full check was requested")
     if answer.exit_code != FINE or not call.given.wait or call.given.dry_run:
         return answer
     begun = before.get("startedAt")
@@ -24,7 +24,7 @@ def run(call: Call) -> Answer:
 
 
 def verdict(tablespace: Json, earlier: str | None) -> Outcome | None:
-    """What a check found that is not the earlier one; None while a follower has not come to it."""
+    """Returns the result of a check other than the earlier one. None while a follower has not finished it."""
     check = (tablespace.get("status") or {}).get("fullCheck") or {}
     if check.get("startedAt") in (None, earlier):
         return None
@@ -47,6 +47,6 @@ COMMAND = Command(
     "compares all rows of a tablespace's leader with each follower's, now",
     run,
     (Argument("tablespace", "a Tablespace", kind=TABLESPACE), *waiting("900")),
-    description="Writes stand still in short pieces (`spec.fullCheck.maxWritesStoppedMilliseconds`).",
+    description="Writes pause several times for a short while (`spec.fullCheck.maxWritesStoppedMilliseconds`).",
     writes=True,
 )

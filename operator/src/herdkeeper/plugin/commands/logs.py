@@ -1,4 +1,4 @@
-"""`kubectl herdkeeper logs`: the logs of a stack's pods, in the order of their times."""
+"""`kubectl herdkeeper logs`: the logs of a stack's pods, merged by time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def run(call: Call) -> Answer:
-    """The logs of the pods of a resource and of all that rests on it; of all stacks where none is named."""
+    """Show the logs of the pods of a resource and of all that depends on it, or of all stacks."""
     query = [("timestamps", "true"), ("sinceSeconds", str(since_seconds(call.given.since)))]
     if call.given.tail is not None:
         query.append(("tailLines", tail_lines(call.given.tail)))
@@ -38,7 +38,7 @@ def run(call: Call) -> Answer:
 
 
 def pods_of(resources: Sequence[Json], pods: Iterable[Json], top: tuple[str, str]) -> Iterator[Json]:
-    """The pods of a resource and of those that rest on it."""
+    """Yields the pods of a resource and of those that depend on it."""
     stack = {top}
     while True:
         more = {(str(item["kind"]), str(item["metadata"]["name"])) for item in resources if parent_of(item) in stack}
@@ -49,7 +49,7 @@ def pods_of(resources: Sequence[Json], pods: Iterable[Json], top: tuple[str, str
 
 
 def containers(pods: Iterable[Json]) -> Iterator[tuple[str, str, str]]:
-    """Pod, container, and how the log is called: the pod alone where it has one container."""
+    """Yields pod, container, and the log's name: only the pod's if it has one container."""
     for pod in pods:
         name, found = str(pod["metadata"]["name"]), [str(each["name"]) for each in pod["spec"].get("containers") or []]
         for container in found:
@@ -57,7 +57,7 @@ def containers(pods: Iterable[Json]) -> Iterator[tuple[str, str, str]]:
 
 
 def since_seconds(written: str) -> int:
-    """The value of `--since` in seconds."""
+    """Returns the value of `--since` in seconds."""
     parts = _AGE.fullmatch(written)
     if parts is None:
         raise BadInputError(f"--since {written}: give a number with s, m, h or d, e.g. 30m")
@@ -65,14 +65,14 @@ def since_seconds(written: str) -> int:
 
 
 def tail_lines(written: str) -> str:
-    """The value of `--tail`."""
+    """Returns the value of `--tail`."""
     if not written.isdecimal():
         raise BadInputError(f"--tail {written}: give a whole number, e.g. 100")
     return written
 
 
 def _read(cluster: Cluster, pod: str, container: str, query: Query) -> Iterator[str]:
-    """The lines of a container's log. One that can't be read says so in its place."""
+    """Yields the lines of a container's log, or that it can't be read."""
     try:
         yield from cluster.lines(POD, pod, "log", [*query, ("container", container)])
     except ClusterError as error:
@@ -90,11 +90,11 @@ COMMAND = Command(
     (
         Argument(
             "resource",
-            "a resource as KIND/NAME: its pods, and those of all that rests on it; all of the namespace when absent",
+            "a resource as KIND/NAME: its pods, and those of all that depends on it; by default all of the namespace",
             Takes.OPTIONAL,
         ),
-        Argument("--since", "how old lines may be, e.g. 30s, 10m, 2h, 1d", default="1h"),
-        Argument("--tail", "at most so many lines of each container"),
+        Argument("--since", "maximum age of lines, e.g. 30s, 10m, 2h, 1d", default="1h"),
+        Argument("--tail", "maximum number of lines of each container"),
     ),
-    description="Times are those of the machines' kubelets. It shows what there is, and does not follow.",
+    description="Times are those of the nodes' kubelets. It shows existing lines and does not follow.",
 )

@@ -1,4 +1,4 @@
-"""`kubectl herdkeeper pause` and `resume`: the operator leaves a resource alone, or goes on."""
+"""`kubectl herdkeeper pause` and `resume`: stop and resume the operator's changes of a resource."""
 
 from __future__ import annotations
 
@@ -9,28 +9,26 @@ from herdkeeper.shared import names
 
 
 def run_pause(call: Call) -> Answer:
-    """Stops every change of the resource's objects."""
+    """Stop all changes of the resource's objects."""
     kind, item = find_any(call.cluster, call.given.resource, "RESOURCE")
-    what = "the operator changes nothing of it until it is resumed; its status is kept"
+    what = "the operator changes nothing of it until it is resumed; its status is still updated"
     return carry_out(call, [annotate(kind, item["metadata"]["name"], {names.PAUSED_ANNOTATION: "true"}, what)])
 
 
 def run_resume(call: Call) -> Answer:
-    """Takes the annotations off that stop changes: of a pause, and of a plan that is shown."""
+    """Remove the annotations that stop changes: of a pause, and of a shown plan."""
     kind, item = find_any(call.cluster, call.given.resource, "RESOURCE")
     off = dict.fromkeys((names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION))
-    return carry_out(call, [annotate(kind, item["metadata"]["name"], off, "the operator goes on")])
+    return carry_out(call, [annotate(kind, item["metadata"]["name"], off, "the operator continues")])
 
 
 _RESOURCE = Argument("resource", "a resource as KIND/NAME, e.g. bookkeepercluster/bk or bkc/bk")
 PAUSE = Command(
     "pause",
-    "has the operator change nothing of a resource's objects; a deletion waits, too",
+    "stops all changes of a resource's objects; a deletion waits, too",
     run_pause,
     (_RESOURCE,),
-    description="Its status is still kept. Of a HerdDBCluster that is paused the operator replaces no lost leader either.",
+    description="Its status is still updated. In a paused HerdDBCluster, the operator does not replace a lost leader either.",
     writes=True,
 )
-RESUME = Command(
-    "resume", "has the operator go on with a resource that was paused, or whose plan was shown", run_resume, (_RESOURCE,), writes=True
-)
+RESUME = Command("resume", "resumes a resource that was paused, or whose plan was shown", run_resume, (_RESOURCE,), writes=True)

@@ -1,7 +1,7 @@
-"""`kubectl herdkeeper plan`: what the operator would do after a change, without doing it.
+"""`kubectl herdkeeper plan`: shows what the operator would do after a change.
 
-The change and the annotation `herdkeeper.io/plan` go to the API server in one write, so that the operator never sees one without the
-other. What undoes both is one write, too: whenever the command is killed, nothing was done.
+The change and the annotation `herdkeeper.io/plan` are written together, so the operator never sees one without the other. They are reverted
+together, too: a killed command leaves nothing executed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, annotation
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""Where `kubectl apply` keeps what it applied."""
+"""Annotation in which `kubectl apply` keeps what it applied."""
 
 
 def run(call: Call) -> Answer:
-    """The plan of each resource of the file, one after the other."""
+    """Show the plan of each resource of the file, one after the other."""
     seconds = timeout_seconds(call)
     declared = list(resources_of(read(call.given.filename), call.given.filename))
     stored = [call.cluster.get(kind, str(item["metadata"]["name"])) for kind, item in declared]
@@ -41,11 +41,11 @@ def run(call: Call) -> Answer:
 
 
 def _plan(call: Call, kind: Kind, item: Json, live: Json | None, seconds: int) -> Json:
-    """Changes the resource, reads its plan, and changes it back."""
+    """Change the resource, read its plan, and revert the change."""
     name = str(item["metadata"]["name"])
     label = f"{kind.name}/{name}"
     if live is None:
-        return {"resource": label, "shown": True, "steps": ["it is new: all of it would be made"], "blockers": []}
+        return {"resource": label, "shown": True, "steps": ["it is new: everything would be created"], "blockers": []}
     if annotation(live, names.PLAN_ANNOTATION) is not None:
         raise BadInputError(f"{label} shows a plan already (the annotation {names.PLAN_ANNOTATION}): `resume` it first")
     change = shown_change(item, live)
@@ -62,17 +62,17 @@ def _plan(call: Call, kind: Kind, item: Json, live: Json | None, seconds: int) -
 
 
 def shown_change(item: Json, live: Json) -> Patch:
-    """The change, and the annotation that has it shown instead of done, in one patch."""
+    """Returns the change, with the annotation that shows the plan instead of executing it, as one patch."""
     kind, name = resource_kind(str(item["kind"])), str(item["metadata"]["name"])
     if kind is None:
-        raise ValueError(f"{item['kind']} is no kind of ours")
+        raise ValueError(f"{item['kind']} is not a kind of herdkeeper.io")
     before = json.loads(annotation(live, LAST_APPLIED) or "{}").get("spec") or {}
     body = {"metadata": {"annotations": {names.PLAN_ANNOTATION: "true"}}, "spec": asked_for(item.get("spec") or {}, before)}
     return Patch(kind, name, body, "its plan is shown")
 
 
 def _undo(call: Call, kind: Kind, name: str, earlier: Json) -> None:
-    """Takes change and annotation back. Where that fails the message has the command: until then the operator does nothing."""
+    """Revert change and annotation. If that fails, the message has the command: until then the operator does nothing."""
     try:
         present = call.cluster.get(kind, name)
         if present is not None:
@@ -80,13 +80,13 @@ def _undo(call: Call, kind: Kind, name: str, earlier: Json) -> None:
             call.cluster.patch(kind, name, body, dry_run=False)
     except ClusterError as error:
         raise ClusterError(
-            f"{kind.name}/{name} still has the change, and the operator shows its plan and does nothing: set it back, then "
-            f"`resume {kind.name}/{name}` ({error})"
+            f"{kind.name}/{name} still has the change, and the operator only shows its plan: revert the change, then `resume "
+            f"{kind.name}/{name}` ({error})"
         ) from error
 
 
 def plan_told(item: Json, generation: int) -> Outcome | None:
-    """That the status tells of this generation: its plan, or why there is none."""
+    """Returns the outcome once the status is about this generation: its plan, or why there is none."""
     ready = condition(item, "Ready")
     if ready is None or ready.get("observedGeneration", 0) < generation:
         return None
@@ -96,16 +96,16 @@ def plan_told(item: Json, generation: int) -> Outcome | None:
 
 
 def plan_lines(plan: Json) -> Iterator[str]:
-    """A plan for people."""
+    """Yields a plan as text."""
     yield str(plan["resource"])
     yield from (f"  {number}. {step}" for number, step in enumerate(plan["steps"], start=1))
     if not plan["steps"] and plan["shown"]:
-        yield "  nothing would be done"
+        yield "  no changes"
     yield from (f"  waits for: {blocker}" for blocker in plan["blockers"])
 
 
 def read(filename: str) -> str:
-    """A file's text, or standard input for `-`."""
+    """Returns a file's text, or standard input for `-`."""
     if filename == "-":
         return sys.stdin.read()
     try:
@@ -115,17 +115,16 @@ def read(filename: str) -> str:
 
 
 def resources_of(text: str, filename: str) -> Iterator[tuple[Kind, Json]]:
-    """The resources of herdkeeper.io in a file; others are left out.
+    """Yields the resources of herdkeeper.io in a file; others are ignored.
 
-    Raises:
-        BadInputError: it is no YAML, or has none.
+    Raises BadInputError if it is not YAML, or has none.
     """
     import yaml
 
     try:
         documents = [item for item in yaml.safe_load_all(text) if isinstance(item, dict)]
     except yaml.YAMLError as error:
-        raise BadInputError(f"--filename {filename}: it is no YAML ({str(error).splitlines()[0]})") from error
+        raise BadInputError(f"--filename {filename}: it is not YAML ({str(error).splitlines()[0]})") from error
     found = [(kind, item) for item in documents if (kind := resource_kind(str(item.get("kind")))) is not None]
     if not found:
         raise BadInputError(f"--filename {filename}: it has no resource of herdkeeper.io; name a file with one")
@@ -137,13 +136,13 @@ def resources_of(text: str, filename: str) -> Iterator[tuple[Kind, Json]]:
 
 COMMAND = Command(
     "plan",
-    "shows what the operator would do after a change, without doing it",
+    "shows what the operator would do after a change",
     run,
     (
         Argument("--filename", "a file with the changed resources, or - for standard input", short="-f", required=True),
-        Argument("--timeout", "how many seconds to wait for each plan", default="60"),
+        Argument("--timeout", "seconds to wait for each plan", default="60"),
     ),
-    description="The API server checks all of the file first. Then each resource is changed together with the annotation "
-    f"`{names.PLAN_ANNOTATION}`, its plan is read, and both are taken back in one write. Meanwhile, for some seconds, the operator changes "
-    "nothing of that resource. Of a resource that is new only the check is done.",
+    description="First the API server validates the whole file. Then each resource is changed together with the annotation "
+    f"`{names.PLAN_ANNOTATION}`, its plan is read, and both are reverted in one write. During these seconds the operator changes "
+    "nothing of that resource. A new resource is only validated.",
 )

@@ -19,7 +19,7 @@ KINDS = (CHECKPOINT, AUDIT)
 
 
 def run(call: Call) -> Answer:
-    """Fetches the report by a pod of its own, which is gone afterwards, and opens it."""
+    """Fetch the report through a temporary pod, and open it."""
     seconds = timeout_seconds(call)
     kind, item = find_any(call.cluster, call.given.run, "RUN")
     if kind not in KINDS:
@@ -27,25 +27,25 @@ def run(call: Call) -> Answer:
     claim, path = place_of(item, call.given.run)
     target = Path(call.given.file) if call.given.file is not None else None
     if target is not None and target.exists():
-        raise BadInputError(f"--file {target}: there is such a file; name another")
+        raise BadInputError(f"--file {target}: the file exists; name another")
     job = call.cluster.get(JOB, str(item["status"].get("job")))
     pod = report_pod(f"report-{secrets.token_hex(4)}", job, claim, path) if job is not None else None
     if pod is None:
-        raise ClusterError(f"the Job of {call.given.run} is gone, so its image is not known: take a newer run, or copy {path} off {claim}")
+        raise ClusterError(f"the Job of {call.given.run} is gone, so its image is unknown: use a newer run, or copy {path} from {claim}")
     call.cluster.create(POD, pod, dry_run=call.given.dry_run)
     if call.given.dry_run:
-        return Answer(f"Pod/{pod['metadata']['name']}: it would read {path} (dry run: nothing is changed)", {"dryRun": True, "pod": pod})
+        return Answer(f"Pod/{pod['metadata']['name']}: it would read {path} (dry run, nothing changed)", {"dryRun": True, "pod": pod})
     text = fetched(call, str(pod["metadata"]["name"]), seconds)
     if text is None:
         return Answer("", {}, WRONG)
     written = target or Path(tempfile.mkdtemp(prefix="herdkeeper-")) / Path(path).name
     written.write_text(text, encoding="utf-8")
     opened = target is None and webbrowser.open(written.resolve().as_uri())
-    return Answer(f"{written}{' is opened in the browser' if opened else ''}", {"file": str(written), "opened": opened}, FINE)
+    return Answer(f"{written}{' was opened in the browser' if opened else ''}", {"file": str(written), "opened": opened}, FINE)
 
 
 def place_of(run: Json, written: str) -> tuple[str, str]:
-    """The claim, and the report's path on its volume. ClusterError where the run has no report, or one that is on no volume."""
+    """Returns the claim and the report's path on it. Raises ClusterError if there is no report, or it is not on a volume."""
     path = (run.get("status") or {}).get("report")
     destination = run["spec"].get("destination") or {}
     if not path:
@@ -54,12 +54,12 @@ def place_of(run: Json, written: str) -> tuple[str, str]:
     claim = (destination.get("persistentVolumeClaim") or {}).get("claimName")
     if claim is None:
         place = (destination.get("objectStore") or {}).get("uri")
-        raise ClusterError(f"the report of {written} is no file of a volume: fetch {place}/{path} with that store's own client")
+        raise ClusterError(f"the report of {written} is not on a volume: fetch {place}/{path} with a client of that store")
     return str(claim), str(path)
 
 
 def fetched(call: Call, pod: str, seconds: int) -> str | None:
-    """What the pod wrote; None, with the reason on the screen, where it did not come to its end. The pod is gone in any case."""
+    """Returns the pod's output. None, with the reason on the screen, if it did not finish. The pod is always deleted."""
     try:
         outcome = wait_until(call, POD, pod, ended, seconds)
         if outcome.good:
@@ -72,7 +72,7 @@ def fetched(call: Call, pod: str, seconds: int) -> str | None:
 
 
 def ended(pod: Json) -> Outcome | None:
-    """How a pod ended; None while it has not."""
+    """Returns how a pod ended, or None."""
     phase = (pod.get("status") or {}).get("phase")
     return Outcome(f"its pod {phase}", good=phase == "Succeeded") if phase in ("Succeeded", "Failed") else None
 
@@ -83,10 +83,10 @@ COMMAND = Command(
     run,
     (
         Argument("run", "a Checkpoint or ReplicationAudit as KIND/NAME, e.g. ckpt/flights-1"),
-        Argument("--file", "write it to this file instead, and open nothing"),
-        Argument("--timeout", "how many seconds to wait for the pod that reads it", default="120"),
+        Argument("--file", "write the report to this file instead of opening it"),
+        Argument("--timeout", "seconds to wait for the pod that reads it", default="120"),
     ),
-    description="A pod of its own reads the file, with the image and the rights of the run's Job, and is deleted afterwards. Reports in "
-    "object stores are not fetched: the message names the address.",
+    description="A temporary pod reads the file, with the image and the rights of the run's Job. Reports in object stores are not "
+    "fetched: the message names the address.",
     writes=True,
 )

@@ -1,4 +1,4 @@
-"""`kubectl herdkeeper restart`: the servers of a cluster are restarted one by one."""
+"""`kubectl herdkeeper restart`: restarts the servers of a cluster one by one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from herdkeeper.shared.objects import Json
 from herdkeeper.shared.time import text_of
 
 RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
-"""The annotation of pods by which `kubectl rollout restart` does it, too."""
+"""The annotation that `kubectl rollout restart` uses, too."""
 KINDS = (ZOOKEEPER, BOOKKEEPER, HERDDB)
 
 
 def run(call: Call) -> Answer:
-    """Changes the pods' template; with `--wait` until nothing is left to do."""
+    """Change the pods' template; with `--wait`, wait until the roll is finished."""
     seconds = timeout_seconds(call)
     kind, item = find_any(call.cluster, call.given.resource, "RESOURCE")
     if kind not in KINDS:
@@ -36,13 +36,13 @@ def run(call: Call) -> Answer:
 
 
 def restarted(kind: Kind, name: str, now: datetime.datetime) -> Patch:
-    """An annotation in the pods' template that is another one each second."""
+    """Returns an annotation of the pod template that differs each second."""
     body = {"spec": {"pods": {"annotations": {RESTARTED_AT: text_of(now)}}}}
-    return Patch(kind, name, body, "its servers are restarted one by one, each once the one before serves")
+    return Patch(kind, name, body, "its servers are restarted one by one, each once the previous one serves")
 
 
 def settled(item: Json, earlier: int) -> Outcome | None:
-    """That nothing is left to do for a generation after the earlier one; None while there is."""
+    """Returns the outcome once a later generation is settled, or None."""
     progressing = condition(item, "Progressing")
     generation = item["metadata"]["generation"]
     done = progressing is not None and progressing["reason"] == "Settled" and progressing["observedGeneration"] == generation
@@ -54,7 +54,7 @@ COMMAND = Command(
     "restarts the servers of a cluster, one by one, as a changed image would",
     run,
     (Argument("resource", "a ZooKeeperCluster, BookKeeperCluster or HerdDBCluster as KIND/NAME, e.g. hdb/db"), *waiting("3600")),
-    description="The operator waits before each server as in every roll: `status` says for what. It sets the annotation "
-    f"`{RESTARTED_AT}` in `spec.pods.annotations`.",
+    description=f"It sets the annotation `{RESTARTED_AT}` in `spec.pods.annotations`. The operator waits before each server as in every "
+    "roll: `status` shows for what.",
     writes=True,
 )

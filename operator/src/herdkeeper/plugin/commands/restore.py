@@ -1,4 +1,4 @@
-"""`kubectl herdkeeper restore`: a new tablespace, as another one was at a moment."""
+"""`kubectl herdkeeper restore`: a new tablespace with the content of another one at a moment."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from herdkeeper.shared.objects import Json
 
 
 def run(call: Call) -> Answer:
-    """Makes the Checkpoint of the moment and the Tablespace that waits for it; with `--wait` until that one is Ready."""
+    """Create the moment's Checkpoint and a Tablespace that waits for it; with `--wait`, wait until that is Ready."""
     seconds = timeout_seconds(call)
     given = call.given
     if (given.at is None) == (given.from_checkpoint is None):
-        raise BadInputError("name one of --at TIME and --from-checkpoint CHECKPOINT: which moment shall it be?")
+        raise BadInputError("name the moment with one of --at TIME and --from-checkpoint CHECKPOINT")
     tablespace = find(call.cluster, TABLESPACE, given.tablespace, "TABLESPACE")
     new = given.new
     if call.cluster.get(TABLESPACE, new) is not None:
-        raise BadInputError(f"--as {new}: there is a Tablespace of that name; a restore never goes over one, so name another")
+        raise BadInputError(f"--as {new}: a Tablespace of that name exists, and a restore never replaces one; use another name")
     if given.from_checkpoint is not None:
         find(call.cluster, CHECKPOINT, given.from_checkpoint, "--from-checkpoint")
     now = datetime.datetime.now(datetime.UTC)
@@ -38,21 +38,21 @@ def run(call: Call) -> Answer:
 
 
 def restored(tablespace: Json, given: argparse.Namespace, template: Json | None, now: datetime.datetime) -> list[Change]:
-    """What is made, in its order. The new tablespace has the replicas of the old one; nothing else of it is taken over."""
+    """Returns what to create, in order. The new tablespace has the old one's number of replicas, and none of its other settings."""
     changes: list[Change] = []
     checkpoint = given.from_checkpoint
     if checkpoint is None:
         moment = past_moment(given.at, now)
         checkpoint = run_name(given.new, now)
         spec = {**checkpoint_spec(given.tablespace, given, template), "target": {"timestamp": moment}}
-        changes.append(Create(CHECKPOINT, checkpoint, spec, f"a checkpoint of {given.tablespace} as it was at {moment} is to be made"))
+        changes.append(Create(CHECKPOINT, checkpoint, spec, f"a checkpoint of {given.tablespace} as of {moment} was requested"))
     spec = {key: tablespace["spec"][key] for key in ("herdDBRef", "replicas") if key in tablespace["spec"]}
     spec["bootstrap"] = {"checkpoint": {"name": checkpoint}}
-    return [*changes, Create(TABLESPACE, given.new, spec, f"the tablespace is to be made from the Checkpoint {checkpoint}")]
+    return [*changes, Create(TABLESPACE, given.new, spec, f"the tablespace will be created from the Checkpoint {checkpoint}")]
 
 
 def end_of_restore(item: Json) -> Outcome | None:
-    """How a restore ended; None while it goes on."""
+    """Returns how a restore ended, or None."""
     ready = condition(item, "Ready")
     if ready is None:
         return None
@@ -65,12 +65,12 @@ def end_of_restore(item: Json) -> Outcome | None:
 
 COMMAND = Command(
     "restore",
-    "makes a new tablespace, as another one was at a moment; the other one goes on untouched",
+    "creates a new tablespace with the content of another one at a moment; the other one is untouched",
     run,
     (
-        Argument("tablespace", "the Tablespace that is restored from", kind=TABLESPACE),
+        Argument("tablespace", "the Tablespace to restore", kind=TABLESPACE),
         Argument("--at", "the moment, e.g. 2026-11-21T14:30:00+01:00; a Checkpoint of it is made first"),
-        Argument("--from-checkpoint", "a Checkpoint that is there, instead of a moment", kind=CHECKPOINT),
+        Argument("--from-checkpoint", "an existing Checkpoint, instead of a moment", kind=CHECKPOINT),
         Argument("--as", "the name of the new Tablespace", field_name="new", required=True),
         CLAIM,
         VERIFY,

@@ -1,4 +1,4 @@
-"""`kubectl herdkeeper run-now`: a schedule makes a run at once."""
+"""`kubectl herdkeeper run-now`: makes a schedule start a run at once."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ KINDS = (SCHEDULED_CHECKPOINT, SCHEDULED_AUDIT)
 
 
 def run(call: Call) -> Answer:
-    """Asks for a run; with `--wait` until the operator has made or refused it, not until that run is over."""
+    """Request a run; with `--wait`, wait until the operator has created or refused it, not until it has ended."""
     kind, name = schedule_of(call.cluster, call.given.schedule)
-    return ask(call, kind, name, REQUEST, "a run is asked for")
+    return ask(call, kind, name, REQUEST, "a run was requested")
 
 
 def schedule_of(cluster: Cluster, written: str) -> tuple[Kind, str]:
-    """The schedule of either kind that is written as its name, or as KIND/NAME.
+    """Returns the schedule given as NAME or KIND/NAME.
 
-    Raises:
-        BadInputError: there is none, or one of each kind.
+    Raises BadInputError if there is none, or one of each kind.
     """
     if "/" in written:
         kind, item = find_any(cluster, written, "SCHEDULE")
         if kind not in KINDS:
-            raise BadInputError(f"SCHEDULE {written}: a {kind.name} is no schedule; name a {KINDS[0].name} or {KINDS[1].name}")
+            raise BadInputError(f"SCHEDULE {written}: a {kind.name} is not a schedule; name a {KINDS[0].name} or {KINDS[1].name}")
         return kind, str(item["metadata"]["name"])
     there = [(kind, str(item["metadata"]["name"])) for kind in KINDS for item in cluster.list(kind)]
     found = [each for each in there if each[1] == written]
@@ -42,7 +41,7 @@ def schedule_of(cluster: Cluster, written: str) -> tuple[Kind, str]:
 
 COMMAND = Command(
     "run-now",
-    "has a schedule of Checkpoints or ReplicationAudits make a run at once, also while it is suspended",
+    "makes a schedule of Checkpoints or ReplicationAudits start a run at once, even while it is suspended",
     run,
     (
         Argument("schedule", "a ScheduledCheckpoint or ScheduledReplicationAudit, as NAME or KIND/NAME", kind=SCHEDULED_CHECKPOINT),

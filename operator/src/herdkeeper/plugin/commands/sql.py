@@ -1,4 +1,4 @@
-"""`kubectl herdkeeper sql`: statements on a tablespace's leader, from a person's machine."""
+"""`kubectl herdkeeper sql`: SQL statements on a tablespace's leader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def run(call: Call) -> Answer:
-    """Statements of the option, the file or standard input, each in autocommit, up to the first that is refused. A shell on a terminal."""
+    """Run the statements of the option, the file or standard input, each committed automatically, until one is refused. A shell on a
+    terminal.
+    """
     from herdkeeper.plugin.database import open_database
 
     if call.given.command_text is not None and call.given.filename is not None:
@@ -35,7 +37,7 @@ def run(call: Call) -> Answer:
 
 
 def only_tablespace(call: Call) -> str:
-    """The namespace's Tablespace, where it has one only."""
+    """Returns the namespace's only Tablespace."""
     names = [str(item["metadata"]["name"]) for item in call.cluster.list(TABLESPACE)]
     if len(names) != 1:
         there = f"there are {listed(names)}: name one" if names else "there is none in the namespace"
@@ -44,7 +46,7 @@ def only_tablespace(call: Call) -> str:
 
 
 def batch(call: Call, database: Database, text: str) -> Answer:
-    """All statements of a text."""
+    """Run all statements of a text."""
     statements = all_statements(text)
     if not statements:
         raise BadInputError("there is no statement; give one with --command, in a file or on standard input")
@@ -61,7 +63,7 @@ def batch(call: Call, database: Database, text: str) -> Answer:
 
 
 def executed(call: Call, connection: Connection, statement: str) -> Json:
-    """Runs a statement, and writes its result unless a document is asked for."""
+    """Run a statement, and write its result unless a document is requested."""
     from herdkeeper.plugin.sql_table import as_json, csv_table, text_table
 
     if not has_rows(statement):
@@ -77,15 +79,15 @@ def executed(call: Call, connection: Connection, statement: str) -> Json:
 
 COMMAND = Command(
     "sql",
-    "runs SQL statements on a tablespace's leader, through a port-forward of its own",
+    "runs SQL statements on a tablespace's leader, through its own port-forward",
     run,
     (
-        Argument("tablespace", "a Tablespace; the only one of the namespace when absent", Takes.OPTIONAL, kind=TABLESPACE),
+        Argument("tablespace", "a Tablespace; by default the only one of the namespace", Takes.OPTIONAL, kind=TABLESPACE),
         Argument("--command", "statements, with `;` between them", short="-c", field_name="command_text"),
         Argument("--filename", "a file with statements, or - for standard input", short="-f"),
-        Argument("--form", "how rows are written", choices=("table", "csv"), default="table"),
+        Argument("--form", "output format of rows", choices=("table", "csv"), default="table"),
     ),
-    description="Without statements it is a shell on a terminal, with history and completion. Each statement is in autocommit. "
-    "It logs in as the connection Secret says, and verifies an encrypted port by that Secret's `ca.crt`. With `--output json` each "
+    description="Without statements, on a terminal, it is a shell with history and completion. Each statement is committed "
+    "automatically. It logs in with the connection Secret, and verifies TLS with that Secret's `ca.crt`. With `--output json`, each "
     "statement has an entry in `results`.",
 )

@@ -8,13 +8,13 @@ from herdkeeper.plugin.stack_tree import State, document, stacks, worst
 from herdkeeper.plugin.tree_text import tree_text
 
 LOOK_SECONDS = 2.0
-"""From one look of `--watch` to the next."""
+"""Refresh interval of `--watch`."""
 
 
 def run(call: Call) -> Answer:
-    """Looks once; with `--watch` again and again, and writes what has changed."""
+    """Show the tree once; with `--watch`, show each change."""
     if call.given.watch and call.given.output != "text":
-        raise BadInputError(f"--output {call.given.output}: --watch shows text; leave one of them out")
+        raise BadInputError(f"--output {call.given.output}: --watch shows text; remove one of them")
     shown = ""
     while True:
         answer = _look(call)
@@ -44,9 +44,9 @@ def _look(call: Call) -> Answer:
 
 COMMAND = Command(
     "status",
-    "shows all stacks of the namespace as a tree: what is there, what is wrong and what to do",
+    "shows all stacks of the namespace as a tree: what exists, what is wrong and what to do",
     run,
-    (Argument("--watch", "look again every two seconds, until Ctrl-C", Takes.NOTHING, short="-w"),),
-    description="✔ is as declared, ● is being changed or runs, ✘ is not as declared. Of Checkpoints and ReplicationAudits the newest one "
-    "stands there, and those that run. The exit code is 1 when anything is wrong.",
+    (Argument("--watch", "refresh every two seconds, until Ctrl-C", Takes.NOTHING, short="-w"),),
+    description="✔ is as declared, ● is being changed or runs, ✘ is not as declared. It shows only the newest Checkpoint and "
+    "ReplicationAudit, and running ones. The exit code is 1 if anything is wrong.",
 )

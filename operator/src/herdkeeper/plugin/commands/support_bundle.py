@@ -1,4 +1,4 @@
-"""`kubectl herdkeeper support-bundle`: a file with all that somebody needs who helps, and no Secret."""
+"""`kubectl herdkeeper support-bundle`: a file for support, without Secrets."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from herdkeeper.shared.objects import Json
 
 
 def run(call: Call) -> Answer:
-    """Writes the bundle."""
+    """Write the bundle."""
     now = datetime.datetime.now(datetime.UTC)
     path = Path(call.given.file or f"herdkeeper-{call.cluster.namespace}-{now:%Y%m%d-%H%M%S}.zip")
     if path.exists():
-        raise BadInputError(f"--file {path}: there is such a file; name another")
+        raise BadInputError(f"--file {path}: the file exists; name another")
     files = dict(contents(call.cluster, call.given.operator_namespace, since_seconds(call.given.since)))
     try:
         path.write_bytes(packed(files))
     except OSError as error:
         raise BadInputError(f"--file {path}: it can't be written ({error.strerror})") from error
-    return Answer(f"{path}: {len(files)} files; look through it before you send it", {"file": str(path), "files": sorted(files)})
+    return Answer(f"{path}: {len(files)} files; review it before you send it", {"file": str(path), "files": sorted(files)})
 
 
 def contents(cluster: Cluster, operator_namespace: str, seconds: int) -> Iterator[tuple[str, str]]:
-    """The bundle's files: name and text. What can't be read says so in its place."""
+    """Yields the bundle's files: name and text. An unreadable part is replaced by the error."""
     yield "doctor.txt", redacted_text(_read(lambda: diagnosis(cluster, operator_namespace)[2]))
     for kind in (*RESOURCES, *OBJECTS):
         yield f"{kind.plural}.json", _objects(cluster, kind)
@@ -43,7 +43,7 @@ def contents(cluster: Cluster, operator_namespace: str, seconds: int) -> Iterato
 
 
 def packed(files: dict[str, str]) -> bytes:
-    """A zip archive."""
+    """Returns a zip archive."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
@@ -56,7 +56,7 @@ def _objects(cluster: Cluster, kind: Kind) -> str:
 
 
 def _shown(item: Json) -> Json:
-    """An object without what nobody reads, and without the copy of it that kubectl keeps in an annotation."""
+    """Returns an object without irrelevant parts, and without kubectl's copy of it in an annotation."""
     metadata = {name: value for name, value in item["metadata"].items() if name != "managedFields"}
     annotations = {name: value for name, value in (metadata.get("annotations") or {}).items() if name != LAST_APPLIED}
     return {**item, "metadata": {**metadata, "annotations": annotations}}
@@ -86,13 +86,13 @@ def _read(read: Callable[[], str]) -> str:
 
 COMMAND = Command(
     "support-bundle",
-    "writes a file with resources, pods, events and logs for somebody who helps; no Secret is in it",
+    "writes a zip file with resources, pods, events and logs for support, without Secrets",
     run,
     (
-        Argument("--file", "the zip file; herdkeeper-NAMESPACE-TIME.zip when absent"),
-        Argument("--since", "how old lines of logs may be, e.g. 30s, 10m, 2h, 1d", default="24h"),
+        Argument("--file", "the zip file; by default herdkeeper-NAMESPACE-TIME.zip"),
+        Argument("--since", "maximum age of log lines, e.g. 30s, 10m, 2h, 1d", default="24h"),
         OPERATOR_NAMESPACE,
     ),
-    description="Secrets and ConfigMaps are never read. What looks like a password, token or key is left out of logs and objects, too. "
-    "Rows of tables may stand in logs of failed statements: look through it before you send it.",
+    description="Secrets and ConfigMaps are never read. Anything that looks like a password, token or key is removed from logs and "
+    "objects, too. Logs of failed statements may contain rows of tables: review the file before you send it.",
 )

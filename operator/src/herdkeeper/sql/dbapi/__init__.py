@@ -1,7 +1,7 @@
-"""PEP 249, the Python Database API 2.0, for HerdDB: what an application connects with. docs/connect.md shows how.
+"""PEP 249, the Python Database API 2.0, for HerdDB: the module for applications. docs/connect.md shows how.
 
-`connect` finds the tablespace's leader and follows it. Of the module's globals: threads may share the module, and each takes a connection
-of its own (`threadsafety`); parameters are written as `?` (`paramstyle`) and never become part of the statement's text.
+`connect` finds the tablespace's leader and follows it. Threads may share the module, but not a connection (`threadsafety`). Parameters are
+written as `?` (`paramstyle`) and never become part of the statement's text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A connection that follows the leader, and its transactions.
 
-A transaction begins by itself, with the first statement that changes something; until then reads are of what is committed. What is outside
-of a transaction is repeated on the next leader where it certainly was not applied. A transaction never is: when its leader is lost, each
-statement fails until `rollback`, so that no half of it can be committed.
+A transaction begins implicitly with the first changing statement; before that, reads see committed data. A statement outside a transaction
+is repeated on the next leader if it certainly was not applied. A transaction never is: after the loss of its leader, each statement fails
+until `rollback`, so that no half of it can be committed.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ from herdkeeper.sql.leader import Candidates, leader_connection
 
 T = TypeVar("T")
 _UNIQUE_IDS_FROM = 1 << 32
-"""HerdDB counts transactions from 1 in each leader, so an id means another one's after a change. The SQL nodes of herdkeeper make ids that
-are used once, all of them from here on."""
+"""HerdDB counts transactions from 1 in each leader, so after a leader change an id means another one. The SQL nodes of herdkeeper use
+unique ids, from here on."""
 
 
 class Isolation(Enum):
-    """What a transaction sees of others. Either way a row that it has changed is locked until its end."""
+    """Isolation of a transaction. In both levels, rows that it has changed are locked until its end."""
 
     READ_COMMITTED = "READ COMMITTED"
     REPEATABLE_READ = "REPEATABLE READ"
-    """Rows that it has read are locked, too: others wait, or time out, where they change them."""
+    """Rows that it has read are locked, too: others wait, or time out, to change them."""
 
 
 @dataclass(frozen=True)
 class LostTransaction:
-    """Its leader is gone, and it with it; nothing of it was committed."""
+    """A transaction that was lost with its leader; nothing of it was committed."""
 
     reason: str
 
 
 def connect(host: str, user: str, password: str, database: str | None = None, **options: Unpack[Options]) -> Connection:
-    """Connects to the leader of a tablespace.
+    """Connect to the leader of a tablespace.
 
     Args:
-        host: the leader's Service, or the SQL nodes, `NAME:PORT,NAME:PORT`: whichever of them leads is found, and followed.
+        host: the leader's Service, or the SQL nodes, `NAME:PORT,NAME:PORT`: the leader among them is found, and followed.
         user: of the database.
-        password: his.
-        database: the tablespace; `herd` where it is left out.
+        password: the user's.
+        database: the tablespace; by default `herd`.
         options: see `Options`.
 
     Raises:
         OperationalError: no leader in `failover_timeout`, or the login is refused.
-        InterfaceError: an argument that can't be.
+        InterfaceError: an invalid argument.
     """
     try:
         chosen = settings(host, Credentials(user, password), database, options)
@@ -71,7 +71,7 @@ def connect(host: str, user: str, password: str, database: str | None = None, **
 class Connection:
     """Made by `connect`. One thread at a time: a second one gets an InterfaceError.
 
-    As a context manager it commits, or rolls back when the block raises, and closes.
+    As a context manager it commits, or rolls back if the block raises, and closes.
     """
 
     Warning = errors.Warning
@@ -110,7 +110,7 @@ class Connection:
 
     @property
     def autocommit(self) -> bool:
-        """Whether each statement counts by itself. Can't be changed while a transaction is open (ProgrammingError)."""
+        """Whether each statement commits by itself. Can't be changed while a transaction is open (ProgrammingError)."""
         return self._autocommit
 
     @autocommit.setter
@@ -120,7 +120,7 @@ class Connection:
 
     @property
     def isolation(self) -> Isolation:
-        """Of the transactions to come. Can't be changed while one is open (ProgrammingError)."""
+        """Isolation of future transactions. Can't be changed while one is open (ProgrammingError)."""
         return self._isolation
 
     @isolation.setter
@@ -130,24 +130,24 @@ class Connection:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether `commit` or `rollback` has something to end."""
+        """Whether there is something to commit or roll back."""
         return self._transaction is not None
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called. A connection that the server has closed is renewed instead."""
+        """Whether `close` was called. A connection that the server closed is replaced instead."""
         return self._closed
 
     def cursor(self) -> Cursor:
-        """A new cursor. Several share the connection's transaction."""
+        """Returns a new cursor. All share the connection's transaction."""
         self._require_open()
         return Cursor(self)
 
     def ping(self) -> None:
-        """Asks whether the server at the other end still leads, and otherwise connects to who does.
+        """Check that the server still leads, and otherwise connect to the leader.
 
         Raises:
-            OperationalError: nobody does, or a transaction was open.
+            OperationalError: there is no leader, or a transaction was open.
         """
         with self.alone():
             if isinstance(self._transaction, Transaction):
@@ -156,11 +156,11 @@ class Connection:
                 self.repeated(lambda leader: leader.require_leader())
 
     def commit(self) -> None:
-        """Makes the transaction durable. Without one it does nothing.
+        """Make the transaction durable. Without one, do nothing.
 
         Raises:
-            OutcomeUnknown: nobody can tell yet whether it is.
-            OperationalError: it was lost before; call `rollback`, and repeat all of it.
+            OutcomeUnknown: it is not known whether it is durable.
+            OperationalError: it was lost before; call `rollback`, and repeat the whole transaction.
             DatabaseError: the server refused it; nothing of it is durable.
         """
         with self.alone():
@@ -179,14 +179,14 @@ class Connection:
                 raise
 
     def rollback(self) -> None:
-        """Ends the transaction without a trace. Without one it does nothing."""
+        """End the transaction without effect. Without one, do nothing."""
         with self.alone():
             transaction, self._transaction = self._transaction, None
             if isinstance(transaction, Transaction):
                 self._end(transaction)
 
     def close(self) -> None:
-        """Rolls back what is open, and closes. May be called twice."""
+        """Roll back an open transaction, and close. Idempotent."""
         if self._closed:
             return
         with suppress(errors.DatabaseError):
@@ -197,10 +197,10 @@ class Connection:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """One thread talks to the server, and gets errors of PEP 249."""
+        """One thread uses the connection, and gets PEP 249's errors."""
         self._require_open()
         if not self._used.acquire(blocking=False):
-            raise errors.InterfaceError("another thread uses this connection at this moment: take one connection per thread")
+            raise errors.InterfaceError("another thread is using this connection: use one connection per thread")
         try:
             with errors.as_pep_249():
                 yield
@@ -208,7 +208,7 @@ class Connection:
             self._used.release()
 
     def transaction(self) -> Transaction | None:
-        """The one that is to be used for a change, begun if need be; None with autocommit. Within `alone`.
+        """Returns the transaction for a change, begun if necessary; None with autocommit. Within `alone`.
 
         Raises:
             OperationalError: the last one was lost, and is not rolled back yet.
@@ -221,15 +221,15 @@ class Connection:
         return self._transaction
 
     def transaction_of_reads(self) -> Transaction | None:
-        """The same for a read: where nothing has to stay as it was read, it needs none of its own. Within `alone`."""
+        """The same for a read: without REPEATABLE READ, it needs no transaction of its own. Within `alone`."""
         if self._transaction is None and self._isolation is Isolation.READ_COMMITTED:
             return None
         return self.transaction()
 
     def repeated(self, act: Callable[[wire.Connection], T]) -> T:
-        """Does something outside of a transaction on whoever leads, until it was done or refused. Within `alone`.
+        """Act outside a transaction on the leader, until it is done or refused. Within `alone`.
 
-        It is done again only where it certainly was not applied, and not where a server was silent: who is slow is slow again.
+        It is repeated only if it certainly was not applied, and not after a silent server: it would be slow again.
         """
         patience = self._settings.patience
         deadline = time.monotonic() + patience.deadline_seconds
@@ -244,7 +244,7 @@ class Connection:
         raise AssertionError("pauses have no end")
 
     def in_open_transaction(self, transaction: Transaction, act: Callable[[Transaction], T]) -> T:
-        """Does something in a transaction, once. Within `alone`."""
+        """Act in a transaction, once. Within `alone`."""
         try:
             return act(transaction)
         except (sql.NotLeader, sql.ConnectionLost) as error:
@@ -252,7 +252,7 @@ class Connection:
             raise
 
     def still_open(self, transaction_id: int) -> None:
-        """Takes note of the transaction that the server says is open behind a statement: ALTER TABLE commits the one that it is in."""
+        """Record the transaction that the server reports as open after a statement: ALTER TABLE commits its own."""
         if isinstance(self._transaction, Transaction) and transaction_id != self._transaction.id:
             self._transaction = None
 
@@ -292,7 +292,7 @@ class Connection:
             self._abandoned.append(transaction.id)
 
     def _end_abandoned(self, leader: wire.Connection) -> None:
-        """Frees their locks, which would stay for a quarter of an hour. Most have ended with their leader."""
+        """Free their locks, which would stay for a quarter of an hour. Most have ended with their leader."""
         while self._abandoned:
             with suppress(sql.ServerError):
                 leader.rollback(self._abandoned[-1])
@@ -300,7 +300,8 @@ class Connection:
 
     def _lost(self, transaction: LostTransaction) -> errors.OperationalError:
         return errors.OperationalError(
-            f"the transaction was lost ({transaction.reason}) and nothing of it was committed: call rollback(), and repeat all of it"
+            f"the transaction was lost ({transaction.reason}) and nothing of it was committed: call rollback(), and repeat the "
+            "whole transaction"
         )
 
     def _require_open(self) -> None:

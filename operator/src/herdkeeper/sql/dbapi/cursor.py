@@ -23,11 +23,10 @@ Row = tuple[Value, ...]
 
 
 class Cursor:
-    """Made by `Connection.cursor`. Rows come in pieces, while they are fetched; those of a large result are never all in memory.
+    """Made by `Connection.cursor`. Rows are fetched in pieces, so that a large result is never completely in memory.
 
-    `rowcount` is how many rows a change has changed. It is -1 for a definition, and for a query, whose rows are not counted before they
-    are fetched. `lastrowid` is the primary key of the row that `execute` inserted, where `returns_key` was set before: the key that the
-    server made for an `auto_increment` column.
+    `rowcount` is the number of changed rows. It is -1 for DDL and for a query, whose rows are not counted in advance. `lastrowid` is the
+    primary key of the row that `execute` inserted, if `returns_key` was set before: the generated key of an `auto_increment` column.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -38,7 +37,7 @@ class Cursor:
         self.lastrowid: Value = None
         self.returns_key = False
         self.fetch_rows = FETCH_ROWS
-        """Rows in one piece. Both sides hold a piece in memory: fewer for wide rows."""
+        """Rows per piece. Both sides hold a piece in memory, so use fewer for wide rows."""
         self._rows: deque[Row] = deque()
         self._pieces: Generator[Chunk, None, None] | None = None
         self._closed = False
@@ -59,12 +58,12 @@ class Cursor:
         return row
 
     def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Self:
-        """One statement, with a value for each `?` in it. Returns the cursor, so that it can be iterated at once.
+        """Run one statement, with a value for each `?`. Returns the cursor, for direct iteration.
 
         Raises:
             OutcomeUnknown: with autocommit, a change whose answer was lost.
-            OperationalError: nothing was applied; where a transaction was open, it is lost.
-            DatabaseError: the server's refusal, as one of its kinds.
+            OperationalError: nothing was applied; an open transaction is lost.
+            DatabaseError: the server's refusal, as one of its subclasses.
         """
         with self._new_statement():
             values = adapted(parameters, placeholders(operation))
@@ -77,24 +76,25 @@ class Cursor:
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Self:
-        """One change with many lists of values, in few messages. With autocommit each list counts by itself: those before a refused one
-        stay. Raises what `execute` raises, and NotSupportedError for a query."""
+        """Run one change with many lists of values, in few messages. With autocommit, each list commits by itself: those before a refused
+        one stay. Raises what `execute` raises, and NotSupportedError for a query.
+        """
         with self._new_statement():
             if has_rows(operation):
                 raise errors.NotSupportedError("executemany with a query: call execute for each list of parameters")
             lists, expected = iter(seq_of_parameters), placeholders(operation)
             self.rowcount = 0
             while part := [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]:
-                # a message at a time: what follows a lost one must not be taken for the rest of it
+                # one message at a time: what follows a lost one must not be taken for the rest of it
                 self.rowcount += sum(self._change_many(operation, part))
         return self
 
     def fetchone(self) -> Row | None:
-        """The next row; None behind the last one."""
+        """Returns the next row; None after the last one."""
         return next(iter(self.fetchmany(1)), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next rows, `arraysize` of them or fewer where there are no more."""
+        """Returns the next rows, at most `arraysize`."""
         wanted = self.arraysize if size is None else size
         with self.connection.alone():
             self._require_rows()
@@ -104,7 +104,7 @@ class Cursor:
             return found
 
     def fetchall(self) -> list[Row]:
-        """All rows that are left."""
+        """Returns all remaining rows."""
         with self.connection.alone():
             self._require_rows()
             found = list(self._rows)
@@ -115,7 +115,7 @@ class Cursor:
             return found
 
     def close(self) -> None:
-        """Drops the rows that are left. May be called twice."""
+        """Discard the remaining rows. Idempotent."""
         self._closed = True
         if self.connection.closed:
             self._drop_rows()
@@ -124,10 +124,10 @@ class Cursor:
                 self._drop_rows()
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
-        """Part of PEP 249; does nothing: values say what they are."""
+        """Part of PEP 249; does nothing, since values have types."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Part of PEP 249; does nothing: values come whole."""
+        """Part of PEP 249; does nothing, since values are never truncated."""
 
     @contextmanager
     def _new_statement(self) -> Iterator[None]:
@@ -175,7 +175,7 @@ class Cursor:
         return self.connection.in_open_transaction(transaction, lambda open_: open_.execute_batch(operation, part))
 
     def _next_piece(self) -> bool:
-        """Whether there are more rows. A piece that is lost is not asked for again: another leader knows nothing of the query."""
+        """Returns whether there are more rows. A lost piece is not fetched again: another leader does not know the query."""
         piece = None if self._pieces is None else next(self._pieces, None)
         if piece is None:
             return False

@@ -1,5 +1,5 @@
 # ruff: noqa: N818 - the names are PEP 249's, and OutcomeUnknown is herdkeeper.sql's
-"""The exceptions of PEP 249, and which of them an error of the client or the server is."""
+"""PEP 249's exceptions, and the mapping of errors to them."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ class Warning(Exception):
 
 
 class Error(Exception):
-    """Base of all that this module raises."""
+    """Base of everything that this module raises."""
 
 
 class InterfaceError(Error):
-    """The connection or the cursor is used in a way that can't be: closed, or by two threads at once."""
+    """Invalid use of a connection or cursor: closed, or by two threads at once."""
 
 
 class DatabaseError(Error):
-    """The server answered with an error that is none of the more special ones. The statement was not applied."""
+    """An error of the server without a more special type. The statement was not applied."""
 
 
 class DataError(DatabaseError):
-    """A value can't be stored, or can't be expressed in Python."""
+    """A value can't be stored, or has no equivalent in Python."""
 
 
 class OperationalError(DatabaseError):
-    """The server can't be reached, does not lead, refuses the login, or a lock was not had in time. Nothing of the statement, or of the
-    transaction that was open, was applied: it may be repeated, a transaction as a whole and after `rollback`."""
+    """The server can't be reached, does not lead or refuses the login, or a lock timed out. Nothing of the statement, or of the open
+    transaction, was applied. It may be repeated: a transaction as a whole, after `rollback`.
+    """
 
 
 class OutcomeUnknown(OperationalError):
-    """The statement (in autocommit) or the transaction (at COMMIT) may or may not have been committed: its answer was lost.
+    """The statement (in autocommit) or the transaction (at COMMIT) may have been committed: its answer was lost.
 
-    Do not repeat it blindly, also where your framework repeats after any OperationalError. Look first whether its rows are there, or
-    write it so that a second time does no harm: after an INSERT under a primary key that you chose, IntegrityError says that it was
-    committed.
+    Do not repeat it blindly, even if your framework repeats after any OperationalError. First check whether its rows exist, or write it so
+    that a second execution is harmless: after an INSERT with a primary key of your choice, IntegrityError shows that it was committed.
     """
 
 
 class IntegrityError(DatabaseError):
-    """A primary key, a unique index, a foreign key or NOT NULL refuses it."""
+    """A primary key, a unique index, a foreign key or NOT NULL is violated."""
 
 
 class InternalError(DatabaseError):
@@ -52,12 +52,13 @@ class InternalError(DatabaseError):
 
 
 class ProgrammingError(DatabaseError):
-    """The statement can't be parsed or names what is not there, a parameter is missing or of a type that HerdDB does not have, or rows
-    are fetched where there are none."""
+    """The statement can't be parsed or names something that does not exist, a parameter is missing or has an unsupported type, or there are
+    no rows to fetch.
+    """
 
 
 class NotSupportedError(DatabaseError):
-    """HerdDB does not have it."""
+    """HerdDB does not support it."""
 
 
 _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
@@ -82,16 +83,16 @@ _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
         ),
     ),
 )
-"""What HerdDB 0.29 writes into the text of an error: names of its exceptions mostly. The first that fits counts."""
+"""Texts of HerdDB 0.29's errors, mostly names of its exceptions. The first match counts."""
 
 
 def from_server(text: str) -> type[DatabaseError]:
-    """The exception that the text of an error answer stands for."""
+    """Returns the exception for the text of an error answer."""
     return next((kind for kind, words in _BY_WORDS if any(word in text for word in words)), DatabaseError)
 
 
 def of(error: sql.SqlError) -> DatabaseError:
-    """An error of the client as PEP 249's exception, with the same message."""
+    """Returns an error of the client as PEP 249's exception, with the same message."""
     match error:
         case sql.OutcomeUnknown():
             return OutcomeUnknown(str(error))
@@ -107,7 +108,7 @@ def of(error: sql.SqlError) -> DatabaseError:
 
 @contextmanager
 def as_pep_249() -> Iterator[None]:
-    """Errors of the client, and of values that can't be sent or read, become PEP 249's."""
+    """Errors of the client, and of invalid values, become PEP 249's."""
     try:
         yield
     except sql.SqlError as error:

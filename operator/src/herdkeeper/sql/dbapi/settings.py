@@ -1,4 +1,4 @@
-"""Where a connection goes, whom to be there, and how patient to be. Pure."""
+"""Settings of a connection: where to connect, as whom, and with which timeouts. Pure."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ LONGEST_PAUSE_SECONDS = 1.0
 
 
 class Options(TypedDict, total=False):
-    """What `connect` takes by name besides. Times are in seconds."""
+    """Keyword options of `connect`. Times are in seconds."""
 
     port: int
-    """Of those hosts that name none; 7000."""
+    """Port for hosts without one; 7000."""
     autocommit: bool
-    """Each statement counts by itself; False."""
+    """Each statement commits by itself; False."""
     timeout: float
-    """How long one statement may take, a COMMIT too; 60."""
+    """Maximum duration of one statement, including COMMIT; 60."""
     connect_timeout: float
-    """How long one server may take to accept a connection; 5."""
+    """Maximum time for a server to accept a connection; 5."""
     failover_timeout: float
-    """How long a leader is looked for; 60."""
+    """How long to search for a leader; 60."""
     tls: bool
-    """The SQL port is encrypted; implied by `authorities`. Without these nobody is verified."""
+    """Use TLS; implied by `authorities`. Without these, servers are not verified."""
     authorities: str | None
     """The certificates (PEM) that verify the servers: `ca.crt` of the connection Secret."""
     server_name: str | None
-    """The name that the certificate is for, where it is not the host's."""
+    """The name in the certificate, if it is not the host's."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One of them may lead. `addresses` are in the order in which they are asked first."""
+    """One of the addresses may lead. They are in the order of the first attempts."""
 
     addresses: tuple[Address, ...]
     tablespace: str
@@ -46,10 +46,10 @@ class Settings:
 
 
 def settings(host: str, credentials: Credentials, tablespace: str | None, options: Options) -> Settings:
-    """What the arguments of `connect` mean. `host` is one, or several with commas between them, each with or without a port.
+    """Returns the meaning of `connect`'s arguments. `host` is one, or several with commas, each with or without a port.
 
     Raises:
-        ValueError: an option that is none, an address that can't be read, or a time that is not above 0.
+        ValueError: an unknown option, an invalid address, or a time that is not positive.
     """
     unknown = options.keys() - Options.__annotations__.keys()
     if unknown:
@@ -77,6 +77,6 @@ def _address(text: str, options: Options) -> Address:
     authorities = options.get("authorities")
     encrypted = options.get("tls", authorities is not None)
     if authorities is not None and not encrypted:
-        raise ValueError("authorities are given and tls is False: leave out one of the two")
+        raise ValueError("authorities are given and tls is False: remove one of the two")
     encryption = Encryption(options.get("server_name") or name, authorities) if encrypted else None
     return Address(name, port or options.get("port", DEFAULT_PORT), encryption)

@@ -1,8 +1,8 @@
 # ruff: noqa: N802 - the names are PEP 249's
-"""PEP 249's type objects and constructors, and what of Python's values HerdDB can take.
+"""PEP 249's type objects and constructors, and the Python values that HerdDB accepts.
 
-HerdDB has texts, integers of 32 and 64 bits, doubles, booleans, bytes, arrays of floats, and moments in milliseconds. It has no decimals,
-and neither dates nor times of a day: a date is stored as its midnight in UTC.
+HerdDB has texts, integers of 32 and 64 bits, doubles, booleans, bytes, arrays of floats, and timestamps in milliseconds. It has no
+decimals, dates or times of a day: a date is stored as its midnight in UTC.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from herdkeeper.sql.frames import Value
 
 @dataclass(frozen=True, eq=False)
 class TypeObject:
-    """Equals the types of the values that such a column gives."""
+    """Equals the types of values in such a column."""
 
     name: str
     types: tuple[type, ...]
@@ -35,7 +35,7 @@ BINARY = TypeObject("BINARY", (bytes,))
 NUMBER = TypeObject("NUMBER", (int, float, bool))
 DATETIME = TypeObject("DATETIME", (datetime,))
 ROWID = TypeObject("ROWID", ())
-"""HerdDB has no column of that kind."""
+"""HerdDB has no such column."""
 
 Date = date
 Time = time
@@ -64,12 +64,12 @@ def TimestampFromTicks(ticks: float) -> datetime:
 
 
 def adapted(parameters: Sequence[Any], expected: int) -> list[Value]:
-    """The parameters of one execution as they are sent.
+    """Returns the parameters of one execution for the wire.
 
     Raises:
-        TypeError: they are no sequence, more or fewer than the statement takes (HerdDB ignores what is too much), or one is of a type that
-            HerdDB does not have; the message says what to pass instead.
-        ValueError: one has no time zone, or does not fit.
+        TypeError: not a sequence, a wrong number (HerdDB ignores surplus ones), or a type that HerdDB lacks; the message says what to pass
+            instead.
+        ValueError: a time without a zone, or a value out of range.
     """
     if isinstance(parameters, (str, bytes)) or not isinstance(parameters, Sequence):
         raise TypeError(f"parameters of type {type(parameters).__name__}: pass a list or a tuple, in the order of the statement's `?`")
@@ -81,7 +81,7 @@ def adapted(parameters: Sequence[Any], expected: int) -> list[Value]:
 def _adapted(value: Any) -> Value:
     match value:
         case Decimal():
-            raise TypeError(f"the decimal {value}: HerdDB has no decimals; pass float(…), or str(…) for a column of text")
+            raise TypeError(f"the decimal {value}: HerdDB has no decimals; pass float(…), or str(…) for a text column")
         case datetime():
             return value
         case date():
@@ -95,11 +95,11 @@ def _adapted(value: Any) -> Value:
 
 
 Column = tuple[str, Any, None, None, None, None, None]
-"""Name and type of a column of a result, and the five further items of PEP 249, of which HerdDB tells nothing."""
+"""Name and type of a result column, and PEP 249's five further items, which HerdDB does not report."""
 
 
 def description(columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> list[Column]:
-    """What PEP 249 calls so. The server sends no types: a column's is that of its first value, and None where there is none."""
+    """PEP 249's description. The server sends no types: a column's is that of its first value, or None."""
     found: dict[int, type] = {}
     for row in rows:
         for index, value in enumerate(row):
@@ -107,5 +107,5 @@ def description(columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> list
                 found.setdefault(index, type(value))
         if len(found) == len(columns):
             break
-    # HerdDB gives names in lower case, but those of a query without a table in capitals
+    # HerdDB returns names in lower case, but upper case for a query without a table
     return [(name.lower(), found.get(index), None, None, None, None, None) for index, name in enumerate(columns)]

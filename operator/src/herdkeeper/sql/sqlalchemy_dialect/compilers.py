@@ -1,4 +1,4 @@
-"""SQL as HerdDB takes it: Apache Calcite reads queries and changes, JSqlParser definitions."""
+"""HerdDB's dialect of SQL: Apache Calcite parses queries and changes, JSqlParser definitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy.sql import compiler, ddl, selectable
 
 
 class IdentifierPreparer(compiler.IdentifierPreparer):
-    """Every name is quoted: Calcite reserves some 300 words, `value`, `result` and `user` among them. Capitals don't count in HerdDB."""
+    """Quotes every name: Calcite reserves some 300 words, including `value`, `result` and `user`. HerdDB ignores case."""
 
     def __init__(self, dialect: Any) -> None:
         super().__init__(dialect, initial_quote="`", final_quote="`")
@@ -23,7 +23,7 @@ class StatementCompiler(compiler.SQLCompiler):
     """Queries and changes."""
 
     def limit_clause(self, select: selectable.GenerativeSelect, **kw: Any) -> str:
-        """OFFSET works behind LIMIT only."""
+        """OFFSET works only after LIMIT."""
         limit, offset = select._limit_clause, select._offset_clause
         text = ""
         if limit is not None or offset is not None:
@@ -57,10 +57,11 @@ class DefinitionCompiler(compiler.DDLCompiler):
         return f"UNIQUE KEY {name} ({', '.join(self.preparer.quote(column.name) for column in columns)})"
 
     def visit_foreign_key_constraint(self, constraint: schema.ForeignKeyConstraint, **kw: Any) -> str:
-        """It must have a name: HerdDB closes the connection where it has none."""
+        """It must have a name: otherwise HerdDB closes the connection."""
         if constraint.referred_table is constraint.table and not constraint.use_alter:
             raise exc.CompileError(
-                f"HerdDB can't make a foreign key of the table {constraint.table.name} to itself with the table: give it use_alter=True"
+                f"HerdDB can't create a foreign key from the table {constraint.table.name} to itself together with the table: set "
+                "use_alter=True"
             )
         text = super().visit_foreign_key_constraint(constraint, **kw)
         if constraint.name is not None:
@@ -68,21 +69,21 @@ class DefinitionCompiler(compiler.DDLCompiler):
         return f"CONSTRAINT {self.preparer.quote(_name(constraint, 'fk'))} {text}"
 
     def visit_check_constraint(self, constraint: schema.CheckConstraint, **kw: Any) -> str:  # noqa: ARG002
-        """There are none. SQLAlchemy leaves a constraint of a table out where its text is None."""
+        """Not supported. SQLAlchemy omits a table's constraint if its text is None."""
         self._refuse_checks()
         return None  # type: ignore[return-value]
 
     def visit_column_check_constraint(self, constraint: schema.CheckConstraint, **kw: Any) -> str:  # noqa: ARG002
-        """The same of a column, where an empty text leaves it out."""
+        """The same for a column, where an empty text omits it."""
         self._refuse_checks()
         return ""
 
     def _refuse_checks(self) -> None:
         if not getattr(self.dialect, "leave_out_checks", False):
-            raise exc.CompileError("HerdDB has no CHECK constraints: take it away, or create_engine(…, leave_out_checks=True)")
+            raise exc.CompileError("HerdDB has no CHECK constraints: remove it, or use create_engine(…, leave_out_checks=True)")
 
     def visit_drop_index(self, drop: ddl.DropIndex, **kw: Any) -> str:  # noqa: ARG002
-        """Names of indexes are the tablespace's."""
+        """Names of indexes belong to the tablespace."""
         return f"DROP INDEX {self.preparer.quote(str(drop.element.name))}"
 
 
@@ -91,7 +92,7 @@ def _name(constraint: schema.ColumnCollectionConstraint, kind: str) -> str:
 
 
 class ExecutionContext(DefaultExecutionContext):
-    """Asks for the key that the server makes, where SQLAlchemy needs it, and drops each table in a transaction of its own."""
+    """Requests generated keys if SQLAlchemy needs them, and drops each table in its own transaction."""
 
     def pre_exec(self) -> None:
         """Before each statement."""
@@ -101,10 +102,10 @@ class ExecutionContext(DefaultExecutionContext):
         self._commit_beside_a_drop()
 
     def post_exec(self) -> None:
-        """Behind each statement."""
+        """After each statement."""
         self._commit_beside_a_drop()
 
     def _commit_beside_a_drop(self) -> None:
-        """HerdDB refuses to drop a table that another one refers to, also where that one was dropped in the same transaction."""
+        """HerdDB refuses to drop a table that another one refers to, even if that one was dropped in the same transaction."""
         if self.isddl and isinstance(self.compiled, compiler.DDLCompiler) and isinstance(self.compiled.statement, ddl.DropTable):
             self.cursor.connection.commit()

@@ -1,4 +1,4 @@
-"""What SQLAlchemy has to know of HerdDB, and how tables are looked up in its system tables."""
+"""SQLAlchemy's dialect for HerdDB, and reflection from its system tables."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from herdkeeper.sql.sqlalchemy_dialect import compilers
 from herdkeeper.sql.sqlalchemy_dialect.types import Day, Moment, TypeCompiler, of_column
 
 _MADE_KEY = "_pk"
-"""HerdDB's own key of a table that was made without one."""
+"""HerdDB's own key for a table without one."""
 _AUTOCOMMIT = "AUTOCOMMIT"
 _ACTIONS = {"importedKeyCascade": "CASCADE", "importedKeySetNull": "SET NULL"}
 
 
 class HerdDBDialect(default.DefaultDialect):
-    """Connections heal themselves (see herdkeeper.sql.dbapi), so none is thrown out of the pool.
+    """Connections repair themselves (see herdkeeper.sql.dbapi), so the pool discards none.
 
-    `create_engine(…, leave_out_checks=True)`: CHECK constraints, which HerdDB does not have, are left out of tables and not refused.
+    `create_engine(…, leave_out_checks=True)` omits CHECK constraints, which HerdDB lacks, instead of refusing them.
     """
 
     name = "herddb"
@@ -72,8 +72,9 @@ class HerdDBDialect(default.DefaultDialect):
         return dbapi
 
     def create_connect_args(self, url: URL) -> tuple[Sequence[str], dict[str, Any]]:
-        """What `herdkeeper.sql.dbapi.connect` takes. The options are the URL's query; `ca_file` names a file with `authorities`, and
-        `host`, once or several times, the SQL nodes instead of one host."""
+        """Returns the arguments of `herdkeeper.sql.dbapi.connect`. Options are in the URL's query. `ca_file` names a file with
+        `authorities`; `host`, once or repeatedly, lists the SQL nodes instead of one host.
+        """
         query = dict(url.query)
         hosts = query.pop("host", url.host or "")
         options: dict[str, Any] = {"port": url.port} if url.port else {}
@@ -87,7 +88,7 @@ class HerdDBDialect(default.DefaultDialect):
         return arguments, options
 
     def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:  # noqa: ARG002
-        """Never: the connection finds the next leader by itself, after `rollback` where a transaction was lost."""
+        """Never: the connection finds the next leader itself, after `rollback` if a transaction was lost."""
         return False
 
     def do_ping(self, dbapi_connection: Any) -> bool:
@@ -96,7 +97,7 @@ class HerdDBDialect(default.DefaultDialect):
         return True
 
     def get_isolation_level_values(self, dbapi_conn: Any) -> Sequence[Any]:  # noqa: ARG002
-        """HerdDB's two, and no transaction at all."""
+        """HerdDB's two levels, and no transaction at all."""
         return (_AUTOCOMMIT, *(level.value for level in dbapi.Isolation))
 
     def get_isolation_level(self, dbapi_connection: Any) -> Any:
@@ -114,15 +115,15 @@ class HerdDBDialect(default.DefaultDialect):
         return bool(dbapi_conn.autocommit)
 
     def do_savepoint(self, connection: Connection, name: str) -> None:  # noqa: ARG002
-        """There are none."""
-        raise exc.InvalidRequestError("HerdDB has no savepoints: no begin_nested()")
+        """Not supported."""
+        raise exc.InvalidRequestError("HerdDB has no savepoints, so begin_nested() is not supported")
 
     def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:  # noqa: ARG002
-        """Whether it is there."""
+        """Returns whether it exists."""
         return bool(_rows(connection, "SELECT table_name FROM systables WHERE table_name = :t", t=table_name.lower()))
 
     def has_index(self, connection: Connection, table_name: str, index_name: str, schema: str | None = None, **kw: Any) -> bool:
-        """Whether it is there."""
+        """Returns whether it exists."""
         try:
             found = self.get_indexes(connection, table_name, schema, **kw)
         except exc.NoSuchTableError:
@@ -131,16 +132,16 @@ class HerdDBDialect(default.DefaultDialect):
 
     @reflection.cache
     def get_table_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:  # noqa: ARG002
-        """All but the system's."""
+        """All except system tables."""
         return sorted(name for (name,) in _rows(connection, "SELECT table_name FROM systables WHERE systemtable = 'false'"))
 
     def get_view_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:  # noqa: ARG002
-        """There are none."""
+        """HerdDB has none."""
         return []
 
     @reflection.cache
     def get_columns(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> list[ReflectedColumn]:  # noqa: ARG002
-        """In their order."""
+        """In order."""
         statement = (
             "SELECT ordinal_position, column_name, type_name, is_nullable, auto_increment, default_value FROM syscolumns "
             "WHERE table_name = :t"
@@ -164,7 +165,7 @@ class HerdDBDialect(default.DefaultDialect):
     def get_pk_constraint(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> ReflectedPrimaryKeyConstraint:
-        """Its columns; HerdDB knows no name of it."""
+        """Its columns; HerdDB has no name for it."""
         statement = "SELECT ordinal_position, column_name FROM sysindexcolumns WHERE table_name = :t AND index_type = 'pk'"
         columns = [name for _, name in sorted(map(tuple, _rows(connection, statement, t=table_name.lower())))]
         if not columns:
@@ -175,7 +176,7 @@ class HerdDBDialect(default.DefaultDialect):
     def get_foreign_keys(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[ReflectedForeignKeyConstraint]:
-        """With what happens on DELETE and UPDATE, where that is not NO ACTION."""
+        """With the actions ON DELETE and ON UPDATE, unless NO ACTION."""
         statement = (
             "SELECT child_table_cons_name, child_table_column_name, parent_table_name, parent_table_column_name, on_delete_action, "
             "on_update_action, ordinal_position FROM sysforeignkeys WHERE child_table_name = :t"
@@ -201,7 +202,7 @@ class HerdDBDialect(default.DefaultDialect):
 
     @reflection.cache
     def get_indexes(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> list[ReflectedIndex]:
-        """All but the primary key. A unique constraint is a unique index in HerdDB."""
+        """All except the primary key. A unique constraint is a unique index in HerdDB."""
         statement = (
             "SELECT index_name, column_name, `unique`, ordinal_position FROM sysindexcolumns WHERE table_name = :t AND index_type <> 'pk'"
         )
@@ -228,7 +229,7 @@ class HerdDBDialect(default.DefaultDialect):
     def get_check_constraints(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[ReflectedCheckConstraint]:
-        """There are none."""
+        """HerdDB has none."""
         self._require_table(connection, table_name, schema, **kw)
         return []
 
@@ -248,9 +249,9 @@ _OPTIONS: dict[str, Any] = {
     "connect_timeout": float,
     "failover_timeout": float,
 }
-"""How the options of a URL are read; all others are text."""
+"""Parsers of a URL's options; all others are text."""
 
 
 def _rows(connection: Connection, statement: str, **parameters: str) -> list[Any]:
-    """In no order: HerdDB 0.29 sorts by other columns than it was told."""
+    """Unordered: HerdDB 0.29 sorts by the wrong columns."""
     return list(connection.execute(text(statement), parameters))

@@ -1,4 +1,4 @@
-"""HerdDB's types. It has one for times: a moment in milliseconds."""
+"""HerdDB's types. The only one for times is a timestamp in milliseconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy.sql.compiler import GenericTypeCompiler
 
 
 class Moment(types.DateTime):
-    """Without a time zone what is stored is taken for UTC; with one it comes back in UTC."""
+    """Without a time zone, values are taken as UTC; with one, they come back in UTC."""
 
     def bind_processor(self, dialect: Dialect) -> Callable[[datetime | None], datetime | None]:  # noqa: ARG002
         """A moment from what the application has."""
@@ -42,10 +42,10 @@ class Moment(types.DateTime):
 
 
 class Day(types.Date):
-    """Stored as its midnight in UTC."""
+    """Stored as midnight in UTC."""
 
     def bind_processor(self, dialect: Dialect) -> Callable[[date | None], date | None]:  # noqa: ARG002
-        """The day of a moment, too."""
+        """Also accepts a datetime."""
         return lambda value: value.date() if isinstance(value, datetime) else value
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[datetime | None], date | None]:  # noqa: ARG002
@@ -58,7 +58,7 @@ class Day(types.Date):
 
 
 def _double(compiler: GenericTypeCompiler, type_: Any, **kw: Any) -> str:  # noqa: ARG001
-    """HerdDB makes an integer of `numeric(10, 0)`, and a double of all others."""
+    """HerdDB makes `numeric(10, 0)` an integer, and all others doubles."""
     return "double"
 
 
@@ -71,18 +71,18 @@ def _blob(compiler: GenericTypeCompiler, type_: Any, **kw: Any) -> str:  # noqa:
 
 
 class TypeCompiler(GenericTypeCompiler):
-    """The names that HerdDB knows them by. It ignores lengths and precisions: a text may be longer, a number with decimals is a double."""
+    """HerdDB's type names. It ignores lengths and precisions: texts may be longer, and numbers with decimals are doubles."""
 
     visit_NUMERIC = visit_DECIMAL = visit_FLOAT = visit_REAL = visit_DOUBLE = visit_DOUBLE_PRECISION = _double  # noqa: N815
     visit_DATE = visit_DATETIME = visit_TIMESTAMP = _timestamp  # noqa: N815
     visit_BINARY = visit_VARBINARY = _blob  # noqa: N815
 
     def visit_TIME(self, type_: Any, **kw: Any) -> str:  # noqa: ARG002, N802
-        """There are none."""
+        """Not supported."""
         raise exc.CompileError("HerdDB has no time of a day: use DateTime, or String")
 
     def visit_JSON(self, type_: Any, **kw: Any) -> str:  # noqa: ARG002, N802
-        """There is none."""
+        """Not supported."""
         raise exc.CompileError("HerdDB has no JSON: use Text, and json.dumps and json.loads")
 
 
@@ -98,5 +98,5 @@ _BY_NAME: dict[str, type[types.TypeEngine[Any]]] = {
 
 
 def of_column(name: str) -> types.TypeEngine[Any]:
-    """The type that HerdDB's `syscolumns.type_name` says; NullType for an array of floats."""
+    """Returns the type for HerdDB's `syscolumns.type_name`; NullType for an array of floats."""
     return _BY_NAME.get(name.removesuffix(" not null"), types.NullType)()
