@@ -563,8 +563,8 @@ def _access_to_files(files: _Files) -> tuple[Json, ...]:
     return (*_store_variables(files), *encryption_keys.variables(files.keys))
 
 
-def _opens_stores(files: _Files) -> tuple[Json, ...]:
-    """The variables for the destination's store, and those for the archive's: each has its own, so that they may be different stores."""
+def _store_variables(files: _Files) -> tuple[Json, ...]:
+    """Returns the variables for the destination's store, and separate ones for the archive's, which may be another store."""
     store, archive = (place.object_store if place is not None else None for place in files.places)
     return (
         *(store_access(store) if store is not None else ()),
