@@ -83,7 +83,8 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
                 "spec": {
                     **pod.pod_spec(container, volumes, 30),
                     **pod.admitted(archive.pods),
-                    **({"serviceAccountName": account} if account is not None else {}),
+                    # Said in any case: the API server keeps the name that was there before when none is said any more.
+                    "serviceAccountName": account or "default",
                 },
             },
         },
