@@ -37,6 +37,9 @@ types: ## mypy, strict; the scenarios and benchmarks too, which nothing else run
 imports: ## the walls between the rooms
 	@$(run) lint-imports
 
+lock: ## Python's lock files anew, with the hash of each file; versions stay while pyproject.toml allows them (UPGRADE="pyarrow rich" or UPGRADE=--upgrade for all)
+	@e2e/bootstrap/lock.sh $(UPGRADE)
+
 generate: ## CRDs, their copy in the chart, RBAC, the field reference, the tables of ports and of metrics, from the models; the page of the plugin; the chart's table of settings, alerts and dashboards
 	@$(call generated,)
 

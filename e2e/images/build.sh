@@ -2,7 +2,7 @@
 # Builds images, those whose inputs changed since they were built. Usage: build.sh [NAME…]   (zookeeper bookkeeper herddb operator spark)
 #
 # An image's inputs are its folder in images/, LICENSE and NOTICE, the scripts here, the shared layer below it and, for Python, the project's
-# sources and requirements.lock; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: 0.1.0),
+# sources; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: 0.1.0),
 # HERDKEEPER_MAVEN_OPTIONS other versions of the jars of one image (earlier.sh). HERDKEEPER_REVISION and HERDKEEPER_SOURCE, a commit and the
 # address of its repository, become labels of the images of a release: images of other builds name no commit.
 set -euo pipefail
@@ -52,9 +52,10 @@ staged() {
 image() {
   local name=$1 image=herdkeeper/$1:$tag folder=$repo/images/$1 stage=$cache/stage/$1${options:+-$tag} context=$cache/context/$1 begun=$SECONDS
   local inputs=("$folder" "$here/stage-jars.sh") below key base
+  local staging=("$here/stage-python.sh" "$here/spark-jars.sh" "$here/../bootstrap/build.lock")
   [ -f "$folder/Dockerfile" ] || fail "images/$name/Dockerfile: not found"
   case $name in
-    operator | spark) inputs=("$folder" "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock" "$repo/sql" "$repo/operator/src" "$repo/spark-jobs/src") ;;
+    operator | spark) inputs=("$folder" "${staging[@]}" "$repo/pyproject.toml" "$repo/sql" "$repo/operator/src" "$repo/spark-jobs/src") ;;
   esac
   inputs+=("$repo/LICENSE" "$repo/NOTICE")
   # a repair moves copies with BookKeeper's own client
@@ -69,8 +70,8 @@ image() {
   cp "$repo/LICENSE" "$repo/NOTICE" "$context/"
   case $name in
     operator | spark)
-      staged "$(content_key "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock")" "$stage/dependencies" /src/e2e/images/stage-python.sh dependencies "$name"
-      staged "$(content_key "$here/stage-python.sh" "$repo/pyproject.toml" "$repo/sql" "$repo/operator/src" "$repo/spark-jobs/src")" "$cache/stage/project" /src/e2e/images/stage-python.sh project
+      staged "$(content_key "${staging[@]}" "$folder/requirements.lock")" "$stage/dependencies" /src/e2e/images/stage-python.sh dependencies "$name"
+      staged "$(content_key "${staging[@]}" "$repo/pyproject.toml" "$repo/sql" "$repo/operator/src" "$repo/spark-jobs/src")" "$cache/stage/project" /src/e2e/images/stage-python.sh project
       link "$stage/dependencies/site" "$context/site"
       if [ "$name" = spark ]; then
         staged "$(content_key "$repo/images/bookkeeper" "$here/stage-jars.sh")" "$cache/stage/bookkeeper" /src/e2e/images/stage-jars.sh bookkeeper
