@@ -31,7 +31,7 @@ layer() {
   local name=$1 file=$here/layers/$1.Dockerfile below key
   case $name in
     java-python) layer java; below=herdkeeper/java:local ;;
-    *) "$here/base.sh"; below=debian:bookworm-slim ;;
+    *) "$here/base.sh"; below=herdkeeper/debian:local ;;
   esac
   key=$(content_key "$file")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)
   [ "$(label "herdkeeper/$name:local")" = "$key" ] || build_when_changed "herdkeeper/$name:local" "$key" "$here/layers" "$file"
@@ -61,7 +61,8 @@ image() {
   # a repair moves copies with BookKeeper's own client
   [ "$name" != spark ] || inputs+=("$repo/images/bookkeeper" "$here/stage-jars.sh")
   base=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$folder/Dockerfile" | tail -1)
-  case $base in herdkeeper/*:local) base=${base#herdkeeper/}; layer "${base%:local}"; below=herdkeeper/$base ;; *) "$here/base.sh"; below=$base ;; esac
+  layer "$(basename "$base" :local)"
+  below=$base
   key=$(content_key "${inputs[@]}")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)${options:+-${options[*]}}${origin:+-${origin[*]}}
   if [ "$(label "$image")" = "$key" ]; then say "$image: up to date"; return; fi
 
