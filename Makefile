@@ -40,6 +40,9 @@ imports: ## the walls between the rooms
 lock: ## Python's lock files anew, with the hash of each file; versions stay while pyproject.toml allows them (UPGRADE="pyarrow rich" or UPGRADE=--upgrade for all)
 	@e2e/bootstrap/lock.sh $(UPGRADE)
 
+lock-jars: ## images/*/jars.sha256 anew: which jars the images hold, after a change of a pom.xml
+	@e2e/images/lock-jars.sh
+
 generate: ## CRDs, their copy in the chart, RBAC, the field reference, the tables of ports and of metrics, from the models; the page of the plugin; the chart's table of settings, alerts and dashboards
 	@$(call generated,)
 

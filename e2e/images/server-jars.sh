@@ -10,11 +10,11 @@ inputs=("$repo/images/$name" "$here/stage-jars.sh")
 command=(/src/e2e/images/stage-jars.sh "$name")
 if [ "$name" = jdbc ]; then
   inputs=("$repo/e2e/jdbc")
-  command=(bash -ec 'cp -r /src/e2e/jdbc /tmp/module && cd /tmp/module && rm -rf target && mvn -B -q -DskipTests package && mkdir /out/lib && cp target/*.jar /out/lib/')
+  command=(bash -ec 'cp -r /src/e2e/jdbc /tmp/module && cd /tmp/module && rm -rf target && mvn -B -C -q -DskipTests package && mkdir /out/lib && cp target/*.jar /out/lib/')
 fi
 if [ "$name" = hdfs ]; then
   inputs=("$repo/e2e/hdfs")
-  command=(bash -ec 'cp -r /src/e2e/hdfs /tmp/module && cd /tmp/module && mvn -B -q dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=/out/lib')
+  command=(bash -ec 'cp -r /src/e2e/hdfs /tmp/module && cd /tmp/module && mvn -B -C -q org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies -DincludeScope=runtime -DoutputDirectory=/out/lib')
 fi
 key=$(content_key "${inputs[@]}")
 folder=$cache/jars/$name-image-$key
