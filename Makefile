@@ -133,6 +133,9 @@ release: ## the files of a release in dist/, from the commit that is checked out
 sbom: ## in dist/, what each image of a version holds, as CycloneDX; a release has it (VERSION=0.1.0, whose images are built)
 	@$(run) python -m herdkeeper_e2e.release.sbom '$(or $(VERSION),0.1.0)'
 
+scan: sbom ## the known vulnerabilities of what those images hold, as osv.dev tells them; fails for those that docs/security.md has not judged
+	@$(run) python -m herdkeeper_e2e.release.scan '$(or $(VERSION),0.1.0)'
+
 push: ## images and chart of a release to a registry (VERSION=0.2.0 REGISTRY=registry.example.com/team; REGISTRY_USER and REGISTRY_PASSWORD log in)
 	@e2e/images/push.sh '$(VERSION)' '$(REGISTRY)'
 
