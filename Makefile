@@ -37,6 +37,12 @@ types: ## mypy, strict; the scenarios and benchmarks too, which nothing else run
 imports: ## the walls between the rooms
 	@$(run) lint-imports
 
+lock: ## Python's lock files anew, with the hash of each file; versions stay while pyproject.toml allows them (UPGRADE="pyarrow rich" or UPGRADE=--upgrade for all)
+	@e2e/bootstrap/lock.sh $(UPGRADE)
+
+lock-jars: ## images/*/jars.sha256 anew: which jars the images hold, after a change of a pom.xml
+	@e2e/images/lock-jars.sh
+
 generate: ## CRDs, their copy in the chart, RBAC, the field reference, the tables of ports and of metrics, from the models; the page of the plugin; the chart's table of settings, alerts and dashboards
 	@$(call generated,)
 
@@ -129,6 +135,9 @@ release: ## the files of a release in dist/, from the commit that is checked out
 
 sbom: ## in dist/, what each image of a version holds, as CycloneDX; a release has it (VERSION=0.1.0, whose images are built)
 	@$(run) python -m herdkeeper_e2e.release.sbom '$(or $(VERSION),0.1.0)'
+
+scan: sbom ## the known vulnerabilities of what those images hold, as osv.dev tells them; fails for those that docs/security.md has not judged
+	@$(run) python -m herdkeeper_e2e.release.scan '$(or $(VERSION),0.1.0)'
 
 push: ## images and chart of a release to a registry (VERSION=0.2.0 REGISTRY=registry.example.com/team; REGISTRY_USER and REGISTRY_PASSWORD log in)
 	@e2e/images/push.sh '$(VERSION)' '$(REGISTRY)'

@@ -2,7 +2,7 @@
 # Builds images, those whose inputs changed since they were built. Usage: build.sh [NAME…]   (zookeeper bookkeeper herddb operator spark)
 #
 # An image's inputs are its folder in images/, LICENSE and NOTICE, the scripts here, the shared layer below it and, for Python, the project's
-# sources and requirements.lock; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: 0.1.0),
+# sources; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: 0.1.0),
 # HERDKEEPER_MAVEN_OPTIONS other versions of the jars of one image (earlier.sh). HERDKEEPER_REVISION and HERDKEEPER_SOURCE, a commit and the
 # address of its repository, become labels of the images of a release: images of other builds name no commit.
 set -euo pipefail
@@ -31,7 +31,7 @@ layer() {
   local name=$1 file=$here/layers/$1.Dockerfile below key
   case $name in
     java-python) layer java; below=herdkeeper/java:local ;;
-    *) "$here/base.sh"; below=debian:bookworm-slim ;;
+    *) "$here/base.sh"; below=herdkeeper/debian:local ;;
   esac
   key=$(content_key "$file")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)
   [ "$(label "herdkeeper/$name:local")" = "$key" ] || build_when_changed "herdkeeper/$name:local" "$key" "$here/layers" "$file"
@@ -52,15 +52,17 @@ staged() {
 image() {
   local name=$1 image=herdkeeper/$1:$tag folder=$repo/images/$1 stage=$cache/stage/$1${options:+-$tag} context=$cache/context/$1 begun=$SECONDS
   local inputs=("$folder" "$here/stage-jars.sh") below key base
+  local staging=("$here/stage-python.sh" "$here/spark-jars.sh" "$here/../bootstrap/build.lock")
   [ -f "$folder/Dockerfile" ] || fail "images/$name/Dockerfile: not found"
   case $name in
-    operator | spark) inputs=("$folder" "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock" "$repo/sql" "$repo/operator/src" "$repo/spark-jobs/src") ;;
+    operator | spark) inputs=("$folder" "${staging[@]}" "$repo/pyproject.toml" "$repo/sql" "$repo/operator/src" "$repo/spark-jobs/src") ;;
   esac
   inputs+=("$repo/LICENSE" "$repo/NOTICE")
   # a repair moves copies with BookKeeper's own client
   [ "$name" != spark ] || inputs+=("$repo/images/bookkeeper" "$here/stage-jars.sh")
   base=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$folder/Dockerfile" | tail -1)
-  case $base in herdkeeper/*:local) base=${base#herdkeeper/}; layer "${base%:local}"; below=herdkeeper/$base ;; *) "$here/base.sh"; below=$base ;; esac
+  layer "$(basename "$base" :local)"
+  below=$base
   key=$(content_key "${inputs[@]}")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)${options:+-${options[*]}}${origin:+-${origin[*]}}
   if [ "$(label "$image")" = "$key" ]; then say "$image: up to date"; return; fi
 
@@ -69,8 +71,8 @@ image() {
   cp "$repo/LICENSE" "$repo/NOTICE" "$context/"
   case $name in
     operator | spark)
-      staged "$(content_key "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock")" "$stage/dependencies" /src/e2e/images/stage-python.sh dependencies "$name"
-      staged "$(content_key "$here/stage-python.sh" "$repo/pyproject.toml" "$repo/sql" "$repo/operator/src" "$repo/spark-jobs/src")" "$cache/stage/project" /src/e2e/images/stage-python.sh project
+      staged "$(content_key "${staging[@]}" "$folder/requirements.lock")" "$stage/dependencies" /src/e2e/images/stage-python.sh dependencies "$name"
+      staged "$(content_key "${staging[@]}" "$repo/pyproject.toml" "$repo/sql" "$repo/operator/src" "$repo/spark-jobs/src")" "$cache/stage/project" /src/e2e/images/stage-python.sh project
       link "$stage/dependencies/site" "$context/site"
       if [ "$name" = spark ]; then
         staged "$(content_key "$repo/images/bookkeeper" "$here/stage-jars.sh")" "$cache/stage/bookkeeper" /src/e2e/images/stage-jars.sh bookkeeper

@@ -16,7 +16,7 @@ cp "$here/builder/Dockerfile" "$here/builder/trust.sh" "$context/"
 for bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
   [ ! -f "$bundle" ] || { cp "$bundle" "$context/machine-certificates.pem"; break; }
 done
-image=herdkeeper/builder:$(content_key "$context")
+image=herdkeeper/builder:$(content_key "$context")-$(docker image inspect -f '{{.Id}}' herdkeeper/debian:local | cut -c8-19)
 if ! docker image inspect "$image" >/dev/null 2>&1; then
   say "making the builder's image (Maven, Java, pip; about a minute)"
   docker build -q -t "$image" "$context" >/dev/null 2>"$cache/builder.log" || { tail -20 "$cache/builder.log" >&2; fail "the builder's image could not be made; see $cache/builder.log"; }

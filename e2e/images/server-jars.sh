@@ -10,7 +10,7 @@ inputs=("$repo/images/$name" "$here/stage-jars.sh")
 command=(/src/e2e/images/stage-jars.sh "$name")
 if [ "$name" = jdbc ]; then
   inputs=("$repo/e2e/jdbc")
-  command=(bash -ec 'cp -r /src/e2e/jdbc /tmp/module && cd /tmp/module && rm -rf target && mvn -B -q -DskipTests package && mkdir /out/lib && cp target/*.jar /out/lib/')
+  command=(bash -ec 'cp -r /src/e2e/jdbc /tmp/module && cd /tmp/module && rm -rf target && mvn -B -C -q -DskipTests package && mkdir /out/lib && cp target/*.jar /out/lib/')
 fi
 key=$(content_key "${inputs[@]}")
 folder=$cache/jars/$name-image-$key

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Stages what a Python image copies. Runs in the builder.
-# Usage: stage-python.sh dependencies EXTRA   /out/site: what the extra needs, in the versions of requirements.lock, less what nobody uses
+# Usage: stage-python.sh dependencies EXTRA   /out/site: what images/EXTRA/requirements.lock names, each file checked against its hash, less what nobody uses
 #        stage-python.sh project              /out/app: the project's own packages and the console scripts' entry points
 set -euo pipefail
 
@@ -11,19 +11,20 @@ checkout() {   # only what the wheels are made of; the checkout itself is read-o
   cd /tmp/checkout
 }
 
+# What builds a package is checked as well, so nothing is fetched for a build.
+tools() {
+  pip3 install -q --no-compile --require-hashes --target /tmp/tools -r /src/e2e/bootstrap/build.lock
+  export PYTHONPATH=/tmp/tools
+}
+pip_install() { python3 -m pip install -q --no-compile --no-build-isolation "$@"; }
+
 # Compiled once here, since the images' file systems are read-only; by hash, so that the same sources give the same layer.
 compile() { python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash "$1" || true; }
 
 dependencies() {
   local site=/tmp/site
-  checkout
-  python3 - "$1" > /tmp/requirements.txt <<'END'
-import sys, tomllib
-project = tomllib.load(open("pyproject.toml", "rb"))["project"]
-needed = project["dependencies"] + project["optional-dependencies"][sys.argv[1]]
-print("\n".join(line for line in needed if not line.startswith("herdkeeper-")))
-END
-  pip3 install -q --no-compile --target "$site" -c /src/requirements.lock -r /tmp/requirements.txt
+  tools
+  pip_install --require-hashes --target "$site" -r "/src/images/$1/requirements.lock"
   if [ "$1" = spark ]; then prune_spark "$site"; fi
   find "$site" -type d \( -name tests -o -name test \) -prune -exec rm -rf {} +
   compile "$site"
@@ -42,8 +43,9 @@ prune_spark() {
 
 project() {
   checkout
+  tools
   rm -rf /out/app
-  pip3 install -q --no-compile --no-deps --target /tmp/app . ./sql
+  pip_install --no-deps --target /tmp/app . ./sql
   compile /tmp/app
   cp -r /tmp/app /out/app
 }

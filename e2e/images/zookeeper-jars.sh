@@ -10,7 +10,7 @@ if [ ! -e "$folder/lib" ]; then
   rm -rf "$folder.making" && mkdir -p "$folder.making"
   say "resolving the jars of ZooKeeper"
   if command -v mvn >/dev/null; then
-    mvn -B -q -f "$pom" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$folder.making/lib" >"$folder.making/log" 2>&1 \
+    mvn -B -C -q -f "$pom" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$folder.making/lib" >"$folder.making/log" 2>&1 \
       || { tail -20 "$folder.making/log" >&2; fail "Maven could not resolve them; see $folder.making/log"; }
   else
     "$here/../bootstrap/engine.sh" >&2

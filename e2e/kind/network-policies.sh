@@ -15,7 +15,7 @@ build() {
   folder=$(mktemp -d "$cache/$name-image.XXXXXX")
   cp "$("$here/../bootstrap/go-program.sh" $name linux)" "$folder/$name"
   DOCKER_BUILDKIT=0 docker build -q -t "$image" -f - "$folder" >/dev/null <<-END
-	FROM debian:bookworm-slim
+	FROM herdkeeper/debian:local
 	RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends iptables ipset kmod >/dev/null && rm -rf /var/lib/apt/lists/*
 	COPY $name /usr/local/bin/
 	ENTRYPOINT ["$name"]

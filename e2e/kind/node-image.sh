@@ -44,7 +44,7 @@ build_component_images() {
   mkdir -p "$folder" && cp -P "$bin"/{kubernetes,etcd,coredns,local-path-provisioner} "$folder/" && gcc -static -O2 -o "$folder/pause" "$here/pause.c"
   for name in kube-apiserver kube-controller-manager kube-proxy kube-scheduler; do ln -s kubernetes "$folder/$name"; done
   image "$folder" herdkeeper/components:local "$local_path_image" $(for name in kube-apiserver kube-controller-manager kube-proxy kube-scheduler etcd; do kubeadm_name "$name"; done) <<-'END'
-	FROM debian:bookworm-slim
+	FROM herdkeeper/debian:local
 	RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends iptables conntrack >/dev/null && rm -rf /var/lib/apt/lists/*
 	COPY . /usr/local/bin/
 	END

@@ -15,7 +15,7 @@ from herdkeeper_e2e.cluster import REPOSITORY, run
 from herdkeeper_e2e.server_processes import free_port
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
-BASE = "debian:bookworm-slim"
+BASE = "herdkeeper/debian:local"
 NETWORK = "kind"
 """kind's network for its nodes."""
 _HOSTS = "/etc/containerd/certs.d"

@@ -33,7 +33,7 @@ class JavaProgram:
             f"cp -r /src/{self.module} /tmp/module",
             "cd /tmp/module",
             "rm -rf target",
-            "mvn -B -q -DskipTests package",
+            "mvn -B -C -q -DskipTests package",
             "cp target/*.jar /out/",
         )
         builder = str(REPOSITORY / "e2e/images/builder.sh")

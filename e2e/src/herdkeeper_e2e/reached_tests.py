@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 REPOSITORY = Path(__file__).resolve().parents[3]
 UNIT_TESTS = ("operator/tests/unit", "spark-jobs/tests/unit", "e2e/tests/unit")
 IMPORT_ROOTS = ("operator/src", "spark-jobs/src", "e2e/src", "spark-jobs/bench", "spark-jobs/tests/contract", *UNIT_TESTS)
-ALL_TESTS = ("pyproject.toml", "requirements.lock", "conftest.py")
+ALL_TESTS = ("pyproject.toml", "requirements.lock", "e2e/bootstrap/build.lock", "conftest.py")
 """A change of these reaches every test."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from played_programs import PlayedPrograms
 
@@ -30,16 +32,25 @@ def pulled(machine: PlayedPrograms) -> list[str]:
     return [call.removeprefix("docker pull -q ") for call in machine.calls() if call.startswith("docker pull")]
 
 
-def test_the_base_of_all_images_is_pulled_by_its_usual_name(machine):
+def test_the_base_of_all_images_is_pulled_by_its_digest(machine):
     assert machine.run("e2e/images/base.sh").returncode == 0
-    assert pulled(machine) == ["debian:bookworm-slim"]
+    (name,) = pulled(machine)
+    assert re.fullmatch(r"debian@sha256:[0-9a-f]{64}", name)
+    assert machine.calls()[-1].endswith(" herdkeeper/debian:local")
 
 
-def test_the_base_of_all_images_comes_from_a_mirror_and_gets_its_usual_name(machine):
+def test_the_base_of_all_images_comes_from_a_mirror_under_the_same_digest(machine):
     made = machine.run("e2e/images/base.sh", HERDKEEPER_DOCKER_HUB="mirror.example.com/hub")
     assert made.returncode == 0, made.stderr
-    name = "mirror.example.com/hub/library/debian:bookworm-slim"
-    assert machine.calls()[-2:] == [f"docker pull -q {name}", f"docker tag {name} debian:bookworm-slim"]
+    (name,) = pulled(machine)
+    assert name.startswith("mirror.example.com/hub/library/debian@sha256:")
+
+
+def test_the_base_of_all_images_is_pulled_once(machine):
+    machine.run("e2e/images/base.sh")
+    machine.run("e2e/images/base.sh")
+    assert len(pulled(machine)) == 1
+    assert machine.calls()[-1].endswith(" herdkeeper/debian:local")
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,15 @@ import zipfile
 
 import pytest
 
-from herdkeeper_e2e.release.packages import Found, Origin, Package, packages, tells_of_packages
+from herdkeeper_e2e.release.packages import Found, Origin, Package, maven_jars, packages, tells_of_packages
 from herdkeeper_e2e.release.sbom import document
+from herdkeeper_e2e.release.source import REPOSITORY
 
 STATUS = """\
 Package: libc6
 Status: install ok installed
 Architecture: amd64
+Source: glibc (2.36-9)
 Version: 2.36-9+deb12u13
 Description: GNU C Library
  Shared libraries.
@@ -46,8 +48,13 @@ def sha1(content: bytes) -> str:
 
 def test_only_installed_packages_of_debian_count():
     assert packages([("var/lib/dpkg/status", STATUS.encode())]) == (
-        Found(Package(Origin.DEBIAN, "libc6", "2.36-9+deb12u13", architecture="amd64"), ("/var/lib/dpkg/status",)),
+        Found(Package(Origin.DEBIAN, "libc6", "2.36-9+deb12u13", architecture="amd64", source="glibc@2.36-9"), ("/var/lib/dpkg/status",)),
     )
+
+
+def test_a_package_without_a_source_of_another_name_is_its_own():
+    (found,) = packages([("var/lib/dpkg/status", b"Package: tini\nStatus: install ok installed\nArchitecture: amd64\nVersion: 0.19-1\n")])
+    assert found.package.source == "tini@0.19-1"
 
 
 def test_a_python_package_has_the_name_by_which_it_is_looked_up():
@@ -74,6 +81,20 @@ def test_a_jar_is_named_with_what_it_has_taken_in():
 def test_a_jar_that_says_nothing_of_itself_is_named_as_its_file(file, name, version):
     content = jar(taken="a:1")
     assert Found(Package(Origin.FILE, name, version), (f"/{file}",), (sha1(content),)) in packages([(file, content)])
+
+
+def test_a_jar_that_says_nothing_of_itself_is_known_by_its_bytes():
+    content = jar()
+    known = maven_jars(f"{hashlib.sha256(content).hexdigest()}  org/bouncycastle/bc-fips/1.0.2/bc-fips-1.0.2.jar\n")
+    named = Package(Origin.MAVEN, "bc-fips", "1.0.2", "org.bouncycastle")
+    assert packages([("lib/bc-fips-1.0.2.jar", content)], known) == (Found(named, ("/lib/bc-fips-1.0.2.jar",), (sha1(content),)),)
+
+
+def test_the_jars_of_the_servers_images_are_known_by_their_bytes():
+    for image in ("zookeeper", "bookkeeper", "herddb"):
+        known = maven_jars((REPOSITORY / f"images/{image}/jars.sha256").read_text())
+        assert all(len(sha256) == 64 for sha256 in known)
+        assert "org.apache.zookeeper" in {package.group for package in known.values()}
 
 
 def test_the_same_jar_in_two_places_is_one_package():
@@ -107,7 +128,7 @@ def test_a_document_names_each_package_by_its_url():
     assert told["metadata"]["component"]["version"] == "0.2.0"
     assert told["metadata"]["timestamp"] == "2001-09-09T01:46:40+00:00"
     parts = {part["name"]: part for part in told["components"]}
-    assert parts["libc6"]["purl"] == "pkg:deb/debian/libc6@2.36-9%2Bdeb12u13?arch=amd64"
+    assert parts["libc6"]["purl"] == "pkg:deb/debian/libc6@2.36-9%2Bdeb12u13?arch=amd64&distro=debian-12&upstream=glibc%402.36-9"
     assert parts["core"]["purl"] == "pkg:maven/io.example/core@1.2"
     assert parts["core"]["hashes"] == [{"alg": "SHA-1", "content": sha1(jar(core="io.example:1.2"))}]
     assert parts["core"]["evidence"]["occurrences"] == [{"location": "/lib/core-1.2.jar"}]

@@ -126,7 +126,9 @@ def _write_chart_of(checkout: Path, release: Release, dist: Path) -> None:
 
 
 def _write_wheel(project: Path, dist: Path, epoch: int) -> None:
-    command = (sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "-w", str(dist), str(project))
+    quiet = ("-q", "--disable-pip-version-check")
+    # what builds it is in the environment (build.lock), where its hashes were checked
+    command = (sys.executable, "-m", "pip", "wheel", *quiet, "--no-deps", "--no-build-isolation", "-w", str(dist), str(project))
     output(*command, environment={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)})
 
 

@@ -1,5 +1,5 @@
 """The packages that a file system holds, by what they say of themselves: Debian's list, the metadata of Python's packages, and the
-pom.properties that Maven puts into jars, also of those that a jar has taken in."""
+pom.properties that Maven puts into jars, also of those that a jar has taken in. Jars that Maven brought are known by their bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import io
 import re
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.parser import Parser
 from enum import StrEnum
@@ -30,13 +30,15 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Package:
-    """One of them. `group` is Maven's, `architecture` Debian's; empty for others."""
+    """One of them. `group` is Maven's, `architecture` and `source` Debian's; empty for others. `source` is the source package, by which
+    advisories name it: `glibc@2.36-9`."""
 
     origin: Origin
     name: str
     version: str
     group: str = ""
     architecture: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, order=True)
@@ -59,24 +61,34 @@ def tells_of_packages(path: str) -> bool:
     return path == DEBIAN_STATUS or path.endswith((".dist-info/METADATA", ".jar"))
 
 
-def packages(files: Iterable[tuple[str, bytes]]) -> tuple[Found, ...]:
-    """What these files tell, each package once. Paths are relative to the root."""
+def packages(files: Iterable[tuple[str, bytes]], known: Mapping[str, Package] | None = None) -> tuple[Found, ...]:
+    """What these files tell, each package once. Paths are relative to the root. `known` names jars by their SHA-256."""
     found: dict[Package, _Places] = defaultdict(_Places)
     for path, content in files:
-        for package, sha1 in _told(path, content):
+        for package, sha1 in _told(path, content, known or {}):
             found[package].files.add(f"/{path}")
             if sha1:
                 found[package].sha1.add(sha1)
     return tuple(sorted(Found(package, tuple(sorted(at.files)), tuple(sorted(at.sha1))) for package, at in found.items()))
 
 
-def _told(path: str, content: bytes) -> Iterator[tuple[Package, str]]:
+def maven_jars(lines: str) -> dict[str, Package]:
+    """Jars by their SHA-256, of lines as sha256sum prints them for files in the layout of a Maven repository."""
+    named = {}
+    for line in lines.splitlines():
+        sha256, _, path = line.partition("  ")
+        *group, artifact, version, _ = path.split("/")
+        named[sha256] = Package(Origin.MAVEN, artifact, version, ".".join(group))
+    return named
+
+
+def _told(path: str, content: bytes, known: Mapping[str, Package]) -> Iterator[tuple[Package, str]]:
     if path == DEBIAN_STATUS:
         yield from ((package, "") for package in debian_packages(content.decode()))
     elif path.endswith(".dist-info/METADATA"):
         yield python_package(content.decode()), ""
     elif path.endswith(".jar"):
-        yield from _of_jar(PurePosixPath(path).name, content)
+        yield from _of_jar(PurePosixPath(path).name, content, known)
 
 
 def debian_packages(status: str) -> Iterator[Package]:
@@ -84,7 +96,9 @@ def debian_packages(status: str) -> Iterator[Package]:
     for paragraph in status.split("\n\n"):
         fields = Parser().parsestr(paragraph, headersonly=True)
         if fields["Status"] == "install ok installed":
-            yield Package(Origin.DEBIAN, fields["Package"], fields["Version"], architecture=fields["Architecture"])
+            source, _, version = (fields["Source"] or fields["Package"]).partition(" ")
+            made_from = f"{source}@{version.strip('()') or fields['Version']}"
+            yield Package(Origin.DEBIAN, fields["Package"], fields["Version"], architecture=fields["Architecture"], source=made_from)
 
 
 def python_package(metadata: str) -> Package:
@@ -93,10 +107,13 @@ def python_package(metadata: str) -> Package:
     return Package(Origin.PYTHON, re.sub(r"[-_.]+", "-", fields["Name"]).lower(), fields["Version"])
 
 
-def _of_jar(file: str, content: bytes) -> Iterator[tuple[Package, str]]:
-    """The jar itself, by its pom.properties or else by its file's name, and those it has taken in."""
+def _of_jar(file: str, content: bytes, known: Mapping[str, Package]) -> Iterator[tuple[Package, str]]:
+    """The jar itself, by its bytes, its pom.properties or else its file's name, and those it has taken in."""
     sha1 = hashlib.sha1(content, usedforsecurity=False).hexdigest()
-    itself = False
+    named_by_bytes = known.get(hashlib.sha256(content).hexdigest())
+    itself = named_by_bytes is not None
+    if named_by_bytes is not None:
+        yield named_by_bytes, sha1
     with zipfile.ZipFile(io.BytesIO(content)) as jar:
         for entry in jar.namelist():
             if _MAVEN.fullmatch(entry):

@@ -18,9 +18,11 @@ from cyclonedx.model.component_evidence import ComponentEvidence, Occurrence
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from herdkeeper_e2e.release.packages import Found, Origin, Package, packages, tells_of_packages
+from herdkeeper_e2e.release.packages import Found, Origin, Package, maven_jars, packages, tells_of_packages
 from herdkeeper_e2e.release.source import IMAGES, REPOSITORY, commit_epoch, output
 
+DISTRIBUTION = "debian-12"
+"""Of the base of all images (e2e/images/base.sh): advisories are told by it."""
 _NAMESPACE = uuid.UUID("5b0d6a5e-5d0c-4d53-9d5c-0f6c1f0d9f3a")
 
 
@@ -56,7 +58,8 @@ def package_url(package: Package) -> PackageURL | None:
     """None for a jar of which only the file's name is known: it has no group, without which Maven has no such name."""
     match package.origin:
         case Origin.DEBIAN:
-            return PackageURL("deb", "debian", package.name, package.version, {"arch": package.architecture})
+            qualifiers = {"arch": package.architecture, "distro": DISTRIBUTION, "upstream": package.source}
+            return PackageURL("deb", "debian", package.name, package.version, qualifiers)
         case Origin.PYTHON:
             return PackageURL("pypi", None, package.name, package.version)
         case Origin.MAVEN:
@@ -84,9 +87,11 @@ def files_of(image: str) -> Iterator[tuple[str, bytes]]:
 def write_sboms(version: str, dist: Path, epoch: int) -> None:
     """A document of each image, whose tag is the version, as `NAME-VERSION.cdx.json`."""
     dist.mkdir(parents=True, exist_ok=True)
+    known = maven_jars("".join(file.read_text() for file in sorted((REPOSITORY / "images").glob("*/jars.sha256"))))
     for name in IMAGES:
         image = f"herdkeeper/{name}"
-        (dist / f"{name}-{version}.cdx.json").write_text(document(image, version, packages(files_of(f"{image}:{version}")), epoch))
+        found = packages(files_of(f"{image}:{version}"), known)
+        (dist / f"{name}-{version}.cdx.json").write_text(document(image, version, found, epoch))
 
 
 def main(version: Annotated[str, typer.Argument(help="The version, whose images are built.")]) -> None:
