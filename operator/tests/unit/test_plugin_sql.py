@@ -23,7 +23,7 @@ from herdkeeper.plugin.database import ForwardedLeader, open_database
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.sql_shell import completer, statements
 from herdkeeper.plugin.sql_table import csv_table, text_table
-from herdkeeper.sql.errors import ServerError
+from herdkeeper.sql.errors import LeaderNotFound, ServerError
 from herdkeeper.sql.statements import all_statements, has_rows, split
 
 
@@ -196,9 +196,12 @@ def test_the_leader_is_whom_the_status_names_and_its_certificate_is_asked_for_it
     assert (encrypted.encryption.server_name, encrypted.encryption.authorities) == ("db-herddb-0.db-herddb-nodes.demo.svc", "PEM")
 
 
-def test_without_a_leader_or_a_secret_it_is_said_why() -> None:
-    with pytest.raises(ClusterError, match="nobody leads the tablespace flights now"):
+def test_a_tablespace_without_a_leader_is_asked_again_since_it_may_have_one_soon() -> None:
+    with pytest.raises(LeaderNotFound, match="nobody leads it now"):
         leader_of(ForwardingCluster([resource("Tablespace", "flights", {"herdDBRef": {"name": "db"}})]), None)
+
+
+def test_without_a_secret_it_is_said_why() -> None:
     with pytest.raises(ClusterError, match="has no connection Secret"), open_database(PlayedCluster(stack()), "flights"):
         pass
 

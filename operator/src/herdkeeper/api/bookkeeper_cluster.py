@@ -166,8 +166,8 @@ class BookKeeperClusterSpec(Model):
     placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")
     roll_without_spare_bookie: bool = Field(
         False,
-        description="Whether bookies are restarted though no more of them are writable than the largest ensemble of an open ledger has: "
-        "writes wait, or are acknowledged with fewer copies, while one restarts.",
+        description="Whether bookies are restarted though no more of them are writable than the largest ensemble of an open ledger has. "
+        "While one restarts, writes wait, or are acknowledged with fewer copies.",
     )
     config: ConfigLines = Field(
         {},

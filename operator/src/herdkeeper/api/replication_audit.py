@@ -78,8 +78,8 @@ class ReplicationAuditSpec(Model):
     depth: Literal["Light", "Deep"] = Field(
         "Deep",
         description="Deep: every entry is read from every bookie that should hold it, and its digest is verified. Light: of each bookie's "
-        "share of a ledger only the ends and a few entries between them, others in each run; all of the share where one of these is not "
-        "good. Both look at metadata and placement.",
+        "share of a ledger only the ends are read, and a few entries between them, others in each run. Where one of these is not good, all "
+        "of the share is read. Both look at metadata and placement.",
     )
     ledgers: tuple[LedgerId, ...] = Field((), max_length=1000, description="Only these ledgers; all of the cluster when empty.")
     filter: LedgerFilter | None = Field(None, description="Only ledgers that meet all of its conditions, and `ledgers`.")

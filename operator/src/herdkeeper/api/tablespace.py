@@ -72,8 +72,8 @@ class Failover(Model):
         ge=5,
         le=600,
         description="Seconds without a heartbeat of the leader after which a follower takes over by itself, the operator running or not. "
-        "A leader sends none while its node boots another tablespace, or writes its local checkpoints: keep it above the longest of these, "
-        "above `hungLeaderSeconds`, and above the 15 to 20 s after which another operator has taken over from one that ended.",
+        "A leader sends none while its node boots another tablespace, or writes its local checkpoints: keep it above the longest of these. "
+        "Keep it above `hungLeaderSeconds`, too, and above the 15 to 20 s after which another operator takes over from one that ended.",
     )
 
 
@@ -142,8 +142,8 @@ class Bootstrap(Model):
     )
     target: RestoreTarget | None = Field(
         None,
-        description="The moment, when it is not the checkpoint's own: its checkpoint is made first, beside the one that is named, from the "
-        "newest usable one there that holds nothing later, and `archive` alone: nothing of the old cluster need be left. Immutable.",
+        description="The moment, when it is not the checkpoint's own. A checkpoint of it is made first, beside the one that is named: from the "
+        "newest usable one there that holds nothing later, and from `archive`. Nothing of the old cluster need be left. Immutable.",
     )
     archive: BootstrapArchive | None = Field(
         None,
@@ -193,8 +193,8 @@ class TablespaceLog(Model):
     )
     keep_until_checkpoint: bool = Field(
         False,
-        description="Keeps the log from the newest verified Checkpoint on, or from its beginning while there is none, also past the "
-        "HerdDBCluster's `ledgers.retentionHours`: so that the next Checkpoint can be made from that one, however late it comes. "
+        description="Keeps the log from the newest verified Checkpoint on, or from its beginning while there is none. It is kept also past the "
+        "HerdDBCluster's `ledgers.retentionHours`, so that the next Checkpoint can be made from the last one, however late it comes. "
         "The condition LogReleased tells when that fills the bookies.",
     )
     archive: LogArchive | None = Field(
@@ -236,8 +236,8 @@ class TablespaceSpec(Model):
     full_check: FullCheckTiming = Field(
         FullCheckTiming(),
         description="When all rows of the leader are compared with each follower's, by itself: once a week unless it says something else, "
-        "and with `suspend` only on request (annotation `herdkeeper.io/full-check`). A time that comes while a check runs is left out; one "
-        "that comes while the tablespace or its cluster is not settled waits until they are, for `startingDeadlineSeconds`, or until the "
+        "and with `suspend` only on request (annotation `herdkeeper.io/full-check`). A time that comes while a check runs is left out. One "
+        "that comes while the tablespace or its cluster is not settled waits until they are: for `startingDeadlineSeconds`, or until the "
         "next time.",
     )
     preferred_leader: ResourceNode | None = Field(

@@ -41,8 +41,8 @@ class Security(Model):
     mode: Literal["Insecure", "TLS"] = Field(
         "Insecure",
         description="`TLS`: members, the bookies and SQL nodes on this ensemble, jobs and the operator show certificates that the operator "
-        "makes, all that they say is encrypted, and nobody without one is served. `Insecure`: plain text, for whoever reaches the ports. "
-        "Immutable.",
+        "makes. All that they say is encrypted, and nobody without a certificate is served. `Insecure`: plain text, for whoever reaches "
+        "the ports. Immutable.",
     )
 
 

@@ -14,6 +14,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
+from herdkeeper.sql.errors import LeaderNotFound
 from herdkeeper.sql.leader import Patience, leader_connection
 
 PATIENCE = Patience(deadline_seconds=30.0, call_seconds=600.0)
@@ -38,11 +39,11 @@ class ForwardedLeader:
     open_ports: contextlib.ExitStack
 
     def leader(self, tablespace: str) -> Address:
-        """A port of this machine behind which the leader answers. ClusterError when the status tells of none."""
+        """A port of this machine behind which the leader answers. LeaderNotFound when the status tells of none: there may be one soon."""
         item = self.cluster.get(TABLESPACE, self.name) or {}
         node = (item.get("status") or {}).get("leader")
         if not node:
-            raise ClusterError(f"nobody leads the tablespace {tablespace} now; see `status`")
+            raise LeaderNotFound("nobody leads it now; `status` tells why")
         port = self.open_ports.enter_context(self.cluster.forward(node, names.HERDDB_SQL_PORT))
         encryption = Encryption(node_host(item, node, self.cluster.namespace), self.authorities) if self.authorities is not None else None
         return Address("127.0.0.1", port, encryption)
