@@ -6,6 +6,7 @@ import base64
 import contextlib
 import datetime
 import io
+import json
 import socket
 import sys
 import threading
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 from played_cluster import PlayedCluster, called, resource, stack
 
 from herdkeeper.plugin import database as database_module
-from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.api_server import not_forwarded
+from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.database import ForwardedLeader, open_database
 from herdkeeper.plugin.forward import listening
@@ -234,9 +236,49 @@ def test_a_forwarded_port_carries_bytes_both_ways_for_each_connection_and_is_gon
         socket.create_connection((host, port), wait)
 
 
-def test_who_connects_to_a_pod_that_is_gone_sees_the_connection_end() -> None:
+def test_a_pod_that_can_not_be_reached_is_told_at_once() -> None:
     def dial() -> socket.socket:
-        raise RuntimeError("no such pod")
+        raise ClusterError("no such pod")
 
-    with listening(dial) as port, socket.create_connection(("127.0.0.1", port), 10) as connection:
+    with pytest.raises(ClusterError, match="no such pod"), listening(dial):
+        pass
+
+
+def test_who_connects_to_a_pod_that_went_meanwhile_sees_the_connection_end() -> None:
+    pods = [socket.socketpair()]
+
+    def dial() -> socket.socket:
+        return pods.pop()[0]
+
+    with (
+        listening(dial) as port,
+        socket.create_connection(("127.0.0.1", port), 10),
+        socket.create_connection(("127.0.0.1", port), 10) as connection,
+    ):
         assert connection.recv(1) == b""
+
+
+def handshake(status: str, message: str) -> str:
+    """What the WebSocket client says of an answer."""
+    return f"Handshake status {status} -+-+- {{'content-type': 'application/json'}} -+-+- {json.dumps({'message': message}).encode()!r}"
+
+
+def test_why_no_port_is_forwarded_is_told_in_the_api_servers_words() -> None:
+    refused = not_forwarded("db-herddb-0", handshake("403 Forbidden", 'User "eve" cannot create pods/portforward'))
+    assert isinstance(refused, ForbiddenError)
+    assert str(refused) == 'no port of the pod db-herddb-0 can be forwarded: User "eve" cannot create pods/portforward'
+    gone = not_forwarded("db-herddb-0", handshake("404 Not Found", "pods not found"))
+    assert not isinstance(gone, ForbiddenError)
+    assert str(not_forwarded("db-herddb-0", "[Errno 111] Connection refused")).endswith("forwarded: [Errno 111] Connection refused")
+
+
+@pytest.mark.parametrize(("refused", "told"), [(ClusterError("pod is gone"), LeaderNotFound), (ForbiddenError("no right"), ForbiddenError)])
+def test_a_leader_that_can_not_be_reached_is_looked_for_again_unless_the_caller_has_no_right(
+    refused: ClusterError, told: type[Exception]
+) -> None:
+    class Refusing(PlayedCluster):
+        def forward(self, pod: str, port: int) -> contextlib.AbstractContextManager[int]:
+            raise refused
+
+    with pytest.raises(told, match=str(refused)):
+        leader_of(Refusing(stack()), None)

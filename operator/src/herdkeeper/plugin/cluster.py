@@ -16,6 +16,10 @@ class ClusterError(Exception):
     """The API server refused something, or can't be reached. The message says what was asked, and what it answered."""
 
 
+class ForbiddenError(ClusterError):
+    """The caller has no right to it, so asking again is of no use."""
+
+
 class ContextError(Exception):
     """The kubeconfig has no such context; the message names those that it has."""
 
@@ -49,4 +53,4 @@ class Cluster(Protocol):
         """The lines of a text that the API server streams, e.g. of a log."""
 
     def forward(self, pod: str, port: int) -> AbstractContextManager[int]:
-        """A port of this machine behind which a pod's port answers."""
+        """A port of this machine behind which a pod's port answers. ForbiddenError where the caller may not do that."""

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from herdkeeper.plugin.cluster import Cluster, ClusterError
+from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
 from herdkeeper.plugin.commands.connection import decoded, no_secret, secret_name
 from herdkeeper.plugin.kinds import SECRET, TABLESPACE
 from herdkeeper.plugin.lookup import find
@@ -39,12 +39,22 @@ class ForwardedLeader:
     open_ports: contextlib.ExitStack
 
     def leader(self, tablespace: str) -> Address:
-        """A port of this machine behind which the leader answers. LeaderNotFound when the status tells of none: there may be one soon."""
+        """A port of this machine behind which the leader answers.
+
+        Raises:
+            LeaderNotFound: the status names none, or its pod can't be reached; there may be another one soon.
+            ForbiddenError: the caller may not forward ports.
+        """
         item = self.cluster.get(TABLESPACE, self.name) or {}
         node = (item.get("status") or {}).get("leader")
         if not node:
             raise LeaderNotFound("nobody leads it now; `status` tells why")
-        port = self.open_ports.enter_context(self.cluster.forward(node, names.HERDDB_SQL_PORT))
+        try:
+            port = self.open_ports.enter_context(self.cluster.forward(node, names.HERDDB_SQL_PORT))
+        except ForbiddenError:
+            raise
+        except ClusterError as error:
+            raise LeaderNotFound(str(error)) from error
         encryption = Encryption(node_host(item, node, self.cluster.namespace), self.authorities) if self.authorities is not None else None
         return Address("127.0.0.1", port, encryption)
 
