@@ -142,8 +142,8 @@ class Bootstrap(Model):
     )
     target: RestoreTarget | None = Field(
         None,
-        description="The moment, when it is not the checkpoint's own. A checkpoint of it is made first, beside the one that is named: from the "
-        "newest usable one there that holds nothing later, and from `archive`. Nothing of the old cluster need be left. Immutable.",
+        description="The moment, when it is not the checkpoint's own. A checkpoint of it is made first, beside the one that is named: from "
+        "the newest usable one there that holds nothing later, and from `archive`. Nothing of the old cluster need be left. Immutable.",
     )
     archive: BootstrapArchive | None = Field(
         None,
@@ -193,8 +193,8 @@ class TablespaceLog(Model):
     )
     keep_until_checkpoint: bool = Field(
         False,
-        description="Keeps the log from the newest verified Checkpoint on, or from its beginning while there is none. It is kept also past the "
-        "HerdDBCluster's `ledgers.retentionHours`, so that the next Checkpoint can be made from the last one, however late it comes. "
+        description="Keeps the log from the newest verified Checkpoint on, or from its beginning while there is none. It is kept also past "
+        "the HerdDBCluster's `ledgers.retentionHours`, so that the next Checkpoint can be made from the last one, however late it comes. "
         "The condition LogReleased tells when that fills the bookies.",
     )
     archive: LogArchive | None = Field(

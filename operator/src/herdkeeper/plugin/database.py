@@ -38,7 +38,7 @@ class ForwardedLeader:
     authorities: str | None
     open_ports: contextlib.ExitStack
 
-    def leader(self, tablespace: str) -> Address:
+    def leader(self, tablespace: str) -> Address:  # noqa: ARG002 - the status is that of one
         """A port of this machine behind which the leader answers.
 
         Raises:
