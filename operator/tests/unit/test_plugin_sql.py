@@ -24,7 +24,7 @@ from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.database import ForwardedLeader, open_database
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.sql_shell import completer, statements
-from herdkeeper.plugin.sql_table import csv_table, text_table
+from herdkeeper.plugin.sql_table import csv_table, error_text, text_table
 from herdkeeper.sql.errors import LeaderNotFound, ServerError
 from herdkeeper.sql.statements import all_statements, has_rows, split
 
@@ -85,11 +85,31 @@ def test_rows_are_a_table_for_people() -> None:
         "22  NULL   NULL",
     ]
     assert text_table([]) == "(no rows)"
+    assert text_table([{"name": "plan", "value": "one\n  two"}, {"name": "", "value": "x"}]).splitlines() == [
+        "name  value",
+        "----  -----",
+        "plan  one",
+        "        two",
+        "      x",
+    ]
 
 
 def test_rows_are_csv_for_programs() -> None:
     assert csv_table(ROWS).splitlines() == ["id,name,at", '1,"a,""b""",2026-11-21T00:00:00+00:00', "22,,"]
     assert csv_table([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("herddb.model.StatementExecutionException: Object 'T' not found", "Object 'T' not found"),
+        ("java.sql.SQLException: herddb.model.DuplicatePrimaryKeyException: key 1 already exists", "key 1 already exists"),
+        ("java.lang.NullPointerException", "java.lang.NullPointerException"),
+        ("no leader of the tablespace 'flights' within 30 s", "no leader of the tablespace 'flights' within 30 s"),
+    ],
+)
+def test_an_error_is_told_without_the_names_of_java_s_classes(said: str, shown: str) -> None:
+    assert error_text(ServerError(said)) == shown
 
 
 class PlayedConnection:
@@ -129,6 +149,20 @@ def test_statements_are_run_in_order_and_their_results_written(cluster: PlayedCl
     answer, written = called(cluster, "sql", "flights", "-c", "INSERT INTO t VALUES(1); SELECT n FROM t")
     assert written == ["3 changed", "n\n-\n7"]
     assert answer.exit_code == FINE
+
+
+def test_a_definition_changes_no_rows(cluster: PlayedCluster) -> None:
+    answer, written = called(cluster, "sql", "flights", "-c", "CREATE TABLE t (k int PRIMARY KEY)")
+    assert written == ["done"]
+    assert answer.document == {"results": [{"changed": 0}]}
+
+
+@pytest.mark.parametrize("statement", ["BEGIN TRANSACTION 'flights'", "commit transaction 'flights', 7", "ROLLBACK TRANSACTION 'flights', 7"])
+def test_a_transaction_is_refused_since_no_later_statement_would_be_in_it(
+    cluster: PlayedCluster, statement: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called(cluster, "sql", "flights", "-c", statement)[0].exit_code == WRONG
+    assert "there are no transactions here" in capsys.readouterr().err
 
 
 def test_csv_has_rows_only_and_a_document_has_all_results(cluster: PlayedCluster) -> None:

@@ -173,12 +173,15 @@ def _state(item: Json, found: tuple[Trouble, ...]) -> State:
 
 
 def said(item: Json) -> str:
-    """The state in one sentence, and what is done or waited for."""
+    """The state in one sentence, and what is done or waited for, or that somebody stopped it."""
     if item["metadata"].get("deletionTimestamp"):
         return "is being deleted"
     message = str((item.get("status") or {}).get("message") or "")
     progressing = condition(item, "Progressing")
-    if progressing is None or progressing["status"] != "True" or progressing["message"] in message:
+    if progressing is None or progressing["message"] in message:
+        return message
+    reason = reason_of(progressing["reason"])
+    if progressing["status"] != "True" and not (reason is not None and reason.is_asked_for):
         return message
     return f"{message}; {progressing['reason']}: {progressing['message']}"
 

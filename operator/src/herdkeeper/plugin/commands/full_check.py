@@ -38,7 +38,8 @@ def verdict(tablespace: Json, earlier: str | None) -> Outcome | None:
         return None
     unread = [f"{table['name']} ({table['why']})" for table in check.get("notChecked") or []]
     nodes = ", ".join(str(each["node"]) for each in replicas)
-    said = f"{nodes} had the leader's rows of {len(check.get('tables') or [])} tables"
+    tables = len(check.get("tables") or [])
+    said = f"{nodes} had the leader's rows of {tables} {'table' if tables == 1 else 'tables'}"
     return Outcome(f"{said}; not checked: {', '.join(unread)}" if unread else said, good=not unread)
 
 
