@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from herdkeeper.plugin.change import annotate, carry_out
 from herdkeeper.plugin.command import WRONG, Answer, Argument, BadInputError, Call, Takes
 from herdkeeper.plugin.kinds import Kind
-from herdkeeper.plugin.stack_tree import said
 from herdkeeper.shared.objects import Json, annotation
 
 LOOK_SECONDS = 1.0
@@ -48,6 +47,11 @@ class Outcome:
     good: bool
 
 
+def message_of(item: Json) -> str:
+    """What a resource says of itself; steps of the operator, which `Progressing` tells, are not in it."""
+    return str((item.get("status") or {}).get("message") or "")
+
+
 @dataclass(frozen=True)
 class Awaited:
     """A resource that is waited for. `outcome_of` tells what it came to, None while it has not; `said_of` what is told meanwhile.
@@ -58,7 +62,7 @@ class Awaited:
     kind: Kind
     name: str
     outcome_of: Callable[[Json], Outcome | None]
-    said_of: Callable[[Json], str] = said
+    said_of: Callable[[Json], str] = message_of
     label: str = ""
 
 

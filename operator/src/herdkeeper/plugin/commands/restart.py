@@ -9,7 +9,7 @@ from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Com
 from herdkeeper.plugin.kinds import BOOKKEEPER, HERDDB, ZOOKEEPER, Kind
 from herdkeeper.plugin.lookup import find_any
 from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting
-from herdkeeper.plugin.stack_tree import condition
+from herdkeeper.plugin.stack_tree import condition, said
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.time import text_of
 
@@ -30,7 +30,7 @@ def run(call: Call) -> Answer:
     answer = carry_out(call, [restarted(kind, name, datetime.datetime.now(datetime.UTC))])
     if not call.given.wait or call.given.dry_run:
         return answer
-    return awaited(call, answer, Awaited(kind, name, lambda now: settled(now, item["metadata"]["generation"])))
+    return awaited(call, answer, Awaited(kind, name, lambda now: settled(now, item["metadata"]["generation"]), said))
 
 
 def restarted(kind: Kind, name: str, now: datetime.datetime) -> Patch:
