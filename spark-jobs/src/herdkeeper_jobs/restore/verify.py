@@ -45,7 +45,8 @@ class Verified:
     @property
     def sentence(self) -> str:
         """For a status."""
-        whole = f"{self.rows} rows of {self.tables} tables compared with the checkpoint's by digest"
+        tables = "1 table" if self.tables == 1 else f"{self.tables} tables"
+        whole = f"{self.rows} rows of {tables} compared with the checkpoint's by digest"
         return whole if not self.altered else f"{whole}; altered tables, compared with its files: {', '.join(self.altered)}"
 
 
