@@ -157,7 +157,9 @@ def test_a_definition_changes_no_rows(cluster: PlayedCluster) -> None:
     assert answer.document == {"results": [{"changed": 0}]}
 
 
-@pytest.mark.parametrize("statement", ["BEGIN TRANSACTION 'flights'", "commit transaction 'flights', 7", "ROLLBACK TRANSACTION 'flights', 7"])
+@pytest.mark.parametrize(
+    "statement", ["BEGIN TRANSACTION 'flights'", "commit transaction 'flights',7", "ROLLBACK TRANSACTION 'flights', 7"]
+)
 def test_a_transaction_is_refused_since_no_later_statement_would_be_in_it(
     cluster: PlayedCluster, statement: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
