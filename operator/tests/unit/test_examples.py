@@ -38,6 +38,13 @@ def documents(path: Path) -> list[dict[str, Any]]:
     return [document for document in yaml.safe_load_all(path.read_text()) if document]
 
 
+def test_examples_that_make_a_claim_of_one_name_make_the_same_one_since_a_claim_can_not_be_changed() -> None:
+    claims = [found for path in APPLIED for found in documents(path) if found["kind"] == "PersistentVolumeClaim"]
+    by_name = {claim["metadata"]["name"]: claim["spec"] for claim in claims}
+    assert len(by_name) < len(claims)
+    assert [claim for claim in claims if claim["spec"] != by_name[claim["metadata"]["name"]]] == []
+
+
 def resources(path: Path) -> list[Resource]:
     return [stored(document) for document in documents(path) if document["apiVersion"].startswith(GROUP)]
 

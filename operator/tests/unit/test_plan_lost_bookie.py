@@ -64,15 +64,15 @@ def step(*parts, metadata=METADATA, scan=NO_LEDGER, cluster=CLUSTER):
 @pytest.mark.parametrize(
     ("situation", "parts", "why"),
     [
-        ("both claims are gone", [STATEFUL_SET], "its claim bk-bookie-0-journal and bk-bookie-0-ledgers is gone"),
+        ("both claims are gone", [STATEFUL_SET], "its claims bk-bookie-0-journal and bk-bookie-0-ledgers are gone"),
         ("one claim is gone", [STATEFUL_SET, claims(CLAIMS[1])], "its claim bk-bookie-0-journal is gone"),
         (
             "somebody deleted the claims of a bookie that does not serve",
             [STATEFUL_SET, claims(going=CLAIMS), PENDING_POD],
-            "is being deleted",
+            "its claims bk-bookie-0-journal and bk-bookie-0-ledgers are being deleted",
         ),
         ("the entry point found a volume empty", [STATEFUL_SET, claims(*CLAIMS), EMPTIED_POD], "both volumes are empty"),
-        ("only its cookie is left", [], "is gone"),
+        ("only its cookie is left", [], "are gone"),
     ],
 )
 def test_a_lost_disk_is_recognised(situation, parts, why):

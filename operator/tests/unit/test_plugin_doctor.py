@@ -57,7 +57,7 @@ def test_causes_stand_before_what_rests_on_them_with_what_to_do_logs_and_warning
     documents[0]["status"]["conditions"][0] = condition("Ready", "False", "QuorumLost", "1 of 3 voters serves")
     documents[3]["status"]["conditions"][0] = condition("Ready", "False", "NoLeader", "nobody leads")
     documents[-1] = pod("db-herddb-1", "herddb", "HerdDBCluster/db", ready=False)
-    documents += [event("old", "1"), event("calm", "3", "Normal"), event("new", "2")]
+    documents += [event("old", "1"), event("calm", "3", "Normal"), event("over two lines,\nand new\n", "2")]
     answer, _ = called(LoggedCluster(documents, elsewhere=[OPERATOR]), "doctor")
     lines = answer.text.splitlines()
     assert lines[0] == "ZooKeeperCluster/zk: Ready: QuorumLost: 1 of 3 voters serves"

@@ -65,9 +65,9 @@ def test_with_wait_it_tells_how_far_the_drain_is_and_ends_when_the_bookie_has_le
 
     answer, written = called(cluster, "drain", "bk-bookie-3", "--wait", pause=pause)
     assert written == [
-        "the operator has not started yet",
-        "12 ledgers are left; MovingLedgers: they are copied",
-        "0 ledgers are left; Retiring: its identity is removed",
+        "BookKeeperCluster/bk: bookie 3 shall leave",
+        "bk-bookie-3: 12 ledgers are left; MovingLedgers: they are copied",
+        "bk-bookie-3: 0 ledgers are left; Retiring: its identity is removed",
     ]
     assert answer.exit_code == FINE
     assert "it is drained" in answer.text

@@ -53,6 +53,12 @@ def test_a_table_of_the_documentation_is_told_word_for_word() -> None:
     assert "raise `spec.bookies`" in text
 
 
+def test_the_second_cell_of_a_row_begins_a_sentence() -> None:
+    (row,) = rows_of({"page.md": "# Page\n| ClaimLost | a disk is gone | read the message |\n"})
+    assert row.sentences == "a disk is gone. Read the message"
+    assert ". the message" not in explain("ClaimLost")
+
+
 def test_each_row_about_a_reason_is_found_under_each_reason_that_it_names() -> None:
     rows = tuple(rows_of(pages_with_reasons(DOCS)))
     assert len(rows) > 40

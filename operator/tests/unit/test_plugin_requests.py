@@ -62,7 +62,7 @@ BEGUN = {"startedAt": "2026-11-21T14:30:00Z", "leader": "db-herddb-0", "tables":
 @pytest.mark.parametrize(
     ("check", "exit_code", "said"),
     [
-        ({**BEGUN, "replicas": [{"node": "db-herddb-1", "verdict": "Passed"}]}, FINE, "db-herddb-1 had the leader's rows of 1 tables"),
+        ({**BEGUN, "replicas": [{"node": "db-herddb-1", "verdict": "Passed"}]}, FINE, "db-herddb-1 had the leader's rows of 1 table"),
         (
             {**BEGUN, "replicas": [{"node": "db-herddb-1", "verdict": "Failed", "differentTables": ["t"]}]},
             WRONG,

@@ -118,6 +118,34 @@ def test_with_wait_a_checkpoint_ends_well_only_when_it_succeeded(status: dict, e
     assert said in answer.text
 
 
+def running(cluster: PlayedCluster):
+    """The run tells of two steps, the first of them twice, and ends."""
+    steps = iter(["reads the log", "reads the log", "compares"])
+
+    def pause(_: float) -> None:
+        said = next(steps, None)
+        run = next(item for item in cluster.documents if item["kind"] == "Checkpoint")
+        run["status"] = {"phase": "Running", "message": said} if said else {"phase": "Succeeded", "message": "verified"}
+
+    return pause
+
+
+def test_with_wait_a_person_sees_what_was_asked_for_and_each_step() -> None:
+    cluster = PlayedCluster(stack())
+    answer, written = called(cluster, "checkpoint", "flights", "--claim", "v", "--name", "one", "--wait", pause=running(cluster))
+    assert written[0].startswith("Checkpoint/one: a checkpoint of flights is to be made")
+    assert written[1:] == ["Checkpoint/one: reads the log", "Checkpoint/one: compares"]
+    assert answer.text == "Checkpoint/one: verified"
+
+
+def test_with_wait_a_program_gets_one_document_and_nothing_else() -> None:
+    cluster = PlayedCluster(stack())
+    words = ("checkpoint", "flights", "--claim", "v", "--name", "one", "--wait", "--output", "json")
+    answer, written = called(cluster, *words, pause=running(cluster))
+    assert written == []
+    assert answer.document["outcome"] == "verified"
+
+
 def test_an_audit_takes_over_how_it_runs_and_neither_its_window_nor_its_repair() -> None:
     kept = {"bookKeeperRef": {"name": "bk"}, "destination": PLACE, "job": {"deadlineSeconds": 60}}
     template = {**kept, "window": {"from": "01:00", "to": "02:00"}, "repair": "Repair", "ledgers": [7]}

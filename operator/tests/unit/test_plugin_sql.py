@@ -6,6 +6,7 @@ import base64
 import contextlib
 import datetime
 import io
+import json
 import socket
 import sys
 import threading
@@ -17,13 +18,14 @@ from hypothesis import strategies as st
 from played_cluster import PlayedCluster, called, resource, stack
 
 from herdkeeper.plugin import database as database_module
-from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.api_server import not_forwarded
+from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.database import ForwardedLeader, open_database
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.sql_shell import completer, statements
-from herdkeeper.plugin.sql_table import csv_table, text_table
-from herdkeeper.sql.errors import ServerError
+from herdkeeper.plugin.sql_table import csv_table, error_text, text_table
+from herdkeeper.sql.errors import LeaderNotFound, ServerError
 from herdkeeper.sql.statements import all_statements, has_rows, split
 
 
@@ -83,11 +85,31 @@ def test_rows_are_a_table_for_people() -> None:
         "22  NULL   NULL",
     ]
     assert text_table([]) == "(no rows)"
+    assert text_table([{"name": "plan", "value": "one\n  two"}, {"name": "", "value": "x"}]).splitlines() == [
+        "name  value",
+        "----  -----",
+        "plan  one",
+        "        two",
+        "      x",
+    ]
 
 
 def test_rows_are_csv_for_programs() -> None:
     assert csv_table(ROWS).splitlines() == ["id,name,at", '1,"a,""b""",2026-11-21T00:00:00+00:00', "22,,"]
     assert csv_table([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("herddb.model.StatementExecutionException: Object 'T' not found", "Object 'T' not found"),
+        ("java.sql.SQLException: herddb.model.DuplicatePrimaryKeyException: key 1 already exists", "key 1 already exists"),
+        ("java.lang.NullPointerException", "java.lang.NullPointerException"),
+        ("no leader of the tablespace 'flights' within 30 s", "no leader of the tablespace 'flights' within 30 s"),
+    ],
+)
+def test_an_error_is_told_without_the_names_of_java_s_classes(said: str, shown: str) -> None:
+    assert error_text(ServerError(said)) == shown
 
 
 class PlayedConnection:
@@ -127,6 +149,22 @@ def test_statements_are_run_in_order_and_their_results_written(cluster: PlayedCl
     answer, written = called(cluster, "sql", "flights", "-c", "INSERT INTO t VALUES(1); SELECT n FROM t")
     assert written == ["3 changed", "n\n-\n7"]
     assert answer.exit_code == FINE
+
+
+def test_a_definition_changes_no_rows(cluster: PlayedCluster) -> None:
+    answer, written = called(cluster, "sql", "flights", "-c", "CREATE TABLE t (k int PRIMARY KEY)")
+    assert written == ["done"]
+    assert answer.document == {"results": [{"changed": 0}]}
+
+
+@pytest.mark.parametrize(
+    "statement", ["BEGIN TRANSACTION 'flights'", "commit transaction 'flights',7", "ROLLBACK TRANSACTION 'flights', 7"]
+)
+def test_a_transaction_is_refused_since_no_later_statement_would_be_in_it(
+    cluster: PlayedCluster, statement: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called(cluster, "sql", "flights", "-c", statement)[0].exit_code == WRONG
+    assert "there are no transactions here" in capsys.readouterr().err
 
 
 def test_csv_has_rows_only_and_a_document_has_all_results(cluster: PlayedCluster) -> None:
@@ -196,9 +234,12 @@ def test_the_leader_is_whom_the_status_names_and_its_certificate_is_asked_for_it
     assert (encrypted.encryption.server_name, encrypted.encryption.authorities) == ("db-herddb-0.db-herddb-nodes.demo.svc", "PEM")
 
 
-def test_without_a_leader_or_a_secret_it_is_said_why() -> None:
-    with pytest.raises(ClusterError, match="the tablespace flights has no leader now"):
+def test_a_tablespace_without_a_leader_is_asked_again_since_it_may_have_one_soon() -> None:
+    with pytest.raises(LeaderNotFound, match="nobody leads it now"):
         leader_of(ForwardingCluster([resource("Tablespace", "flights", {"herdDBRef": {"name": "db"}})]), None)
+
+
+def test_without_a_secret_it_is_said_why() -> None:
     with pytest.raises(ClusterError, match="has no connection Secret"), open_database(PlayedCluster(stack()), "flights"):
         pass
 
@@ -231,9 +272,49 @@ def test_a_forwarded_port_carries_bytes_both_ways_for_each_connection_and_is_gon
         socket.create_connection((host, port), wait)
 
 
-def test_who_connects_to_a_pod_that_is_gone_sees_the_connection_end() -> None:
+def test_a_pod_that_can_not_be_reached_is_told_at_once() -> None:
     def dial() -> socket.socket:
-        raise RuntimeError("no such pod")
+        raise ClusterError("no such pod")
 
-    with listening(dial) as port, socket.create_connection(("127.0.0.1", port), 10) as connection:
+    with pytest.raises(ClusterError, match="no such pod"), listening(dial):
+        pass
+
+
+def test_who_connects_to_a_pod_that_went_meanwhile_sees_the_connection_end() -> None:
+    pods = [socket.socketpair()]
+
+    def dial() -> socket.socket:
+        return pods.pop()[0]
+
+    with (
+        listening(dial) as port,
+        socket.create_connection(("127.0.0.1", port), 10),
+        socket.create_connection(("127.0.0.1", port), 10) as connection,
+    ):
         assert connection.recv(1) == b""
+
+
+def handshake(status: str, message: str) -> str:
+    """What the WebSocket client says of an answer."""
+    return f"Handshake status {status} -+-+- {{'content-type': 'application/json'}} -+-+- {json.dumps({'message': message}).encode()!r}"
+
+
+def test_why_no_port_is_forwarded_is_told_in_the_api_servers_words() -> None:
+    refused = not_forwarded("db-herddb-0", handshake("403 Forbidden", 'User "eve" cannot create pods/portforward'))
+    assert isinstance(refused, ForbiddenError)
+    assert str(refused) == 'no port of the pod db-herddb-0 can be forwarded: User "eve" cannot create pods/portforward'
+    gone = not_forwarded("db-herddb-0", handshake("404 Not Found", "pods not found"))
+    assert not isinstance(gone, ForbiddenError)
+    assert str(not_forwarded("db-herddb-0", "[Errno 111] Connection refused")).endswith("forwarded: [Errno 111] Connection refused")
+
+
+@pytest.mark.parametrize(("refused", "told"), [(ClusterError("pod is gone"), LeaderNotFound), (ForbiddenError("no right"), ForbiddenError)])
+def test_a_leader_that_can_not_be_reached_is_looked_for_again_unless_the_caller_has_no_right(
+    refused: ClusterError, told: type[Exception]
+) -> None:
+    class Refusing(PlayedCluster):
+        def forward(self, pod: str, port: int) -> contextlib.AbstractContextManager[int]:
+            raise refused
+
+    with pytest.raises(told, match=str(refused)):
+        leader_of(Refusing(stack()), None)

@@ -66,6 +66,14 @@ def test_what_is_done_or_waited_for_is_told_and_is_not_wrong() -> None:
     assert answer.exit_code == FINE
 
 
+def test_that_somebody_stopped_a_resource_is_told_so_that_it_is_not_forgotten() -> None:
+    item = resource("BookKeeperCluster", "bk")
+    item["status"]["conditions"][1] = condition("Progressing", "False", "Paused", "an annotation stops every change")
+    answer, _ = called(PlayedCluster([item]), "status")
+    assert line_of(answer.text, "bk") == "└── ✔ BookKeeperCluster/bk  all serve; Paused: an annotation stops every change"
+    assert answer.exit_code == FINE
+
+
 @pytest.mark.parametrize("reason", ["ActionFailed", "NodeLost"])
 def test_what_is_waited_for_is_wrong_when_it_does_not_go_on_by_itself(reason: str) -> None:
     item = resource("BookKeeperCluster", "bk")

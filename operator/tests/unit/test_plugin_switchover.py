@@ -44,12 +44,13 @@ def test_a_dry_run_changes_nothing_and_waits_for_nothing() -> None:
 def test_with_wait_it_ends_once_the_node_leads_and_the_tablespace_is_ready() -> None:
     cluster = PlayedCluster(stack())
     pause = answering(cluster, "done: led by db-herddb-1, since it was asked for", "db-herddb-1")
-    answer, _ = called(cluster, "switchover", "flights", "db-herddb-1", "--wait", pause=pause)
+    answer, written = called(cluster, "switchover", "flights", "db-herddb-1", "--wait", pause=pause)
     assert answer.exit_code == FINE
-    assert answer.text.splitlines()[1:] == [
+    assert written == [
+        "Tablespace/flights: db-herddb-1 is asked to lead",
         "Tablespace/flights: done: led by db-herddb-1, since it was asked for",
-        "Tablespace/flights: db-herddb-1 leads, and the Tablespace is Ready",
     ]
+    assert answer.text == "Tablespace/flights: db-herddb-1 leads, and the Tablespace is Ready"
 
 
 def test_a_refusal_is_told_with_exit_code_1() -> None:

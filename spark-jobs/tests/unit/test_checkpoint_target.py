@@ -86,10 +86,17 @@ def test_a_follower_that_stands_at_the_lsn_is_held_there_at_once(monkeypatch: py
 
 
 def test_a_follower_that_runs_ahead_is_caught_ahead_of_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    follower = follow(monkeypatch, NotHeld("passed", Lsn(5, 12)), NotHeld("passed", Lsn(6, 3)), HELD)
+    passed = (NotHeld("passed", Lsn(5, 12)), NotHeld("passed", Lsn(6, 3)), NotHeld("passed", Lsn(6, 40)))
+    follower = follow(monkeypatch, *passed, HELD)
     chosen = choose_target(PlayedLog(), TargetRequest(verify_against="n1:9845"))  # type: ignore[arg-type]
-    assert follower.asked == [Lsn(5, 10), Lsn(5, 12), Lsn(6, 23)]
-    assert (chosen.at, chosen.read_to) == (Lsn(6, 23), Lsn(6, 23))
+    assert follower.asked == [Lsn(5, 10), Lsn(5, 12), Lsn(6, 4), Lsn(6, 60)]
+    assert (chosen.at, chosen.read_to) == (Lsn(6, 60), Lsn(6, 60))
+
+
+def test_a_quiet_log_whose_noop_came_twice_meanwhile_is_asked_for_its_next_entry_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    follower = follow(monkeypatch, NotHeld("passed", Lsn(5, 11)), NotHeld("passed", Lsn(5, 12)), HELD)
+    assert choose_target(PlayedLog(), TargetRequest(verify_against="n1:9845")).read_to == Lsn(5, 13)  # type: ignore[arg-type]
+    assert follower.asked == [Lsn(5, 10), Lsn(5, 11), Lsn(5, 13)]
 
 
 def test_an_lsn_is_read_up_to_when_nothing_is_compared() -> None:

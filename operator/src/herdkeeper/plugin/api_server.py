@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
-from herdkeeper.plugin.cluster import ClusterError, Query
+from herdkeeper.plugin.cluster import ClusterError, ForbiddenError, Query
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared.objects import Json
@@ -22,6 +23,10 @@ from herdkeeper.shared.objects import Json
 ANSWER_SECONDS = (5, 30)
 """For connecting, and for each piece of an answer."""
 MERGE_PATCH = "application/merge-patch+json"
+MOST_REASON = 300
+"""Characters of a reason that nobody has made for people."""
+_MESSAGE = re.compile(r'"message":\s*"((?:[^"\\]|\\.)*)"')
+_FORBIDDEN = "Handshake status 403"
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,10 @@ class ApiServer:
         def dial() -> Any:
             # a client of its own: a stream changes the client while it runs
             core = client.CoreV1Api(client.ApiClient(self.api.configuration))
-            return portforward(core.connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port)).socket(port)
+            try:
+                return portforward(core.connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port)).socket(port)
+            except client.ApiException as error:
+                raise not_forwarded(pod, str(error.reason)) from error
 
         return listening(dial)
 
@@ -147,6 +155,15 @@ class ApiServer:
         except HTTPError as error:
             host = self.api.configuration.host
             raise ClusterError(f"the API server at {host} does not answer: {error}") from error
+
+
+def not_forwarded(pod: str, reason: str) -> ClusterError:
+    """Why no port of a pod is forwarded. `reason` is what the WebSocket client says: a status, headers, and the API server's answer."""
+    # the answer is the text of bytes, which has each backslash twice
+    answer = _MESSAGE.search(reason.replace("\\\\", "\\"))
+    said = answer[1].replace('\\"', '"') if answer else reason[:MOST_REASON]
+    kind = ForbiddenError if reason.startswith(_FORBIDDEN) else ClusterError
+    return kind(f"no port of the pod {pod} can be forwarded: {said}")
 
 
 class _NotFoundError(ClusterError):

@@ -16,6 +16,10 @@ class ClusterError(Exception):
     """The API server refused something, or can't be reached. The message has the request and the answer."""
 
 
+class ForbiddenError(ClusterError):
+    """The caller has no right to it, so asking again is of no use."""
+
+
 class ContextError(Exception):
     """The kubeconfig lacks this context. The message lists its contexts."""
 
@@ -49,4 +53,4 @@ class Cluster(Protocol):
         """Yields the lines of a streamed text, e.g. of a log."""
 
     def forward(self, pod: str, port: int) -> AbstractContextManager[int]:
-        """Forward a local port to a pod's port."""
+        """Forward a local port to a pod's port. Raises ForbiddenError if the caller may not."""

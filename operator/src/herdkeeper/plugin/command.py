@@ -76,6 +76,11 @@ class Call:
     screen: Screen
     pause: Callable[[float], None]
 
+    def tell(self, text: str) -> None:
+        """Writes a text for people before the answer is there; nothing where a document is asked for."""
+        if text and self.given.output == "text":
+            self.screen.write(text)
+
 
 @dataclass(frozen=True)
 class Command:

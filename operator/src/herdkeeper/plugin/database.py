@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from herdkeeper.plugin.cluster import Cluster, ClusterError
+from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
 from herdkeeper.plugin.commands.connection import decoded, no_secret, secret_name
 from herdkeeper.plugin.kinds import SECRET, TABLESPACE
 from herdkeeper.plugin.lookup import find
@@ -14,6 +14,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
+from herdkeeper.sql.errors import LeaderNotFound
 from herdkeeper.sql.leader import Patience, leader_connection
 
 PATIENCE = Patience(deadline_seconds=30.0, call_seconds=600.0)
@@ -37,13 +38,23 @@ class ForwardedLeader:
     authorities: str | None
     open_ports: contextlib.ExitStack
 
-    def leader(self, tablespace: str) -> Address:
-        """Returns a local port that is forwarded to the leader. Raises ClusterError if the status names none."""
+    def leader(self, tablespace: str) -> Address:  # noqa: ARG002 - the status is that of one
+        """A port of this machine behind which the leader answers.
+
+        Raises:
+            LeaderNotFound: the status names none, or its pod can't be reached; there may be another one soon.
+            ForbiddenError: the caller may not forward ports.
+        """
         item = self.cluster.get(TABLESPACE, self.name) or {}
         node = (item.get("status") or {}).get("leader")
         if not node:
-            raise ClusterError(f"the tablespace {tablespace} has no leader now; see `status`")
-        port = self.open_ports.enter_context(self.cluster.forward(node, names.HERDDB_SQL_PORT))
+            raise LeaderNotFound("nobody leads it now; `status` tells why")
+        try:
+            port = self.open_ports.enter_context(self.cluster.forward(node, names.HERDDB_SQL_PORT))
+        except ForbiddenError:
+            raise
+        except ClusterError as error:
+            raise LeaderNotFound(str(error)) from error
         encryption = Encryption(node_host(item, node, self.cluster.namespace), self.authorities) if self.authorities is not None else None
         return Address("127.0.0.1", port, encryption)
 

@@ -63,7 +63,9 @@ def newest_warnings(events: Sequence[Json]) -> list[str]:
 
 def _event(event: Json) -> str:
     about = event["involvedObject"]
-    what = f"{about.get('kind', '')}/{about.get('name', '')} {event.get('reason', '')}: {event.get('message', '')}"
+    # a probe's message is what its program wrote, over several lines
+    message = " ".join(str(event.get("message") or "").split())
+    what = f"{about.get('kind', '')}/{about.get('name', '')} {event.get('reason', '')}: {message}"
     return f"{_time(event)} {event.get('type', '')} {what}"
 
 

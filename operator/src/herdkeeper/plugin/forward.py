@@ -13,15 +13,22 @@ CHUNK = 64 * 1024
 
 @contextlib.contextmanager
 def listening(dial: Callable[[], Any]) -> Iterator[int]:
-    """Yields a port of 127.0.0.1. For each connection, `dial` returns a socket to the other side; both close together."""
+    """A port of 127.0.0.1. For each connection to it `dial` makes one to the other side, a socket; both end when one of them does.
+
+    The first is made before anybody connects: what `dial` raises then is raised here.
+    """
+    made = [dial()]
     with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=_accept, args=(server, dial), name="port-forward", daemon=True).start()
+        accepting = (server, lambda: made.pop() if made else dial())
+        threading.Thread(target=_accept, args=accepting, name="port-forward", daemon=True).start()
         try:
             yield int(server.getsockname()[1])
         finally:
             # wakes the thread, which close alone does not
             with contextlib.suppress(OSError):
                 server.shutdown(socket.SHUT_RDWR)
+            for unused in made:
+                unused.close()
 
 
 def _accept(server: socket.socket, dial: Callable[[], Any]) -> None:

@@ -26,6 +26,12 @@ class Row:
     subject: str
     cells: tuple[str, ...]
 
+    @property
+    def sentences(self) -> str:
+        """The cells, one behind the other. Each but the first begins as a sentence does."""
+        first, *others = self.cells
+        return ". ".join((first, *(cell[:1].upper() + cell[1:] for cell in others)))
+
 
 def rows_of(pages: Mapping[str, str]) -> Iterator[Row]:
     """Yields the rows whose first cell begins with a reason, from pages (file name -> Markdown)."""

@@ -44,6 +44,6 @@ def _about(reason: Reason, rows: Sequence[Row]) -> Iterator[str]:
     yield known.means + (f" **Do:** {known.do}" if known.do != NOTHING else "") + "\n"
     for row in rows:
         subject = "" if row.subject == reason.value else f"{row.subject}: "
-        yield f"- [{row.heading}]({row.page}): {subject}{'. '.join(row.cells)}"
+        yield f"- [{row.heading}]({row.page}): {subject}{row.sentences}"
     if rows:
         yield ""

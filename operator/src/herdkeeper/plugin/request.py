@@ -32,11 +32,11 @@ class Request:
 
 def ask(call: Call, kind: Kind, name: str, request: Request, sentence: str) -> Answer:
     """Send a request, and with `--wait` wait for the answer. A refusal, or a missing answer, is WRONG."""
-    seconds = timeout_seconds(call)
+    timeout_seconds(call)
     asked = carry_out(call, [annotate(kind, name, {request.annotation: request.value}, sentence)])
     if not call.given.wait or call.given.dry_run:
         return asked
-    return added(asked, f"{kind.name}/{name}", wait_until(call, kind, name, lambda item: answer_in(item, request), seconds))
+    return awaited(call, asked, Awaited(kind, name, lambda item: answer_in(item, request)))
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,25 @@ class Outcome:
 
     sentence: str
     good: bool
+
+
+def message_of(item: Json) -> str:
+    """What a resource says of itself; steps of the operator, which `Progressing` tells, are not in it."""
+    return str((item.get("status") or {}).get("message") or "")
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """A resource that is waited for. `outcome_of` tells what it came to, None while it has not; `said_of` what is told meanwhile.
+
+    `label` is how it is called; kind and name when empty.
+    """
+
+    kind: Kind
+    name: str
+    outcome_of: Callable[[Json], Outcome | None]
+    said_of: Callable[[Json], str] = message_of
+    label: str = ""
 
 
 def answer_in(item: Json, request: Request) -> Outcome | None:
@@ -68,11 +87,24 @@ def wait_until(call: Call, kind: Kind, name: str, outcome_of: Callable[[Json], O
     return Outcome(f"no result within {seconds} s; see `status`, and check that the operator runs", good=False)
 
 
-def added(answer: Answer, label: str, outcome: Outcome) -> Answer:
-    """Returns an answer with the result of a wait."""
+def awaited(call: Call, answer: Answer, subject: Awaited) -> Answer:
+    """An answer, and what a wait came to. The answer's text is written at once, and then what the resource says, whenever that changes."""
+    call.tell(answer.text)
+    label = subject.label or f"{subject.kind.name}/{subject.name}"
+    told: list[str] = []
+
+    def look(item: Json) -> Outcome | None:
+        outcome, now = subject.outcome_of(item), subject.said_of(item)
+        if outcome is None and now not in told[-1:]:
+            # what it said before it was asked is no news
+            if told:
+                call.tell(f"{label}: {now}" if now else "")
+            told.append(now)
+        return outcome
+
+    outcome = wait_until(call, subject.kind, subject.name, look, timeout_seconds(call))
     document = {**answer.document, "outcome": outcome.sentence}
-    text = "\n".join(part for part in (answer.text, f"{label}: {outcome.sentence}") if part)
-    return replace(answer, text=text, document=document, exit_code=answer.exit_code if outcome.good else WRONG)
+    return replace(answer, text=f"{label}: {outcome.sentence}", document=document, exit_code=answer.exit_code if outcome.good else WRONG)
 
 
 def timeout_seconds(call: Call) -> int:

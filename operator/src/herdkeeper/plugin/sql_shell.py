@@ -11,6 +11,7 @@ from pathlib import Path
 from herdkeeper.plugin.command import FINE, Answer, Call
 from herdkeeper.plugin.commands.sql import executed
 from herdkeeper.plugin.database import Database
+from herdkeeper.plugin.sql_table import error_text
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.sql.statements import split
@@ -36,7 +37,7 @@ def shell(call: Call, database: Database) -> Answer:
                     readline.set_completer(completer(names_of(connection)))
                 executed(call, connection, statement)
             except SqlError as error:
-                call.screen.write(f"error: {error}")
+                call.screen.write(f"error: {error_text(error)}")
     return Answer("", {}, FINE)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import itertools
+import re
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import assert_never
 
 from herdkeeper.sql.frames import Value
 
 Rows = Sequence[dict[str, Value]]
+_CLASSES = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*: )+")
 
 
 def shown(value: Value) -> str:
@@ -32,10 +35,15 @@ def text_table(rows: Rows) -> str:
     """Returns rows as aligned columns with headings; a sentence if there are none."""
     if not rows:
         return "(no rows)"
-    cells = [list(rows[0]), *([shown(value) for value in row.values()] for row in rows)]
+    cells = [list(rows[0]), *(line for row in rows for line in _lines([shown(value) for value in row.values()]))]
     widths = [max(len(line[index]) for line in cells) for index in range(len(cells[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def _lines(cells: Sequence[str]) -> Iterator[list[str]]:
+    """A row as lines of a table: more than one where a cell has several."""
+    yield from (list(line) for line in itertools.zip_longest(*(cell.splitlines() or [""] for cell in cells), fillvalue=""))
 
 
 def csv_table(rows: Rows) -> str:
@@ -47,6 +55,11 @@ def csv_table(rows: Rows) -> str:
     for row in rows:
         writer.writerow([None if value is None else shown(value) for value in row.values()])
     return output.getvalue().rstrip("\n")
+
+
+def error_text(error: Exception) -> str:
+    """An error for people: the names of Java's classes that stand in front of what the server says are left out."""
+    return _CLASSES.sub("", str(error))
 
 
 def as_json(value: Value) -> int | float | str | None:

@@ -160,7 +160,7 @@ def _part(item: Json, resources: Sequence[Json], pods: Sequence[Json]) -> Part:
     mine = (pod for pod in pods if is_made_for(pod, *own) and (pod.get("status") or {}).get("phase") != "Succeeded")
     found = troubles(item)
     parts = (*(_pod(item, pod) for pod in mine), *_replicas(item), *below)
-    return Part(label(item), _state(item, found), _state_sentence(item), found, parts)
+    return Part(label(item), _state(item, found), said(item), found, parts)
 
 
 def _state(item: Json, found: tuple[Trouble, ...]) -> State:
@@ -172,15 +172,18 @@ def _state(item: Json, found: tuple[Trouble, ...]) -> State:
     return State.WORKING if busy or unfinished or item["metadata"].get("deletionTimestamp") else State.FINE
 
 
-def _state_sentence(item: Json) -> str:
-    """Returns the state in one sentence, with what is in progress or awaited."""
+def said(item: Json) -> str:
+    """The state in one sentence, and what is done or waited for, or that somebody stopped it."""
     if item["metadata"].get("deletionTimestamp"):
         return "is being deleted"
-    said = str((item.get("status") or {}).get("message") or "")
+    message = str((item.get("status") or {}).get("message") or "")
     progressing = condition(item, "Progressing")
-    if progressing is None or progressing["status"] != "True" or progressing["message"] in said:
-        return said
-    return f"{said}; {progressing['reason']}: {progressing['message']}"
+    if progressing is None or progressing["message"] in message:
+        return message
+    reason = reason_of(progressing["reason"])
+    if progressing["status"] != "True" and not (reason is not None and reason.is_asked_for):
+        return message
+    return f"{message}; {progressing['reason']}: {progressing['message']}"
 
 
 def _pod(owner: Json, pod: Json) -> Part:

@@ -28,8 +28,9 @@ from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, NotCo
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time, stamp
 
-_AHEAD_BY_ATTEMPT = (0, 0, 20, 200, 2000)
-"""By attempt, how many entries ahead of the follower to ask. The timeout ends those that it never reaches."""
+_AHEAD_BY_ATTEMPT = (0, 0, 1, 20, 200, 2000)
+"""By attempt, how many entries ahead of the follower to ask. A quiet log has one entry each ten seconds, its NOOP. During a slow request it
+may get two; then one entry ahead is reached within the timeout, and twenty are not."""
 _HOLD_SECONDS = 60
 _CONFIRM_SECONDS = 60.0
 _POLL_SECONDS = 0.2

@@ -44,8 +44,9 @@ class Verified:
 
     @property
     def sentence(self) -> str:
-        """The result, for a status."""
-        whole = f"{self.rows} rows of {self.tables} tables compared with the checkpoint's by digest"
+        """For a status."""
+        tables = "1 table" if self.tables == 1 else f"{self.tables} tables"
+        whole = f"{self.rows} rows of {tables} compared with the checkpoint's by digest"
         return whole if not self.altered else f"{whole}; altered tables, compared with its files: {', '.join(self.altered)}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
@@ -44,7 +45,12 @@ def lost_bookie(cluster: BookKeeperCluster, number: int, objects: Objects, metad
     if not served or not (gone or emptied or (going and not objects.pod_ready(named.pod(number)))):
         return None
     kept = tuple(name for name, claim in claims.items() if claim is not None and name not in going)
-    what = f"its claim {' and '.join(gone)} is gone" if gone else f"its claim {' and '.join(going)} is being deleted" if going else emptied
+    what = _missing(gone, "gone") if gone else _missing(going, "being deleted") if going else emptied
     ids = tuple(sorted(bookie_ids(named, objects, metadata.cookies, number)))
     registered = tuple(bookie_id for bookie_id in ids if bookie_id in metadata.writable | metadata.read_only)
     return LostBookie(number, ids, kept, going, str(what), registered, bool(gone or going))
+
+
+def _missing(claims: Sequence[str], how: str) -> str:
+    """That claims are not there, or soon will not be."""
+    return f"its claim {claims[0]} is {how}" if len(claims) == 1 else f"its claims {' and '.join(claims)} are {how}"

@@ -9,7 +9,7 @@ from herdkeeper.plugin.change import Create, carry_out
 from herdkeeper.plugin.command import Answer, Argument, Call, Command
 from herdkeeper.plugin.kinds import AUDIT, BOOKKEEPER, SCHEDULED_AUDIT
 from herdkeeper.plugin.lookup import find
-from herdkeeper.plugin.request import added, timeout_seconds, wait_until, waiting
+from herdkeeper.plugin.request import Awaited, awaited, timeout_seconds, waiting
 from herdkeeper.plugin.runs import end_of, run_name, templates
 from herdkeeper.shared.objects import Json
 
@@ -19,7 +19,7 @@ TAKEN_OVER = ("destination", "job", "bytesPerSecondPerBookie")
 
 def run(call: Call) -> Answer:
     """Create an audit; with `--wait`, wait until it has ended. Findings are not a success."""
-    seconds = timeout_seconds(call)
+    timeout_seconds(call)
     name = call.given.bookkeeper
     find(call.cluster, BOOKKEEPER, name, "BOOKKEEPER")
     template = next(templates(call.cluster.list(SCHEDULED_AUDIT), call.cluster.list(AUDIT), "bookKeeperRef", name), {})
@@ -29,7 +29,7 @@ def run(call: Call) -> Answer:
     answer = carry_out(call, [made])
     if not call.given.wait or call.given.dry_run:
         return answer
-    return added(answer, f"ReplicationAudit/{made.name}", wait_until(call, AUDIT, made.name, end_of, seconds))
+    return awaited(call, answer, Awaited(AUDIT, made.name, end_of))
 
 
 def audit_spec(bookkeeper: str, given: argparse.Namespace, template: Json) -> Json:

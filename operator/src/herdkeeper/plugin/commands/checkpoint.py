@@ -9,13 +9,13 @@ from herdkeeper.plugin.command import Answer, Argument, Call, Command
 from herdkeeper.plugin.kinds import CHECKPOINT, TABLESPACE
 from herdkeeper.plugin.lookup import find
 from herdkeeper.plugin.new_checkpoint import CLAIM, VERIFY, checkpoint_spec, past_moment, template_of, where
-from herdkeeper.plugin.request import added, timeout_seconds, wait_until, waiting
+from herdkeeper.plugin.request import Awaited, awaited, timeout_seconds, waiting
 from herdkeeper.plugin.runs import end_of, run_name
 
 
 def run(call: Call) -> Answer:
     """Create a Checkpoint; with `--wait`, wait until it has ended."""
-    seconds = timeout_seconds(call)
+    timeout_seconds(call)
     now = datetime.datetime.now(datetime.UTC)
     name = call.given.tablespace
     find(call.cluster, TABLESPACE, name, "TABLESPACE")
@@ -26,7 +26,7 @@ def run(call: Call) -> Answer:
     answer = carry_out(call, [made])
     if not call.given.wait or call.given.dry_run:
         return answer
-    return added(answer, f"Checkpoint/{made.name}", wait_until(call, CHECKPOINT, made.name, end_of, seconds))
+    return awaited(call, answer, Awaited(CHECKPOINT, made.name, end_of))
 
 
 COMMAND = Command(

@@ -8,12 +8,13 @@ from herdkeeper.plugin.change import Patch, carry_out
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.kinds import BOOKIE, BOOKKEEPER
 from herdkeeper.plugin.lookup import listed
-from herdkeeper.plugin.request import Outcome, added, timeout_seconds, wait_until, waiting
+from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting
 from herdkeeper.shared.objects import Json
 
 
 def run_drain(call: Call) -> Answer:
     """Drain a bookie; with `--wait`, wait until no ledger names it and its pod is gone."""
+    timeout_seconds(call)
     cluster, bookie = bookie_of(call.cluster.list(BOOKKEEPER), call.given.bookie)
     name, number = str(cluster["metadata"]["name"]), int(bookie["number"])
     if bookie["state"] in ("Lost", "Stopped"):
@@ -21,16 +22,8 @@ def run_drain(call: Call) -> Answer:
     answer = _without_change(cluster, number) or carry_out(call, [drained(cluster, number)])
     if not call.given.wait or call.given.dry_run:
         return answer
-    said: list[str] = []
-
-    def look(item: Json) -> Outcome | None:
-        told = progress(item, number)
-        if isinstance(told, str) and told not in said[-1:]:
-            said.append(told)
-            call.screen.write(told)
-        return told if isinstance(told, Outcome) else None
-
-    return added(answer, f"{name}-bookie-{number}", wait_until(call, BOOKKEEPER, name, look, timeout_seconds(call)))
+    subject = Awaited(BOOKKEEPER, name, lambda item: end_of(item, number), lambda item: progress(item, number), f"{name}-bookie-{number}")
+    return awaited(call, answer, subject)
 
 
 def run_undrain(call: Call) -> Answer:
@@ -73,17 +66,27 @@ def undrained(cluster: Json, number: int) -> Patch:
     return _patch(cluster, [each for each in _declared(cluster) if each != number], f"bookie {number} stays")
 
 
-def progress(cluster: Json, number: int) -> str | Outcome:
-    """Returns the progress of a drain, or that the bookie is gone."""
-    bookies = (cluster.get("status") or {}).get("bookies") or []
-    bookie = next((each for each in bookies if each["number"] == number), None)
+def end_of(cluster: Json, number: int) -> Outcome | None:
+    """Returns that the bookie is gone, or None."""
+    bookie = _entry(cluster, number)
     if bookie is None or bookie["state"] == "Stopped":
         return Outcome("it is drained: no ledger names it, and every entry was read back elsewhere", good=True)
     if bookie["state"] == "Lost":
-        return Outcome("it has lost a disk; see `status`", good=False)
-    drain = bookie.get("drain") or {}
+        return Outcome("it has lost a disk meanwhile; see `status`", good=False)
+    return None
+
+
+def progress(cluster: Json, number: int) -> str:
+    """Returns the progress of a drain."""
+    drain = (_entry(cluster, number) or {}).get("drain") or {}
     ledgers = f"{drain['ledgers']} ledgers are left; " if drain.get("ledgers") is not None else ""
     return f"{ledgers}{drain.get('message', 'the operator has not started yet')}"
+
+
+def _entry(cluster: Json, number: int) -> Json | None:
+    """Returns the status entry of a bookie, or None."""
+    bookies = (cluster.get("status") or {}).get("bookies") or []
+    return next((each for each in bookies if each["number"] == number), None)
 
 
 def _without_change(cluster: Json, number: int) -> Answer | None:

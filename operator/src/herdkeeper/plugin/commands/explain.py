@@ -40,7 +40,7 @@ def _text(reason: Reason, rows: tuple[Row, ...], screen: Screen) -> str:
     known = EXPLAINED[reason]
     lines = [f"{screen.paint(reason.value, Colour.BOLD)} ({group(reason)})", f"  {known.means}", f"  → {known.do}"]
     for row in rows:
-        lines += [f"docs/{row.page}, “{row.heading}”", f"  {row.subject}: {'. '.join(row.cells)}"]
+        lines += [f"docs/{row.page}, “{row.heading}”", f"  {row.subject}: {row.sentences}"]
     return "\n".join(lines)
 
 

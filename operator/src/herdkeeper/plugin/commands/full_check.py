@@ -5,7 +5,7 @@ from __future__ import annotations
 from herdkeeper.plugin.command import FINE, Answer, Argument, Call, Command
 from herdkeeper.plugin.kinds import TABLESPACE
 from herdkeeper.plugin.lookup import find
-from herdkeeper.plugin.request import Outcome, Request, added, ask, timeout_seconds, wait_until, waiting
+from herdkeeper.plugin.request import Awaited, Outcome, Request, ask, awaited, waiting
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 
@@ -20,7 +20,7 @@ def run(call: Call) -> Answer:
     if answer.exit_code != FINE or not call.given.wait or call.given.dry_run:
         return answer
     begun = before.get("startedAt")
-    return added(answer, f"Tablespace/{name}", wait_until(call, TABLESPACE, name, lambda item: verdict(item, begun), timeout_seconds(call)))
+    return awaited(call, answer, Awaited(TABLESPACE, name, lambda item: verdict(item, begun)))
 
 
 def verdict(tablespace: Json, earlier: str | None) -> Outcome | None:
@@ -38,7 +38,8 @@ def verdict(tablespace: Json, earlier: str | None) -> Outcome | None:
         return None
     unread = [f"{table['name']} ({table['why']})" for table in check.get("notChecked") or []]
     nodes = ", ".join(str(each["node"]) for each in replicas)
-    said = f"{nodes} had the leader's rows of {len(check.get('tables') or [])} tables"
+    tables = len(check.get("tables") or [])
+    said = f"{nodes} had the leader's rows of {tables} {'table' if tables == 1 else 'tables'}"
     return Outcome(f"{said}; not checked: {', '.join(unread)}" if unread else said, good=not unread)
 
 

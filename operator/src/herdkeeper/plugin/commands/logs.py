@@ -11,7 +11,7 @@ from herdkeeper.plugin.kinds import POD, RESOURCES
 from herdkeeper.plugin.lookup import find_any
 from herdkeeper.plugin.merged_logs import Line, merged
 from herdkeeper.plugin.screen import Colour, Screen
-from herdkeeper.plugin.stack_tree import parent_of
+from herdkeeper.plugin.stack_tree import label, parent_of
 from herdkeeper.shared.objects import Json, is_made_for
 
 _AGE = re.compile(r"([1-9][0-9]*)([smhd])")
@@ -28,6 +28,8 @@ def run(call: Call) -> Answer:
         kind, item = find_any(call.cluster, call.given.resource, "RESOURCE")
         resources = [other for each in RESOURCES for other in call.cluster.list(each)]
         pods = tuple(pods_of(resources, pods, (kind.name, str(item["metadata"]["name"]))))
+        if not pods:
+            return Answer(without_pods(item), {"lines": []})
     logs = {source: _read(call.cluster, pod, container, query) for pod, container, source in containers(pods)}
     lines = list(merged(logs))
     if call.given.output == "text":
@@ -46,6 +48,13 @@ def pods_of(resources: Sequence[Json], pods: Iterable[Json], top: tuple[str, str
             break
         stack |= more
     return (pod for pod in pods if any(is_made_for(pod, *owner) for owner in stack))
+
+
+def without_pods(item: Json) -> str:
+    """Why there is no log of a resource: a Tablespace, for example, is served by the pods of its HerdDBCluster."""
+    below = parent_of(item)
+    hint = f"; see `logs {below[0].lower()}/{below[1]}`, on which it rests" if below is not None else ""
+    return f"{label(item)} has no pods, and neither has what rests on it{hint}"
 
 
 def containers(pods: Iterable[Json]) -> Iterator[tuple[str, str, str]]:

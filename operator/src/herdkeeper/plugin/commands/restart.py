@@ -8,8 +8,8 @@ from herdkeeper.plugin.change import Patch, carry_out
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.kinds import BOOKKEEPER, HERDDB, ZOOKEEPER, Kind
 from herdkeeper.plugin.lookup import find_any
-from herdkeeper.plugin.request import Outcome, added, timeout_seconds, wait_until, waiting
-from herdkeeper.plugin.stack_tree import condition
+from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting
+from herdkeeper.plugin.stack_tree import condition, said
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.time import text_of
 
@@ -20,7 +20,7 @@ KINDS = (ZOOKEEPER, BOOKKEEPER, HERDDB)
 
 def run(call: Call) -> Answer:
     """Change the pods' template; with `--wait`, wait until the roll is finished."""
-    seconds = timeout_seconds(call)
+    timeout_seconds(call)
     kind, item = find_any(call.cluster, call.given.resource, "RESOURCE")
     if kind not in KINDS:
         raise BadInputError(
@@ -30,9 +30,7 @@ def run(call: Call) -> Answer:
     answer = carry_out(call, [restarted(kind, name, datetime.datetime.now(datetime.UTC))])
     if not call.given.wait or call.given.dry_run:
         return answer
-    return added(
-        answer, f"{kind.name}/{name}", wait_until(call, kind, name, lambda now: settled(now, item["metadata"]["generation"]), seconds)
-    )
+    return awaited(call, answer, Awaited(kind, name, lambda now: settled(now, item["metadata"]["generation"]), said))
 
 
 def restarted(kind: Kind, name: str, now: datetime.datetime) -> Patch:

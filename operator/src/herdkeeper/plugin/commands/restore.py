@@ -11,7 +11,7 @@ from herdkeeper.plugin.kinds import CHECKPOINT, TABLESPACE
 from herdkeeper.plugin.lookup import find
 from herdkeeper.plugin.new_checkpoint import CLAIM, VERIFY, checkpoint_spec, past_moment, template_of
 from herdkeeper.plugin.reasons import reason_of
-from herdkeeper.plugin.request import Outcome, added, timeout_seconds, wait_until, waiting
+from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting
 from herdkeeper.plugin.runs import run_name
 from herdkeeper.plugin.stack_tree import condition
 from herdkeeper.shared.objects import Json
@@ -19,7 +19,7 @@ from herdkeeper.shared.objects import Json
 
 def run(call: Call) -> Answer:
     """Create the moment's Checkpoint and a Tablespace that waits for it; with `--wait`, wait until that is Ready."""
-    seconds = timeout_seconds(call)
+    timeout_seconds(call)
     given = call.given
     if (given.at is None) == (given.from_checkpoint is None):
         raise BadInputError("name the moment with one of --at TIME and --from-checkpoint CHECKPOINT")
@@ -34,7 +34,7 @@ def run(call: Call) -> Answer:
     answer = carry_out(call, changes)
     if not given.wait or given.dry_run:
         return answer
-    return added(answer, f"Tablespace/{new}", wait_until(call, TABLESPACE, new, end_of_restore, seconds))
+    return awaited(call, answer, Awaited(TABLESPACE, new, end_of_restore))
 
 
 def restored(tablespace: Json, given: argparse.Namespace, template: Json | None, now: datetime.datetime) -> list[Change]:

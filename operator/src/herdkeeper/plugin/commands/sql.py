@@ -10,11 +10,14 @@ from herdkeeper.plugin.commands.plan import read
 from herdkeeper.plugin.kinds import TABLESPACE
 from herdkeeper.plugin.lookup import listed
 from herdkeeper.shared.objects import Json
-from herdkeeper.sql.statements import all_statements, has_rows
+from herdkeeper.sql.statements import all_statements, changes_rows, first_word, has_rows
 
 if TYPE_CHECKING:
     from herdkeeper.plugin.database import Database
     from herdkeeper.sql.connection import Connection
+
+TRANSACTIONS = ("BEGIN", "COMMIT", "ROLLBACK")
+"""First words of statements about transactions."""
 
 
 def run(call: Call) -> Answer:
@@ -51,26 +54,32 @@ def batch(call: Call, database: Database, text: str) -> Answer:
     if not statements:
         raise BadInputError("there is no statement; give one with --command, in a file or on standard input")
     results: list[Json] = []
+    from herdkeeper.plugin.sql_table import error_text
     from herdkeeper.sql.errors import SqlError
 
     try:
         with database.connect() as connection:
             results.extend(executed(call, connection, statement) for statement in statements)
     except SqlError as error:
-        print(f"error: statement {len(results) + 1} of {len(statements)}: {error}", file=sys.stderr)
-        return Answer("", {"results": results, "error": f"statement {len(results) + 1}: {error}"}, WRONG)
+        print(f"error: statement {len(results) + 1} of {len(statements)}: {error_text(error)}", file=sys.stderr)
+        return Answer("", {"results": results, "error": f"statement {len(results) + 1}: {error_text(error)}"}, WRONG)
     return Answer("", {"results": results}, FINE)
 
 
 def executed(call: Call, connection: Connection, statement: str) -> Json:
-    """Run a statement, and write its result unless a document is requested."""
+    """Runs a statement, and writes its result unless a document is asked for. SqlError where it is about a transaction."""
     from herdkeeper.plugin.sql_table import as_json, csv_table, text_table
+    from herdkeeper.sql.errors import SqlError
+
+    if first_word(statement) in TRANSACTIONS:
+        # the server would open one, and none of the next statements would be in it
+        raise SqlError(f"{first_word(statement)}: there are no transactions here, each statement is committed by itself")
 
     if not has_rows(statement):
         changed = connection.execute(statement)
         if call.given.output == "text" and call.given.form == "table":
-            call.screen.write(f"{changed} changed")
-        return {"changed": changed}
+            call.screen.write(f"{changed} changed" if changes_rows(statement) else "done")
+        return {"changed": changed if changes_rows(statement) else 0}
     rows = connection.query(statement)
     if call.given.output == "text":
         call.screen.write(csv_table(rows) if call.given.form == "csv" else text_table(rows))

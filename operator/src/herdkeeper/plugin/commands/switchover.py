@@ -5,7 +5,7 @@ from __future__ import annotations
 from herdkeeper.plugin.command import FINE, Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.kinds import SQL_NODE, TABLESPACE
 from herdkeeper.plugin.lookup import find, listed
-from herdkeeper.plugin.request import Outcome, Request, added, ask, timeout_seconds, wait_until, waiting
+from herdkeeper.plugin.request import Awaited, Outcome, Request, ask, awaited, waiting
 from herdkeeper.plugin.stack_tree import condition
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
@@ -22,8 +22,7 @@ def run(call: Call) -> Answer:
     answer = ask(call, TABLESPACE, name, request, f"a switchover to {node} was requested")
     if answer.exit_code != FINE or not call.given.wait or call.given.dry_run:
         return answer
-    outcome = wait_until(call, TABLESPACE, name, lambda item: serving(item, node), timeout_seconds(call))
-    return added(answer, f"Tablespace/{name}", outcome)
+    return awaited(call, answer, Awaited(TABLESPACE, name, lambda item: serving(item, node)))
 
 
 def check_node(tablespace: Json, node: str) -> None:
