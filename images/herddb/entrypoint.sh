@@ -35,6 +35,7 @@ direct=$((limit / 100 * 25))
 # SQL planner is hot code. ExitOnOutOfMemoryError: a node without memory must not keep its leadership; direct memory does not count there.
 # maxCachedBufferSize: HerdDB reads and writes its files in pieces of 4 MiB, and the JVM would keep a direct buffer of that size for each
 # thread that ever did. 64 threads answer clients: more than all the direct memory of a small pod.
+# herddb-node.jar comes first: it has classes in place of HerdDB's.
 exec java \
     -XX:MaxRAMPercentage=45 -XX:InitialRAMPercentage=15 \
     -XX:MaxDirectMemorySize="$direct" \
@@ -47,4 +48,4 @@ exec java \
     -Djava.util.logging.manager=io.herdkeeper.node.logging.LastingLogManager \
     -Djava.util.logging.config.file="${HERDDB_LOGGING:-$HERDDB_HOME/logging.properties}" \
     ${HERDDB_JAVA_OPTS:-} \
-    -cp "$HERDDB_HOME/lib/*" "$program" "$@"
+    -cp "$HERDDB_HOME/lib/herddb-node.jar:$HERDDB_HOME/lib/*" "$program" "$@"

@@ -289,7 +289,7 @@ class Servers:
             *self._identity_options(jars),
             *self.java_options,
             "-cp",
-            f"{folder}/*",
+            f"{folder}/herddb-node.jar:{folder}/*",  # of SQL nodes: it replaces classes of HerdDB, so it comes first
             *command,
         ]
         return self.run(name, self.commands[name])

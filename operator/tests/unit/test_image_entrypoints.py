@@ -460,7 +460,7 @@ def test_a_sql_node_is_one_of_a_cluster_or_one_that_is_thrown_away(path: str, ar
     command = [str(IMAGES / "herddb/entrypoint.sh"), *arguments]
     started = subprocess.run(command, env={"PATH": path}, capture_output=True, text=True, check=False)
     assert started.returncode == 0, started.stderr
-    assert started.stdout.strip().endswith(f"/opt/herddb/lib/* {program}")
+    assert started.stdout.strip().endswith(f"-cp /opt/herddb/lib/herddb-node.jar:/opt/herddb/lib/* {program}")
 
 
 def test_autorecovery_needs_no_volumes(bookie: Bookie) -> None:

@@ -63,7 +63,7 @@ class NotSupportedError(DatabaseError):
 
 _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
     (IntegrityError, ("ForeignKeyViolationException", "Cannot have null value", "foreign key", "does not allow NULLs")),
-    (DataError, ("RecordTooBigException",)),
+    (DataError, ("RecordTooBigException", "too large for an int", "overflow")),
     (OperationalError, ("LockAcquireTimeout", "lock timeout", "timed out trying to acquire", "no such transaction")),
     (NotSupportedError, ("unsupported", "not supported", "not suppoer", "UnsupportedOperationException", "not impl")),
     (

@@ -57,7 +57,7 @@ class DefinitionCompiler(compiler.DDLCompiler):
         return f"UNIQUE KEY {name} ({', '.join(self.preparer.quote(column.name) for column in columns)})"
 
     def visit_foreign_key_constraint(self, constraint: schema.ForeignKeyConstraint, **kw: Any) -> str:
-        """It must have a name: otherwise HerdDB closes the connection."""
+        """It gets a name: without one HerdDB itself closes the connection."""
         if constraint.referred_table is constraint.table and not constraint.use_alter:
             raise exc.CompileError(
                 f"HerdDB can't create a foreign key from the table {constraint.table.name} to itself together with the table: set "

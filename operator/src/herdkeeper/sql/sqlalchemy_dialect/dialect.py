@@ -253,5 +253,5 @@ _OPTIONS: dict[str, Any] = {
 
 
 def _rows(connection: Connection, statement: str, **parameters: str) -> list[Any]:
-    """Unordered: HerdDB 0.29 sorts by the wrong columns."""
+    """Unordered: HerdDB without herdkeeper sorts by the wrong columns."""
     return list(connection.execute(text(statement), parameters))

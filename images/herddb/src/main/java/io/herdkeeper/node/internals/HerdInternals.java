@@ -17,11 +17,17 @@ import herddb.log.CommitLogManager;
 import herddb.log.LogEntry;
 import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
+import herddb.model.Column;
+import herddb.model.planner.SortOp;
 import herddb.network.Channel;
 import herddb.server.Server;
 import herddb.server.ServerSideConnectionPeer;
+import herddb.sql.AbstractSQLPlanner;
+import herddb.sql.CalcitePlanner;
+import herddb.sql.SQLRecordKeyFunction;
 import java.lang.reflect.Field;
 import java.nio.file.Path;
+import java.security.CodeSource;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -32,6 +38,7 @@ import java.util.concurrent.locks.StampedLock;
 import java.util.function.BiConsumer;
 import java.util.stream.Stream;
 import org.apache.bookkeeper.client.api.ReadHandle;
+import org.apache.calcite.sql.parser.SqlParser;
 
 /**
  * Every private field of HerdDB that this program touches, in one place.
@@ -89,6 +96,9 @@ public final class HerdInternals {
             field(DBManager.class.getName(), "errorIfNotLeader", boolean.class),
             field(DBManager.class.getName(), "runningStatements", RunningStatementsStats.class));
     private static final Field LOG_FAILED = field(BookkeeperCommitLog.class.getName(), "failed", boolean.class);
+    private static final Field PLANNER = field(DBManager.class.getName(), "planner", AbstractSQLPlanner.class);
+    private static final Field SYNTAX = field(CalcitePlanner.class.getName(), "SQL_PARSER_CONFIG", SqlParser.Config.class);
+    private static final Field KEY_COLUMNS = field(SQLRecordKeyFunction.class.getName(), "columns", Column[].class);
     private static final Field LOGS = field(DBManager.class.getName(), "commitLogManager", CommitLogManager.class);
 
     private static final Field ROUTES = field(HDBConnection.class.getName(), "routes", Map.class);
@@ -97,12 +107,18 @@ public final class HerdInternals {
     }
 
     /**
-     * Finds every field by name and type.
+     * Finds every field by name and type, and that this program's classes were loaded in place of HerdDB's.
      *
      * @throws ExceptionInInitializerError when HerdDB on the class path is not the version that this program knows
      */
     public static void verify() {
         // Loading this class has found the fields already; the call only says when that happens.
+        CodeSource own = HerdInternals.class.getProtectionDomain().getCodeSource();
+        CodeSource loaded = SortOp.class.getProtectionDomain().getCodeSource();
+        if (!own.getLocation().equals(loaded.getLocation())) {
+            throw new IllegalStateException("HerdDB's own " + SortOp.class.getName() + " was loaded, from " + loaded.getLocation()
+                    + ", which gives wrong results: put " + own.getLocation() + " before it on the class path");
+        }
     }
 
     /** The reader that a follower tails with, or null when it has none yet. */
@@ -216,6 +232,21 @@ public final class HerdInternals {
         set(POSITION, copy, position);
     }
 
+    /** Puts another planner in place of a database's own. */
+    public static void planner(DBManager manager, AbstractSQLPlanner planner) {
+        set(PLANNER, manager, planner);
+    }
+
+    /** How HerdDB's planner reads queries and changes of rows. */
+    public static SqlParser.Config syntax() {
+        return (SqlParser.Config) get(SYNTAX, null);
+    }
+
+    /** The columns of a key, or of its beginning, for which a function computes values. */
+    public static Column[] columns(SQLRecordKeyFunction key) {
+        return (Column[]) get(KEY_COLUMNS, key);
+    }
+
     /** What makes the logs of a node's tablespaces. */
     public static CommitLogManager logs(DBManager manager) {
         return (CommitLogManager) get(LOGS, manager);
@@ -246,7 +277,8 @@ public final class HerdInternals {
 
     private static Field field(String className, String name, Class<?> type) {
         try {
-            Field field = Class.forName(className).getDeclaredField(name);
+            // not initialized: Calcite reads its settings then, which NodeServer makes
+            Field field = Class.forName(className, false, HerdInternals.class.getClassLoader()).getDeclaredField(name);
             if (field.getType() != type) {
                 throw new IllegalStateException("its type is " + field.getType().getName() + ", not " + type.getName());
             }

@@ -9,6 +9,7 @@ import herddb.log.CommitLogManager;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.ExecutionPlan;
 import herddb.model.NotLeaderException;
+import herddb.model.ScanResult;
 import herddb.model.Statement;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
@@ -72,6 +73,7 @@ public final class StatementGuard extends DBManager {
             StatsLogger statistics) {
         super(server.getNodeId(), metadata, files(server, configuration, statistics), logs, temporaryFolder(configuration),
                 server.getServerHostData(), configuration, statistics);
+        HerdInternals.planner(this, new NodePlanner(this, getPlanner(), HerdInternals.syntax()));
     }
 
     private static CheckpointFiles files(Server server, ServerConfiguration configuration, StatsLogger statistics) {
@@ -258,9 +260,10 @@ public final class StatementGuard extends DBManager {
      */
     private CompletableFuture<StatementExecutionResult> within(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
-        CompletableFuture<StatementExecutionResult> result = super.executePlanAsync(plan, context, transaction);
         Statement statement = plan.mainStatement;
         TableSpaceManager tablespace = getTableSpaceManager(statement.getTableSpace());
+        CompletableFuture<StatementExecutionResult> result = read(plan, context, transaction,
+                tablespace == null ? null : tablespace.getTransaction(transaction.transactionId));
         if (tablespace == null || endedBy(statement) != null || statement instanceof AlterTableStatement) {
             return result;
         }
@@ -269,6 +272,18 @@ public final class StatementGuard extends DBManager {
                         ? new NotLeaderException("node " + getNodeId() + " does not lead tablespace " + tablespace.getTableSpaceName()
                                 + " any more; transaction " + transaction.transactionId + " is rolled back")
                         : error));
+    }
+
+    /** HerdDB forgets the scanners of a query that fails, and a COMMIT or ROLLBACK would wait for them for ever. */
+    private CompletableFuture<StatementExecutionResult> read(
+            ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction, Transaction open) {
+        int before = open == null ? 0 : open.getRefCount();
+        CompletableFuture<StatementExecutionResult> result = super.executePlanAsync(plan, context, transaction);
+        while (result.isCompletedExceptionally() && open != null && open.getRefCount() > before) {
+            open.decreaseRefCount();
+        }
+        return result.thenApply(done -> done instanceof ScanResult scanned
+                ? new ScanResult(scanned.transactionId, new TransactionScanner(scanned.dataScanner)) : done);
     }
 
     /** Only a follower asks for a dump without the log. It reads that itself, and can't apply it without the transactions that are open. */

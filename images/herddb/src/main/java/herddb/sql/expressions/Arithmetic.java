@@ -1,0 +1,45 @@
+package herddb.sql.expressions;
+
+import herddb.model.ColumnTypes;
+import herddb.model.StatementExecutionException;
+import herddb.model.planner.Values;
+import herddb.sql.SQLRecordPredicate;
+import java.util.function.BinaryOperator;
+import java.util.function.LongBinaryOperator;
+
+/**
+ * Of the operators and casts that stand in place of HerdDB's: for those NULL is 0, and a number that is too large is cut.
+ *
+ * <p>In this package are {@link CompiledAddExpression}, {@link CompiledSubtractExpression}, {@link CompiledMultiplyExpression},
+ * {@link CompiledDivideExpression}, {@link CompiledModuloExpression}, {@link CastExpression}, {@link TypedJdbcParameterExpression},
+ * {@link AccessCurrentRowExpression}, {@link CompiledLikeExpression} and {@link CompiledParenthesisExpression}.
+ */
+final class Arithmetic {
+
+    private Arithmetic() {
+    }
+
+    /** Of whole numbers by {@code whole}, which throws ArithmeticException; of others as HerdDB does it. */
+    static Object of(Object one, Object other, LongBinaryOperator whole, BinaryOperator<Object> others) {
+        if (one == null || other == null) {
+            return null;
+        }
+        if (!Values.isWhole(one) || !Values.isWhole(other)) {
+            return others.apply(one, other);
+        }
+        try {
+            return whole.applyAsLong(((Number) one).longValue(), ((Number) other).longValue());
+        } catch (ArithmeticException error) {
+            throw new StatementExecutionException("can't compute with " + one + " and " + other + ": " + error.getMessage(), error);
+        }
+    }
+
+    /** As HerdDB casts, but for whole numbers that have too many bits. */
+    static Object cast(Object value, int type) {
+        if (value instanceof Long number && (type == ColumnTypes.INTEGER || type == ColumnTypes.NOTNULL_INTEGER)
+                && number != number.intValue()) {
+            throw new StatementExecutionException(number + " is too large for an int");
+        }
+        return SQLRecordPredicate.cast(value, type);
+    }
+}

@@ -1,0 +1,19 @@
+package herddb.sql.expressions;
+
+import herddb.model.StatementEvaluationContext;
+import herddb.model.StatementExecutionException;
+import herddb.utils.DataAccessor;
+import herddb.utils.SQLRecordPredicateFunctions;
+
+/** The operator +, in place of HerdDB's class of this name; {@link Arithmetic} says why. */
+public final class CompiledAddExpression extends CompiledBinarySQLExpression {
+
+    public CompiledAddExpression(CompiledSQLExpression left, CompiledSQLExpression right) {
+        super(left, right);
+    }
+
+    @Override
+    public Object evaluate(DataAccessor row, StatementEvaluationContext context) throws StatementExecutionException {
+        return Arithmetic.of(left.evaluate(row, context), right.evaluate(row, context), Math::addExact, SQLRecordPredicateFunctions::add);
+    }
+}

@@ -1,0 +1,148 @@
+package io.herdkeeper.node.statement;
+
+import herddb.core.DBManager;
+import herddb.core.TableSpaceManager;
+import herddb.model.StatementExecutionException;
+import herddb.sql.AbstractSQLPlanner;
+import herddb.sql.TranslatedQuery;
+import herddb.utils.SQLUtils;
+import java.util.List;
+import java.util.Locale;
+import java.util.regex.Pattern;
+import net.sf.jsqlparser.JSQLParserException;
+import net.sf.jsqlparser.parser.CCJSqlParserUtil;
+import net.sf.jsqlparser.statement.create.table.ColumnDefinition;
+import net.sf.jsqlparser.statement.create.table.CreateTable;
+import net.sf.jsqlparser.statement.create.table.ForeignKeyIndex;
+import net.sf.jsqlparser.statement.create.table.Index;
+import org.apache.calcite.sql.SqlCall;
+import org.apache.calcite.sql.SqlKind;
+import org.apache.calcite.sql.SqlUpdate;
+import org.apache.calcite.sql.parser.SqlParseException;
+import org.apache.calcite.sql.parser.SqlParser;
+import org.apache.calcite.sql.util.SqlBasicVisitor;
+
+/**
+ * HerdDB's planner, which gets no statement that it would plan wrongly without a word, and whose failures are answers.
+ *
+ * <p>What it throws ends the connection of who sent the statement, who can't know whether the statement was executed.
+ */
+final class NodePlanner extends AbstractSQLPlanner {
+
+    private static final Pattern SELECT = Pattern.compile("\\bSELECT\\b", Pattern.CASE_INSENSITIVE);
+    private static final Pattern CREATE_TABLE = Pattern.compile("CREATE\\s+TABLE\\b", Pattern.CASE_INSENSITIVE);
+
+    private final AbstractSQLPlanner planner;
+    private final SqlParser.Config syntax;
+
+    /** @param syntax as the planner reads queries and changes of rows */
+    NodePlanner(DBManager manager, AbstractSQLPlanner planner, SqlParser.Config syntax) {
+        super(manager);
+        this.planner = planner;
+        this.syntax = syntax;
+    }
+
+    @Override
+    public TranslatedQuery translate(String tablespace, String query, List<Object> parameters, boolean scan, boolean allowCache,
+            boolean returnValues, int maxRows) {
+        String planned = planned(query.substring(Math.max(0, SQLUtils.findQueryStart(query))));
+        try {
+            return planner.translate(tablespace, planned, parameters, scan, allowCache, returnValues, maxRows);
+        } catch (StatementExecutionException refusal) {
+            throw refusal;
+        } catch (RuntimeException error) {
+            TableSpaceManager led = manager.getTableSpaceManager(tablespace);
+            if (led == null || !led.isLeader() || led.isClosed() || led.isFailed()) {
+                throw error; // the next leader may plan it
+            }
+            throw new StatementExecutionException("HerdDB can't plan this statement, it is not supported: " + error, error);
+        }
+    }
+
+    private String planned(String query) {
+        if (query.regionMatches(true, 0, "UPDATE", 0, "UPDATE".length()) && SELECT.matcher(query).find()) {
+            refuseValuesOfQueries(query);
+        } else if (CREATE_TABLE.matcher(query).lookingAt()) {
+            return withNames(query);
+        }
+        return query;
+    }
+
+    /** HerdDB computes new values from the row alone, and takes the result of a query for one of its columns. */
+    private void refuseValuesOfQueries(String query) {
+        try {
+            if (SqlParser.create(query, syntax).parseStmt() instanceof SqlUpdate update) {
+                update.getSourceExpressionList().accept(new SqlBasicVisitor<Void>() {
+                    @Override
+                    public Void visit(SqlCall call) {
+                        if (call.getKind().belongsTo(SqlKind.QUERY)) {
+                            throw new StatementExecutionException("UPDATE … SET column = (SELECT …) is not supported: HerdDB would write"
+                                    + " another value than the selected one. Select it first, and write it by a second statement");
+                        }
+                        return super.visit(call);
+                    }
+                });
+            }
+        } catch (SqlParseException error) {
+            // the planner says so
+        }
+    }
+
+    /** HerdDB needs a name of each foreign key, and forgets those that a column has for itself, as it does with CHECK. */
+    private static String withNames(String query) {
+        CreateTable table;
+        try {
+            if (!(CCJSqlParserUtil.parse(query) instanceof CreateTable parsed)) {
+                return query;
+            }
+            table = parsed;
+        } catch (JSQLParserException error) {
+            return query; // the planner says so
+        }
+        for (ColumnDefinition column : table.getColumnDefinitions() == null ? List.<ColumnDefinition>of() : table.getColumnDefinitions()) {
+            refuseWhatIsForgotten(column);
+        }
+        boolean changed = false;
+        for (Index index : table.getIndexes() == null ? List.<Index>of() : table.getIndexes()) {
+            if (index instanceof ForeignKeyIndex key && key.getName() == null) {
+                key.setName((table.getTable().getName() + "_fk_" + String.join("_", key.getColumnsNames())).replace("`", ""));
+                changed = true;
+            }
+        }
+        return changed ? table.toString() : query;
+    }
+
+    private static void refuseWhatIsForgotten(ColumnDefinition column) {
+        for (String word : column.getColumnSpecs() == null ? List.<String>of() : column.getColumnSpecs()) {
+            String upper = word.toUpperCase(Locale.ROOT);
+            if (upper.equals("REFERENCES")) {
+                throw new StatementExecutionException("REFERENCES behind the column " + column.getColumnName() + " is not supported: HerdDB"
+                        + " would forget it. Write CONSTRAINT name FOREIGN KEY (" + column.getColumnName() + ") REFERENCES …");
+            }
+            if (upper.equals("CHECK")) {
+                throw new StatementExecutionException("CHECK behind the column " + column.getColumnName() + " is not supported: HerdDB"
+                        + " would forget it");
+            }
+        }
+    }
+
+    @Override
+    public void clearCache() {
+        planner.clearCache();
+    }
+
+    @Override
+    public long getCacheHits() {
+        return planner.getCacheHits();
+    }
+
+    @Override
+    public long getCacheMisses() {
+        return planner.getCacheMisses();
+    }
+
+    @Override
+    public long getCacheSize() {
+        return planner.getCacheSize();
+    }
+}

@@ -1,0 +1,214 @@
+"""Random tables, queries and changes of rows, as HerdDB and SQLite both read them. All of it follows from a seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+Value = int | float | str | None
+
+_TEXTS = ["", "a", "b", "ab", "B", "%", "a_b", "ä", "zz"]
+_VALUES: dict[str, list[int] | list[float] | list[str]] = {
+    "int": [-2, -1, 0, 1, 2, 3, 3, 5, 2**31 - 1, -(2**31)],
+    "long": [-2, -1, 0, 1, 2, 3, 10**12, 2**63 - 1, -(2**63)],
+    "double": [-1.5, -1.0, 0.0, 0.5, 1.0, 2.25],
+    "string": _TEXTS,
+}
+_SHAPES = ("plain", "plain", "plain", "join", "join", "group", "group", "distinct", "limited", "contains", "exists", "union", "one_value")
+_JOINS = ("{x}.a = {y}.b", "{x}.k = {y}.k", "{x}.s = {y}.s", "{x}.a = {y}.l", "{x}.a = {y}.a AND {x}.b = {y}.b", "{x}.a < {y}.b")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement, as each of the two needs it."""
+
+    text: str
+    reference: str
+    """SQLite's, in which NULLs come first unless something else is said."""
+    parameters: list[Value]
+    keys: tuple[int, ...] = ()
+    """The columns of the result by which it is sorted, first ones first."""
+    is_total: bool = False
+    """Whether there is one right order, and a LIMIT has one right result."""
+
+
+class RandomSql:
+    """Draws rows and statements for the tables t and u. Their key is a number, or a text."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self._parameters: list[Value] = []
+        self.columns = {"k": self._random.choice(["int", "string"]), "a": "int", "b": "int", "l": "long", "s": "string", "d": "double"}
+        """With their types."""
+
+    def rows(self) -> list[list[Value]]:
+        """Of one table: few, so that values come twice."""
+        keys: list[Value] = [*range(-8, 8)] if self.columns["k"] == "int" else [*_TEXTS, "c", "ca", "d", "e"]
+        kinds = list(self.columns.values())[1:]
+        return [[key, *(self._value(kind) for kind in kinds)] for key in self._random.sample(keys, self._random.randint(0, 12))]
+
+    def query(self) -> Statement:
+        """A SELECT."""
+        self._parameters = []
+        statement: Statement = getattr(self, f"_{self._random.choice(_SHAPES)}")()
+        return statement
+
+    def change(self) -> Statement:
+        """An UPDATE or DELETE of t."""
+        self._parameters = []
+        drawn = self._random.random()
+        if drawn < 0.2:
+            return self._made(f"DELETE FROM t WHERE {self._condition([''])}")
+        if drawn < 0.4:
+            # what does not fit into the column is refused by HerdDB, and kept by SQLite
+            return self._made(f"UPDATE t SET a = a - b WHERE a BETWEEN -9 AND 9 AND b BETWEEN -9 AND 9 AND {self._condition([''])}")
+        if drawn < 0.6:
+            return self._made(f"UPDATE t SET b = {self._constant('int')} WHERE a IN (SELECT b FROM u{self._where([''])})")
+        kind = self._random.choice(["int", "string"])
+        column = "s" if kind == "string" else self._random.choice(["a", "b"])
+        return self._made(f"UPDATE t SET {column} = {self._constant(kind)} WHERE {self._condition([''])}")
+
+    def _value(self, kind: str) -> Value:
+        return None if self._random.random() < 0.2 else self._random.choice(_VALUES[kind])
+
+    def _constant(self, kind: str) -> str:
+        value = self._random.choice(_VALUES[kind])
+        if self._random.random() < 0.4:
+            self._parameters.append(value)
+            return "?"
+        return f"'{value}'" if isinstance(value, str) else repr(value)
+
+    def _column(self, kind: str, tables: list[str]) -> str:
+        table = self._random.choice(tables)
+        name = self._random.choice([name for name, of in self.columns.items() if of == kind])
+        return f"{table}.{name}" if table else name
+
+    def _number(self, tables: list[str]) -> str:
+        """Not too large for either of the two."""
+        column, other = (self._column("int", tables) for _ in range(2))
+        operator = self._random.choice("+-*")
+        case = f"CASE WHEN {column} > 1 THEN {other} ELSE 0 END"
+        return self._random.choice([column, f"({column} {operator} {other})", f"({column} {operator} 2)", case, f"COALESCE({column}, 7)"])
+
+    def _condition(self, tables: list[str], depth: int = 0) -> str:
+        if depth < 2 and self._random.random() < 0.3:
+            parts = [self._condition(tables, depth + 1) for _ in range(2)]
+            return f"({self._random.choice([' AND ', ' OR ']).join(parts)})"
+        kind = self._random.choice(["int", "int", "long", "string", "double"])
+        column, no = self._column(kind, tables), self._random.choice(["", "NOT "])
+        operator = self._random.choice(["=", "<>", "<", "<=", ">", ">="])
+        # HerdDB refuses NOT before a list, or a range, of constants
+        match self._random.choice(["null", "like", "between", "in", "number", "compare", "compare", "compare"]):
+            case "null":
+                return f"{column} IS {no}NULL"
+            case "like":
+                return f"{self._column('string', tables)} {no}LIKE '{self._random.choice(['a%', '%b', '_', '%', 'a_%'])}'"
+            case "between":
+                text = f"{column} BETWEEN {self._constant(kind)} AND {self._constant(kind)}"
+            case "in":
+                text = f"{column} IN ({self._constant(kind)}, {self._constant(kind)})"
+            case "number":
+                text = f"{self._number(tables)} {operator} {self._column('int', tables)}"
+            case _:
+                text = f"{column} {operator} {self._constant(kind)}"
+        return text
+
+    def _where(self, tables: list[str]) -> str:
+        return f" WHERE {self._condition(tables)}" if self._random.random() < 0.6 else ""
+
+    def _chosen(self, tables: list[str]) -> list[str]:
+        kinds = self._random.choices([*_VALUES, "number"], k=self._random.randint(1, 4))
+        return [self._number(tables) if kind == "number" else self._column(kind, tables) for kind in kinds]
+
+    def _made(self, text: str) -> Statement:
+        return Statement(text, text, self._parameters)
+
+    def _ordered(self, head: str, names: list[str], hidden: list[str], unique: list[str]) -> Statement:
+        """With an ORDER BY of some columns of the result, and of some that it lacks."""
+        keys: list[str] = []
+        positions: list[int] = []
+        for _ in range(self._random.randint(0, 3)):
+            position = self._random.randrange(len(names) + len(hidden))
+            if position < len(names):
+                keys.append(self._random.choice([names[position], str(position + 1)]))
+                positions += [position] if len(positions) == len(keys) - 1 else []
+            else:
+                keys.append(hidden[position - len(names)])
+        is_total = bool(unique) and self._random.random() < 0.6
+        keys += unique if is_total else []
+        if not keys:
+            return self._made(head)
+        directions = [(self._random.choice(["", " DESC"]), self._random.choice(["", "", " NULLS FIRST", " NULLS LAST"])) for _ in keys]
+        mine = ", ".join(key + direction + nulls for key, (direction, nulls) in zip(keys, directions, strict=True))
+        theirs = ", ".join(key + direction + (nulls or " NULLS LAST") for key, (direction, nulls) in zip(keys, directions, strict=True))
+        end = self._limit() if is_total else ""
+        # parameters are in the order of the text
+        return Statement(f"{head} ORDER BY {mine}{end}", f"{head} ORDER BY {theirs}{end}", self._parameters, tuple(positions), is_total)
+
+    def _limit(self) -> str:
+        rows, skipped = self._random.randint(0, 6), self._random.randint(0, 4)
+        form = self._random.choice(["", " LIMIT {0}", " LIMIT ?", " LIMIT ? OFFSET {1}"])
+        if "?" in form:
+            self._parameters.append(rows)
+        return form.format(rows, skipped)
+
+    def _select(self, tables: list[str]) -> tuple[str, list[str]]:
+        chosen = self._chosen(tables)
+        names = [f"c{number}" for number in range(len(chosen))]
+        return "SELECT " + ", ".join(f"{text} AS {name}" for text, name in zip(chosen, names, strict=True)), names
+
+    def _plain(self) -> Statement:
+        names = self._random.sample(list(self.columns), self._random.randint(1, 5))
+        head, names = self._random.choice([("SELECT *", list(self.columns)), ("SELECT " + ", ".join(names), names), self._select([""])])
+        return self._ordered(f"{head} FROM t{self._where([''])}", names, ["a", "s", "d", "l"], ["k"])
+
+    def _join(self) -> Statement:
+        head, names = self._select(["x", "y"])
+        on = self._random.choice(_JOINS).format(x="x", y="y")
+        kind = self._random.choice(["JOIN", "LEFT JOIN"])
+        return self._ordered(f"{head} FROM t x {kind} u y ON {on}{self._where(['x', 'y'])}", names, ["x.a", "y.s"], ["x.k", "y.k"])
+
+    def _group(self) -> Statement:
+        by = self._random.sample(["a", "b", "s"], self._random.randint(0, 2))
+        functions = ["COUNT(*)", "COUNT(a)", "COUNT(s)", "MIN(b)", "MAX(s)", "SUM(d)", "AVG(d)", "MAX(l)", "SUM(a)", "SUM(k)"]
+        functions = functions if self.columns["k"] == "int" else functions[:-1]
+        drawn = self._random.sample(functions, self._random.randint(1, 3))
+        names = by + [f"c{number}" for number in range(len(drawn))]
+        columns = by + [f"{function} AS c{number}" for number, function in enumerate(drawn)]
+        head = f"SELECT {', '.join(columns)} FROM t{self._where([''])}"
+        if not by:
+            return self._made(head)
+        having = self._random.choice(["", "", f" HAVING COUNT(b) {self._random.choice('<>=')} 2"])
+        return self._ordered(f"{head} GROUP BY {', '.join(by)}{having}", names, [], by)
+
+    def _distinct(self) -> Statement:
+        names = self._random.sample(["a", "b", "s", "d"], self._random.randint(1, 3))
+        return self._ordered(f"SELECT DISTINCT {', '.join(names)} FROM t{self._where([''])}", names, [], names)
+
+    def _limited(self) -> Statement:
+        """From the first rows of another query."""
+        order = self._random.choice(["a", "s DESC", "d, l"])
+        inner = f"SELECT * FROM t{self._where([''])} ORDER BY {order}, k LIMIT {self._random.randint(1, 6)}"
+        nulls_last = inner.replace(f"ORDER BY {order}", f"ORDER BY {order.replace(',', ' NULLS LAST,')} NULLS LAST")
+        outer = self._ordered("SELECT s, a, k FROM (INNER) z", ["s", "a", "k"], ["b"], ["k"])
+        return Statement(
+            outer.text.replace("INNER", inner), outer.reference.replace("INNER", nulls_last), outer.parameters, outer.keys, outer.is_total
+        )
+
+    def _contains(self) -> Statement:
+        head, names = self._select([""])
+        return self._ordered(f"{head} FROM t WHERE a IN (SELECT b FROM u{self._where([''])})", names, ["a"], ["k"])
+
+    def _exists(self) -> Statement:
+        head, names = self._select(["x"])
+        no, on = self._random.choice(["", "NOT "]), self._random.choice(_JOINS[:4]).format(x="x", y="y")
+        return self._ordered(f"{head} FROM t x WHERE {no}EXISTS (SELECT 1 FROM u y WHERE {on})", names, ["x.a"], ["x.k"])
+
+    def _union(self) -> Statement:
+        first, second = f"SELECT a, s FROM t{self._where([''])}", f"SELECT {self._number([''])}, s FROM u{self._where([''])}"
+        return self._ordered(f"{first} UNION ALL {second}", ["a", "s"], [], [])
+
+    def _one_value(self) -> Statement:
+        head, names = self._select([""])
+        value = f"(SELECT {self._random.choice(['MIN(b)', 'MAX(a)', 'COUNT(s)'])} FROM u{self._where([''])})"
+        return self._ordered(f"{head} FROM t WHERE a {self._random.choice(['<', '=', '>='])} {value}", names, ["b"], ["k"])
