@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 
 PLAIN = "plain text"
+PLAIN_COMMAND = b"srvr\n"
+"""Of ZooKeeper, which its port in plain text answers."""
 SERVED = "served"
 ANSWER_SECONDS = 5.0
 """A member that lets somebody in has answered long since."""
@@ -80,10 +83,10 @@ def find_servers(ledgers_root: str, nodes: list[str]) -> Servers:
 def everybody_tries(servers: Servers, people: Mapping[str, Identity]) -> Iterator[Tried]:
     """Each of them at each port."""
     for host in servers.members:
-        yield Tried(host, "zookeeper", PLAIN, _plain(host, ZOOKEEPER_SECURE_PORT, b"srvr"))
+        yield Tried(host, "zookeeper", PLAIN, _plain(host, ZOOKEEPER_SECURE_PORT, PLAIN_COMMAND))
         yield Tried(host, "election", PLAIN, _plain(host, ZOOKEEPER_ELECTION_PORT, b"x" * 40))
         for port in (ZOOKEEPER_CLIENT_PORT, ZOOKEEPER_LOOPBACK_PORT):
-            yield Tried(host, str(port), PLAIN, _plain(host, port, b"srvr"))
+            yield Tried(host, str(port), PLAIN, _plain(host, port, PLAIN_COMMAND))
         for who, identity in people.items():
             yield Tried(host, "zookeeper", who, _in_zookeeper(host, identity))
             yield Tried(host, "election", who, _in_an_election(host, identity))
@@ -95,20 +98,24 @@ def everybody_tries(servers: Servers, people: Mapping[str, Identity]) -> Iterato
 
 
 def certificates_of(servers: Servers) -> Iterator[tuple[str, str, str]]:
-    """Host, port and the fingerprint of what is shown there, verified under that name; raises OSError where it can't be."""
-    from herdkeeper_jobs.bookkeeper.start_tls import encrypted
-
+    """Host, port and the fingerprint of what is shown there, verified under that name; why nothing is where it can't be."""
     identity = _own()
     for host in servers.members:
-        yield host, "zookeeper", shown_certificate(host, ZOOKEEPER_SECURE_PORT, identity.authorities)
+        yield host, "zookeeper", _outcome(partial(shown_certificate, host, ZOOKEEPER_SECURE_PORT, identity.authorities))
     for address in servers.bookies.values():
-        with (
-            socket.create_connection((address.host, address.port), ANSWER_SECONDS) as opened,
-            encrypted(opened, identity, address.host) as stream,
-        ):
-            yield address.host, "bookie", fingerprint(stream.getpeercert(binary_form=True) or b"")
+        yield address.host, "bookie", _outcome(partial(_shown_by_a_bookie, address, identity))
     for host in servers.nodes:
-        yield host, "sql", shown_certificate(host, HERDDB_SQL_PORT, identity.authorities)
+        yield host, "sql", _outcome(partial(shown_certificate, host, HERDDB_SQL_PORT, identity.authorities))
+
+
+def _shown_by_a_bookie(address: BookieAddress, identity: Identity) -> str:
+    from herdkeeper_jobs.bookkeeper.start_tls import encrypted
+
+    with (
+        socket.create_connection((address.host, address.port), ANSWER_SECONDS) as opened,
+        encrypted(opened, identity, address.host) as stream,
+    ):
+        return fingerprint(stream.getpeercert(binary_form=True) or b"")
 
 
 def _plain(host: str, port: int, said: bytes) -> str:
@@ -136,7 +143,7 @@ def _in_zookeeper(host: str, identity: Identity) -> str:
 
 
 def _in_an_election(host: str, identity: Identity) -> str:
-    """SERVED where a member waits for what the other one says first."""
+    """SERVED where a member waits for what the other one says first, a few seconds long. TLS 1.3: a refusal comes behind the handshake."""
 
     def ask() -> str:
         with (
@@ -144,10 +151,9 @@ def _in_an_election(host: str, identity: Identity) -> str:
             mutual_context(identity).wrap_socket(opened, server_hostname=host) as stream,
         ):
             stream.settimeout(ANSWER_SECONDS)
-            try:
-                return SERVED if stream.recv(1) else "closed"  # TLS 1.3: a refusal comes behind the handshake
-            except TimeoutError:
-                return SERVED
+            with contextlib.suppress(TimeoutError):
+                stream.recv(1)
+            return SERVED
 
     return _outcome(ask)
 

@@ -146,8 +146,8 @@ def certificates_in_secrets(stack: Stack) -> dict[str, str]:
 def all_show(stack: Stack, wanted: Mapping[str, str]) -> bool | Pending:
     """Whether each server shows the certificate of its Secret to clients."""
     shown = {port: fingerprint(PEM_cert_to_DER_cert(wanted[secret])) for port, secret in SHOWN.items()}
-    others = sorted(host for (host, port), certificate in certificates(stack).items() if certificate != shown[port])
-    return Pending(f"another certificate is shown by {', '.join(others)}") if others else True
+    others = sorted(host.partition(".")[0] for (host, port), certificate in certificates(stack).items() if certificate != shown[port])
+    return Pending(f"it is not shown by {', '.join(others)}") if others else True
 
 
 def uids(stack: Stack, selector: str = SERVERS) -> dict[str, str]:
