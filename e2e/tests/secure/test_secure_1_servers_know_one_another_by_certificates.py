@@ -128,6 +128,7 @@ def drained(stack: Stack, numbers: list[int]) -> bool | Pending:
 
 
 def test_jobs_work_while_all_certificates_end_and_are_renewed(secure: Stack) -> None:
+    settled(secure)
     secure.sql.switch_over(secure.sql.other())  # closes the log's first ledger
     settled(secure)
     secure.tools.run("checker.tables", "--registers", "1")
