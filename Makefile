@@ -32,7 +32,7 @@ lint: ## style
 types: ## mypy, strict; the scenarios and benchmarks too, which nothing else runs here
 	@$(run) mypy
 	@MYPYPATH=spark-jobs/bench:spark-jobs/tests/contract $(run) mypy spark-jobs/bench/*.py
-	@MYPYPATH=e2e/tests:e2e/tests/attacks:e2e/tests/registry:e2e/tests/schedules:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/attacks/*.py e2e/tests/registry/*.py e2e/tests/schedules/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py e2e/tests/tutorials/*.py
+	@MYPYPATH=e2e/tests:e2e/tests/attacks:e2e/tests/registry:e2e/tests/schedules:e2e/tests/secure:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/attacks/*.py e2e/tests/registry/*.py e2e/tests/schedules/*.py e2e/tests/secure/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py e2e/tests/tutorials/*.py
 
 imports: ## the walls between the rooms
 	@$(run) lint-imports
@@ -108,6 +108,9 @@ e2e-sql: ## 20 minutes of faults at random under SQL clients, and whether a prom
 
 e2e-sql-scenarios: ## SQL nodes come and go, are encrypted, hang without an operator, hold a false row; preferred leaders; users and passwords
 	@$(run) pytest e2e/tests/sql --ignore-glob='*/test_sql_1_*' -x -s
+
+e2e-secure: ## a stack is founded with certificates between its servers, and disturbed; strangers are refused at its ports
+	@$(run) pytest e2e/tests/secure -x -s
 
 e2e-registry: ## a release is pushed to a registry on this machine, and installed from it alone into a cluster of its own, whose nodes are pulled too
 	@$(run) pytest e2e/tests/registry -x -s

@@ -26,7 +26,8 @@ class ChoiceError(ValueError):
 
 def turns(repository: Path) -> list[str]:
     """Returns the turns as pytest arguments: a file, or a function of a file."""
-    return [turn for folder in ("attacks", "schedules", "sql", "storage", "tutorials") for turn in _of_folder(repository, TESTS / folder)]
+    folders = ("attacks", "schedules", "secure", "sql", "storage", "tutorials")
+    return [turn for folder in folders for turn in _of_folder(repository, TESTS / folder)]
 
 
 def _of_folder(repository: Path, folder: Path) -> Iterator[str]:

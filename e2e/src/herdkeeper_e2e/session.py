@@ -13,6 +13,8 @@ from herdkeeper.sql.connection import Connection, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed
 from herdkeeper.sql.leader import Patience, leader_connection
 from herdkeeper.sql.zookeeper_leader import LeaderFinder
+from herdkeeper.tls.identity import own_identity
+from herdkeeper.tls.kazoo_handler import own_handler
 
 ZOOKEEPER = "HERDDB_ZOOKEEPER"
 HERD_ROOT = "HERDDB_ROOT"
@@ -50,6 +52,8 @@ class Session:
 def open_session(environment: Mapping[str, str] = os.environ) -> Iterator[Session]:
     """A session from the variables HERDDB_*; its ZooKeeper client reconnects by itself and ends with the block.
 
+    Where this process has a certificate of a stack, SQL nodes must show one of the same authority.
+
     Raises:
         SettingError: a variable is absent or empty.
     """
@@ -59,13 +63,17 @@ def open_session(environment: Mapping[str, str] = os.environ) -> Iterator[Sessio
     following = environment.get(NEXT_PASSWORD)
     otherwise = Credentials(username, following) if following else None
     with zookeeper_client(hosts) as zookeeper:
-        yield Session(LeaderFinder(zookeeper, herd_root), tablespace, Credentials(username, password), otherwise)
+        identity = own_identity()
+        authorities = None if identity is None else identity().authorities
+        yield Session(LeaderFinder(zookeeper, herd_root, authorities=authorities), tablespace, Credentials(username, password), otherwise)
 
 
 @contextmanager
 def zookeeper_client(hosts: str) -> Iterator[KazooClient]:
-    """A client of the ensemble at `host:port,host:port` that reconnects by itself and ends with the block."""
-    zookeeper = KazooClient(hosts=hosts, timeout=10.0, connection_retry={"max_tries": -1, "max_delay": 1.0})
+    """A client of the ensemble at `host:port,host:port` that reconnects by itself and ends with the block; with the certificate of this
+    process, where it has one."""
+    retry = {"max_tries": -1, "max_delay": 1.0}
+    zookeeper = KazooClient(hosts=hosts, timeout=10.0, connection_retry=retry, handler=own_handler())
     zookeeper.start(timeout=60)
     try:
         yield zookeeper

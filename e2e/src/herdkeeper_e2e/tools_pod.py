@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from herdkeeper.shared.names import IDENTITY_VARIABLE, BookKeeperNames, ObjectKey, secure_ensemble
 from herdkeeper.sql.connection import Credentials
 from herdkeeper_e2e.client_pod import client_pod, start_pod
 from herdkeeper_e2e.kubectl import Kubectl, Object
@@ -20,18 +21,23 @@ from herdkeeper_e2e.session import HERD_ROOT, NEXT_PASSWORD, PASSWORD, TABLESPAC
 
 WORK = "/work"
 CHECKPOINTS = "/checkpoints"
+IDENTITY = "/identity"
+"""Where the pod's certificate is, on a stack whose servers ask for one."""
 SOURCES = Path(__file__).parent
 _UNPACK = f"import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode='r|').extractall('{WORK}')"
 
 
 @dataclass(frozen=True)
 class Database:
-    """Location of a tablespace, by the statuses of its resources."""
+    """Location of a tablespace, by the statuses of its resources. `identity` is the Secret with a certificate for reading its log, None if
+    servers ask for none.
+    """
 
     zookeeper: str
     herd_root: str
     tablespace: str
     credentials_secret: str
+    identity: str | None = None
 
     @staticmethod
     def of(kubectl: Kubectl, herddb: str, bookkeeper: str, tablespace: str) -> Database:
@@ -42,11 +48,14 @@ class Database:
         )
         if database is None or bookies is None or tables is None:
             raise KeyError(f"{herddb}, {bookkeeper} or {tablespace} does not exist")
+        address = str(bookies["status"]["zooKeeperAddress"])
+        readers = BookKeeperNames(ObjectKey(kubectl.namespace, bookkeeper)).readers_secret
         return Database(
-            zookeeper=bookies["status"]["zooKeeperAddress"],
+            zookeeper=address,
             herd_root=database["status"]["herdRoot"],
             tablespace=tables["status"]["tablespaceName"],
             credentials_secret=database["status"]["credentialsSecret"],
+            identity=None if secure_ensemble(address, kubectl.namespace) is None else readers,
         )
 
 
@@ -123,6 +132,10 @@ class ToolsPod:
         ]
         mounts = [{"name": "work", "mountPath": WORK}, {"name": "tmp", "mountPath": "/tmp"}]
         volumes: list[Object] = [{"name": "work", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
+        if self.database.identity is not None:
+            environment.append({"name": IDENTITY_VARIABLE, "value": IDENTITY})
+            mounts.append({"name": "identity", "mountPath": IDENTITY})
+            volumes.append({"name": "identity", "secret": {"secretName": self.database.identity, "defaultMode": 0o440}})
         if self.claim is not None:
             mounts.append({"name": "checkpoints", "mountPath": CHECKPOINTS})
             volumes.append({"name": "checkpoints", "persistentVolumeClaim": {"claimName": self.claim}})

@@ -1,5 +1,5 @@
-"""Members of a ZooKeeperCluster as real processes, from the objects and with the certificates that the operator makes: founded with
-certificates, and moved to them from plain text. No containers, and no API server."""
+"""Members of a ZooKeeperCluster as real processes, from the objects and with the certificates that the operator makes. No
+containers, and no API server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,15 +20,14 @@ from herdkeeper.api.default_images import SHIPPED_IMAGES
 from herdkeeper.certificates.authority import found_authority
 from herdkeeper.certificates.holders import Holder, due_changes
 from herdkeeper.certificates.issue import Subject, Validity, fresh_key
-from herdkeeper.certificates.settings import Phase
 from herdkeeper.clients.zookeeper import Ensemble, EnsembleError, Ensembles, MembershipChange
-from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, Role, decode_membership
+from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.zookeeper import build
-from herdkeeper.zookeeper.build import MemberSecurity, build_zookeeper, first_membership, server_of
+from herdkeeper.zookeeper.build import build_zookeeper, first_membership
 from herdkeeper_e2e.control_plane import REPOSITORY, free_ports
 from herdkeeper_e2e.mutual_tls import MountedSecret
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -44,9 +42,10 @@ _SERVER = re.compile(r"server\.(\d+)=[^;\s]+:(participant|observer);(\S*?)(\d+)(
 
 
 def declared() -> ZooKeeperCluster:
-    """The quickstart's ensemble."""
+    """The quickstart's ensemble, with certificates."""
     for document in yaml.safe_load_all((REPOSITORY / "examples/quickstart.yaml").read_text()):
         if document["kind"] == "ZooKeeperCluster":
+            document["spec"]["security"] = {"mode": "TLS"}
             found: Any = SHIPPED_IMAGES.completed(stored(document, "demo"))
             made: ZooKeeperCluster = found.model_copy(
                 update={"metadata": found.metadata.model_copy(update={"uid": "a-uid", "generation": 1})}
@@ -81,13 +80,9 @@ class Members:
     def address(self) -> str:
         return ",".join(f"localhost:{port}" for port in self.secure)
 
-    @property
-    def plain_address(self) -> str:
-        return ",".join(f"127.0.0.1:{ports.client}" for ports in self.ports)
-
-    def start(self, number: int, phase: Phase) -> None:
-        """A member on its volume, with what the operator makes for this phase."""
-        ensemble = build.Ensemble(3, first_membership(self.cluster, NUMBERS, phase), None, True, PASSWORD, MemberSecurity(phase, {}))
+    def start(self, number: int) -> None:
+        """A member on its volume, with what the operator makes."""
+        ensemble = build.Ensemble(3, first_membership(self.cluster, NUMBERS), None, True, PASSWORD)
         data = next(made["data"] for made in build_zookeeper(self.cluster, ensemble) if made["kind"] == "ConfigMap")
         config, volume = self.folder / f"config-{number}", self.folder / f"volume-{number}"
         for folder in (config, volume):
@@ -147,23 +142,15 @@ class Members:
 
         wait_for("all members serve", lambda: all(map(self.serves, NUMBERS)) or Pending(words()), SERVED)
 
-    def roll(self, phase: Phase) -> None:
-        for number in NUMBERS:
-            self.processes[number].terminate()
-            self.processes[number].wait(60)
-            self.start(number, phase)
-            self.wait_until_served()
-
     def membership(self) -> Membership:
         """As it is committed. The member that was asked last may have left: another one is asked then."""
         found = patiently(self.encrypted, self.address, lambda ensemble: ensemble.read(CONFIG_PATH), OPERATOR)
         assert found is not None
         return decode_membership(found[0])
 
-    def ensure(self, path: str, *, encrypted: bool = True) -> None:
-        """A znode is made, by a session with a certificate or without."""
-        ensembles, address, identity = (self.encrypted, self.address, OPERATOR) if encrypted else (self.plain, self.plain_address, None)
-        patiently(ensembles, address, lambda ensemble: ensemble.ensure(path), identity)
+    def ensure(self, path: str) -> None:
+        """A znode is made, by a session with the operator's certificate."""
+        patiently(self.encrypted, self.address, lambda ensemble: ensemble.ensure(path), OPERATOR)
 
     def stop(self) -> None:
         self.encrypted.stop()
@@ -195,7 +182,7 @@ def members(tmp_path: Path) -> Iterator[Members]:
 
 def test_an_ensemble_is_founded_with_certificates_and_its_membership_changes(members: Members) -> None:
     for number in NUMBERS:
-        members.start(number, Phase.REQUIRED)
+        members.start(number)
     members.wait_until_served()
     members.ensure("/a/b")
     before = members.membership()
@@ -204,25 +191,3 @@ def test_an_ensemble_is_founded_with_certificates_and_its_membership_changes(mem
     assert members.membership().voters == {1, 2}
     with pytest.raises(EnsembleError, match="did not answer"):
         members.plain.at(members.address)
-
-
-def test_a_plain_ensemble_is_moved_to_certificates_member_by_member(members: Members) -> None:
-    for number in NUMBERS:
-        members.start(number, Phase.INSECURE)
-    members.wait_until_served()
-    members.ensure("/before", encrypted=False)
-    for phase in (Phase.OFFERED, Phase.PREFERRED):
-        members.roll(phase)
-        members.ensure(f"/plain/{phase}", encrypted=False)
-        members.ensure(f"/encrypted/{phase}")
-    # The plain port moves to the loopback address while the members run.
-    before = members.membership()
-    required = [members.lines_here(server_of(members.cluster, number, Role.PARTICIPANT, Phase.REQUIRED).line) for number in NUMBERS]
-    members.encrypted.reconfigure(members.address, PASSWORD, MembershipChange(tuple(required), (), before.version), OPERATOR)
-    after = members.membership()
-    assert {server.client for server in after.servers} == {f"127.0.0.1:{port}" for port in members.loopback}
-    assert replace(after, version=0, servers=()) == replace(before, version=0, servers=())
-    members.wait_until_served()
-    members.roll(Phase.REQUIRED)
-    made = patiently(members.encrypted, members.address, lambda ensemble: ensemble.children("/plain"), OPERATOR)
-    assert set(made or ()) == {"Offered", "Preferred"}

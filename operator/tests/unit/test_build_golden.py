@@ -59,12 +59,10 @@ from herdkeeper.spark.build_job import (
 from herdkeeper.spark.object_store import StoreSecrets
 from herdkeeper.zookeeper.build import (
     Ensemble,
-    MemberSecurity,
     build_zookeeper,
     build_zookeeper_claim,
     build_zookeeper_secret,
     first_membership,
-    phase_of,
     server_of,
 )
 
@@ -120,8 +118,7 @@ def secured() -> tuple[Any, ...]:
     restore = RestoreSource(
         address, "/demo/quick/herd", ON_VOLUME, "i/u/manifests/m.json", Login("credentials"), identity=log.readers_secret
     )
-    phase = phase_of(zookeeper)
-    members = Ensemble(3, first_membership(zookeeper, range(3), phase), None, True, "given", MemberSecurity(phase, {"ca": "certificates"}))
+    members = Ensemble(3, first_membership(zookeeper, range(3)), None, True, "given", {"ca": "certificates"})
     return (
         *build_zookeeper(zookeeper, members),
         *build_server_policies(zookeeper, "herdkeeper-system"),

@@ -20,7 +20,7 @@ from herdkeeper.certificates.authority import (
 )
 from herdkeeper.certificates.holders import Holder, due_changes
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, fresh_key, is_pair, issue
-from herdkeeper.certificates.settings import Phase, member_lines
+from herdkeeper.certificates.settings import member_lines
 from herdkeeper.codecs.authorities import client_context
 from herdkeeper.tls.context import load_certificate
 
@@ -164,10 +164,8 @@ def test_whoever_has_a_certificate_of_another_authority_gets_one_of_this() -> No
     assert signed.data["tls.crt"] != held[MEMBER.secret]["tls.crt"]
 
 
-def test_before_it_is_required_members_take_plain_text_and_begin_with_it() -> None:
-    quorum = {phase: member_lines(phase, "/tls/clients", "/tls/members", 2281) for phase in Phase}
-    assert quorum[Phase.INSECURE] == {}
-    switches = [(lines["sslQuorum"], lines["portUnification"]) for phase, lines in quorum.items() if phase is not Phase.INSECURE]
-    assert switches == [("false", "true"), ("true", "true"), ("true", "false")]
-    stores = {key: value for key, value in quorum[Phase.REQUIRED].items() if key.endswith("trustStore.location")}
+def test_members_trust_other_authorities_than_their_client_port_does() -> None:
+    lines = member_lines("/tls/clients", "/tls/members", 2281)
+    assert (lines["sslQuorum"], lines["portUnification"]) == ("true", "false")
+    stores = {key: value for key, value in lines.items() if key.endswith("trustStore.location")}
     assert stores == {"ssl.trustStore.location": "/tls/clients/ca.crt", "ssl.quorum.trustStore.location": "/tls/members/ca.crt"}

@@ -1,4 +1,4 @@
-"""Three real ZooKeeper members move from plain text to TLS among themselves, one by one, while a client writes."""
+"""Three real members of ZooKeeper that speak TLS among themselves, and are restarted one at a time while somebody writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from kazoo.client import KazooClient
 from waits import wait_until
 
-from herdkeeper.certificates.settings import Phase, quorum_lines
+from herdkeeper.certificates.settings import quorum_lines
 from herdkeeper.tls.context import mutual_context
 from herdkeeper_e2e.certificates import Authority
 from herdkeeper_e2e.mutual_tls import HOSTS, LOOPBACK, MountedSecret
@@ -51,8 +51,8 @@ class Ensemble:
             command_retry={"max_tries": -1, "max_delay": 0.5},
         )
 
-    def start(self, number: int, phase: Phase) -> None:
-        """Starts a member in this phase; returns when it serves."""
+    def start(self, number: int) -> None:
+        """A member."""
         folder, ports = self.servers.folder / f"member-{number}", self.ports[number]
         folder.mkdir(exist_ok=True)
         (folder / "myid").write_text(str(number))
@@ -66,7 +66,7 @@ class Ensemble:
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "srvr",
             "sslQuorumReloadCertFiles": "true",
-            **({} if phase is Phase.INSECURE else quorum_lines(phase, str(self.secret.folder))),
+            **quorum_lines(str(self.secret.folder)),
             **{f"server.{each}": f"{LOOPBACK}:{other.quorum}:{other.election}" for each, other in self.ports.items()},
         }
         (folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
@@ -85,12 +85,12 @@ class Ensemble:
     def serves(self, number: int) -> bool:
         return self.mode(number) != ""
 
-    def roll(self, phase: Phase) -> None:
-        """Restarts the members one by one, each once the previous one serves; writes a row after each."""
+    def roll(self) -> None:
+        """One member after the other, each when the one before serves again; a row is written behind each."""
         for number in MEMBERS:
             self.servers.processes[name_of(number)].terminate()
             self.servers.processes[name_of(number)].wait()
-            self.start(number, phase)
+            self.start(number)
             wait_until(f"member {number} serves", lambda: self.serves(number), PATIENCE_SECONDS)  # noqa: B023 - called here
             self.write()
 
@@ -117,23 +117,17 @@ def name_of(number: int) -> str:
 
 @pytest.fixture(scope="module")
 def ensemble() -> Iterator[Ensemble]:
-    """Serving members in plain text."""
+    """Members that serve."""
     with servers() as running:
         made = Ensemble(running)
         for number in MEMBERS:
-            made.start(number, Phase.INSECURE)
+            made.start(number)
         for number in MEMBERS:
             wait_until(f"member {number} serves", lambda: made.serves(number), PATIENCE_SECONDS)  # noqa: B023 - called here
         made.session.start(timeout=PATIENCE_SECONDS)
         yield made
         made.session.stop()
         made.session.close()
-
-
-def test_a_plain_ensemble_is_moved_to_tls_in_three_rolls(ensemble: Ensemble) -> None:
-    for phase in (Phase.OFFERED, Phase.PREFERRED, Phase.REQUIRED):
-        ensemble.roll(phase)
-    assert len(ensemble.session.get_children("/written")) == ensemble.written == 9
 
 
 def test_nobody_else_speaks_to_a_member(ensemble: Ensemble) -> None:
@@ -155,5 +149,6 @@ def test_a_member_reads_its_mounted_certificate_when_it_starts_and_never_again(e
     renewed = ensemble.authority.issue(HOSTS, "/CN=member")
     ensemble.secret.hold(renewed)
     assert ensemble.shown(2, ensemble.secret) == before
-    ensemble.roll(Phase.REQUIRED)
+    ensemble.roll()
     assert [ensemble.shown(number, ensemble.secret) for number in MEMBERS] == [renewed.fingerprint] * 3
+    assert len(ensemble.session.get_children("/written")) == ensemble.written == 3

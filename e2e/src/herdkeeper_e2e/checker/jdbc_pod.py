@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from herdkeeper.planning.identities import java_identity
 from herdkeeper_e2e.checker.workload_plan import Share
 from herdkeeper_e2e.java_pod import JavaPod, JavaProgram
 from herdkeeper_e2e.kubectl import Kubectl
@@ -17,11 +18,13 @@ PROGRAM = JavaProgram("e2e/jdbc", "herdkeeper/herddb:0.1.0", "/opt/herddb/lib")
 
 @dataclass(frozen=True)
 class JdbcPod:
-    """The pod `name`, for the Tablespace with this connection Secret."""
+    """The pod `name`, for the Tablespace with this connection Secret. `identity` is the Secret with the certificate that it shows to
+    ZooKeeper."""
 
     kubectl: Kubectl
     name: str
     connection_secret: str
+    identity: str | None = None
 
     def start(self) -> None:
         """Build the program, create the pod and wait until it runs."""
@@ -34,5 +37,9 @@ class JdbcPod:
         return SteeredProcess(self.kubectl, self.name, command)
 
     def _pod(self) -> JavaPod:
-        settings = {"envFrom": [{"secretRef": {"name": self.connection_secret}, "prefix": "HERDDB_"}]}
-        return JavaPod(self.kubectl, self.name, PROGRAM, settings)
+        identity = java_identity(self.identity, "JAVA_TOOL_OPTIONS")
+        login = [{"secretRef": {"name": self.connection_secret}, "prefix": "HERDDB_"}]
+        folders = {
+            str(mount["mountPath"]): {"secret": volume["secret"]} for mount, volume in zip(identity.mounts, identity.volumes, strict=True)
+        }
+        return JavaPod(self.kubectl, self.name, PROGRAM, {"envFrom": login, "env": [*identity.variables]}, folders)

@@ -6,8 +6,6 @@ spark-jobs/tests/integration/test_*_certificates.py.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from herdkeeper.shared import names
 
 KEY_STORE_KEY = "keystore.pem"
@@ -18,28 +16,11 @@ _REFRESH_SECONDS = 10
 """BookKeeper's maximum age of loaded files at the next connection."""
 
 
-class Phase(StrEnum):
-    """The steps of an ensemble to certificates. Members take each step one at a time, so that each can talk to members one step behind.
-
-    ZooKeeper's own order for the quorum (administrator guide, "Upgrading existing non-TLS cluster with no downtime").
-    """
-
-    INSECURE = "Insecure"
-    OFFERED = "Offered"
-    """Clients may use certificates; members accept them from each other."""
-    PREFERRED = "Preferred"
-    """The same, and members use them."""
-    REQUIRED = "Required"
-    """Certificates are mandatory."""
-
-
-def member_lines(phase: Phase, clients: str, members: str, port: int) -> dict[str, object]:
+def member_lines(clients: str, members: str, port: int) -> dict[str, object]:
     """Lines of zoo.cfg. `clients` and `members` are the folders of the Secrets for the client port `port` and for the quorum. Every holder
     of a certificate of the quorum's authority is a member (host names are not compared), so that authority differs from the clients'.
     """
-    if phase is Phase.INSECURE:
-        return {}
-    return {**client_port_lines(clients, port), **quorum_lines(phase, members)}
+    return {**client_port_lines(clients, port), **quorum_lines(members)}
 
 
 def client_port_lines(folder: str, port: int) -> dict[str, object]:
@@ -52,11 +33,9 @@ def client_port_lines(folder: str, port: int) -> dict[str, object]:
     }
 
 
-def quorum_lines(phase: Phase, folder: str) -> dict[str, object]:
-    """Lines of zoo.cfg for the ports of members."""
-    speaks, takes_plain = phase in (Phase.PREFERRED, Phase.REQUIRED), phase is not Phase.REQUIRED
-    switches = {"sslQuorum": str(speaks).lower(), "portUnification": str(takes_plain).lower()}
-    return {**switches, "ssl.quorum.clientAuth": "need", **_stores(folder, "ssl.quorum.")}
+def quorum_lines(folder: str) -> dict[str, object]:
+    """Lines of zoo.cfg for the ports of members, which refuse plain text."""
+    return {"sslQuorum": "true", "portUnification": "false", "ssl.quorum.clientAuth": "need", **_stores(folder, "ssl.quorum.")}
 
 
 def zookeeper_client_options(folder: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,3 +36,10 @@ class MountedIdentity:
         data = Path(self.folder, "..data")
         folder = data.resolve() if data.exists() else Path(self.folder)
         return Identity(*((folder / key).read_text() for key in (names.CERTIFICATE_KEY, names.PRIVATE_KEY_KEY, names.AUTHORITIES_KEY)))
+
+
+def own_identity() -> MountedIdentity | None:
+    """By which this process is known to ZooKeeper and to bookies, the same in all processes of a job: its environment says where it is.
+    None where servers ask for no certificate and are spoken to in plain text."""
+    folder = os.environ.get(names.IDENTITY_VARIABLE)
+    return MountedIdentity(folder) if folder else None

@@ -14,7 +14,7 @@ from typing import Any
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 from herdkeeper.tls.context import mutual_context
-from herdkeeper.tls.identity import IdentityNow
+from herdkeeper.tls.identity import IdentityNow, own_identity
 
 
 class MutualTlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
@@ -51,3 +51,9 @@ class MutualTlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kaz
         waiting = [each for each in reading if isinstance(each, ssl.SSLSocket) and each.pending() > 0]
         ready: tuple[list[Any], list[Any], list[Any]] = super().select(reading, writing, failing, 0 if waiting else timeout)
         return [*waiting, *(each for each in ready[0] if each not in waiting)], ready[1], ready[2]
+
+
+def own_handler() -> MutualTlsHandler | None:
+    """What a KazooClient of this process connects with; None: kazoo's own way."""
+    identity = own_identity()
+    return None if identity is None else MutualTlsHandler(identity)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.default_images import image_of
-from herdkeeper.certificates.settings import Phase, member_lines
+from herdkeeper.certificates.settings import member_lines
 from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, file_name
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
 from herdkeeper.planning import pods as pod
@@ -23,27 +22,14 @@ CLIENTS_MOUNT, MEMBERS_MOUNT = "/tls/clients", "/tls/members"
 
 
 @dataclass(frozen=True)
-class MemberSecurity:
-    """How members require certificates.
-
-    `read_at_start` are files that a member reads only at start: whom its client port trusts, and all files of the quorum. A change restarts
-    it. The client port's own certificate is read for each connection.
-    """
-
-    phase: Phase
-    read_at_start: Mapping[str, str]
-
-
-INSECURE = MemberSecurity(Phase.INSECURE, MappingProxyType({}))
-
-
-@dataclass(frozen=True)
 class Ensemble:
     """How members currently run, beyond the spec.
 
-    `pods` is the number of pods that should run; `membership` the initial one of a member whose volume has no newer one; `follower` the
-    number of the unlisted follower, if any. `founding` is true only while every claim has founded="false": only then may an empty member
-    vote. `password` may change the membership.
+    `pods` is how many pods there shall be; `membership` is what a member begins with whose volume knows no newer one; `follower` is the
+    number of a member that follows without being listed there, if there is one. `founding` is true only while every claim carries
+    founded="false": only then may an empty member vote. `password` may change the membership. `read_at_start` is what a member reads of its
+    certificates only when it starts: whom its client port trusts, and all of the quorum's files; other ones restart it. The client port's
+    own certificate is read for each connection.
     """
 
     pods: int
@@ -51,26 +37,21 @@ class Ensemble:
     follower: int | None
     founding: bool
     password: str = field(repr=False)
-    security: MemberSecurity = INSECURE
+    read_at_start: Mapping[str, str] = field(default_factory=dict)
 
 
-def phase_of(cluster: ZooKeeperCluster) -> Phase:
-    """Returns how the cluster's members require certificates."""
-    return Phase.REQUIRED if cluster.asks_for_certificates else Phase.INSECURE
-
-
-def server_of(cluster: ZooKeeperCluster, number: int, role: Role, phase: Phase = Phase.INSECURE) -> Server:
-    """Returns the membership line of member `number`. With certificates, plain text is only for its own probes: ZooKeeper (3.9.5,
-    QuorumPeer.processReconfig) can't drop a plain port once the membership had one.
-    """
-    client = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}" if phase is Phase.REQUIRED else str(names.ZOOKEEPER_CLIENT_PORT)
+def server_of(cluster: ZooKeeperCluster, number: int, role: Role) -> Server:
+    """Member `number` as it stands in the membership. Where it asks for certificates, plain text is for its own probes: ZooKeeper (3.9.5,
+    QuorumPeer.processReconfig) does not do without a plain port once the membership has had one."""
+    plain = str(names.ZOOKEEPER_CLIENT_PORT)
+    client = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}" if cluster.asks_for_certificates else plain
     address = f"{cluster.names.host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
     return Server(number + 1, address, role, client)
 
 
-def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int], phase: Phase = Phase.INSECURE) -> Membership:
-    """Returns the membership with which an ensemble is founded."""
-    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT, phase) for number in voters))
+def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int]) -> Membership:
+    """The membership that an ensemble is founded with."""
+    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT) for number in voters))
 
 
 def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json, ...]:
@@ -80,16 +61,14 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
     running members know it already.
     """
     named = cluster.names
-    phase = ensemble.security.phase
-    config = _config(cluster, phase)
+    config = _config(cluster)
     membership = ensemble.membership
-    # ZooKeeper starts only a member that is listed in its file. The unlisted follower starts with a file without a version, which is older
-    # than any other. It then learns the committed membership, without itself, from the first member it meets.
-    follower = () if ensemble.follower is None else (server_of(cluster, ensemble.follower, Role.PARTICIPANT, phase),)
+    # ZooKeeper starts only a member that finds itself in its file. The one that is not listed yet begins with a file without a version,
+    # which is older than any other, so that it learns the committed membership, and that it is not in it, from the first one it meets.
+    follower = () if ensemble.follower is None else (server_of(cluster, ensemble.follower, Role.PARTICIPANT),)
     oldest = Membership(0, (*membership.servers, *follower))
     files = {"zoo.cfg": config, file_name(0): oldest.file, file_name(membership.version): membership.file}
-    plain = {} if phase is Phase.REQUIRED else {"client": names.ZOOKEEPER_CLIENT_PORT}
-    clients = plain if phase is Phase.INSECURE else {**plain, "secure": names.ZOOKEEPER_SECURE_PORT}
+    clients = {"secure" if cluster.asks_for_certificates else "client": cluster.client_port}
     ports = {
         **clients,
         "quorum": names.ZOOKEEPER_QUORUM_PORT,
@@ -104,10 +83,7 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
         _stateful_set(
             cluster,
             ensemble.pods,
-            pod.config_hash(
-                {"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(ensemble.password), **ensemble.security.read_at_start}
-            ),
-            phase,
+            pod.config_hash({"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(ensemble.password), **ensemble.read_at_start}),
         ),
     )
 
@@ -137,7 +113,7 @@ def build_zookeeper_secret(cluster: ZooKeeperCluster, password: str) -> Json:
     return secret_of(pod.retained_metadata(cluster, COMPONENT, cluster.names.reconfig_secret), data)
 
 
-def _config(cluster: ZooKeeperCluster, phase: Phase) -> str:
+def _config(cluster: ZooKeeperCluster) -> str:
     lines = {
         "tickTime": 2000,
         "initLimit": 30,
@@ -162,19 +138,20 @@ def _config(cluster: ZooKeeperCluster, phase: Phase) -> str:
         "autopurge.snapRetainCount": 5,
         "autopurge.purgeInterval": 1,
         "maxClientCnxns": 0,
-        **member_lines(phase, CLIENTS_MOUNT, MEMBERS_MOUNT, names.ZOOKEEPER_SECURE_PORT),
+        **(member_lines(CLIENTS_MOUNT, MEMBERS_MOUNT, names.ZOOKEEPER_SECURE_PORT) if cluster.asks_for_certificates else {}),
     }
     return pod.properties(lines, cluster.spec.config)
 
 
-def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, phase: Phase) -> Json:
+def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Json:
     named = cluster.names
     selector = names.selector(COMPONENT, cluster.metadata.name)
     # A StatefulSet adopts claims by this template's name. The operator creates them earlier, so the StatefulSet creates one only in place
     # of a deleted one. That one lacks our labels and annotations, which an existing StatefulSet's template can't get.
     template = {"metadata": {"name": "data"}, "spec": pod.claim_spec(cluster.spec.storage)}
-    certificates = () if phase is Phase.INSECURE else ((named.clients_secret, CLIENTS_MOUNT), (named.members_secret, MEMBERS_MOUNT))
-    probe = ["/opt/zookeeper/serving.sh", *([str(names.ZOOKEEPER_LOOPBACK_PORT)] if phase is Phase.REQUIRED else [])]
+    asks = cluster.asks_for_certificates
+    certificates = ((named.clients_secret, CLIENTS_MOUNT), (named.members_secret, MEMBERS_MOUNT)) if asks else ()
+    probe = ["/opt/zookeeper/serving.sh", *([str(names.ZOOKEEPER_LOOPBACK_PORT)] if asks else [])]
     serving = {"exec": {"command": probe}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
     container = {
         "name": "zookeeper",

@@ -19,7 +19,7 @@ from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.zookeeper.build import phase_of, server_of
+from herdkeeper.zookeeper.build import server_of
 from herdkeeper.zookeeper.state import ZooKeeperObserved
 
 MOST_BEHIND = 1000
@@ -109,14 +109,11 @@ def _join(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Member
         why = f"{pod} becomes a follower: next to a single voter, an observer can't get a vote"
         return ChangeMembership(seen.address, seen.password or "", None, (number + 1,), membership.version, Reason.JOINING, why)
     if not follows and not listed:
-        server, why = server_of(cluster, number, Role.OBSERVER, phase_of(cluster)), f"{pod} joins without a vote, next to {size} voters"
+        server, why = server_of(cluster, number, Role.OBSERVER), f"{pod} joins without a vote, beside {size} voters"
         return ChangeMembership(seen.address, seen.password or "", server, (), membership.version, Reason.JOINING, why)
     if (behind := why_not_in_step(cluster, seen, (number,))) is not None:
         return Wait(Reason.JOINING, f"{pod} gets its vote once it is in step: {behind}")
-    server, why = (
-        server_of(cluster, number, Role.PARTICIPANT, phase_of(cluster)),
-        f"{pod} is in step and gets its vote, as one of {size + 1}",
-    )
+    server, why = server_of(cluster, number, Role.PARTICIPANT), f"{pod} is in step and gets its vote, as one of {size + 1}"
     return ChangeMembership(seen.address, seen.password or "", server, (), membership.version, Reason.JOINED, why)
 
 

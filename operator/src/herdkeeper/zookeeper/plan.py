@@ -23,15 +23,12 @@ from herdkeeper.shared.objects import Json, annotation, is_made_for
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.build import (
-    INSECURE,
     Ensemble,
-    MemberSecurity,
     build_authority,
     build_zookeeper,
     build_zookeeper_claim,
     build_zookeeper_secret,
     first_membership,
-    phase_of,
 )
 from herdkeeper.zookeeper.membership import change, leader_of, observers_of, unlisted_follower, voters_of, why_not_in_step
 from herdkeeper.zookeeper.state import ZooKeeperObserved
@@ -60,8 +57,8 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
     password = seen.password or seen.fresh_password
     membership = _initial_membership(cluster, seen, len(members))
     follower = unlisted_follower(cluster, membership) if membership.version > 0 else None
-    security = MemberSecurity(phase_of(cluster), seen.security.read_at_start) if seen.security is not None else INSECURE
-    ensemble = Ensemble(len(members), membership, follower, _founding(claims), password, security)
+    read_at_start = seen.security.read_at_start if seen.security is not None else {}
+    ensemble = Ensemble(len(members), membership, follower, _founding(claims), password, read_at_start)
     origin = next((found for claim in claims.values() if (found := annotation(claim, names.ENSEMBLE_ANNOTATION))), cluster.metadata.uid)
     *others, stateful_set = build_zookeeper(cluster, ensemble)
     actions: list[Action] = list(settle((build_zookeeper_secret(cluster, password),), seen.objects))
@@ -140,7 +137,7 @@ def _initial_membership(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, pods
             return seen.membership
         if (last := last_read(seen.objects.get("ConfigMap", cluster.names.config_map))) is not None:
             return last
-    return first_membership(cluster, range(pods), phase_of(cluster))
+    return first_membership(cluster, range(pods))
 
 
 def last_read(config_map: Json | None) -> Membership | None:

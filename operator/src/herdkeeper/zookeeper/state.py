@@ -18,11 +18,8 @@ NOT_READ = Unknown("the membership was not read, since no member serves")
 
 @dataclass(frozen=True)
 class EnsembleSecurity:
-    """Certificates of an ensemble that requires them.
-
-    `fresh_authorities` are new ones for missing Secrets, by name. `expires` is the earliest expiry of the existing ones. `read_at_start` as
-    in build.MemberSecurity.
-    """
+    """Certificates of an ensemble that asks for them. `fresh_authorities` are new ones, by the names of their Secrets, for those that are
+    not there; `expires` is when the first of those that are expires. `read_at_start` as of build.Ensemble."""
 
     fresh_authorities: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     identities: DueSecrets = NOTHING_DUE

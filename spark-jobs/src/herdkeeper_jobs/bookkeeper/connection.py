@@ -37,9 +37,9 @@ from herdkeeper.codecs.bookkeeper.protocol import (
 )
 from herdkeeper.codecs.bookkeeper.start_tls import MOST_BYTES, decode_tls_answer
 from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.tls.identity import own_identity
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
 from herdkeeper_jobs.bookkeeper.start_tls import encrypted
-from herdkeeper_jobs.own_identity import own_identity
 
 _READS_IN_FLIGHT = 256
 _BATCH_ENTRIES = 10_000

@@ -20,7 +20,7 @@ from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress, decode_bo
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of, ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, decode_ledger_metadata
 from herdkeeper.codecs.java_data import MalformedDataError
-from herdkeeper_jobs.own_identity import own_handler
+from herdkeeper.tls.kazoo_handler import own_handler
 
 _REQUESTS_IN_FLIGHT = 64
 _SESSION_SECONDS = 20.0

@@ -15,7 +15,7 @@ from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown
 from herdkeeper.sql.leader import Finder, OneServer, Patience, leader_connection
 from herdkeeper.sql.zookeeper_leader import LeaderFinder
-from herdkeeper_jobs.own_identity import own_handler
+from herdkeeper.tls.kazoo_handler import own_handler
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 
 LEADER_IS_ELSEWHERE = (ConnectionLost, NotLeader, OutcomeUnknown)

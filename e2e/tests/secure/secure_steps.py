@@ -1,0 +1,204 @@
+"""A small stack whose servers know one another by certificates, and what its scenario does with it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from ssl import PEM_cert_to_DER_cert
+
+import yaml
+from conftest import NAMESPACE, QUICKSTART, START, Stack, begin_anew, say
+
+from herdkeeper.certificates.authority import found_authority
+from herdkeeper.certificates.holders import secret_data
+from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, Subject, Validity, fresh_key, issue
+from herdkeeper.shared.names import CERTIFICATE_KEY
+from herdkeeper_e2e.cluster import REPOSITORY, run
+from herdkeeper_e2e.conditions import all_ready, unsettled_reason
+from herdkeeper_e2e.disruptions import absences, together
+from herdkeeper_e2e.history import Gap, gap_table
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.pod_watch import PodWatch
+from herdkeeper_e2e.short_lived import Span, short_lived
+from herdkeeper_e2e.tls_probe import fingerprint
+from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.writer_process import WriterProcess
+
+Files = dict[str, str]
+"""What a Secret holds, as text."""
+SETTLED = Limit(900, 2)
+CLAIMS = ("checkpoints", "archives")
+SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
+SMALL: Mapping[str, Object] = {
+    "ZooKeeperCluster": {"storage": {"size": "1Gi"}, "resources": {"cpu": "50m", "memory": "256Mi"}},
+    "BookKeeperCluster": {
+        "bookies": 3,
+        "journal": {"size": "1Gi"},
+        "ledgers": {"size": "2Gi"},
+        "resources": {"cpu": "50m", "memory": "640Mi"},
+        "autoRecovery": {"resources": {"cpu": "50m", "memory": "384Mi"}},
+    },
+    "HerdDBCluster": {
+        "replicas": 2,
+        "ledgers": {"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2, "maxSize": "64Mi"},
+        "storage": {"size": "2Gi"},
+        "resources": {"cpu": "100m", "memory": "768Mi"},
+    },
+    "Tablespace": {"replicas": 2},
+}
+"""What examples/secure-stack.yaml gets besides: two copies of each entry, on three bookies, so that one can be away, or leave."""
+IDENTITIES = {
+    "zk-zookeeper-clients": "zk-zookeeper-authority",
+    "zk-zookeeper-operator": "zk-zookeeper-authority",
+    "bk-bookie-identity": "zk-zookeeper-authority",
+    "bk-bookie-readers": "zk-zookeeper-authority",
+    "db-herddb-identity": "zk-zookeeper-authority",
+    "zk-zookeeper-quorum": "zk-zookeeper-quorum-authority",
+}
+"""The Secret of each certificate, with that of who signs it."""
+SHOWN = {"zookeeper": "zk-zookeeper-clients", "bookie": "bk-bookie-identity", "sql": "db-herddb-identity"}
+"""The Secret of what is shown at each port that is for clients."""
+
+
+@contextmanager
+def secure_stack(kubectl: Kubectl) -> Iterator[Stack]:
+    """The example, Ready, in a namespace of its own, and a pod with the jobs' image; all of it goes with the block."""
+    documents = list(yaml.safe_load_all((REPOSITORY / "examples/secure-stack.yaml").read_text()))
+    for document in documents:
+        document["spec"] |= SMALL[document["kind"]]
+    own = kubectl.in_namespace(f"{NAMESPACE}-secure")
+    begin_anew(own)
+    own.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    wait_for(f"the stack of {own.namespace}", lambda: all_ready(own.list(QUICKSTART), 4), START, say)
+    tools = ToolsPod(own, "tools", Database.of(own, "db", "bk", "flights"), image="herdkeeper/spark:0.1.0")
+    tools.start()
+    yield Stack(own, tools)
+    own.run("delete", "namespace", own.namespace, "--wait=false")
+
+
+def held(stack: Stack, secret: str) -> Files:
+    """What is in a Secret."""
+    return {key: base64.b64decode(value).decode() for key, value in stack.sql.get("secret", secret)["data"].items()}
+
+
+def people(stack: Stack) -> dict[str, Files]:
+    """Who tries the ports: holders of certificates of the stack, and one of another stack with the same names. Each trusts this one."""
+    reader, member = held(stack, "bk-bookie-readers"), held(stack, "zk-zookeeper-quorum")
+    now = datetime.now(UTC)
+    elsewhere = found_authority("zk clients", fresh_key(), Validity(now, AUTHORITY_LIFE))
+    same_subject = issue(elsewhere.signing, Subject("readers.bk", "bk"), [], fresh_key(), Validity(now, CERTIFICATE_LIFE))
+    return {
+        "a reader": reader,
+        "the operator": held(stack, "zk-zookeeper-operator"),
+        "another stack": {**secret_data(same_subject, elsewhere), "ca.crt": reader["ca.crt"]},
+        "a member": member,
+        # each with a certificate that is good elsewhere, and would trust whom it tries
+        "a reader among members": {**reader, "ca.crt": member["ca.crt"]},
+        "a member among clients": {**member, "ca.crt": reader["ca.crt"]},
+    }
+
+
+def outcomes(stack: Stack) -> dict[tuple[str, str], set[str]]:
+    """By port and by who tries it, what became of that at each server."""
+    said = probed(stack, json.dumps(people(stack)))
+    found: dict[tuple[str, str], set[str]] = {}
+    for each in said:
+        found.setdefault((each["port"], each["who"]), set()).add(each["outcome"])
+    return found
+
+
+def certificates(stack: Stack) -> dict[tuple[str, str], str]:
+    """By host and port of each server the fingerprint of what it shows to clients."""
+    return {(each["server"], each["port"]): each["certificate"] for each in probed(stack, "{}")}
+
+
+def probed(stack: Stack, given: str) -> list[Object]:
+    root = stack.sql.get("bookkeepercluster", "bk")["status"]["ledgersRoot"]
+    program = stack.tools.program("certificate_probe", "--ledgers-root", root, *node_hosts(stack))
+    said = stack.kubectl.exec(stack.tools.name, *program, stdin=given.encode())
+    return [json.loads(line) for line in said.splitlines()]
+
+
+def node_hosts(stack: Stack) -> list[str]:
+    """The host names of the SQL nodes."""
+    return [f"{node}.db-herddb-nodes.{stack.kubectl.namespace}.svc" for node in sorted(stack.sql.replicas())]
+
+
+def replace_certificates(stack: Stack, span: Span) -> dict[str, str]:
+    """All of the stack's by others that live for minutes; these, by Secret."""
+    short = {secret: short_lived(held(stack, secret), held(stack, authority), span) for secret, authority in IDENTITIES.items()}
+    for secret, data in short.items():
+        stack.kubectl.run("patch", "secret", secret, "--type", "merge", "-p", json.dumps({"stringData": data}))
+    return {secret: data[CERTIFICATE_KEY] for secret, data in short.items()}
+
+
+def certificates_in_secrets(stack: Stack) -> dict[str, str]:
+    """By Secret what is there now."""
+    return {secret: held(stack, secret)[CERTIFICATE_KEY] for secret in IDENTITIES}
+
+
+def all_show(stack: Stack, wanted: Mapping[str, str]) -> bool | Pending:
+    """Whether each server shows the certificate of its Secret to clients."""
+    shown = {port: fingerprint(PEM_cert_to_DER_cert(wanted[secret])) for port, secret in SHOWN.items()}
+    others = sorted(host.partition(".")[0] for (host, port), certificate in certificates(stack).items() if certificate != shown[port])
+    return Pending(f"it is not shown by {', '.join(others)}") if others else True
+
+
+def uids(stack: Stack, selector: str = SERVERS) -> dict[str, str]:
+    """The servers' pods, and which ones they are."""
+    return {str(pod["metadata"]["name"]): str(pod["metadata"]["uid"]) for pod in stack.kubectl.list("pods", selector)}
+
+
+def all_anew(stack: Stack, before: Mapping[str, str]) -> None:
+    """Each of these pods is another one, and all is settled."""
+
+    def anew() -> bool | Pending:
+        now = uids(stack)
+        old = sorted(name for name, uid in before.items() if now.get(name) == uid)
+        return Pending(f"still the old ones: {', '.join(old)}") if old else True
+
+    wait_for("other pods", anew, SETTLED, say)
+    settled(stack)
+
+
+def settled(stack: Stack) -> None:
+    """All is Ready, with nothing left to do."""
+
+    def ask() -> bool | Pending:
+        unsettled = ((item["kind"], unsettled_reason(item)) for item in stack.kubectl.list(QUICKSTART))
+        return next((Pending(f"{kind}: {why}") for kind, why in unsettled if why is not None), True)
+
+    stack.wait_until_ready()
+    wait_for("the stack to be settled", ask, SETTLED, say)
+
+
+@contextmanager
+def under_load(stack: Stack, table: str) -> Iterator[WriterProcess]:
+    """A writer goes on as long as the block lasts; each row that it was promised is there then, and never two servers were away at once.
+    Prints the gaps."""
+    watch, writer = PodWatch(stack.kubectl, SERVERS), WriterProcess(stack.tools, table)
+    yield writer
+    writer.stop()
+    away = absences(watch.stop())
+    for absence in away:
+        say(absence.sentence)
+    found = writer.read()
+    say(f"\n{gap_table([Gap(**gap) for gap in found['gaps']])}\n{found['verdict']['acknowledged']} rows acknowledged")
+    assert found["violation"] is None
+    assert [f"{first.sentence}; {second.sentence}" for first, second in together(away)] == []
+
+
+def sql(stack: Stack, tablespace: str, statement: str) -> list[Object]:
+    """The rows of a SELECT by `kubectl herdkeeper sql`, from outside of the cluster."""
+    arguments = ("sql", tablespace, "--namespace", stack.kubectl.namespace, "--output", "json", "--command", statement)
+    path = os.pathsep.join(sys.path)
+    said = run([sys.executable, "-m", "herdkeeper.plugin.main", *arguments], {**stack.kubectl.environment, "PYTHONPATH": path}, say)
+    (result,) = json.loads(said)["results"]
+    rows: list[Object] = result["rows"]
+    return rows
