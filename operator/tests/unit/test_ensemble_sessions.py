@@ -300,6 +300,8 @@ def test_who_deletes_a_tree_behind_a_silent_member_is_told_as_soon_as_who_reads(
 class Journal:
     """A client that writes down what it is asked."""
 
+    client_id = 1, b""
+
     def __init__(self):
         self.asked = []
 
@@ -340,3 +342,12 @@ def test_reads_of_one_look_catch_up_once_and_those_of_another_one_anew(clock):
         ensemble.read("/a")
         ensemble.children("/b")
     assert [name for name, _ in journal.asked] == ["sync_async", "get_async", "get_children_async"] * 2
+
+
+def test_a_look_that_goes_on_in_another_session_catches_up_again(clock):
+    journal = Journal()
+    ensemble, _session = through(journal)
+    ensemble.read("/a")
+    journal.client_id = 2, b""
+    ensemble.read("/b")
+    assert [name for name, _ in journal.asked] == ["sync_async", "get_async"] * 2

@@ -65,7 +65,7 @@ def test_with_wait_it_tells_how_far_the_drain_is_and_ends_when_the_bookie_has_le
 
     answer, written = called(cluster, "drain", "bk-bookie-3", "--wait", pause=pause)
     assert written == [
-        "BookKeeperCluster/bk: bookie 3 shall leave",
+        "BookKeeperCluster/bk: bookie 3 will be drained",
         "bk-bookie-3: 12 ledgers are left; MovingLedgers: they are copied",
         "bk-bookie-3: 0 ledgers are left; Retiring: its identity is removed",
     ]

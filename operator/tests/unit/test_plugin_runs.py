@@ -42,7 +42,7 @@ def test_a_checkpoint_goes_to_the_claim_that_is_named() -> None:
     answer, _ = called(cluster, "checkpoint", "flights", "--claim", "volume", "--verify", "Reread", "--name", "mine")
     expected = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "volume"}}, "verify": "Reread"}
     assert created(cluster) == [("Checkpoint", "mine", expected)]
-    assert answer.text == "Checkpoint/mine: a checkpoint of flights is to be made, on the volume volume"
+    assert answer.text == "Checkpoint/mine: a checkpoint of flights was requested, on the volume volume"
 
 
 def test_else_it_is_made_as_the_schedule_does_and_else_as_the_newest_one_was() -> None:
@@ -71,7 +71,7 @@ def test_a_checkpoint_of_a_moment_has_it_as_the_api_takes_it() -> None:
     [
         (
             ("checkpoint", "flights"),
-            "TABLESPACE flights: no Checkpoint and no ScheduledCheckpoint of it says where files go; name a volume",
+            "TABLESPACE flights: it has no Checkpoint or ScheduledCheckpoint with a destination; name a volume",
         ),
         (("checkpoint", "flights", "--claim", "v", "--at", "yesterday"), "--at yesterday: give a time with an offset, e.g. 20"),
         (("checkpoint", "flights", "--claim", "v", "--at", "2026-01-21T14:30:00"), "--at 2026-01-21T14:30:00: give a time with an offset"),
@@ -79,11 +79,11 @@ def test_a_checkpoint_of_a_moment_has_it_as_the_api_takes_it() -> None:
             ("checkpoint", "flights", "--claim", "v", "--at", "2999-01-21T14:30:00Z"),
             "--at 2999-01-21T14:30:00Z: that is in the future; it is now",
         ),
-        (("checkpoint", "flightz", "--claim", "v"), "TABLESPACE flightz: there is no Tablespace"),
+        (("checkpoint", "flightz", "--claim", "v"), "TABLESPACE flightz: no Tablespace of that name exists"),
         (("audit", "bkk"), "BOOKKEEPER bkk: no BookKeeperCluster of that name exists in the namespace demo; there is bk"),
         (("restore", "flights", "--as", "before"), "name the moment with one of --at TIME and --from-checkpoint CHECKPOINT"),
-        (("restore", "flights", "--as", "flights", "--at", "2026-01-21T14:30:00Z"), "--as flights: there is a Tablespace of that name"),
-        (("restore", "flights", "--as", "x", "--from-checkpoint", "y"), "--from-checkpoint y: there is no Checkpoint"),
+        (("restore", "flights", "--as", "flights", "--at", "2026-01-21T14:30:00Z"), "--as flights: a Tablespace of that name exists"),
+        (("restore", "flights", "--as", "x", "--from-checkpoint", "y"), "--from-checkpoint y: no Checkpoint of that name exists"),
     ],
 )
 def test_bad_input_is_named_with_its_value_and_the_fix(words: tuple[str, ...], message: str) -> None:
@@ -133,7 +133,7 @@ def running(cluster: PlayedCluster):
 def test_with_wait_a_person_sees_what_was_asked_for_and_each_step() -> None:
     cluster = PlayedCluster(stack())
     answer, written = called(cluster, "checkpoint", "flights", "--claim", "v", "--name", "one", "--wait", pause=running(cluster))
-    assert written[0].startswith("Checkpoint/one: a checkpoint of flights is to be made")
+    assert written[0].startswith("Checkpoint/one: a checkpoint of flights was requested")
     assert written[1:] == ["Checkpoint/one: reads the log", "Checkpoint/one: compares"]
     assert answer.text == "Checkpoint/one: verified"
 

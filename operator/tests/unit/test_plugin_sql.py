@@ -190,7 +190,7 @@ def test_statements_may_come_from_standard_input(cluster: PlayedCluster, monkeyp
     [
         (("-c", "SELECT 1", "-f", "x"), "--command and --filename: name one of them"),
         (("-c", " ; "), "there is no statement"),
-        (("flightz", "-c", "SELECT 1"), "TABLESPACE flightz: there is no Tablespace"),
+        (("flightz", "-c", "SELECT 1"), "TABLESPACE flightz: no Tablespace of that name exists"),
     ],
 )
 def test_bad_input_is_named_with_the_fix(cluster: PlayedCluster, words: tuple[str, ...], message: str) -> None:

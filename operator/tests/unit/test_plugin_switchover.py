@@ -47,7 +47,7 @@ def test_with_wait_it_ends_once_the_node_leads_and_the_tablespace_is_ready() -> 
     answer, written = called(cluster, "switchover", "flights", "db-herddb-1", "--wait", pause=pause)
     assert answer.exit_code == FINE
     assert written == [
-        "Tablespace/flights: db-herddb-1 is asked to lead",
+        "Tablespace/flights: a switchover to db-herddb-1 was requested",
         "Tablespace/flights: done: led by db-herddb-1, since it was asked for",
     ]
     assert answer.text == "Tablespace/flights: db-herddb-1 leads, and the Tablespace is Ready"

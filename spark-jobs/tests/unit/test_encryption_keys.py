@@ -21,7 +21,7 @@ def test_a_key_is_read_in_both_alphabets_of_base64_and_with_the_line_s_end(conte
     assert decode_key(base64.urlsafe_b64encode(content).decode()) == content
 
 
-@pytest.mark.parametrize(("text", "words"), [("secret!", "is no base64"), ("", "has 0 bytes instead of 32"), ("c2hvcnQ=", "has 5 bytes")])
+@pytest.mark.parametrize(("text", "words"), [("secret!", "is not base64"), ("", "has 0 bytes instead of 32"), ("c2hvcnQ=", "has 5 bytes")])
 def test_what_is_no_key_is_refused_without_being_repeated(text: str, words: str) -> None:
     with pytest.raises(NoKeyError, match=words) as refused:
         decode_key(text)

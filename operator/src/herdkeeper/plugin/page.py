@@ -45,11 +45,11 @@ BookKeeperCluster/bk
   waits for: TooFewBookies: 3 writable bookies would remain without bk-bookie-3-3c20fdefb0; ensembles of 3 need one more, so that a lost
   one can be replaced: raise spec.bookies until 4 stay
 $ kubectl herdkeeper drain bk-bookie-3 --wait
-BookKeeperCluster/bk: bookie 3 shall leave
+BookKeeperCluster/bk: bookie 3 will be drained
 bk-bookie-3: 4 ledgers are left; it becomes read-only
 bk-bookie-3: 4 ledgers are left; its ledgers are moved and read back
 bk-bookie-3: 1 ledgers are left; MovingLedgers: 1 ledgers are left on bk-bookie-3-3c20fdefb0, about 40 bytes
-bk-bookie-3: it has left: no ledger names it, and every entry was read back elsewhere
+bk-bookie-3: it is drained: no ledger names it, and every entry was read back elsewhere
 ```
 SQL on the leader, and a run that is waited for:
 ```
@@ -59,8 +59,8 @@ k  v
 -  ---
 1  two
 $ kubectl herdkeeper audit bk --wait
-ReplicationAudit/bk-20261125-160342: an audit of bk is to be made (Deep, Report)
-ReplicationAudit/bk-20261125-160342: the job runs
+ReplicationAudit/bk-20261125-160342: an audit of bk was requested (Deep, Report)
+ReplicationAudit/bk-20261125-160342: the job is running
 ReplicationAudit/bk-20261125-160342: 3 ledgers, 61 entries, 183 of 183 copies verified: nothing found
 ```
 """
