@@ -117,7 +117,7 @@ def _changed(spec: Json, schema: Json, path: str, whole: str) -> Json:
 def _completed(spec: Json, schema: Json, whole: str) -> Json:
     """With another value for each field that is required and absent."""
     missing = [name for name in schema.get("required", ()) if name not in spec]
-    if "credentialsSecretRef" in schema["properties"] and not {"credentialsSecretRef", "serviceAccountName"} & set(spec):
+    if {"credentialsSecretRef", "serviceAccountName"} <= schema["properties"].keys() - spec.keys():
         missing.append("credentialsSecretRef")
     return spec | {name: _made(schema["properties"][name], f"{whole.split(maxsplit=1)[0]} {name}") for name in missing}
 

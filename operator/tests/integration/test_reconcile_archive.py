@@ -246,7 +246,7 @@ def test_what_is_archived_expires_behind_a_checkpoint_that_the_schedule_keeps_fo
     stage.settle(TABLESPACE, "flights")
     assert (may_go(stage), window_begins(stage)) == (None, {"ledgerId": 3, "entryId": 0})
     said = stage.found(TABLESPACE, "flights")["status"]["archive"]["expiry"]
-    assert said == "nothing goes: no verified Checkpoint is 1m old or older, and there is no base"
+    assert said == "nothing expires: no verified Checkpoint is 1m old or older, and there is no base"
 
     template = {"tablespaceRef": {"name": "flights"}, "destination": LOG["archive"]["destination"]}
     stage.declare(SCHEDULE, "nightly", {"schedule": "0 3 * * *", "retention": {"keepLast": 1}, "template": template})
@@ -281,7 +281,7 @@ def test_what_is_archived_expires_behind_a_checkpoint_that_the_schedule_keeps_fo
     stage.settle(TABLESPACE, "flights")
     assert (may_go(stage), window_begins(stage)) == (None, {"ledgerId": 5, "entryId": 2}), "nobody knows of which log the Checkpoints are"
     said = stage.found(TABLESPACE, "flights")["status"]["archive"]["expiry"]
-    assert said == "nothing goes: the BookKeeperCluster bk does not report its instanceId yet, so the log's owner is unknown"
+    assert said == "nothing expires: the BookKeeperCluster bk does not report its instanceId yet, so the log's owner is unknown"
     stage.reconcile_at(DAYS[3], SCHEDULE, "nightly")
     assert stage.condition(SCHEDULE, "nightly", "Progressing") == ("True", "Unreadable")
     assert stage.live("Checkpoint", next_base) is not None

@@ -167,7 +167,7 @@ def test_the_filter_reaches_the_program(stage: Stage) -> None:
         ({"destination": None}, "spec.window needs spec.destination"),
         ({"window": {"from": "22:00", "to": "22:00"}}, "spec.window opens when it closes"),
         ({"window": {"from": "22:00", "to": "24:00"}}, "spec.window.to"),
-        ({"filter": {"ledgerRanges": [{"first": 9, "last": 8}]}}, "spec.filter.ledgerRanges has one whose first is above its last"),
+        ({"filter": {"ledgerRanges": [{"first": 9, "last": 8}]}}, "spec.filter.ledgerRanges has a range whose first is above its last"),
         ({"filter": {"states": ["closed"]}}, "Unsupported value"),
     ],
     ids=["nowhere to keep it", "no hours", "no time of day", "upside down", "no state"],

@@ -363,7 +363,7 @@ def test_a_deleted_cookie_is_put_back_once_the_volumes_prove_to_be_the_clusters(
     before = claims(stage)
     stage.settle(KIND, "bk")
     assert stage.condition(KIND, "bk") == ("False", "VolumesRefused")
-    assert f"not of {instance_id}" in stage.found(KIND, "bk")["status"]["message"]
+    assert f"not to {instance_id}" in stage.found(KIND, "bk")["status"]["message"]
     assert path not in stage.ensemble.znodes
     starts_without_a_cookie(stage, 1, instance_id)
     stage.settle(KIND, "bk")

@@ -387,7 +387,7 @@ def test_an_ensemble_whose_policy_is_retain_goes_only_after_the_bookies_that_use
     assert stage.live("StatefulSet", "zk-zookeeper") is not None
     assert stage.condition(ZOOKEEPER, "zk", "Progressing") == ("True", "WaitingForDependents")
     (progressing,) = [entry for entry in stage.found(ZOOKEEPER, "zk")["status"]["conditions"] if entry["type"] == "Progressing"]
-    assert "delete BookKeeperCluster bk first" in progressing["message"]
+    assert "first delete BookKeeperCluster bk" in progressing["message"]
     stage.delete(BOOKKEEPER, "bk")
     assert stage.live(BOOKKEEPER, "bk") is None
     reconcile_until_gone(stage, ZOOKEEPER, "zk")

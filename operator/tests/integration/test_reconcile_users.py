@@ -162,7 +162,7 @@ def test_a_node_of_an_older_program_is_named_with_what_to_do(stage: Stage) -> No
         stage.liveness.heard(stage.found("Pod", node)["metadata"]["uid"], SelfReport())
     stage.reconcile(HERDDB, "db")
     assert in_force(stage)["reason"] == "ImageTooOld"
-    assert "db-herddb-0 reads its users only when it starts: change spec.image" in in_force(stage)["message"]
+    assert "db-herddb-0 reads its users only at start: set spec.image" in in_force(stage)["message"]
 
 
 def test_the_api_server_refuses_a_secret_that_is_named_twice_and_more_users_than_can_be(stage: Stage) -> None:
