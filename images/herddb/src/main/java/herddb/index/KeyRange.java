@@ -43,7 +43,7 @@ final class KeyRange {
     }
 
     private static byte[] filled() {
-        byte[] bytes = new byte[Long.BYTES + 1];
+        byte[] bytes = new byte[Long.BYTES * Long.BYTES];
         Arrays.fill(bytes, (byte) -1);
         return bytes;
     }

@@ -9,11 +9,20 @@ public final class PrimaryIndexRangeScan implements IndexOperation {
     public final SQLRecordKeyFunction minValue;
     public final SQLRecordKeyFunction maxValue;
 
+    /** The range that a statement asks for; it is widened as {@link KeyRange} says. */
     public PrimaryIndexRangeScan(String[] columnsToMatch, SQLRecordKeyFunction minValue, SQLRecordKeyFunction maxValue) {
-        KeyRange range = new KeyRange(minValue, maxValue);
+        this(new KeyRange(minValue, maxValue).first(), new KeyRange(minValue, maxValue).last(), columnsToMatch);
+    }
+
+    private PrimaryIndexRangeScan(SQLRecordKeyFunction minValue, SQLRecordKeyFunction maxValue, String... columnsToMatch) {
         this.columnsToMatch = columnsToMatch;
-        this.minValue = range.first();
-        this.maxValue = range.last();
+        this.minValue = minValue;
+        this.maxValue = maxValue;
+    }
+
+    /** From one key to another as they are stored, both included, each of them null where there is no limit. */
+    public static PrimaryIndexRangeScan ofStoredKeys(SQLRecordKeyFunction first, SQLRecordKeyFunction last) {
+        return new PrimaryIndexRangeScan(first, last);
     }
 
     @Override

@@ -53,7 +53,7 @@ public final class StoredRows {
         StatementEvaluationContext context = StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT();
         LocalScanPageCache page = new LocalScanPageCache();
         PrimaryIndexRangeScan range = after == null && upTo == null ? null
-                : new PrimaryIndexRangeScan(new String[0], StoredKey.of(after, table.getTable()), StoredKey.of(upTo, table.getTable()));
+                : PrimaryIndexRangeScan.ofStoredKeys(StoredKey.of(after, table.getTable()), StoredKey.of(upTo, table.getTable()));
         Iterator<Map.Entry<Bytes, Long>> keys = table.getKeyToPageIndex().scanner(range, context, null, null).iterator();
         while (keys.hasNext()) {
             Map.Entry<Bytes, Long> key = keys.next();
