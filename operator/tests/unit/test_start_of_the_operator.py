@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import urllib.request
+from collections.abc import Iterator
 from types import SimpleNamespace
+from urllib.error import HTTPError as Refused
 
 import pytest
 from kubernetes.client import ApiException
@@ -11,6 +14,7 @@ from urllib3.exceptions import HTTPError
 
 from herdkeeper.api import KINDS
 from herdkeeper.process import main
+from herdkeeper.process.health import HealthServer
 
 
 class Discovery:
@@ -50,3 +54,35 @@ def test_an_api_server_that_has_just_started_is_waited_for_until_it_serves_our_k
     discovery = Discovery(ResourceNotFoundError("No matches found"))
     main.answering(lambda: SimpleNamespace(resources=discovery))
     assert (discovery.asked, len(pauses)) == ([kind.KIND for kind in KINDS], 1)
+
+
+@pytest.fixture
+def health() -> Iterator[tuple[HealthServer, dict[str, str | None]]]:
+    why: dict[str, str | None] = {"trouble": None, "awaited": None}
+    server = HealthServer(0, trouble=lambda: why["trouble"], awaited=lambda: why["awaited"])
+    server.start()
+    yield server, why
+    server.stop()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "awaited", "alive", "ready"),
+    [
+        (None, None, 200, 200),
+        (None, "the API server", 200, 503),
+        ("a worker hangs", None, 503, 503),
+    ],
+)
+def test_a_process_that_waits_for_the_api_server_is_alive_and_not_ready(
+    health: tuple[HealthServer, dict[str, str | None]], trouble: str | None, awaited: str | None, alive: int, ready: int
+) -> None:
+    server, why = health
+    why |= {"trouble": trouble, "awaited": awaited}
+    assert [status(server, path) for path in ("healthz", "readyz")] == [alive, ready]
+
+
+def status(server: HealthServer, path: str) -> int:
+    try:
+        return int(urllib.request.urlopen(f"http://127.0.0.1:{server.port}/{path}", timeout=10).status)
+    except Refused as error:
+        return error.code

@@ -10,11 +10,12 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 
 class HealthServer:
-    """`trouble` answers why the process is not alive, None when it is. A process that waits for the Lease is alive and ready: it stands
-    by."""
+    """`trouble` answers why the process is not alive, `awaited` what it needs to be ready; None if nothing. A process that waits for the
+    Lease is alive and ready: it stands by.
+    """
 
-    def __init__(self, port: int, trouble: Callable[[], str | None]) -> None:
-        self._server = ThreadingHTTPServer(("", port), _handler(trouble))
+    def __init__(self, port: int, trouble: Callable[[], str | None], awaited: Callable[[], str | None]) -> None:
+        self._server = ThreadingHTTPServer(("", port), _handler(trouble, awaited))
 
     @property
     def port(self) -> int:
@@ -31,17 +32,21 @@ class HealthServer:
         self._server.server_close()
 
 
-def _handler(trouble: Callable[[], str | None]) -> type[BaseHTTPRequestHandler]:
+def _handler(trouble: Callable[[], str | None], awaited: Callable[[], str | None]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             match self.path.partition("?")[0]:
-                case "/healthz" | "/readyz":
-                    found = trouble()
-                    self._answer(200 if found is None else 503, (found or "ok").encode() + b"\n", "text/plain")
+                case "/healthz":
+                    self._tell(trouble())
+                case "/readyz":
+                    self._tell(trouble() or awaited())
                 case "/metrics":
                     self._answer(200, generate_latest(), CONTENT_TYPE_LATEST)
                 case _:
                     self._answer(404, b"/healthz, /readyz and /metrics are here\n", "text/plain")
+
+        def _tell(self, why_not: str | None) -> None:
+            self._answer(200 if why_not is None else 503, (why_not or "ok").encode() + b"\n", "text/plain")
 
         def _answer(self, code: int, body: bytes, content_type: str) -> None:
             self.send_response(code)

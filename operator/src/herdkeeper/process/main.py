@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -61,11 +62,17 @@ def run(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; ends the process when the Lease is lost."""
     configure_logging(settings.log_level)
     troubles: list[Callable[[], str | None]] = []
-    health = HealthServer(settings.http_port, lambda: next(filter(None, (trouble() for trouble in troubles)), None))
+    reached = threading.Event()
+    health = HealthServer(
+        settings.http_port,
+        trouble=lambda: next(filter(None, (trouble() for trouble in troubles)), None),
+        awaited=lambda: None if reached.is_set() else "the API server does not answer, or does not serve our kinds to us; see the log",
+    )
     health.start()
     for number in (signal.SIGTERM, signal.SIGINT):  # until there is a Lease to give up
         signal.signal(number, lambda *_: sys.exit(0))
     dynamic = answering(kubernetes_client)
+    reached.set()
     lease = Lease(dynamic, settings.namespace, settings.identity, _end_at_once)
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
