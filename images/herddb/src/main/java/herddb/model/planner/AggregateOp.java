@@ -15,7 +15,6 @@ import herddb.model.TransactionContext;
 import herddb.model.Tuple;
 import herddb.sql.SQLRecordPredicate;
 import herddb.utils.DataAccessor;
-import herddb.utils.Wrapper;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -27,9 +26,8 @@ import java.util.Map;
  *
  * <p>HerdDB counts NULLs in COUNT and AVG, adds doubles without their decimals, and has 0 for the SUM of nothing.
  */
-public final class AggregateOp implements PlannerOp {
+public final class AggregateOp extends OpWithInput {
 
-    private final PlannerOp input;
     private final String[] fields;
     private final Column[] columns;
     private final String[] functions;
@@ -45,7 +43,7 @@ public final class AggregateOp implements PlannerOp {
      */
     public AggregateOp(PlannerOp input, String[] fields, Column[] columns, String[] functions, List<List<Integer>> arguments,
             List<Integer> grouping) {
-        this.input = input.optimize();
+        super(input.optimize());
         this.fields = fields;
         this.columns = columns;
         this.functions = functions;
@@ -97,19 +95,8 @@ public final class AggregateOp implements PlannerOp {
     }
 
     @Override
-    public String getTablespace() {
-        return input.getTablespace();
-    }
-
-    @Override
     public Column[] getOutputSchema() {
         return columns;
-    }
-
-    @Override
-    public <T> T unwrap(Class<T> type) {
-        T unwrapped = input.unwrap(type);
-        return unwrapped != null ? unwrapped : Wrapper.unwrap(this, type);
     }
 
     @Override

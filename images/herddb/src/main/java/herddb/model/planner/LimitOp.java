@@ -16,13 +16,11 @@ import herddb.model.commands.ScanStatement;
 import herddb.sql.expressions.CompiledSQLExpression;
 import herddb.sql.expressions.ConstantExpression;
 import herddb.utils.DataAccessor;
-import herddb.utils.Wrapper;
 import java.util.Arrays;
 
 /** LIMIT and OFFSET, in place of HerdDB's class of this name, for which a parameter 0 is no limit. */
-public final class LimitOp implements PlannerOp, ScanLimits {
+public final class LimitOp extends OpWithInput implements ScanLimits {
 
-    private final PlannerOp input;
     private final CompiledSQLExpression maxRows;
     private final CompiledSQLExpression offset;
     /** Whether the input obeys, but for a limit of 0. */
@@ -33,7 +31,7 @@ public final class LimitOp implements PlannerOp, ScanLimits {
     }
 
     private LimitOp(PlannerOp input, CompiledSQLExpression maxRows, CompiledSQLExpression offset, boolean pushed) {
-        this.input = input;
+        super(input);
         this.maxRows = maxRows;
         this.offset = offset;
         this.pushed = pushed;
@@ -85,22 +83,6 @@ public final class LimitOp implements PlannerOp, ScanLimits {
     @Override
     public int computeOffset(StatementEvaluationContext context) throws StatementExecutionException {
         return offset == null ? 0 : ((Number) offset.evaluate(DataAccessor.NULL, context)).intValue();
-    }
-
-    @Override
-    public String getTablespace() {
-        return input.getTablespace();
-    }
-
-    @Override
-    public Column[] getOutputSchema() {
-        return input.getOutputSchema();
-    }
-
-    @Override
-    public <T> T unwrap(Class<T> type) {
-        T unwrapped = input.unwrap(type);
-        return unwrapped != null ? unwrapped : Wrapper.unwrap(this, type);
     }
 
     @Override

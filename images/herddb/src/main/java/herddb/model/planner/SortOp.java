@@ -5,7 +5,6 @@ import herddb.core.SimpleDataScanner;
 import herddb.core.TableSpaceManager;
 import herddb.index.IndexOperation;
 import herddb.index.PrimaryIndexRangeScan;
-import herddb.model.Column;
 import herddb.model.DataScanner;
 import herddb.model.DataScannerException;
 import herddb.model.Predicate;
@@ -19,7 +18,6 @@ import herddb.model.TransactionContext;
 import herddb.model.TupleComparator;
 import herddb.model.commands.ScanStatement;
 import herddb.utils.DataAccessor;
-import herddb.utils.Wrapper;
 import java.io.Serializable;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -30,14 +28,13 @@ import java.util.stream.IntStream;
  * <p>HerdDB compares the first column only. Where a scan sorts, it compares whole rows of the table, and takes positions in the result for
  * positions in the table.
  */
-public final class SortOp implements PlannerOp {
+public final class SortOp extends OpWithInput {
 
-    private final PlannerOp input;
     private final Order order;
 
     /** Sorts by some fields of the input's rows; of each, whether it ascends, and whether NULL comes last. */
     public SortOp(PlannerOp input, boolean[] ascending, int[] fields, boolean[] nullsLast) {
-        this.input = input.optimize();
+        super(input.optimize());
         List<Key> keys = IntStream.range(0, fields.length).mapToObj(i -> new Key(fields[i], ascending[i], nullsLast[i])).toList();
         this.order = new Order(keys, keys, false);
     }
@@ -99,26 +96,6 @@ public final class SortOp implements PlannerOp {
         } catch (DataScannerException error) {
             throw new StatementExecutionException(error);
         }
-    }
-
-    @Override
-    public String getTablespace() {
-        return input.getTablespace();
-    }
-
-    @Override
-    public Column[] getOutputSchema() {
-        return input.getOutputSchema();
-    }
-
-    public PlannerOp getInput() {
-        return input;
-    }
-
-    @Override
-    public <T> T unwrap(Class<T> type) {
-        T unwrapped = input.unwrap(type);
-        return unwrapped != null ? unwrapped : Wrapper.unwrap(this, type);
     }
 
     @Override
