@@ -38,6 +38,7 @@ import java.util.concurrent.locks.StampedLock;
 import java.util.function.BiConsumer;
 import java.util.stream.Stream;
 import org.apache.bookkeeper.client.api.ReadHandle;
+import org.apache.calcite.schema.SchemaPlus;
 import org.apache.calcite.sql.parser.SqlParser;
 
 /**
@@ -98,6 +99,7 @@ public final class HerdInternals {
     private static final Field LOG_FAILED = field(BookkeeperCommitLog.class.getName(), "failed", boolean.class);
     private static final Field PLANNER = field(DBManager.class.getName(), "planner", AbstractSQLPlanner.class);
     private static final Field SYNTAX = field(CalcitePlanner.class.getName(), "SQL_PARSER_CONFIG", SqlParser.Config.class);
+    private static final Field SCHEMA = field(CalcitePlanner.class.getName(), "rootSchema", SchemaPlus.class);
     private static final Field KEY_COLUMNS = field(SQLRecordKeyFunction.class.getName(), "columns", Column[].class);
     private static final Field LOGS = field(DBManager.class.getName(), "commitLogManager", CommitLogManager.class);
 
@@ -240,6 +242,11 @@ public final class HerdInternals {
     /** How HerdDB's planner reads queries and changes of rows. */
     public static SqlParser.Config syntax() {
         return (SqlParser.Config) get(SYNTAX, null);
+    }
+
+    /** A planner makes its schema, the tables of all tablespaces, anew when it plans next. */
+    public static void forgetSchema(AbstractSQLPlanner planner) {
+        set(SCHEMA, planner, null);
     }
 
     /** The columns of a key, or of its beginning, for which a function computes values. */

@@ -8,6 +8,7 @@ import herddb.sql.TranslatedQuery;
 import herddb.utils.SQLUtils;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.regex.Pattern;
 import net.sf.jsqlparser.JSQLParserException;
 import net.sf.jsqlparser.parser.CCJSqlParserUtil;
@@ -23,29 +24,52 @@ import org.apache.calcite.sql.parser.SqlParser;
 import org.apache.calcite.sql.util.SqlBasicVisitor;
 
 /**
- * HerdDB's planner, which gets no statement that it would plan wrongly without a word, and whose failures are answers.
+ * HerdDB's planner: it gets no statement that it would plan wrongly in silence, and its failures are answers. By itself it would throw, and
+ * the connection end, so that a client could not know whether its statement was executed.
  *
- * <p>What it throws ends the connection of who sent the statement, who can't know whether the statement was executed.
+ * <p>HerdDB 0.29 adds functions to a list of its schema whenever it plans (CalcitePlanner.runPlanner). Statements that are planned at once
+ * meet there, and the list never shrinks. So the schema is forgotten now and then, and before a failed statement is planned once more.
  */
 final class NodePlanner extends AbstractSQLPlanner {
 
     private static final Pattern SELECT = Pattern.compile("\\bSELECT\\b", Pattern.CASE_INSENSITIVE);
     private static final Pattern CREATE_TABLE = Pattern.compile("CREATE\\s+TABLE\\b", Pattern.CASE_INSENSITIVE);
 
-    private final AbstractSQLPlanner planner;
-    private final SqlParser.Config syntax;
+    /** If none of them was in the cache of plans, the lists hold about a megabyte. A schema is made in milliseconds. */
+    static final int STATEMENTS_OF_A_SCHEMA = 10_000;
 
-    /** @param syntax as the planner reads queries and changes of rows */
-    NodePlanner(DBManager manager, AbstractSQLPlanner planner, SqlParser.Config syntax) {
+    final AbstractSQLPlanner planner;
+    private final SqlParser.Config syntax;
+    private final Runnable forgetSchema;
+    private final AtomicLong statements = new AtomicLong();
+
+    /**
+     * Plans by another planner.
+     *
+     * @param syntax as that planner reads queries and changes of rows
+     * @param forgetSchema has it make its schema anew
+     */
+    NodePlanner(DBManager manager, AbstractSQLPlanner planner, SqlParser.Config syntax, Runnable forgetSchema) {
         super(manager);
         this.planner = planner;
         this.syntax = syntax;
+        this.forgetSchema = forgetSchema;
     }
 
     @Override
     public TranslatedQuery translate(String tablespace, String query, List<Object> parameters, boolean scan, boolean allowCache,
             boolean returnValues, int maxRows) {
         String planned = planned(query.substring(Math.max(0, SQLUtils.findQueryStart(query))));
+        if (statements.incrementAndGet() % STATEMENTS_OF_A_SCHEMA == 0) {
+            forgetSchema.run();
+        }
+        try {
+            return planner.translate(tablespace, planned, parameters, scan, allowCache, returnValues, maxRows);
+        } catch (StatementExecutionException refusal) {
+            throw refusal;
+        } catch (RuntimeException error) {
+            forgetSchema.run();
+        }
         try {
             return planner.translate(tablespace, planned, parameters, scan, allowCache, returnValues, maxRows);
         } catch (StatementExecutionException refusal) {
@@ -55,7 +79,7 @@ final class NodePlanner extends AbstractSQLPlanner {
             if (led == null || !led.isLeader() || led.isClosed() || led.isFailed()) {
                 throw error; // the next leader may plan it
             }
-            throw new StatementExecutionException("HerdDB can't plan this statement, it is not supported: " + error, error);
+            throw new StatementExecutionException("HerdDB can't plan this statement: " + error, error);
         }
     }
 

@@ -33,6 +33,7 @@ import herddb.proto.Pdu;
 import herddb.proto.PduCodec;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
+import herddb.sql.AbstractSQLPlanner;
 import io.herdkeeper.node.disk.CheckpointFiles;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.LogFailures;
@@ -73,7 +74,8 @@ public final class StatementGuard extends DBManager {
             StatsLogger statistics) {
         super(server.getNodeId(), metadata, files(server, configuration, statistics), logs, temporaryFolder(configuration),
                 server.getServerHostData(), configuration, statistics);
-        HerdInternals.planner(this, new NodePlanner(this, getPlanner(), HerdInternals.syntax()));
+        AbstractSQLPlanner planner = getPlanner();
+        HerdInternals.planner(this, new NodePlanner(this, planner, HerdInternals.syntax(), () -> HerdInternals.forgetSchema(planner)));
     }
 
     private static CheckpointFiles files(Server server, ServerConfiguration configuration, StatsLogger statistics) {

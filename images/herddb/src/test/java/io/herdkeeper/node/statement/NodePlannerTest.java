@@ -1,0 +1,144 @@
+package io.herdkeeper.node.statement;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import herddb.core.DBManager;
+import herddb.model.StatementExecutionException;
+import herddb.sql.AbstractSQLPlanner;
+import herddb.sql.CalcitePlanner;
+import herddb.sql.TranslatedQuery;
+import io.herdkeeper.node.internals.HerdInternals;
+import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.Node;
+import io.herdkeeper.node.testing.RunningNode;
+import java.lang.reflect.Field;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.calcite.schema.SchemaPlus;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+/** HerdDB's list of functions, which grows with each plan, and at which statements that are planned at once meet. */
+class NodePlannerTest {
+
+    private static final TranslatedQuery PLAN = new TranslatedQuery(null, null);
+
+    private static RunningNode leader;
+
+    private final AtomicInteger forgotten = new AtomicInteger();
+
+    @BeforeAll
+    static void start() throws Exception {
+        leader = RunningNode.start("n0", BookKeeperForTests.running().newRoot(), null);
+        leader.server().waitForTableSpaceBoot("herd", 30_000, true);
+        Node.execute(leader.server(), 0, "CREATE TABLE herd.t (k int primary key, n int)");
+    }
+
+    @AfterAll
+    static void stop() throws Exception {
+        leader.stop();
+    }
+
+    @Test
+    void aStatementThatMetAnotherOneIsPlannedOnceMoreWithAnotherSchema() {
+        NodePlanner planner = over(new ArrayIndexOutOfBoundsException("of two plans"));
+        assertSame(PLAN, plan(planner, "SELECT 1"));
+        assertEquals(1, forgotten.get());
+    }
+
+    @Test
+    void aStatementThatCanNotBePlannedIsRefused() {
+        NodePlanner planner = over(new ClassCastException("once"), new ClassCastException("and again"));
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> plan(planner, "SELECT 1"));
+        assertTrue(refusal.getMessage().startsWith("HerdDB can't plan this statement: "), refusal.getMessage());
+    }
+
+    @Test
+    void aRefusalIsNotTriedAgain() {
+        NodePlanner planner = over(new StatementExecutionException("there is no table"));
+        assertThrows(StatementExecutionException.class, () -> plan(planner, "SELECT 1"));
+        assertEquals(0, forgotten.get());
+    }
+
+    @Test
+    void theSchemaIsForgottenNowAndThen() {
+        NodePlanner planner = over();
+        for (int i = 0; i < 2 * NodePlanner.STATEMENTS_OF_A_SCHEMA; i++) {
+            plan(planner, "SELECT 1");
+        }
+        assertEquals(2, forgotten.get());
+    }
+
+    @Test
+    void aForgottenSchemaIsMadeAnewWithShortLists() throws Exception {
+        NodePlanner planner = (NodePlanner) leader.server().getManager().getPlanner();
+        for (int i = 0; i < 100; i++) {
+            plan(planner, "SELECT k FROM t WHERE n=" + i);
+        }
+        assertTrue(functions(planner) >= 100, "HerdDB does not grow the list any more: NodePlanner need not forget it");
+        HerdInternals.forgetSchema(planner.planner);
+        plan(planner, "SELECT k FROM t WHERE n=-1");
+        assertEquals(1, functions(planner));
+    }
+
+    private NodePlanner over(RuntimeException... errors) {
+        DBManager manager = leader.server().getManager();
+        return new NodePlanner(manager, new Played(manager, new ArrayDeque<>(List.of(errors))), HerdInternals.syntax(),
+                forgotten::incrementAndGet);
+    }
+
+    private static TranslatedQuery plan(NodePlanner planner, String query) {
+        return planner.translate("herd", query, null, true, true, false, -1);
+    }
+
+    private static int functions(NodePlanner planner) throws Exception {
+        Field schema = CalcitePlanner.class.getDeclaredField("rootSchema");
+        schema.setAccessible(true);
+        return ((SchemaPlus) schema.get(planner.planner)).getSubSchema("herd").getFunctions("COSINE_SIMILARITY").size();
+    }
+
+    /** A planner that throws some errors, and plans after them. */
+    private static final class Played extends AbstractSQLPlanner {
+
+        private final Deque<RuntimeException> errors;
+
+        Played(DBManager manager, Deque<RuntimeException> errors) {
+            super(manager);
+            this.errors = errors;
+        }
+
+        @Override
+        public TranslatedQuery translate(String tablespace, String query, List<Object> parameters, boolean scan, boolean allowCache,
+                boolean returnValues, int maxRows) {
+            if (!errors.isEmpty()) {
+                throw errors.pop();
+            }
+            return PLAN;
+        }
+
+        @Override
+        public void clearCache() {
+        }
+
+        @Override
+        public long getCacheHits() {
+            return 0;
+        }
+
+        @Override
+        public long getCacheMisses() {
+            return 0;
+        }
+
+        @Override
+        public long getCacheSize() {
+            return 0;
+        }
+    }
+}
