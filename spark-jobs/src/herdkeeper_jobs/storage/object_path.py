@@ -1,9 +1,10 @@
 """Objects of an object store, with the part of pathlib's interface that readers of checkpoints use.
 
-A path holds the names of the store, the bucket and the key only, and what the names of the variables begin with that its store is opened
-with, so that Spark can pickle it: each process opens the store with its own environment (`object_store`), and credentials are never part of
-a task. obstore does the requests: they are retried within a minute, and an object is there with all of its bytes or not at all. What can't
-be read is told by OSError, as of a file.
+Spark pickles a path, so it holds names only: scheme, bucket, key, and the prefix of the variables that open its store. Each process opens
+the store with its own environment (`object_store`). Credentials are never part of a task.
+
+obstore sends the requests and retries them for a minute. An object exists with all of its bytes or not at all. Failed reads raise OSError,
+as those of a file do.
 """
 
 from __future__ import annotations
@@ -54,8 +55,7 @@ class _UndecidedError(OSError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectPath:
-    """A key of a bucket (of Azure: a container), or what begins with it and a slash. `variables` is what the names of the variables begin
-    with that the store is opened with."""
+    """A key of a bucket (Azure: a container), or the objects below it. `variables` is the prefix of the variables that open the store."""
 
     scheme: str
     bucket: str
@@ -312,10 +312,10 @@ def _as_os_errors(path: ObjectPath) -> Iterator[None]:
 
 
 def _why_not_one(name: ObjectPath) -> str | None:
-    """Has several create the same new object, with bytes of their own, all at once; why not exactly one of them did. That the second of two
-    in a row is refused tells nothing of a store that looks first and writes then: it gives the name to all who have looked before.
+    """Create one new object from several threads at once, each with its own bytes. Returns why not exactly one of them did, or None.
 
-    An error is no answer, but it is none that the name is theirs. Raises OSError where nobody was told so.
+    Two creates in a row would not find a store that checks first and writes later: it accepts all that have checked before the first write.
+    A failed create counts as not created. Raises OSError if none was created.
     """
     together, failed = Barrier(_RACERS, timeout=60), list[OSError]()
 

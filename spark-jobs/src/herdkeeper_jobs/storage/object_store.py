@@ -1,8 +1,8 @@
 """Opens object stores: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage.
 
-A process's variables say how, under obstore's own names behind a prefix of ours: a job may open two stores, and what has no prefix obstore
-reads for both. Where no keys are given it asks the cloud who the pod is (workload identity), by variables and addresses that the cloud
-itself puts into the pod.
+The process's variables configure them: obstore's own names behind a prefix of ours. A job may open two stores, and obstore would read
+variables without a prefix for both. Without keys obstore uses the pod's identity in the cloud (workload identity), by variables and
+addresses that the cloud puts into the pod.
 """
 
 from __future__ import annotations
@@ -87,8 +87,7 @@ def opened(scheme: str, bucket: str, variables: str, process: int) -> Store:
 
 
 def line_of(error: Exception) -> str:
-    """What an error says: of the store's own answer its status, code and message only, since some stores repeat keys and signatures in it,
-    and who tells of it has no room for what was asked, which is said already."""
+    """Returns an error in one line: of the store's answer only status, code and message. Some stores repeat keys and signatures in it."""
     text = str(error).split("\n\nDebug source:")[0]
     said = ": ".join(found.group(1) for name in ("Code", "Message") if (found := re.search(f"<{name}>([^<]*)</{name}>", text)))
     text = text[max(0, text.find("Server returned")) :] if said else text
