@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 
 from herdkeeper_e2e.control_plane import REPOSITORY
-from herdkeeper_e2e.server_processes import free_port, servers
+from herdkeeper_e2e.free_ports import free_port
+from herdkeeper_e2e.server_processes import servers
 
 CONTAINER = "backups"
 _ACCOUNT, _KEY = "herdkeeper", b"k" * 64

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-import secrets
 import shutil
-import socket
 import ssl
 import subprocess
 import time
@@ -19,7 +17,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic import DynamicClient
 
+from herdkeeper_e2e.free_ports import free_ports
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -42,7 +41,6 @@ FEW_OBJECTS = (
     "--enable-priority-and-fairness=false",
 )
 """Flags of the API server for tests."""
-PORTS_OF_A_WORKER = 2_000  # the controller and seven workers end below 32,000; a worker draws some hundreds
 
 
 @dataclass
@@ -213,38 +211,6 @@ def make_namespace(plane: ControlPlane, name: str, labels: dict[str, str] | None
             if error.status != 409:
                 raise
     return name
-
-
-def free_ports(count: int) -> tuple[int, ...]:
-    """Ports that nobody listens on, each given once.
-
-    Each process of pytest draws from a share of its own: a server that another test restarts lets its port go for a moment, and
-    must find it free again. All shares lie below the ports that the kernel gives to clients, for the same reason.
-    """
-    given: list[int] = []
-    while len(given) < count:
-        port = secrets.choice(tuple(_undrawn()))
-        _undrawn().remove(port)
-        if not _is_taken(port):
-            given.append(port)
-    return tuple(given)
-
-
-def _is_taken(port: int) -> bool:
-    with socket.socket() as holder:
-        try:
-            holder.bind(("127.0.0.1", port))
-        except OSError:
-            return True
-    return False
-
-
-@cache
-def _undrawn() -> set[int]:
-    """What is left of this process's share. pytest-xdist names its workers gw0, gw1 and so on; who starts them has no name."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    first = 15_000 + PORTS_OF_A_WORKER * (0 if worker is None else 1 + int(worker.removeprefix("gw")))
-    return set(range(first, first + PORTS_OF_A_WORKER))
 
 
 def _write_identities(folder: Path, api_port: int) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from herdkeeper_e2e.cluster import REPOSITORY, run
-from herdkeeper_e2e.server_processes import free_port
+from herdkeeper_e2e.free_ports import free_port
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 BASE = "herdkeeper/debian:local"

@@ -28,6 +28,7 @@ from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Address, Connection, C
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.tls.identity import MountedIdentity
 from herdkeeper.tls.kazoo_handler import MutualTlsHandler
+from herdkeeper_e2e.free_ports import free_port
 from herdkeeper_e2e.mutual_tls import LOOPBACK, REFRESHED, ROLE, StackSecrets
 
 TESTER = ObjectKey("tests", "tester")
@@ -333,14 +334,6 @@ def servers() -> Iterator[Servers]:
     finally:
         made.stop()
         shutil.rmtree(made.folder)
-
-
-def free_port() -> int:
-    """Returns a free local port. The kernel gives it to nobody else as long as few ports are requested."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _has_ledgers_root(ensembles: Ensembles, address: str, identity: ObjectKey | None) -> bool:

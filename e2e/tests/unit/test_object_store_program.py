@@ -11,9 +11,9 @@ from pathlib import Path
 import obstore
 import pytest
 
+from herdkeeper_e2e.free_ports import free_port
 from herdkeeper_e2e.object_store import SERVING, Keys
 from herdkeeper_e2e.object_store_process import server_program
-from herdkeeper_e2e.server_processes import free_port
 from herdkeeper_jobs.storage.object_store import StoreSettings
 
 KEYS = Keys("an-id", "a-secret")

@@ -24,7 +24,8 @@ from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper_e2e.control_plane import REPOSITORY, free_ports
+from herdkeeper_e2e.control_plane import REPOSITORY
+from herdkeeper_e2e.free_ports import free_ports
 
 IMAGE = REPOSITORY / "images/zookeeper"
 MOST = 5

@@ -71,7 +71,8 @@ class Stage:
     nodes: PlayedNodes = field(default_factory=PlayedNodes)
     leads: bool = True
     operator: DynamicClient | None = None
-    liveness: NodeLiveness = field(default_factory=NodeLiveness)
+    liveness: NodeLiveness = field(default_factory=lambda: NodeLiveness(now=lambda: 0.0))
+    """Its clock stands still: no report gets old on a busy machine."""
     images: DefaultImages = SHIPPED_IMAGES
     """What servers run whose resource names no image: the operator's setting."""
     cache: ObjectCache | None = None

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,7 +29,8 @@ from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.zookeeper import build
 from herdkeeper.zookeeper.build import build_zookeeper, first_membership
-from herdkeeper_e2e.control_plane import REPOSITORY, free_ports
+from herdkeeper_e2e.control_plane import REPOSITORY
+from herdkeeper_e2e.free_ports import free_ports
 from herdkeeper_e2e.mutual_tls import MountedSecret
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -152,6 +154,19 @@ class Members:
         """A znode is made, by a session with the operator's certificate."""
         patiently(self.encrypted, self.address, lambda ensemble: ensemble.ensure(path), OPERATOR)
 
+    def leave(self, server: int) -> None:
+        """A member leaves the membership. If it is the one that is asked, it may end before it answers: the membership is read again."""
+
+        def left() -> bool | Pending:
+            now = self.membership()
+            if server not in now.voters:
+                return True
+            with suppress(EnsembleError):
+                self.encrypted.reconfigure(self.address, PASSWORD, MembershipChange((), (server,), now.version), OPERATOR)
+            return Pending(f"the voters were {sorted(now.voters)}")
+
+        wait_for(f"member {server} leaves", left, SERVED)
+
     def stop(self) -> None:
         self.encrypted.stop()
         self.plain.stop()
@@ -187,7 +202,7 @@ def test_an_ensemble_is_founded_with_certificates_and_its_membership_changes(mem
     members.ensure("/a/b")
     before = members.membership()
     assert {server.client.rpartition(":")[0] for server in before.servers} == {"127.0.0.1"}
-    members.encrypted.reconfigure(members.address, PASSWORD, MembershipChange((), (3,), before.version), OPERATOR)
+    members.leave(3)
     assert members.membership().voters == {1, 2}
     with pytest.raises(EnsembleError, match="did not answer"):
         members.plain.at(members.address)

@@ -18,7 +18,8 @@ from waits import wait_until
 
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
-from herdkeeper_e2e.server_processes import AUTORECOVERY, GUARDED_HTTP, LEDGERS_ROOT, Servers, free_port, servers
+from herdkeeper_e2e.free_ports import free_port
+from herdkeeper_e2e.server_processes import AUTORECOVERY, GUARDED_HTTP, LEDGERS_ROOT, Servers, servers
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 

@@ -15,8 +15,9 @@ from waits import wait_until
 from herdkeeper.certificates.settings import quorum_lines
 from herdkeeper.tls.context import mutual_context
 from herdkeeper_e2e.certificates import Authority
+from herdkeeper_e2e.free_ports import free_ports
 from herdkeeper_e2e.mutual_tls import HOSTS, LOOPBACK, MountedSecret
-from herdkeeper_e2e.server_processes import Servers, free_port, servers
+from herdkeeper_e2e.server_processes import Servers, servers
 from herdkeeper_e2e.tls_probe import fingerprint
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -36,7 +37,7 @@ class Ensemble:
 
     def __init__(self, running: Servers) -> None:
         self.servers = running
-        self.ports = {number: Ports(*(free_port() for _ in range(3))) for number in MEMBERS}
+        self.ports = {number: Ports(*free_ports(3)) for number in MEMBERS}
         for name in ("members", "clients"):
             (running.folder / name).mkdir()
         self.authority, clients = (Authority(running.folder / name, name) for name in ("members", "clients"))

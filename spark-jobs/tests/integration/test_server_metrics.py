@@ -11,10 +11,11 @@ import pytest
 from waits import wait_until
 
 from herdkeeper.sql.connection import Connection
+from herdkeeper_e2e.free_ports import free_port
 from herdkeeper_e2e.monitoring.metric import Metric
 from herdkeeper_e2e.monitoring.own_metrics import node_metrics
 from herdkeeper_e2e.monitoring.server_metrics import SERVERS
-from herdkeeper_e2e.server_processes import CREDENTIALS, GUARDED_HTTP, free_port, servers
+from herdkeeper_e2e.server_processes import CREDENTIALS, GUARDED_HTTP, servers
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 PATIENCE_SECONDS = 120

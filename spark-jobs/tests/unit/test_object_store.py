@@ -23,8 +23,8 @@ from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.shared.names import ARCHIVE_VARIABLES
+from herdkeeper_e2e.free_ports import free_port
 from herdkeeper_e2e.object_store import ENDPOINT, SECRET_ACCESS_KEY
-from herdkeeper_e2e.server_processes import free_port
 from herdkeeper_jobs.checkpoint import cli, removal_cli
 from herdkeeper_jobs.checkpoint.base import BaseUnusable, stored_rows
 from herdkeeper_jobs.restore.source import open_source

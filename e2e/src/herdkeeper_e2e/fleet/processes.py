@@ -14,7 +14,8 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from herdkeeper_e2e.control_plane import HOME, ControlPlane, free_ports
+from herdkeeper_e2e.control_plane import HOME, ControlPlane
+from herdkeeper_e2e.free_ports import free_port
 
 FIRST_BACK_OFF_SECONDS, LONGEST_BACK_OFF_SECONDS = 10.0, 300.0
 """A kubelet starts a container that has ended at once, and then after a time that doubles."""
@@ -46,7 +47,7 @@ class Operator:
     plane: ControlPlane
     log: Path
     settings: dict[str, str] = field(default_factory=dict)
-    port: int = field(default_factory=lambda: free_ports(1)[0])
+    port: int = field(default_factory=free_port)
     restarts: int = 0
     _unwanted: threading.Event = field(default_factory=threading.Event)
     _process: subprocess.Popen[bytes] | None = None
