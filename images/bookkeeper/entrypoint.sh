@@ -238,7 +238,7 @@ case "$mode" in
         check_directories
         report_cookie
         compose
-        run org.apache.bookkeeper.server.Main --conf "$tmp/bk_server.conf"
+        run -Dherdkeeper.bookie=true org.apache.bookkeeper.server.Main --conf "$tmp/bk_server.conf"
         ;;
     autorecovery)
         compose

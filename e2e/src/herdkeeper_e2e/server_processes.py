@@ -153,7 +153,7 @@ class Servers:
         self._start(AUTORECOVERY, ["-Xmx256m", "-XX:MaxDirectMemorySize=256m"], "bookkeeper", command)
 
     def _start_bookie(self, name: str) -> None:
-        options = ["-Xmx384m", "-XX:MaxDirectMemorySize=512m", "-Dio.netty.tryReflectionSetAccessible=true"]
+        options = ["-Xmx384m", "-XX:MaxDirectMemorySize=512m", "-Dio.netty.tryReflectionSetAccessible=true", "-Dherdkeeper.bookie=true"]
         file = self.folder / name / "bk_server.conf"
         self._start(name, options, "bookkeeper", ("org.apache.bookkeeper.server.Main", "--conf", str(file)))
 

@@ -3,16 +3,24 @@ package io.herdkeeper.bookie;
 import java.io.IOException;
 import java.util.EnumSet;
 import java.util.Set;
+import org.apache.bookkeeper.common.util.JsonUtil;
 import org.apache.bookkeeper.http.HttpServer;
+import org.apache.bookkeeper.http.HttpServerConfiguration;
 import org.apache.bookkeeper.http.HttpServiceProvider;
 import org.apache.bookkeeper.http.service.HttpEndpointService;
+import org.apache.bookkeeper.http.service.HttpServiceRequest;
 import org.apache.bookkeeper.http.service.HttpServiceResponse;
 import org.apache.bookkeeper.http.vertx.VertxHttpServer;
+import org.apache.bookkeeper.server.http.service.BookieStateService.BookieState;
 
 /**
  * BookKeeper's HTTP server with only those endpoints that somebody uses: probes, metrics, the state, the mode for drains, and garbage
  * collection. BookKeeper's own has no password; it also deletes ledgers, shows entries, changes its configuration and decommissions bookies.
  * Each endpoint asks for its service by type, after routing, so no spelling of a path gets round the list.
+ *
+ * <p>It starts behind the bookie, and refuses to if the bookie could not start. BookKeeper ends the process then. Without that, a bookie
+ * whose registration fails stays a process that accepts connections and answers nothing: its server returns without an error, and nobody
+ * watches it (BookieServer.start).
  */
 public final class GuardedHttpServer extends VertxHttpServer {
 
@@ -24,9 +32,34 @@ public final class GuardedHttpServer extends VertxHttpServer {
             ApiType.BOOKIE_STATE_READONLY,
             ApiType.GC);
 
+    /** Set where a bookie runs, and not autorecovery alone (entrypoint.sh). */
+    private static final String OF_A_BOOKIE = "herdkeeper.bookie";
+
+    private HttpServiceProvider services;
+
     @Override
     public void initialize(HttpServiceProvider provider) {
-        super.initialize(new OpenEndpoints(provider));
+        services = new OpenEndpoints(provider);
+        super.initialize(services);
+    }
+
+    /** Throws IllegalStateException beside a bookie that does not run. */
+    @Override
+    public boolean startServer(int port, String host, HttpServerConfiguration configuration) {
+        if (Boolean.getBoolean(OF_A_BOOKIE) && !bookieRuns()) {
+            throw new IllegalStateException("the bookie could not start, as told above: its process ends, and its container starts again");
+        }
+        return super.startServer(port, host, configuration);
+    }
+
+    private boolean bookieRuns() {
+        try {
+            HttpServiceRequest question = new HttpServiceRequest(null, HttpServer.Method.GET, null);
+            String state = services.provideHttpEndpointService(ApiType.BOOKIE_STATE).handle(question).getBody();
+            return JsonUtil.fromJson(state, BookieState.class).isRunning();
+        } catch (Exception error) {
+            throw new IllegalStateException("the bookie's state can't be read", error);
+        }
     }
 
     /** The services of a provider; those that are not open refuse every request. */

@@ -1,6 +1,7 @@
 package io.herdkeeper.bookie;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.ServerSocket;
@@ -99,9 +100,43 @@ class GuardedHttpServerTest {
         assertEquals(open.contains(type.name()) ? 200 : 403, status);
     }
 
+    @ParameterizedTest
+    @CsvSource({"true, true, true", "true, false, false", "false, false, true"})
+    void besideABookieThatDidNotStartItDoesNotStartEither(String ofABookie, boolean running, boolean starts) throws Exception {
+        System.setProperty("herdkeeper.bookie", ofABookie);
+        GuardedHttpServer server = new GuardedHttpServer();
+        try (ServerSocket free = new ServerSocket(0)) {
+            server.initialize(new Telling("{\"running\" : " + running + "}"));
+            int taken = free.getLocalPort();
+            free.close();
+            if (starts) {
+                assertTrue(server.startServer(taken, "127.0.0.1"));
+            } else {
+                String said = assertThrows(IllegalStateException.class, () -> server.startServer(taken, "127.0.0.1")).getMessage();
+                assertTrue(said.startsWith("the bookie could not start"), said);
+            }
+        } finally {
+            System.clearProperty("herdkeeper.bookie");
+            server.stopServer();
+        }
+    }
+
     private static HttpResponse<String> ask(String method, String path) throws Exception {
         URI uri = URI.create("http://127.0.0.1:" + port + path);
         return HTTP.send(HttpRequest.newBuilder(uri).method(method, BodyPublishers.noBody()).build(), BodyHandlers.ofString());
+    }
+
+    private record Telling(String body) implements HttpServiceProvider {
+
+        @Override
+        public HttpEndpointService provideHttpEndpointService(ApiType type) {
+            return request -> new HttpServiceResponse(body, StatusCode.OK);
+        }
+
+        @Override
+        public void close() {
+            // it holds nothing
+        }
     }
 
     private static final class Noting implements HttpServiceProvider {
