@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from herdkeeper.api import (
@@ -88,22 +87,25 @@ class Steps:
 
 def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
     """A row for each kind."""
+    spark = settings.images.spark
+
+    def servers_plan(plan: Plan, cluster: Any, seen: Any, component: str) -> Plan:
+        """Certificates come first, since pods mount them. NetworkPolicies come last, since nothing waits for them."""
+        plan = safe_from_pruning(with_identities(plan, cluster, component, seen.identities), seen.objects)
+        return with_network_policies(plan, cluster, seen.objects, settings.namespace)
+
     return {
         ZooKeeperCluster.KIND: Steps(
             observe_zookeeper,
             lambda cluster, seen: zookeeper_refusals(cluster, seen.voters),
-            partial(_with_additions, partial(_with_identities, plan_zookeeper, names.ZOOKEEPER_COMPONENT), settings.namespace),
+            lambda cluster, seen: servers_plan(plan_zookeeper(cluster, seen), cluster, seen, names.ZOOKEEPER_COMPONENT),
             summarize_zookeeper,
             plan_zookeeper_deletion,
         ),
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
             lambda cluster, _: bookkeeper_refusals(cluster),
-            partial(
-                _with_additions,
-                partial(_with_identities, partial(_with_image, plan_bookkeeper, settings.images.spark), names.BOOKIE_COMPONENT),
-                settings.namespace,
-            ),
+            lambda cluster, seen: servers_plan(plan_bookkeeper(cluster, seen, spark), cluster, seen, names.BOOKIE_COMPONENT),
             summarize_bookkeeper,
             plan_bookkeeper_deletion,
             observe_ledgers,
@@ -112,14 +114,14 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         HerdDBCluster.KIND: Steps(
             observe_herddb,
             lambda cluster, seen: herddb_refusals(cluster, seen.bookkeeper),
-            partial(_with_additions, partial(_with_identities, plan_herddb, names.HERDDB_COMPONENT), settings.namespace),
+            lambda cluster, seen: servers_plan(plan_herddb(cluster, seen), cluster, seen, names.HERDDB_COMPONENT),
             summarize_herddb,
             plan_herddb_deletion,
         ),
         Tablespace.KIND: Steps(
             _observe_tablespace,
             lambda tablespace, seen: tablespace_refusals(tablespace, seen.herddb, seen.others),
-            partial(_with_image, plan_tablespace, settings.images.spark),
+            lambda tablespace, seen: plan_tablespace(tablespace, seen, spark),
             summarize_tablespace,
             plan_tablespace_deletion,
             show=lambda tablespace, seen, _: show_log(tablespace, seen.standings),
@@ -128,14 +130,14 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         Checkpoint.KIND: Steps(
             observe_checkpoint,
             lambda checkpoint, seen: checkpoint_refusals(checkpoint, seen.tablespace),
-            partial(_with_image, plan_checkpoint, settings.images.spark),
+            lambda checkpoint, seen: plan_checkpoint(checkpoint, seen, spark),
             summarize_checkpoint,
-            lambda checkpoint, seen, waited: plan_removal(checkpoint, seen, settings.images.spark, waited),
+            lambda checkpoint, seen, waited: plan_removal(checkpoint, seen, spark, waited),
         ),
         ScheduledCheckpoint.KIND: Steps(
             observe_schedule,
             lambda schedule, _: schedule_refusals(schedule),
-            partial(_with_image, plan_scheduled_checkpoint, settings.images.spark),
+            lambda schedule, seen: plan_scheduled_checkpoint(schedule, seen, spark),
             summarize_scheduled_checkpoint,
             show=lambda schedule, _, fields: show_drill(schedule, fields.get("lastDrill")),
             forget=forget_drill,
@@ -143,7 +145,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ReplicationAudit.KIND: Steps(
             observe_audit,
             lambda audit, _: audit_refusals(audit),
-            partial(_with_image, plan_audit, settings.images.spark),
+            lambda audit, seen: plan_audit(audit, seen, spark),
             summarize_audit,
             show=_show_audit,
         ),
@@ -165,15 +167,3 @@ def _show_audit(audit: ReplicationAudit, seen: Any, fields: Mapping[str, Any]) -
 def _observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> TablespaceObserved:
     seen = observe_tablespace(tablespace, reader)
     return replace(seen, standings=log_standings(tablespace, seen))
-
-
-def _with_image(plan: Callable[[Any, Any, str], Plan], image: str, resource: Any, seen: Any) -> Plan:
-    return plan(resource, seen, image)
-
-
-def _with_additions(plan: Callable[[Any, Any], Plan], operator_namespace: str, cluster: Any, seen: Any) -> Plan:
-    return with_network_policies(safe_from_pruning(plan(cluster, seen), seen.objects), cluster, seen.objects, operator_namespace)
-
-
-def _with_identities(plan: Callable[[Any, Any], Plan], component: str, cluster: Any, seen: Any) -> Plan:
-    return with_identities(plan(cluster, seen), cluster, component, seen.identities)
