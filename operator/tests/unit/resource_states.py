@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
 from typing import Any
 
 from situations import live, objects, pods, ready, with_metadata, with_spec, with_status
@@ -38,7 +37,8 @@ from test_plan_zookeeper import settled as ensemble_settled
 from herdkeeper.api.resource import API_VERSION, NO_STATUS, Resource
 from herdkeeper.bookkeeper.build.bookies import build_autorecovery
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, MetadataAbsent, StoreMissing
+from herdkeeper.bookkeeper.state.bookies import MetadataAbsent, StoreMissing
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
 from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.status.cluster import summarize_herddb
@@ -104,20 +104,23 @@ class Kind:
     declared: Resource
 
 
-def _with_image(plan: Callable[[Any, Any, str], Plan], resource: Any, seen: Any) -> Plan:
-    return plan(resource, seen, "spark:1")
+IMAGE = "spark:1"
 
 
 KINDS = {
     kind.declared.KIND: kind
     for kind in (
         Kind(plan_zookeeper, summarize_zookeeper, ENSEMBLE),
-        Kind(partial(_with_image, plan_bookkeeper), summarize_bookkeeper, BOOKIES),
+        Kind(
+            lambda cluster, seen: plan_bookkeeper(replace(seen, cluster=cluster), IMAGE),
+            lambda cluster, seen: summarize_bookkeeper(replace(seen, cluster=cluster)),
+            BOOKIES,
+        ),
         Kind(plan_herddb, summarize_herddb, DATABASE),
-        Kind(partial(_with_image, plan_tablespace), summarize_tablespace, TABLESPACE),
-        Kind(partial(_with_image, plan_checkpoint), summarize_checkpoint, CHECKPOINT),
-        Kind(partial(_with_image, plan_scheduled_checkpoint), summarize_scheduled_checkpoint, CHECKPOINTS),
-        Kind(partial(_with_image, plan_audit), summarize_audit, AUDIT),
+        Kind(lambda declared, seen: plan_tablespace(declared, seen, IMAGE), summarize_tablespace, TABLESPACE),
+        Kind(lambda declared, seen: plan_checkpoint(declared, seen, IMAGE), summarize_checkpoint, CHECKPOINT),
+        Kind(lambda declared, seen: plan_scheduled_checkpoint(declared, seen, IMAGE), summarize_scheduled_checkpoint, CHECKPOINTS),
+        Kind(lambda declared, seen: plan_audit(declared, seen, IMAGE), summarize_audit, AUDIT),
         Kind(plan_schedule, summarize_scheduled_audit, AUDITS),
     )
 }
@@ -180,7 +183,7 @@ def _of_ensembles() -> Iterator[State]:
 def _of_bookies() -> Iterator[State]:
     recovery = _running_autorecovery()
     parts = (settled(), *claims(0, 1, 2, 3), pods(BOOKIE_PODS), recovery)
-    seen = BookKeeperObserved(objects(*parts), STORE, HEALTHY, TOKENS)
+    seen = BookieFleet(BOOKIES, objects(*parts), STORE, HEALTHY, TOKENS)
     known = with_status(BOOKIES, instance_id="an-instance", next_bookie=4)
     missing = replace(seen, objects=objects(), store=StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "not there"), metadata=MetadataAbsent())
     yield State("its ensemble is missing", reconciled(BOOKIES, missing), Verdict.IN_PROGRESS)

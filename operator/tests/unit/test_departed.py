@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 from situations import objects, quickstart
 
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, MetadataAbsent, MetadataStore
+from herdkeeper.bookkeeper.state.bookies import MetadataAbsent, MetadataStore
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine.execute import Clients
@@ -81,7 +82,7 @@ def test_its_data_stays_while_a_living_resource_uses_it():
     reader = SimpleNamespace(deleted=deleted, kubernetes=SimpleNamespace(resource=lambda *_: None))
     writer = SimpleNamespace(event=lambda *told: found.append(told))
     clients = Clients(writer, reader, None, lambda: True, None)
-    seen = BookKeeperObserved(objects(), MetadataStore("zk-0:2181", serving=True), MetadataAbsent(), ())
+    seen = BookieFleet(quickstart("BookKeeperCluster"), objects(), MetadataStore("zk-0:2181", serving=True), MetadataAbsent(), ())
     steps = steps_by_kind(Settings.from_environment({}))["BookKeeperCluster"]
     for users, left in ((Dependents(not_deleted=("HerdDBCluster db",)), True), (NO_DEPENDENTS, False)):
         reconcile(key, replace(steps, observe=lambda *_, users=users: replace(seen, dependents=users)), clients)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from situations import quickstart, with_status
 from test_plan_bookkeeper import HEALTHY, JOBS_IMAGE
-from test_plan_drain_pause import SCAN, SMALLER, seen, told
+from test_plan_drain_pause import SCAN, seen, told
 
 from herdkeeper.bookkeeper.observe.ledgers import ScanRequest, cache_scan, recent_scan
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
@@ -59,10 +59,10 @@ def test_the_databases_of_a_kept_scan_are_those_of_now():
 
 def test_a_drain_waits_by_a_kept_scan_and_does_nothing_by_it():
     old = replace(SLOW, age_seconds=10.0)
-    waiting = plan_bookkeeper(told(seen()), seen(scan=old), JOBS_IMAGE)
+    waiting = plan_bookkeeper(told(seen(scan=old), before=seen()), JOBS_IMAGE)
     assert (waiting.actions, waiting.needs_ledgers) == ((), False)
     assert waiting.requeue_after_seconds == pytest.approx(30.0), "its age counts"
-    acting = plan_bookkeeper(SMALLER, seen(metadata=HEALTHY, scan=old), JOBS_IMAGE)
+    acting = plan_bookkeeper(seen(metadata=HEALTHY, scan=old), JOBS_IMAGE)
     assert acting.actions
     assert acting.needs_ledgers
-    assert not plan_bookkeeper(SMALLER, seen(metadata=HEALTHY), JOBS_IMAGE).needs_ledgers
+    assert not plan_bookkeeper(seen(metadata=HEALTHY), JOBS_IMAGE).needs_ledgers

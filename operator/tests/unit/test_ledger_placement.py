@@ -10,7 +10,8 @@ from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, JOBS_IMAGE, PODS,
 
 from herdkeeper.api.bookkeeper_cluster import PlacementCheck
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan
+from herdkeeper.bookkeeper.state.bookies import LedgerScan
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
 from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches, PlacementRule, breaks_placement
@@ -77,7 +78,7 @@ def seen(scan=None, nodes=ZONES, now=NOW):
     running = pods(PODS)
     for number, name in enumerate(PODS):
         running["Pod", name]["spec"] = {"nodeName": f"worker-{number}"}
-    return BookKeeperObserved(objects(settled(), *claims(0, 1, 2, 3), running), STORE, HEALTHY, TOKENS, nodes=nodes, scan=scan, now=now)
+    return BookieFleet(CLUSTER, objects(settled(), *claims(0, 1, 2, 3), running), STORE, HEALTHY, TOKENS, nodes=nodes, scan=scan, now=now)
 
 
 ONE_ZONE_AWAY = replace(HEALTHY, writable=frozenset(identity.bookie_id for identity in IDENTITIES if identity.number % 2))
@@ -109,7 +110,7 @@ def after(**fields):
     ],
 )
 def test_the_ledgers_are_read_for_it_at_most_each_ten_minutes_and_only_where_racks_are(situation, cluster, observed, due):
-    assert plan_bookkeeper(cluster, observed, JOBS_IMAGE).needs_ledgers is due, situation
+    assert plan_bookkeeper(replace(observed, cluster=cluster), JOBS_IMAGE).needs_ledgers is due, situation
 
 
 @pytest.mark.parametrize(
@@ -130,17 +131,17 @@ def test_the_ledgers_are_read_for_it_at_most_each_ten_minutes_and_only_where_rac
     ],
 )
 def test_the_status_tells_how_many_ledgers_break_the_rule_and_which(situation, cluster, observed, told):
-    assert summarize_bookkeeper(cluster, observed).fields["placementCheck"] == told, situation
+    assert summarize_bookkeeper(replace(observed, cluster=cluster)).fields["placementCheck"] == told, situation
 
 
 @pytest.mark.parametrize("scan", [None, SCAN, Unknown("silence")])
 def test_what_was_found_before_stays_until_the_next_check_finds_something_else(scan):
     before = after(ledgers=2, first_ledgers=(4, 9))
-    told = summarize_bookkeeper(before, seen(scan)).fields["placementCheck"]
+    told = summarize_bookkeeper(replace(seen(scan), cluster=before)).fields["placementCheck"]
     assert told == {**FOUND, "checkedAt": "2026-11-21T11:55:00Z", "nextCheckAt": "2026-11-21T12:05:00Z"}
 
 
 def test_bookies_of_one_zone_name_in_two_regions_stand_in_two_racks():
     region = "topology.kubernetes.io/region"
     regions = {name: Node(name, {ZONE_LABEL: "zone-a", region: f"region-{name[-1]}"}) for name in ZONES}
-    assert plan_bookkeeper(CLUSTER, seen(nodes=regions), JOBS_IMAGE).needs_ledgers
+    assert plan_bookkeeper(seen(nodes=regions), JOBS_IMAGE).needs_ledgers

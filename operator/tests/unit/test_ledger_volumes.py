@@ -12,7 +12,8 @@ from herdkeeper.bookkeeper.build.bookies import BookieIdentity, Founded, build_b
 from herdkeeper.bookkeeper.drain.plan import drains
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.plan.volume_growth import grow_claims
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore, Naming
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, MetadataStore, Naming
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.lost_bookie import lost_bookie
 from herdkeeper.planning.actions import Create, Delete, Resize
 from herdkeeper.shared.names import BOOKIE_ID_ANNOTATION, DRAINING_ANNOTATION, RETIRING_ANNOTATION, BookKeeperNames, ObjectKey
@@ -31,8 +32,8 @@ def claims(*claim_names: str, **more: str):
     return [claim(name, **{BOOKIE_ID_ANNOTATION: IDENTITY.bookie_id, **more}) for name in claim_names]
 
 
-def seen(*parts, metadata=METADATA, **more):
-    return BookKeeperObserved(objects(*parts), STORE, metadata, ("aaaaaa",), **more)
+def seen(*parts, metadata=METADATA, cluster=CLUSTER, **more):
+    return BookieFleet(cluster, objects(*parts), STORE, metadata, ("aaaaaa",), **more)
 
 
 def test_each_ledger_volume_has_a_claim_a_folder_and_a_directory():
@@ -60,7 +61,7 @@ def test_the_number_in_the_name_of_any_claim_is_the_bookies():
 
 @pytest.mark.parametrize("there", range(4))
 def test_a_new_bookie_that_was_cut_off_after_any_claim_gets_the_rest_under_the_same_identity(there):
-    plan = plan_bookkeeper(CLUSTER, seen(*claims(*NAMES[:there]), metadata=NEW), "jobs:1")
+    plan = plan_bookkeeper(seen(*claims(*NAMES[:there]), metadata=NEW), "jobs:1")
     made = [step.manifest for step in plan.actions if isinstance(step, Create)]
     assert [each["metadata"]["name"] for each in made] == list(NAMES[there:])
     assert {each["metadata"]["annotations"][BOOKIE_ID_ANNOTATION] for each in made} == {IDENTITY.bookie_id}
@@ -81,7 +82,7 @@ def test_the_only_bookie_of_a_cluster_may_lose_any_of_its_volumes(gone):
     left = [name for name in NAMES if name != NAMES[gone]]
     away = replace(METADATA, writable=METADATA.writable - {IDENTITY.bookie_id})
     needed = LedgerScan(1, 1, 1, {}, {IDENTITY.bookie_id: Naming(1, 0, 1)})
-    plan = plan_bookkeeper(CLUSTER, seen(STATEFUL_SET, *claims(*left), metadata=away, scan=needed), "jobs:1")
+    plan = plan_bookkeeper(seen(STATEFUL_SET, *claims(*left), metadata=away, scan=needed), "jobs:1")
     assert plan.wait is not None
     assert plan.wait.reason is Reason.RECOVERING
     assert f"its claim {NAMES[gone]} is gone" in plan.wait.message
@@ -94,7 +95,7 @@ def test_each_ledger_volume_follows_the_size():
         size = {"resources": {"requests": {"storage": "20Gi" if "ledgers" in name else "5Gi"}}, "storageClassName": "fast"}
         bound.items["PersistentVolumeClaim", name] |= {"spec": size, "status": {"phase": "Bound"}}
     small = with_spec(larger, journal=larger.spec.journal.model_copy(update={"size": "5Gi"}))
-    steps = grow_claims(small, 0, replace(seen(), objects=bound, expandable={"fast": True}))
+    steps = grow_claims(replace(seen(), cluster=small, objects=bound, expandable={"fast": True}), 0)
     assert [(step.name, step.size) for step in steps if isinstance(step, Resize)] == [(name, "40Gi") for name in NAMES[1:]]
 
 
@@ -106,9 +107,9 @@ def test_a_drained_bookie_loses_all_its_volumes_by_uid():
     item["spec"]["replicas"] = 0
     scan = LedgerScan(0, 0, 0, {}, {})
     retired = replace(METADATA, writable=frozenset(), cookies=frozenset())
-    observed = seen(stopped, *claims(*NAMES, **{DRAINING_ANNOTATION: "2026-01-01T00:00:00Z"}), metadata=retired, scan=scan)
-    assert len(drains(leaving, observed, retired)) == 1
-    plan = plan_bookkeeper(leaving, observed, "jobs:1")
+    observed = seen(stopped, *claims(*NAMES, **{DRAINING_ANNOTATION: "2026-01-01T00:00:00Z"}), metadata=retired, scan=scan, cluster=leaving)
+    assert len(drains(observed)) == 1
+    plan = plan_bookkeeper(observed, "jobs:1")
     deleted = [(step.name, step.uid) for step in plan.actions if isinstance(step, Delete) and step.kind == "PersistentVolumeClaim"]
     assert deleted == [(name, f"uid-{name}") for name in NAMES]
 
@@ -125,7 +126,7 @@ def test_a_drained_bookie_loses_all_its_volumes_by_uid():
 )
 def test_volumes_that_stayed_from_a_resource_with_another_number_of_them_are_not_used(situation, volumes, there, metadata, refused):
     cluster = with_spec(CLUSTER, ledgers=LedgerVolumes(size="20Gi", volumes=volumes))
-    plan = plan_bookkeeper(cluster, seen(*claims(*there), metadata=metadata), "jobs:1")
+    plan = plan_bookkeeper(seen(*claims(*there), metadata=metadata, cluster=cluster), "jobs:1")
     told = plan.wait is not None and plan.wait.reason is Reason.INVALID_SPEC and "spec.ledgers.volumes" in plan.wait.message
     assert told is refused, situation
     assert not (refused and plan.actions)

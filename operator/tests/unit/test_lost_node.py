@@ -9,8 +9,9 @@ from situations import live, objects, pods
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKENS, claims, settled
 from test_plan_rolling import bookie
 
-from herdkeeper.bookkeeper.plan.gate import Stack, why_others_unhealthy
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, Marks
+from herdkeeper.bookkeeper.plan.gate import why_others_unhealthy
+from herdkeeper.bookkeeper.state.bookies import Marks
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
 from herdkeeper.planning.actions import Apply, Delete, Wait
 from herdkeeper.planning.rolling import Gate, restart, roll
@@ -69,10 +70,10 @@ def test_a_pod_that_does_not_serve_is_left_alone_while_its_node_can_t_be_read(re
 
 @pytest.mark.parametrize(("nodes", "closed"), [(UP, False), (DOWN, True)])
 def test_a_pod_whose_ready_is_older_than_its_nodes_silence_holds_up_the_roll_of_others(nodes, closed):
-    seen = BookKeeperObserved(objects(settled(), pods(PODS), standing(PODS[3], ready=True)), STORE, HEALTHY, TOKENS, nodes=nodes)
+    seen = BookieFleet(CLUSTER, objects(settled(), pods(PODS), standing(PODS[3], ready=True)), STORE, HEALTHY, TOKENS, nodes=nodes)
     for item in seen.objects.of_kind("StatefulSet"):
         item["status"] = {"observedGeneration": 1, "currentRevision": "a", "updateRevision": "a"}
-    trouble = why_others_unhealthy(Stack(CLUSTER, seen, HEALTHY, (0, 1, 2, 3)), 0)
+    trouble = why_others_unhealthy(seen, (0, 1, 2, 3), 0)
     assert (trouble is not None) is closed
     assert not closed or f"does not report since {SINCE}" in str(trouble)
 
@@ -155,8 +156,8 @@ def test_pods_on_a_node_that_is_down_are_not_deleted_with_a_new_template(situati
 )
 def test_a_pod_that_hangs_is_told_with_since_when_and_what_a_person_may_do(situation, pod, down, metadata, reason, told, not_told):
     nodes = {"worker-3": Node("worker-3", {}, down)}
-    seen = BookKeeperObserved(objects(settled(), *claims(0, 1, 2, 3), pods(PODS), pod), STORE, metadata, TOKENS, nodes=nodes)
-    summary = summarize_bookkeeper(CLUSTER, seen)
+    seen = BookieFleet(CLUSTER, objects(settled(), *claims(0, 1, 2, 3), pods(PODS), pod), STORE, metadata, TOKENS, nodes=nodes)
+    summary = summarize_bookkeeper(seen)
     condition = summary.conditions["NodesReachable"]
     assert (condition.status, condition.reason) == ("False", reason), situation
     assert [part for part in told if part not in condition.message] == []
@@ -165,5 +166,5 @@ def test_a_pod_that_hangs_is_told_with_since_when_and_what_a_person_may_do(situa
 
 
 def test_while_no_pod_hangs_there_is_no_such_condition():
-    seen = BookKeeperObserved(objects(settled(), *claims(0, 1, 2, 3), pods(PODS)), STORE, HEALTHY, TOKENS, nodes=DOWN)
-    assert "NodesReachable" not in summarize_bookkeeper(CLUSTER, seen).conditions
+    seen = BookieFleet(CLUSTER, objects(settled(), *claims(0, 1, 2, 3), pods(PODS)), STORE, HEALTHY, TOKENS, nodes=DOWN)
+    assert "NodesReachable" not in summarize_bookkeeper(seen).conditions

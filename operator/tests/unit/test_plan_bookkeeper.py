@@ -13,7 +13,6 @@ from herdkeeper.bookkeeper.build.racks import build_racks
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.plan.gate import restart_order
 from herdkeeper.bookkeeper.state.bookies import (
-    BookKeeperObserved,
     LedgerScan,
     LedgersMetadata,
     MetadataAbsent,
@@ -22,6 +21,7 @@ from herdkeeper.bookkeeper.state.bookies import (
     RecoveryDelay,
     StoreMissing,
 )
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, RemoveCookie, SetRecoveryDelay
 from herdkeeper.shared import names
@@ -63,9 +63,9 @@ def ledgers(open_ensemble: int, naming: dict[str, Naming] | None = None) -> Ledg
 
 def plan(*parts, cluster=CLUSTER, metadata=HEALTHY, store=STORE, scan=ledgers(0), disruption=None):  # noqa: B008 - it never changes
     """What is planned once the ledgers were looked at, where that is needed."""
-    seen = BookKeeperObserved(objects(*parts), store, metadata, TOKENS, disruption=disruption)
-    made = plan_bookkeeper(cluster, seen, JOBS_IMAGE)
-    return plan_bookkeeper(cluster, replace(seen, scan=scan), JOBS_IMAGE) if made.needs_ledgers else made
+    seen = BookieFleet(cluster, objects(*parts), store, metadata, TOKENS, disruption=disruption)
+    made = plan_bookkeeper(seen, JOBS_IMAGE)
+    return plan_bookkeeper(replace(seen, scan=scan), JOBS_IMAGE) if made.needs_ledgers else made
 
 
 def names_of(plan, kind, action=Apply):
@@ -283,18 +283,18 @@ def test_bookies_do_not_wait_for_sql_nodes_that_lack_bookies():
 
 
 def test_the_ledgers_are_looked_at_only_for_a_step_that_needs_it():
-    seen = BookKeeperObserved(objects(*claims(0, 1, 2, 3), settled(), pods(PODS)), STORE, HEALTHY, TOKENS)
-    assert not plan_bookkeeper(CLUSTER, seen, JOBS_IMAGE).needs_ledgers
-    rolling = replace(seen, objects=objects(*claims(0, 1, 2, 3), due(0)))
-    assert plan_bookkeeper(CHANGED, rolling, JOBS_IMAGE).needs_ledgers
+    seen = BookieFleet(CLUSTER, objects(*claims(0, 1, 2, 3), settled(), pods(PODS)), STORE, HEALTHY, TOKENS)
+    assert not plan_bookkeeper(seen, JOBS_IMAGE).needs_ledgers
+    rolling = replace(seen, cluster=CHANGED, objects=objects(*claims(0, 1, 2, 3), due(0)))
+    assert plan_bookkeeper(rolling, JOBS_IMAGE).needs_ledgers
 
 
 def test_bookies_are_restarted_rack_after_rack_and_those_that_are_read_only_last():
     racks = {f"bk-bookie-{number}-0.bk-bookie.demo.svc": Rack(name, None) for number, name in enumerate("baab")}
     read_only = replace(HEALTHY, writable=IDS - {IDENTITIES[1].bookie_id}, read_only=frozenset({IDENTITIES[1].bookie_id}))
-    named = names.BookKeeperNames(names.ObjectKey("demo", "bk"))
-    assert [identity.number for identity in restart_order(IDENTITIES, racks, named, HEALTHY)] == [1, 2, 0, 3]
-    assert [identity.number for identity in restart_order(IDENTITIES, racks, named, read_only)] == [2, 0, 3, 1]
+    fleet = BookieFleet(CLUSTER, objects(settled(), live([build_racks(CLUSTER, racks)])), STORE, HEALTHY, TOKENS)
+    assert [identity.number for identity in restart_order(fleet, IDENTITIES)] == [1, 2, 0, 3]
+    assert [identity.number for identity in restart_order(replace(fleet, metadata=read_only), IDENTITIES)] == [2, 0, 3, 1]
 
 
 def autorecovery_runs():

@@ -14,7 +14,8 @@ from test_plan_tablespace import RECORD, SETTLED
 from herdkeeper.api.resource import Condition
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie
 from herdkeeper.bookkeeper.deletion import plan_bookkeeper_deletion
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
+from herdkeeper.bookkeeper.state.bookies import LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.deletion import plan_herddb_deletion
@@ -43,7 +44,7 @@ LATE = PATIENCE_SECONDS + 1
 
 
 def bookkeeper_plan(*parts, metadata=METADATA, age=1.0):
-    return plan_bookkeeper_deletion(BOOKKEEPER, BookKeeperObserved(objects(*parts), STORE, metadata, ()), age)
+    return plan_bookkeeper_deletion(BookieFleet(BOOKKEEPER, objects(*parts), STORE, metadata, ()), age)
 
 
 def gives_up(plan) -> bool:
@@ -190,8 +191,8 @@ def test_a_database_waits_for_tablespaces_that_are_dropped_and_not_for_those_tha
 
 
 def test_metadata_whose_ensemble_is_gone_is_waited_for():
-    seen = BookKeeperObserved(objects(), StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "gone"), METADATA, ())
-    assert plan_bookkeeper_deletion(BOOKKEEPER, seen, 1.0).actions == ()
+    seen = BookieFleet(BOOKKEEPER, objects(), StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "gone"), METADATA, ())
+    assert plan_bookkeeper_deletion(seen, 1.0).actions == ()
 
 
 def test_bookkeeper_s_metadata_goes_after_the_bookies_and_before_the_finalizer():

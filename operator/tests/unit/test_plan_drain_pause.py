@@ -11,7 +11,8 @@ from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, JOBS_IMAGE, PODS,
 from herdkeeper.api.bookkeeper_cluster import BookieStatus, DrainStatus
 from herdkeeper.bookkeeper.drain.plan import drains
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, Naming
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, Naming
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack, format_racks
 from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Wait
@@ -30,15 +31,15 @@ def seen(metadata=READ_ONLY, scan=SCAN):
     """Bookie 3 is read-only, and an open ledger holds it up."""
     marked = objects(settled(), *claims(0, 1, 2, 3), pods(PODS))
     marked.items["PersistentVolumeClaim", "bk-bookie-3-journal"]["metadata"]["annotations"][DRAINING_ANNOTATION] = "2026-01-01T00:00:00Z"
-    return BookKeeperObserved(marked, STORE, metadata, TOKENS, scan=scan)
+    return BookieFleet(SMALLER, marked, STORE, metadata, TOKENS, scan=scan)
 
 
-def told(observed, message=None):
-    """The cluster with what its status said of the drain when it was looked at before."""
-    (drain,) = drains(SMALLER, observed, observed.metadata)
+def told(observed, before=None, message=None):
+    """What is observed, with what the status said of the drain when it was looked at before."""
+    (drain,) = drains(observed if before is None else before)
     text = drain.step.sentence if message is None else message
     bookie = BookieStatus(number=3, bookie_id=LEAVING, state="ReadOnly", drain=DrainStatus(message=text))
-    return with_status(SMALLER, bookies=(bookie,), instance_id="an-instance")
+    return replace(observed, cluster=with_status(SMALLER, bookies=(bookie,), instance_id="an-instance"))
 
 
 @pytest.mark.parametrize(
@@ -53,14 +54,14 @@ def told(observed, message=None):
 )
 def test_a_drain_that_is_held_up_by_the_same_thing_is_looked_at_less_often(situation, scan, before, seconds):
     observed = seen(scan=scan)
-    made = plan_bookkeeper(told(observed, before), observed, JOBS_IMAGE)
+    made = plan_bookkeeper(told(observed, message=before), JOBS_IMAGE)
     assert made.wait is not None
     assert made.requeue_after_seconds == pytest.approx(seconds), situation
 
 
 def test_a_drain_that_gets_on_is_looked_at_soon():
     observed = seen(metadata=HEALTHY, scan=replace(SCAN, seconds=20.0))
-    assert plan_bookkeeper(told(seen()), observed, JOBS_IMAGE).requeue_after_seconds == 5.0
+    assert plan_bookkeeper(told(observed, before=seen()), JOBS_IMAGE).requeue_after_seconds == 5.0
 
 
 ZONES = {0: "a", 1: "a", 2: "a", 3: "b"}
@@ -87,7 +88,7 @@ def test_a_drain_asks_whether_the_racks_that_remain_satisfy_the_placement_rule(s
     stored = {("ConfigMap", named.racks_config_map): {"metadata": {"name": named.racks_config_map}, "data": {RACKS_KEY: lines}}}
     observed = replace(observed, objects=objects(observed.objects.items, stored))
     cluster = with_spec(SMALLER, placement=SMALLER.spec.placement.model_copy(update={"min_racks_per_write_quorum": minimum}))
-    (drain,) = drains(cluster, observed, observed.metadata)
+    (drain,) = drains(replace(observed, cluster=cluster))
     racks_missing = isinstance(drain.step, Wait) and drain.step.reason is Reason.TOO_FEW_RACKS
     assert racks_missing is (told is not None), situation
     assert told is None or told in drain.step.message

@@ -11,7 +11,8 @@ from situations import claim, live, objects, pods, quickstart, with_spec, with_s
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.plan.lost_bookie import NeedsLedgers, retire
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, Marks, MetadataStore, Naming, RecoveryDelay
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, Marks, MetadataStore, Naming, RecoveryDelay
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.lost_bookie import lost_bookie
 from herdkeeper.bookkeeper.state.refusal import EMPTIED
 from herdkeeper.codecs.bookkeeper.share import Place, Share
@@ -55,10 +56,10 @@ PENDING_POD = pods(["bk-bookie-0-0"], phase="Pending")
 
 
 def step(*parts, metadata=METADATA, scan=NO_LEDGER, cluster=CLUSTER):
-    seen = BookKeeperObserved(objects(*parts), STORE, metadata, ("eeeeee",), scan=scan)
+    seen = BookieFleet(cluster, objects(*parts), STORE, metadata, ("eeeeee",), scan=scan)
     lost = lost_bookie(CLUSTER, 0, seen.objects, metadata)
     assert lost is not None
-    return retire(lost, cluster, seen, metadata)
+    return retire(seen, lost)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +111,8 @@ def test_once_no_ledger_names_it_it_is_retired_step_by_step(situation, parts, me
 
 def test_then_a_new_bookie_with_a_number_of_its_own_takes_its_place():
     three_and_a_new_one = with_spec(CLUSTER, bookies=4)
-    seen = BookKeeperObserved(objects(), STORE, replace(METADATA, cookies=OTHERS), ("eeeeee",), scan=NO_LEDGER)
-    plan = plan_bookkeeper(three_and_a_new_one, seen, "herdkeeper/spark:0.1.0")
+    seen = BookieFleet(three_and_a_new_one, objects(), STORE, replace(METADATA, cookies=OTHERS), ("eeeeee",), scan=NO_LEDGER)
+    plan = plan_bookkeeper(seen, "herdkeeper/spark:0.1.0")
     made = [action.manifest["metadata"] for action in plan.actions if isinstance(action, Create)]
     assert [meta["name"] for meta in made] == ["bk-bookie-4-journal", "bk-bookie-4-ledgers"]
     assert {meta["annotations"][names.BOOKIE_ID_ANNOTATION] for meta in made} == {"bk-bookie-4-eeeeee"}
@@ -204,8 +205,8 @@ def two_lost(scan, *, spares=0, **more):
         "an-instance", frozenset(ids.values()), frozenset(), frozenset({*ids.values(), *IDS.values()}), "an-auditor", under_replicated=False
     )
     found = objects(sets, kept, pods(f"bk-bookie-{number}-0" for number in numbers))
-    seen = BookKeeperObserved(found, STORE, replace(metadata, **more), ("eeeeee",) * 4, scan=scan, now="1970-01-12T14:00:00Z")
-    return plan_bookkeeper(FOUR, seen, "herdkeeper/spark:0.1.0")
+    seen = BookieFleet(FOUR, found, STORE, replace(metadata, **more), ("eeeeee",) * 4, scan=scan, now="1970-01-12T14:00:00Z")
+    return plan_bookkeeper(seen, "herdkeeper/spark:0.1.0")
 
 
 def told_of(closed, still_open, shares=None):

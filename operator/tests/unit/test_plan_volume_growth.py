@@ -6,8 +6,10 @@ import pytest
 from situations import objects, quickstart, with_spec
 
 from herdkeeper.api.bookkeeper_cluster import LedgerVolumes
-from herdkeeper.bookkeeper.plan.volume_growth import grow_claims, with_claimed_sizes
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataStore
+from herdkeeper.bookkeeper.plan.volume_growth import grow_claims
+from herdkeeper.bookkeeper.state.bookies import LedgersMetadata, MetadataStore
+from herdkeeper.bookkeeper.state.claims import with_claimed_sizes
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.planning.actions import Resize, Wait
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
@@ -27,8 +29,8 @@ def claim(size: str, storage_class: str | None = "fast", **rest):
 
 def steps(found, **expandable):
     metadata = LedgersMetadata("an-instance", frozenset(), frozenset(), frozenset(), None, under_replicated=False)
-    seen = BookKeeperObserved(objects(found), MetadataStore("zk:2181", True), metadata, ("aaaaaa",), expandable=expandable)
-    return grow_claims(CLUSTER, 0, seen)
+    seen = BookieFleet(CLUSTER, objects(found), MetadataStore("zk:2181", True), metadata, ("aaaaaa",), expandable=expandable)
+    return grow_claims(seen, 0)
 
 
 def test_a_claim_that_asks_for_less_is_grown_by_uid_where_its_class_allows_it():

@@ -9,7 +9,8 @@ from situations import live, objects, pods, with_status
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKENS, claims, settled
 
 from herdkeeper.bookkeeper.build.bookies import build_autorecovery
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, MetadataAbsent, Naming
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, MetadataAbsent, Naming
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -24,8 +25,8 @@ def summary(metadata, *parts, ready_recovery=1, cluster=CLUSTER):
     for (kind, _), item in recovery.items():
         if kind == "Deployment":
             item["status"] = {"readyReplicas": ready_recovery, "observedGeneration": 1, "updatedReplicas": ready_recovery}
-    seen = BookKeeperObserved(objects(settled(), *claims(0, 1, 2, 3), pods(PODS), recovery, *parts), STORE, metadata, TOKENS)
-    return summarize_bookkeeper(cluster, seen)
+    seen = BookieFleet(cluster, objects(settled(), *claims(0, 1, 2, 3), pods(PODS), recovery, *parts), STORE, metadata, TOKENS)
+    return summarize_bookkeeper(seen)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,6 @@ def test_the_instance_id_is_remembered_when_the_metadata_is_gone_or_can_t_be_rea
     ids=["not looked at", "five name it", "none names it"],
 )
 def test_a_lost_bookie_is_shown_with_the_ledgers_that_still_name_it(scan, left):
-    seen = BookKeeperObserved(objects(settled(), *claims(1, 2, 3), pods(PODS[1:])), STORE, WITHOUT_FIRST, TOKENS, scan=scan)
-    (lost,) = [bookie for bookie in summarize_bookkeeper(CLUSTER, seen).fields["bookies"] if bookie["number"] == 0]
+    seen = BookieFleet(CLUSTER, objects(settled(), *claims(1, 2, 3), pods(PODS[1:])), STORE, WITHOUT_FIRST, TOKENS, scan=scan)
+    (lost,) = [bookie for bookie in summarize_bookkeeper(seen).fields["bookies"] if bookie["number"] == 0]
     assert (lost["bookieId"], lost["state"], lost.get("ledgersLeft")) == (FIRST, "Lost", left)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
 
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataStore
+from herdkeeper.bookkeeper.state.bookies import LedgersMetadata, MetadataStore
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
 from herdkeeper.planning.actions import Create, Plan, Wait
@@ -177,9 +178,9 @@ def test_nobody_writes_into_an_ensemble_before_its_volumes_are_marked_as_founded
 def test_the_instance_id_of_a_bookkeeper_cluster_is_the_first_that_was_seen():
     cluster = quickstart("BookKeeperCluster")
     metadata = LedgersMetadata("another", frozenset(), frozenset(), frozenset(), None, under_replicated=False)
-    seen = BookKeeperObserved(objects(), MetadataStore("zk-0:2181", serving=True), metadata, ())
-    assert summarize_bookkeeper(cluster, seen).fields["instanceId"] == "another"
-    assert summarize_bookkeeper(with_status(cluster, instance_id="first"), seen).fields["instanceId"] == "first"
+    seen = BookieFleet(cluster, objects(), MetadataStore("zk-0:2181", serving=True), metadata, ())
+    assert summarize_bookkeeper(seen).fields["instanceId"] == "another"
+    assert summarize_bookkeeper(replace(seen, cluster=with_status(cluster, instance_id="first"))).fields["instanceId"] == "first"
 
 
 def test_a_member_that_is_away_is_named_with_its_trouble():

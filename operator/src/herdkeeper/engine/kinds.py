@@ -71,8 +71,8 @@ class Steps:
     """How one kind is reconciled. Each function takes the resource and what was observed of it.
 
     `plan_deletion` also takes the seconds that the deletion has waited for a silent backend; it is None for kinds without data of their
-    own. `observe_ledgers` adds what a plan needs rarely. `show` sets the kind's own gauges; it also takes the fields of the new status.
-    `forget` removes what is shown of a resource that is gone.
+    own. `observe_ledgers` adds to what was observed what a plan needs rarely. `show` sets the kind's own gauges; it also takes the fields
+    of the new status. `forget` removes what is shown of a resource that is gone.
     """
 
     observe: Callable[[Any, ClusterReader], Any]
@@ -80,7 +80,7 @@ class Steps:
     plan: Callable[[Any, Any], Plan]
     summarize: Callable[[Any, Any], Summary]
     plan_deletion: Callable[[Any, Any, float], Plan] | None = None
-    observe_ledgers: Callable[[Any, Any, ClusterReader], Any] | None = None
+    observe_ledgers: Callable[[Any, ClusterReader], Any] | None = None
     show: Callable[[Any, Any, Mapping[str, Any]], None] = lambda *_: None
     forget: Callable[[ObjectKey], None] = lambda _: None
 
@@ -105,9 +105,9 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
             lambda cluster, _: bookkeeper_refusals(cluster),
-            lambda cluster, seen: servers_plan(plan_bookkeeper(cluster, seen, spark), cluster, seen, names.BOOKIE_COMPONENT),
-            summarize_bookkeeper,
-            plan_bookkeeper_deletion,
+            lambda cluster, fleet: servers_plan(plan_bookkeeper(fleet, spark), cluster, fleet, names.BOOKIE_COMPONENT),
+            lambda _, fleet: summarize_bookkeeper(fleet),
+            lambda _, fleet, waited: plan_bookkeeper_deletion(fleet, waited),
             observe_ledgers,
             forget=LAST_AUDITS.forget,
         ),

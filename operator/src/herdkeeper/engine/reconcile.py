@@ -15,7 +15,7 @@ import structlog
 
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.resource import Resource
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.clients.counters import LIVE_LOOKS
 from herdkeeper.clients.counters import READY as READY_GAUGE
 from herdkeeper.clients.deleted_resources import DeletedResource
@@ -96,7 +96,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
     plan = _plan(resource, seen, steps)
     if plan.needs_ledgers and steps.observe_ledgers is not None:
         clients.require_live_reads()
-        seen = steps.observe_ledgers(resource, seen, clients.reader)
+        seen = steps.observe_ledgers(seen, clients.reader)
         plan = _plan(resource, seen, steps)
     summary = steps.summarize(resource, seen)
     summary = replace(summary, fields={**summary.fields, **plan.notes})
@@ -172,7 +172,7 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
 
 
 def _users(seen: Any) -> Dependents:
-    return seen.dependents if isinstance(seen, ZooKeeperObserved | BookKeeperObserved) else NO_DEPENDENTS
+    return seen.dependents if isinstance(seen, ZooKeeperObserved | BookieFleet) else NO_DEPENDENTS
 
 
 def _shown(plan: Plan) -> Plan:

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_stopped_bookie
 from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_record, build_retirement
 from herdkeeper.bookkeeper.drain.procedure import (
@@ -33,11 +32,11 @@ from herdkeeper.bookkeeper.drain.procedure import (
     next_step,
 )
 from herdkeeper.bookkeeper.plan.gate import lacking_copies
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata
 from herdkeeper.bookkeeper.state.claims import claims_of
-from herdkeeper.bookkeeper.state.identity import bookie_ids
-from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, scaled_to_zero
-from herdkeeper.bookkeeper.state.racks import racks_of, rule_of
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
+from herdkeeper.bookkeeper.state.numbers import BookieNumbers
+from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.codecs.bookkeeper.share import Share
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Annotate, Apply, CloseLedger, Create, SetBookieMode, Wait, deletions
@@ -61,40 +60,38 @@ class Drain:
     step: Step
 
 
-def drains(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Drain, ...]:
+def drains(fleet: BookieFleet) -> tuple[Drain, ...]:
     """Returns all draining bookies, the one being emptied first."""
-    numbers = bookie_numbers(cluster, seen.objects, metadata)
-    bookies = {number: _draining_bookie(cluster, seen, metadata, number) for number in numbers.leaving}
-    cluster_state = _cluster_state(cluster, seen, metadata, numbers)
-    ordered = sorted(numbers.leaving, key=lambda number: _order(number, bookies[number]))
+    bookies = {number: _draining_bookie(fleet, number) for number in fleet.numbers.leaving}
+    ordered = sorted(bookies, key=lambda number: _order(number, bookies[number]))
+    cluster_state = _cluster_state(fleet)
     return tuple(_drain(number, bookies, cluster_state, turn) for turn, number in enumerate(ordered))
 
 
-def rescan_after_seconds(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...]) -> float:
+def rescan_after_seconds(fleet: BookieFleet, leaving: tuple[Drain, ...]) -> float:
     """Returns the seconds until the next read of all ledgers. 0 while a drain makes progress, or waits for something that its status does
     not show yet. A slow scan is repeated less often.
     """
-    told = {bookie.number: bookie.drain.message for bookie in (cluster.status.bookies if cluster.status else ()) if bookie.drain}
+    status = fleet.cluster.status
+    told = {bookie.number: bookie.drain.message for bookie in (status.bookies if status else ()) if bookie.drain}
     if not all(isinstance(drain.step, Wait) and told.get(drain.number) == drain.step.sentence for drain in leaving):
         return 0.0
-    if not isinstance(seen.scan, LedgerScan):
+    if not isinstance(fleet.scan, LedgerScan):
         return requeue.UNREAD
-    return max(0.0, seen.scan.good_for_seconds - seen.scan.age_seconds)
+    return max(0.0, fleet.scan.good_for_seconds - fleet.scan.age_seconds)
 
 
-def actions_of(  # noqa: C901, PLR0911 - one line a step
-    cluster: BookKeeperCluster, seen: BookKeeperObserved, drain: Drain, source: DrainSource
-) -> tuple[Action, ...]:
+def actions_of(fleet: BookieFleet, drain: Drain, source: DrainSource) -> tuple[Action, ...]:  # noqa: C901, PLR0911 - one line a step
     """Returns the actions of a drain's step; none if it waits."""
     if isinstance(drain.bookie, Unknown):
         return ()
     identity = BookieIdentity(drain.number, drain.bookie.bookie_id)
-    named = cluster.names
+    cluster, named = fleet.sized, fleet.named
     match drain.step:
         case Wait() | Restart():  # a bookie that is not stopped is applied like any other
             return ()
         case MarkDraining():
-            return _mark(seen.objects, named.journal_claim(drain.number), seen.now, Reason.DRAINING)
+            return _mark(fleet.objects, named.journal_claim(drain.number), fleet.now, Reason.DRAINING)
         case MakeReadOnly():
             return (SetBookieMode(identity.bookie_id, named.host(drain.number), read_only=True, reason=Reason.DRAINING),)
         case Record(number, shares):
@@ -102,7 +99,7 @@ def actions_of(  # noqa: C901, PLR0911 - one line a step
         case Move(number):
             return (Create(build_move(cluster, identity, number, source)),)
         case CloseLedgers(shares):
-            return close_orders(shares, seen, Reason.DRAINING)
+            return close_orders(shares, fleet, Reason.DRAINING)
         case Stop():
             return (
                 Apply(with_intent(build_stopped_bookie(cluster, identity, source.zookeeper_address)), new=False, reason=Reason.DRAINING),
@@ -110,41 +107,40 @@ def actions_of(  # noqa: C901, PLR0911 - one line a step
         case RetireIdentity():
             return (Create(build_retirement(cluster, identity, source)),)
         case DeleteClaims(claims):
-            return deletions((seen.objects.get(CLAIM, claim.name) for claim in claims), Reason.DRAINED)
+            return deletions((fleet.objects.get(CLAIM, claim.name) for claim in claims), Reason.DRAINED)
         case RemoveTraces():
-            return deletions((seen.objects.get("StatefulSet", named.stateful_set(drain.number)),), Reason.DRAINED)
+            return deletions((fleet.objects.get("StatefulSet", named.stateful_set(drain.number)),), Reason.DRAINED)
         case _:
             assert_never(drain.step)
 
 
-def close_orders(shares: Iterable[Share], seen: BookKeeperObserved, reason: Reason) -> tuple[CloseLedger, ...]:
+def close_orders(shares: Iterable[Share], fleet: BookieFleet, reason: Reason) -> tuple[CloseLedger, ...]:
     """Returns orders to SQL nodes of the namespace to close ledgers and open the next."""
     return tuple(
         CloseLedger(database.metadata.name, str(share.writer), str(share.tablespace), share.ledger_id, reason)
         for share in shares
         if share.tablespace is not None
-        for database in _databases(seen)
+        for database in fleet.databases
         if share.writer in known_nodes(database)
     )
 
 
-def cancelled(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Action, ...]:
+def cancelled(fleet: BookieFleet) -> tuple[Action, ...]:
     """Returns the actions that cancel drains of bookies that stay: stop their Jobs and make them writable. Also removes leftovers of
     finished drains.
     """
-    numbers = bookie_numbers(cluster, seen.objects, metadata)
-    named = cluster.names
-    left = [item for kind in ("Job", "ConfigMap") for item in seen.objects.of_kind(kind) if _is_left(item, numbers)]
+    numbers, named, metadata = fleet.numbers, fleet.named, fleet.known
+    left = [item for kind in ("Job", "ConfigMap") for item in fleet.objects.of_kind(kind) if _is_left(item, numbers)]
     actions: list[Action] = list(deletions(left, Reason.REMOVED))
     for number in numbers.staying:
-        claim = seen.objects.get(CLAIM, named.journal_claim(number))
-        if claim is None or annotation(claim, names.DRAINING_ANNOTATION) is None or scaled_to_zero(named, seen.objects, number):
+        claim = fleet.objects.get(CLAIM, named.journal_claim(number))
+        if claim is None or annotation(claim, names.DRAINING_ANNOTATION) is None or fleet.is_stopped(number):
             continue
-        (bookie_id, *_) = sorted(bookie_ids(named, seen.objects, metadata.cookies, number))
-        if bookie_id in metadata.read_only and seen.objects.pod_ready(named.pod(number)):
+        bookie_id = fleet.ids[number][0]
+        if bookie_id in metadata.read_only and fleet.objects.pod_ready(named.pod(number)):
             actions.append(SetBookieMode(bookie_id, named.host(number), read_only=False, reason=Reason.DRAIN_TAKEN_BACK))
         elif bookie_id in metadata.writable and bookie_id not in metadata.read_only:
-            actions += _mark(seen.objects, claim["metadata"]["name"], None, Reason.DRAIN_TAKEN_BACK)
+            actions += _mark(fleet.objects, claim["metadata"]["name"], None, Reason.DRAIN_TAKEN_BACK)
     return tuple(actions)
 
 
@@ -169,17 +165,14 @@ def _order(number: int, bookie: DrainingBookie | Unknown) -> tuple[bool, bool, b
     return (away, not bookie.scaled_to_zero, not bookie.rounds, -number)
 
 
-def _draining_bookie(
-    cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, number: int
-) -> DrainingBookie | Unknown:
-    named, objects = cluster.names, seen.objects
-    ids = bookie_ids(named, objects, metadata.cookies, number)
+def _draining_bookie(fleet: BookieFleet, number: int) -> DrainingBookie | Unknown:
+    named, objects, metadata, ids = fleet.named, fleet.objects, fleet.known, fleet.ids[number]
     if len(ids) != 1:
-        return Unknown(f"bookie {number} has {len(ids)} identities ({', '.join(sorted(ids))}), so it is not clear which one to drain")
-    if not isinstance(seen.scan, LedgerScan):
-        return seen.scan or Unknown("ledgers were not scanned")
+        return Unknown(f"bookie {number} has {len(ids)} identities ({', '.join(ids)}), so it is not clear which one to drain")
+    if not isinstance(fleet.scan, LedgerScan):
+        return fleet.scan or Unknown("ledgers were not scanned")
     (bookie_id,) = ids
-    claims = [claim for claim in claims_of(cluster, number, objects).values() if claim is not None]
+    claims = [claim for claim in claims_of(fleet.cluster, number, objects).values() if claim is not None]
     pod = named.pod(number)
     return DrainingBookie(
         number=number,
@@ -188,18 +181,14 @@ def _draining_bookie(
         marked=any(annotation(claim, names.DRAINING_ANNOTATION) is not None for claim in claims),
         answers=objects.pod_ready(pod),
         pod_present=objects.get("Pod", pod) is not None,
-        scaled_to_zero=scaled_to_zero(named, objects, number),
-        shares=seen.scan.shares.get(bookie_id, ()),
+        scaled_to_zero=fleet.is_stopped(number),
+        shares=fleet.scan.shares.get(bookie_id, ()),
         rounds=_rounds(named, objects, number),
         cookie=bookie_id in metadata.cookies,
         retirement=_job_state(objects, named.retire_job(number)),
         claims=tuple(Claim(claim["metadata"]["name"], claim["metadata"]["uid"]) for claim in claims),
-        own_writers=frozenset(node for database in seen.scan.databases for node in known_nodes(database)),
+        own_writers=frozenset(node for database in fleet.databases for node in known_nodes(database)),
     )
-
-
-def _databases(seen: BookKeeperObserved) -> tuple[HerdDBCluster, ...]:
-    return seen.scan.databases if isinstance(seen.scan, LedgerScan) else ()
 
 
 def _mode(bookie_id: str, metadata: LedgersMetadata) -> Mode:
@@ -209,29 +198,26 @@ def _mode(bookie_id: str, metadata: LedgersMetadata) -> Mode:
     return Mode.READ_ONLY if bookie_id in metadata.read_only else Mode.GONE
 
 
-def _cluster_state(
-    cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, numbers: BookieNumbers
-) -> ClusterState | Unknown:
-    if not isinstance(seen.scan, LedgerScan):
-        return seen.scan or Unknown("ledgers were not scanned")
-    named = cluster.names
+def _cluster_state(fleet: BookieFleet) -> ClusterState | Unknown:
+    if not isinstance(fleet.scan, LedgerScan):
+        return fleet.scan or Unknown("ledgers were not scanned")
+    metadata = fleet.known
     staying, leaving = (
-        frozenset(bookie_id for number in group for bookie_id in bookie_ids(named, seen.objects, metadata.cookies, number))
-        for group in (numbers.staying, numbers.leaving)
+        frozenset(bookie_id for number in group for bookie_id in fleet.ids[number])
+        for group in (fleet.numbers.staying, fleet.numbers.leaving)
     )
     return ClusterState(
         writable=len((staying & metadata.writable) - metadata.read_only),
-        largest_ensemble=seen.scan.largest_ensemble,
+        largest_ensemble=fleet.scan.largest_ensemble,
         under_replicated=metadata.under_replicated,
-        autorecovery=_why_no_autorecovery(cluster, metadata),
-        lacking=lacking_copies(seen.scan, metadata, but=leaving),
-        too_few_racks=_too_few_racks(cluster, seen, metadata, staying & metadata.writable),
+        autorecovery=_why_no_autorecovery(fleet),
+        lacking=lacking_copies(fleet.scan, metadata, but=leaving),
+        too_few_racks=_too_few_racks(fleet.placement_rule, staying & metadata.writable),
     )
 
 
-def _too_few_racks(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, staying: frozenset[str]) -> str | None:
+def _too_few_racks(rule: PlacementRule, staying: frozenset[str]) -> str | None:
     """Bookies with an unknown rack don't count. If all bookies together are in too few racks, a drain makes that no worse."""
-    rule = rule_of(cluster, racks_of(cluster, seen.objects, seen.nodes), metadata.cookies)
     left, wanted = {rule.racks[bookie_id] for bookie_id in staying if bookie_id in rule.racks}, min(rule.minimum, rule.possible)
     if len(left) >= wanted:
         return None
@@ -241,12 +227,12 @@ def _too_few_racks(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     )
 
 
-def _why_no_autorecovery(cluster: BookKeeperCluster, metadata: LedgersMetadata) -> str | None:
-    if not cluster.spec.auto_recovery.enabled:
+def _why_no_autorecovery(fleet: BookieFleet) -> str | None:
+    if not fleet.cluster.spec.auto_recovery.enabled:
         return "spec.autoRecovery.enabled is false"
-    if not metadata.replication_enabled:
+    if not fleet.known.replication_enabled:
         return "autorecovery is disabled in BookKeeper's metadata (enable it with the shell's autorecovery -enable)"
-    return "no auditor is elected" if metadata.auditor is None else None
+    return "no auditor is elected" if fleet.known.auditor is None else None
 
 
 def _rounds(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Round, ...]:

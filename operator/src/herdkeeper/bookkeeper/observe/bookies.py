@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.bookkeeper.observe.ledgers import ScanRequest, cache_scan, recent_scan, scan_ledgers
 from herdkeeper.bookkeeper.state.bookies import (
-    BookKeeperObserved,
     LedgerScan,
     LedgersMetadata,
     Marks,
@@ -23,9 +22,7 @@ from herdkeeper.bookkeeper.state.bookies import (
     StoreMissing,
 )
 from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
-from herdkeeper.bookkeeper.state.identity import bookie_ids
-from herdkeeper.bookkeeper.state.numbers import bookie_numbers
-from herdkeeper.bookkeeper.state.racks import racks_of, rule_of
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
@@ -46,7 +43,7 @@ from herdkeeper.codecs.bookkeeper.underreplication import (
 )
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_settled_resource
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.quantity import bytes_of
@@ -60,13 +57,14 @@ MOST_MARKS = 1000
 _AUDITOR = re.compile(rb'bookieId:\s*"([^"]+)"')
 
 
-def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> BookKeeperObserved:
+def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> BookieFleet:
     """Returns the cluster's objects, its ensemble, and BookKeeper's metadata there."""
     key = cluster.key
     store = _store(cluster, reader)
     objects = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, JOBS[0]))
     metadata = _metadata(reader, store, cluster)
-    seen = BookKeeperObserved(
+    fleet = BookieFleet(
+        cluster=cluster,
         objects=objects,
         store=store,
         metadata=metadata,
@@ -76,8 +74,10 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
         nodes=_nodes(objects, reader),
         expandable=_expandable(cluster, objects, reader),
         now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        identities=_identities(cluster, store, reader),
     )
-    return dataclasses.replace(seen, identities=_identities(cluster, store, reader), scan=_scan(cluster, seen, reader))
+    scan = _scan(fleet, reader)
+    return fleet if scan is None else dataclasses.replace(fleet, scan=scan)
 
 
 def _identities(cluster: BookKeeperCluster, store: MetadataStore | StoreMissing, reader: ClusterReader) -> DueSecrets:
@@ -86,9 +86,9 @@ def _identities(cluster: BookKeeperCluster, store: MetadataStore | StoreMissing,
     return observe_identities(cluster, certificate_holders(cluster), store.address, reader.kubernetes)
 
 
-def observe_ledgers(cluster: BookKeeperCluster, seen: BookKeeperObserved, reader: ClusterReader) -> BookKeeperObserved:
+def observe_ledgers(fleet: BookieFleet, reader: ClusterReader) -> BookieFleet:
     """Returns the observation with the metadata of all ledgers added."""
-    return dataclasses.replace(seen, scan=_scan(cluster, seen, reader, needed=True))
+    return dataclasses.replace(fleet, scan=_scan(fleet, reader, needed=True))
 
 
 def _expandable(cluster: BookKeeperCluster, objects: Objects, reader: ClusterReader) -> dict[str, bool | Unknown]:
@@ -111,33 +111,26 @@ def _nodes(objects: Objects, reader: ClusterReader) -> Nodes:
     return nodes_of((pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})), reader)
 
 
-def _scan(
-    cluster: BookKeeperCluster, seen: BookKeeperObserved, reader: ClusterReader, *, needed: bool = False
-) -> LedgerScan | Unknown | None:
+def _scan(fleet: BookieFleet, reader: ClusterReader, *, needed: bool = False) -> LedgerScan | Unknown | None:
     """Returns what the draining and lost bookies hold, and which bookies ledgers name. None if neither needed nor requested.
 
     It is read after Kubernetes and the registrations, so those are older. A scan that is not `needed`, since no action depends on it, may
     come from the cache.
     """
-    store, metadata, objects = seen.store, seen.metadata, seen.objects
-    if isinstance(store, StoreMissing) or not isinstance(metadata, LedgersMetadata):
+    store, numbers, key = fleet.store, fleet.numbers, fleet.cluster.key
+    if isinstance(store, StoreMissing) or not isinstance(fleet.metadata, LedgersMetadata):
         return None
-    key = cluster.key
-    numbers = bookie_numbers(cluster, objects, metadata)
-    if not (numbers.leaving or numbers.lost or needed) or cluster.metadata.deletion_timestamp is not None:
+    if not (numbers.leaving or numbers.lost or needed) or fleet.cluster.metadata.deletion_timestamp is not None:
         return None
-    named = BookKeeperNames(key)
-    ids = {bookie_id for number in numbers.leaving for bookie_id in bookie_ids(named, objects, metadata.cookies, number)}
-    ids |= {bookie_id for lost in numbers.lost for bookie_id in lost.ids}
-    rule = rule_of(cluster, racks_of(cluster, objects, seen.nodes), metadata.cookies)
-    asked, place = ScanRequest(tuple(sorted(ids)), databases_on(key, reader), rule), f"{store.address}{named.ledgers_root}"
+    ids = {bookie_id for number in (*numbers.leaving, *(lost.number for lost in numbers.lost)) for bookie_id in fleet.ids[number]}
+    asked = ScanRequest(tuple(sorted(ids)), databases_on(key, reader), fleet.placement_rule)
+    root = fleet.named.ledgers_root
+    place = f"{store.address}{root}"
     recent = None if needed else recent_scan(reader.scans, place, asked)
     if recent is not None or not (numbers.leaving or needed):
         return recent
     try:
-        return cache_scan(
-            reader.scans, place, asked, scan_ledgers(reader.ensemble(store.address, key.namespace), named.ledgers_root, asked)
-        )
+        return cache_scan(reader.scans, place, asked, scan_ledgers(reader.ensemble(store.address, key.namespace), root, asked))
     except EnsembleError as error:
         return Unknown(str(error))
 

@@ -13,15 +13,13 @@ entries. The cookie is removed last: while it exists, the number exists, and an 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.drain.plan import close_orders
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.lost_bookie import LostBookie
 from herdkeeper.planning.actions import Action, CloseLedger, Delete, RemoveCookie, StartBookieAudit, Wait
-from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -39,80 +37,74 @@ class NeedsLedgers:
 Step = Action | Wait | NeedsLedgers
 
 
-def retire_all(
-    lost: Sequence[LostBookie], cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata
-) -> tuple[Step, ...]:
+def retire_all(fleet: BookieFleet) -> tuple[Step, ...]:
     """Returns the steps for all lost bookies. Their waits are reported together; one that needs a person determines the reason."""
-    steps = [retire(each, cluster, seen, metadata) for each in lost]
+    steps = [retire(fleet, each) for each in fleet.numbers.lost]
     waits = sorted((step for step in steps if isinstance(step, Wait)), key=lambda wait: not wait.reason.needs_person)
     told = (Wait(waits[0].reason, ". ".join(wait.message for wait in waits)),) if waits else ()
-    return (*(step for step in steps if not isinstance(step, Wait)), *told, *_speed_up_replication(lost, cluster, seen, metadata))
+    return (*(step for step in steps if not isinstance(step, Wait)), *told, *_speed_up_replication(fleet))
 
 
-def _speed_up_replication(
-    lost: Sequence[LostBookie], cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata
-) -> tuple[CloseLedger | StartBookieAudit, ...]:
+def _speed_up_replication(fleet: BookieFleet) -> tuple[CloseLedger | StartBookieAudit, ...]:
     """Writers close open ledgers, then the auditor is started. Neither helps without writable bookies, or while a lost bookie still serves:
     new ledgers would go there, too.
     """
-    scan = seen.scan
-    if not isinstance(scan, LedgerScan) or len(metadata.writable) < scan.open_ensemble:
+    scan, lost = fleet.scan, fleet.numbers.lost
+    if not isinstance(scan, LedgerScan) or len(fleet.known.writable) < scan.open_ensemble:
         return ()
     ids = [bookie_id for each in lost for bookie_id in each.ids]
     still_open = {bookie_id: [share for share in scan.shares.get(bookie_id, ()) if not share.closed] for bookie_id in ids}
     serving = {bookie_id for each in lost for bookie_id in each.registered}
     to_close = {share.ledger_id: share for bookie_id in ids if bookie_id not in serving for share in still_open[bookie_id]}
-    if orders := close_orders((to_close[ledger] for ledger in sorted(to_close)), seen, Reason.RECOVERING):
+    if orders := close_orders((to_close[ledger] for ledger in sorted(to_close)), fleet, Reason.RECOVERING):
         return orders
-    return () if any(still_open.values()) else _audit_now(lost, cluster, seen, metadata)
+    return () if any(still_open.values()) else _audit_now(fleet)
 
 
-def _audit_now(
-    lost: Sequence[LostBookie], cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata
-) -> tuple[StartBookieAudit, ...]:
+def _audit_now(fleet: BookieFleet) -> tuple[StartBookieAudit, ...]:
     """The delay is for bookies that come back. If every missing bookie that ledgers name is lost for good, nothing is gained by waiting."""
-    scan, delay, store = seen.scan, metadata.recovery_delay, seen.store
-    seconds = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds
-    if not isinstance(scan, LedgerScan) or not isinstance(store, MetadataStore) or delay is None or delay.seconds != seconds:
+    scan, metadata, delay, auto = fleet.scan, fleet.known, fleet.known.recovery_delay, fleet.cluster.spec.auto_recovery
+    seconds = auto.lost_bookie_recovery_delay_seconds
+    if not isinstance(scan, LedgerScan) or delay is None or delay.seconds != seconds:
         return ()
-    never_back = {bookie_id for each in lost if each.for_good for bookie_id in each.ids}
-    away = set(scan.naming) - metadata.writable - metadata.read_only
-    no_auditor = not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled or metadata.auditor is None
-    asked = datetime.datetime.fromisoformat(seen.now).timestamp() - delay.changed_at < AUDIT_SECONDS
+    never_back = {bookie_id for each in fleet.numbers.lost if each.for_good for bookie_id in each.ids}
+    away = set(scan.naming) - metadata.registered
+    no_auditor = not auto.enabled or not metadata.replication_enabled or metadata.auditor is None
+    asked = datetime.datetime.fromisoformat(fleet.now).timestamp() - delay.changed_at < AUDIT_SECONDS
     if not away or not away <= never_back or no_auditor or metadata.under_replicated or asked:
         return ()
-    root = cluster.names.ledgers_root
-    return (StartBookieAudit(store.address, root, seconds, delay.version, tuple(sorted(away))),)
+    return (StartBookieAudit(fleet.zookeeper_address, fleet.named.ledgers_root, seconds, delay.version, tuple(sorted(away))),)
 
 
-def retire(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
+def retire(fleet: BookieFleet, lost: LostBookie) -> Step:
     """Returns the one step for a lost bookie, or why it waits."""
-    if waits := _why_not_retire(lost, cluster, metadata):
+    if waits := _why_not_retire(fleet, lost):
         return waits
-    scan = seen.scan
+    scan = fleet.scan
     if scan is None:
         return NeedsLedgers()
     if isinstance(scan, Unknown):
         return Wait(Reason.UNREADABLE, f"whether a ledger still needs bookie {lost.number} is not known: {scan.why}")
-    if needed := _why_needed(lost, cluster, scan, metadata):
+    if needed := _why_needed(fleet, lost, scan):
         return needed
     if lost.kept:
         return Wait(
             Reason.CLAIM_LOST,
             f"bookie {lost.number} lost a disk ({lost.why}) and no ledger needs it: delete its remaining claims with `kubectl delete "
-            f"pvc {' '.join(lost.kept)} -n {cluster.metadata.namespace}`",
+            f"pvc {' '.join(lost.kept)} -n {fleet.cluster.metadata.namespace}`",
         )
-    return _remove(lost, cluster, seen, metadata)
+    return _remove(fleet, lost)
 
 
-def _why_not_retire(lost: LostBookie, cluster: BookKeeperCluster, metadata: LedgersMetadata) -> Wait | None:
+def _why_not_retire(fleet: BookieFleet, lost: LostBookie) -> Wait | None:
     """Returns why it must not be retired, as far as known without the ledgers."""
+    metadata = fleet.known
     what = f"bookie {lost.number} lost a disk ({lost.why})"
     if lost.registered:
         return Wait(
             Reason.RECOVERING, (f"{what}, and {', '.join(lost.registered)} is still registered: waiting for the end of its session")
         )
-    if not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
+    if not fleet.cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
         how = "set spec.autoRecovery.enabled" if metadata.replication_enabled else "enable it with BookKeeper's `shell autorecovery -e`"
         return Wait(Reason.CLAIM_LOST, f"{what} and autorecovery is off, so its entries are not copied: {how}, or restore the volume")
     if metadata.auditor is None:
@@ -122,8 +114,9 @@ def _why_not_retire(lost: LostBookie, cluster: BookKeeperCluster, metadata: Ledg
     return None
 
 
-def _why_needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, metadata: LedgersMetadata) -> Wait | None:
+def _why_needed(fleet: BookieFleet, lost: LostBookie, scan: LedgerScan) -> Wait | None:
     """Returns why the identity must stay: ledgers name it."""
+    metadata = fleet.known
     named = [scan.naming[bookie_id] for bookie_id in lost.ids if bookie_id in scan.naming]
     closed, still_open = sum(found.closed for found in named), sum(found.not_closed for found in named)
     if not named:
@@ -131,7 +124,7 @@ def _why_needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, 
     largest = max(found.largest_ensemble for found in named)
     copied = f"{metadata.marks.ledgers} are marked for copying"
     if len(metadata.writable) < largest:
-        enough = cluster.spec.bookies >= largest
+        enough = fleet.cluster.spec.bookies >= largest
         fix = "new ones are being started" if enough else f"raise spec.bookies to {largest} or more"
         copied = (
             f"they can't be copied{' yet' if enough else ''}, since an ensemble needs {largest} writable bookies, "
@@ -150,17 +143,15 @@ def _delay(metadata: LedgersMetadata) -> str:
     return "unknown" if delay is None or delay.seconds is None else f"{delay.seconds} s"
 
 
-def _remove(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
+def _remove(fleet: BookieFleet, lost: LostBookie) -> Step:
     """Remove the pod, then the cookies."""
-    key = cluster.key
-    named = BookKeeperNames(key)
-    stateful_set = seen.objects.get("StatefulSet", named.stateful_set(lost.number))
+    named = fleet.named
+    stateful_set = fleet.objects.get("StatefulSet", named.stateful_set(lost.number))
     if stateful_set is not None and not stateful_set["metadata"].get("deletionTimestamp"):
         meta = stateful_set["metadata"]
         return Delete("apps/v1", "StatefulSet", meta["name"], meta["uid"], Reason.BOOKIE_RETIRED)
-    if stateful_set is not None or seen.objects.get("Pod", named.pod(lost.number)) is not None or lost.going:
+    if stateful_set is not None or fleet.objects.get("Pod", named.pod(lost.number)) is not None or lost.going:
         return Wait(Reason.RECOVERING, f"bookie {lost.number} is retired once its pod and its claims are gone")
-    cookies = [bookie_id for bookie_id in lost.ids if bookie_id in metadata.cookies]
-    if cookies and isinstance(seen.store, MetadataStore):
-        return RemoveCookie(seen.store.address, named.ledgers_root, cookies[0])
+    if cookies := [bookie_id for bookie_id in lost.ids if bookie_id in fleet.known.cookies]:
+        return RemoveCookie(fleet.zookeeper_address, named.ledgers_root, cookies[0])
     return Wait(Reason.RECOVERING, f"bookie {lost.number} is retired")

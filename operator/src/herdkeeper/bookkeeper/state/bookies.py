@@ -1,4 +1,4 @@
-"""The observation of a BookKeeperCluster."""
+"""What was read of BookKeeper: its metadata, and that of its ledgers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches
 from herdkeeper.codecs.bookkeeper.share import Share
-from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
-from herdkeeper.shared.node import Nodes
-from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -78,6 +74,11 @@ class LedgersMetadata:
     replication_enabled: bool = True
     recovery_delay: RecoveryDelay | None = None
 
+    @property
+    def registered(self) -> frozenset[str]:
+        """All bookies with a live session."""
+        return self.writable | self.read_only
+
 
 @dataclass(frozen=True)
 class Naming:
@@ -120,26 +121,3 @@ class LedgerScan:
 
 
 Metadata = LedgersMetadata | MetadataAbsent | Unknown
-
-
-@dataclass(frozen=True)
-class BookKeeperObserved:
-    """What was observed of a BookKeeperCluster.
-
-    `fresh_tokens` are random, one per possible new bookie, for the identities of new claims. `dependents` are the HerdDBClusters that refer
-    to the cluster. `disruption` is which ensemble member or SQL node is being disrupted, or None. `nodes` are the nodes of its bookies'
-    pods, by name; None for a missing one. `scan` is None while no step needs it. `now` is the time of the observation (RFC 3339, UTC).
-    `expandable`: whether StorageClasses of growing claims allow expansion. `identities` are the due Secrets with certificates.
-    """
-
-    objects: Objects
-    store: MetadataStore | StoreMissing
-    metadata: Metadata
-    fresh_tokens: tuple[str, ...]
-    dependents: Dependents = NO_DEPENDENTS
-    disruption: str | None = None
-    nodes: Nodes = field(default_factory=dict)
-    scan: LedgerScan | Unknown | None = None
-    now: str = ""
-    expandable: Mapping[str, bool | Unknown] = field(default_factory=dict)
-    identities: DueSecrets = NOTHING_DUE

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from herdkeeper.api import BookKeeperCluster
+from herdkeeper.api.resource import VolumeClaim
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, Objects
+from herdkeeper.shared.volumes import requested_bytes
 
 CLAIM = "PersistentVolumeClaim"
 MOST_LEDGER_VOLUMES = 8
@@ -50,3 +54,28 @@ def known_instance_id(cluster: BookKeeperCluster, objects: Objects) -> str | Non
 def claims_of(cluster: BookKeeperCluster, number: int, objects: Objects) -> dict[str, Json | None]:
     """Returns all claims of bookie `number` by name; None for a missing one."""
     return {name: objects.get(CLAIM, name) for name in claim_names(cluster, number)}
+
+
+def with_claimed_sizes(cluster: BookKeeperCluster, numbers: Sequence[int], objects: Objects) -> BookKeeperCluster:
+    """Returns the cluster with the sizes that its claims request, the smallest where they differ. Files must be sized by existing volumes,
+    not by sizes that can't be had. Sizes without a claim are the spec's.
+    """
+    named = cluster.names
+    journals = [named.journal_claim(number) for number in numbers]
+    ledgers = [name for number in numbers for name in ledgers_claims(cluster, number)]
+    spec = cluster.spec
+    sized = {
+        "journal": _with_size(spec.journal, _smallest(journals, objects)),
+        "ledgers": _with_size(spec.ledgers, _smallest(ledgers, objects)),
+    }
+    return cluster.model_copy(update={"spec": spec.model_copy(update=sized)})
+
+
+def _smallest(claims: Iterable[str], objects: Objects) -> int | None:
+    found = (objects.get(CLAIM, name) for name in claims)
+    sizes = (requested_bytes(claim) for claim in found if claim is not None)
+    return min((size for size in sizes if size is not None), default=None)
+
+
+def _with_size(volume: VolumeClaim, size: int | None) -> VolumeClaim:
+    return volume if size is None else volume.model_copy(update={"size": f"{size // 1024}Ki"})

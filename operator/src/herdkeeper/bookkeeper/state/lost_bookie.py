@@ -47,7 +47,7 @@ def lost_bookie(cluster: BookKeeperCluster, number: int, objects: Objects, metad
     kept = tuple(name for name, claim in claims.items() if claim is not None and name not in going)
     what = _missing(gone, "gone") if gone else _missing(going, "being deleted") if going else emptied
     ids = tuple(sorted(bookie_ids(named, objects, metadata.cookies, number)))
-    registered = tuple(bookie_id for bookie_id in ids if bookie_id in metadata.writable | metadata.read_only)
+    registered = tuple(bookie_id for bookie_id in ids if bookie_id in metadata.registered)
     return LostBookie(number, ids, kept, going, str(what), registered, bool(gone or going))
 
 

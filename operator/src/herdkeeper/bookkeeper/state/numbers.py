@@ -84,7 +84,7 @@ def ids_that_served(named: BookKeeperNames, objects: Objects, metadata: LedgersM
     item = objects.get("ConfigMap", named.config_map) or {}
     before = ((item.get("data") or {}).get(names.KNOWN_BOOKIES_KEY) or "").split()
     claimed = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in objects.of_kind("PersistentVolumeClaim")}
-    return metadata.cookies | metadata.writable | metadata.read_only | {bookie_id for bookie_id in before if bookie_id in claimed}
+    return metadata.cookies | metadata.registered | {bookie_id for bookie_id in before if bookie_id in claimed}
 
 
 def _lost(cluster: BookKeeperCluster, numbers: Iterable[int], objects: Objects, metadata: LedgersMetadata | None) -> tuple[LostBookie, ...]:

@@ -26,12 +26,12 @@ from herdkeeper.bookkeeper.drain.procedure import (
     open_ledgers,
 )
 from herdkeeper.bookkeeper.state import known_config
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, MetadataStore
 from herdkeeper.bookkeeper.state.claims import known_instance_id
-from herdkeeper.bookkeeper.state.identity import bookie_ids
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.lost_bookie import LostBookie
-from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, next_number, scaled_to_zero
-from herdkeeper.bookkeeper.state.racks import policy_for, racks_of
+from herdkeeper.bookkeeper.state.numbers import next_number
+from herdkeeper.bookkeeper.state.racks import policy_for
 from herdkeeper.bookkeeper.status.placement_check import placement_check
 from herdkeeper.planning.actions import Wait
 from herdkeeper.planning.lost_node import nodes_reachable
@@ -39,49 +39,46 @@ from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import CONFIG_KNOWN
 from herdkeeper.shared.lost_node import trouble_of
-from herdkeeper.shared.names import BookKeeperNames
-from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED, LOST = "Writable", "ReadOnly", "Starting", "Away", "Stopped", "Lost"
 
 
-def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> Summary:
+def summarize_bookkeeper(fleet: BookieFleet) -> Summary:
     """Returns Ready if each bookie that stays is registered as writable with a Ready pod, and enabled autorecovery runs."""
-    named = cluster.names
-    metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
-    numbers = bookie_numbers(cluster, seen.objects, metadata)
-    bookies = _bookies(cluster, seen, numbers)
+    cluster, named, numbers = fleet.cluster, fleet.named, fleet.numbers
+    metadata = fleet.metadata if isinstance(fleet.metadata, LedgersMetadata) else None
+    bookies = _bookies(fleet)
     serving = [
         bookie["number"]
         for bookie in bookies
-        if bookie["state"] == WRITABLE and bookie["number"] in numbers.staying and seen.objects.pod_ready(named.pod(bookie["number"]))
+        if bookie["state"] == WRITABLE and bookie["number"] in numbers.staying and fleet.objects.pod_ready(named.pod(bookie["number"]))
     ]
-    store = seen.store if isinstance(seen.store, MetadataStore) else None
+    store = fleet.store if isinstance(fleet.store, MetadataStore) else None
     before = cluster.status
     fields = {
         "zooKeeperAddress": store.address if store else (before.zoo_keeper_address if before else None),
         "ledgersRoot": named.ledgers_root,
         "metadataServiceUri": names.metadata_service_uri(store.address, named.ledgers_root) if store else None,
         # remembered: metadata that is missing or replaced later must not be taken for this cluster's
-        "instanceId": known_instance_id(cluster, seen.objects) or (metadata.instance_id if metadata else None),
+        "instanceId": known_instance_id(cluster, fleet.objects) or (metadata.instance_id if metadata else None),
         # unknown is not the same as none writable
-        "readyBookies": None if isinstance(seen.metadata, Unknown) else len(serving),
+        "readyBookies": None if isinstance(fleet.metadata, Unknown) else len(serving),
         "auditor": metadata.auditor if metadata else None,
         "underReplicated": metadata.under_replicated if metadata else None,
         "underReplicatedLedgers": metadata.marks.ledgers if metadata else None,
         "underReplicatedSince": _time(metadata.marks.oldest_ms) if metadata else None,
         "replicationEnabled": metadata.replication_enabled if metadata else None,
-        "placementCheck": placement_check(cluster, seen),
-        "placementPolicy": policy_for(racks_of(cluster, seen.objects, seen.nodes)).value,
+        "placementCheck": placement_check(fleet),
+        "placementPolicy": policy_for(fleet.racks).value,
         # remembered as well: nothing is left of drained bookies with the highest numbers
         "nextBookie": next_number(cluster, numbers.existing) if metadata else (before.next_bookie if before else None),
         "bookies": bookies or None,
     }
     states = {bookie["number"]: bookie["state"] for bookie in bookies}
-    hanging = nodes_reachable(seen.objects, map(named.pod, numbers.existing), seen.nodes, _replication_of_lost(cluster, metadata))
-    return Summary(_health(cluster, seen, numbers, serving, states), fields, {**_conditions(cluster), **hanging})
+    hanging = nodes_reachable(fleet.objects, map(named.pod, numbers.existing), fleet.nodes, _replication_of_lost(cluster, metadata))
+    return Summary(_health(fleet, serving, states), fields, {**_conditions(cluster), **hanging})
 
 
 def _replication_of_lost(cluster: BookKeeperCluster, metadata: LedgersMetadata | None) -> str:
@@ -109,42 +106,38 @@ def _time(milliseconds: int | None) -> str | None:
     return datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: BookieNumbers) -> list[dict[str, Any]]:
-    named = cluster.names
-    metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
-    leaving = {drain.number: drain for drain in drains(cluster, seen, metadata)} if metadata else {}
-    racks = racks_of(cluster, seen.objects, seen.nodes)
+def _bookies(fleet: BookieFleet) -> list[dict[str, Any]]:
+    leaving = {drain.number: drain for drain in drains(fleet)} if isinstance(fleet.metadata, LedgersMetadata) else {}
     found = []
-    for number in numbers.existing:
-        ids = sorted(bookie_ids(named, seen.objects, metadata.cookies if metadata else frozenset(), number))
+    for number, ids in fleet.ids.items():
         if ids:
-            lost = next((each for each in numbers.lost if each.number == number), None)
-            rack = racks.get(named.host(number))
+            lost = next((each for each in fleet.numbers.lost if each.number == number), None)
+            rack = fleet.racks.get(fleet.named.host(number))
             place = {"rack": rack.name if rack else None, "region": rack.region if rack else None}
-            entry = {"number": number, "bookieId": ids[0], "state": _state(ids[0], seen, number, named)}
-            entry |= {key: value for key, value in place.items() if value} | _lost(lost, seen)
-            found.append(entry | ({"drain": drain_fields(leaving[number], seen, named)} if number in leaving else {}))
+            entry = {"number": number, "bookieId": ids[0], "state": _state(fleet, number, ids[0])}
+            entry |= {key: value for key, value in place.items() if value} | _lost(fleet, lost)
+            found.append(entry | ({"drain": drain_fields(fleet, leaving[number])} if number in leaving else {}))
     return found
 
 
-def _lost(lost: LostBookie | None, seen: BookKeeperObserved) -> dict[str, Any]:
+def _lost(fleet: BookieFleet, lost: LostBookie | None) -> dict[str, Any]:
     """Fields of a lost bookie: what still needs it, as far as known."""
     if lost is None:
         return {}
-    if not isinstance(seen.scan, LedgerScan):
+    if not isinstance(fleet.scan, LedgerScan):
         return {"state": LOST}
-    naming = [seen.scan.naming[bookie_id] for bookie_id in lost.ids if bookie_id in seen.scan.naming]
+    naming = [fleet.scan.naming[bookie_id] for bookie_id in lost.ids if bookie_id in fleet.scan.naming]
     return {"state": LOST, "ledgersLeft": sum(each.closed + each.not_closed for each in naming)}
 
 
-def drain_fields(drain: Drain, seen: BookKeeperObserved, named: BookKeeperNames) -> dict[str, Any]:
+def drain_fields(fleet: BookieFleet, drain: Drain) -> dict[str, Any]:
     """Returns the status fields of a draining bookie."""
     fields: dict[str, Any] = {"message": step_sentence(drain.step)}
     if isinstance(drain.bookie, DrainingBookie):
         shares = drain.bookie.shares
         left = sum(share.payload_bytes for share in shares)
         fields |= {"ledgers": len(shares), "openLedgers": sum(share.written for share in shares), "bytes": left}
-        seconds = _seconds_left(drain.bookie, left, seen, named)
+        seconds = _seconds_left(fleet, drain.bookie, left)
         fields |= {} if seconds is None else {"secondsLeft": seconds}
     return fields
 
@@ -176,14 +169,14 @@ def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
             assert_never(step)
 
 
-def _seconds_left(bookie: DrainingBookie, left: int, seen: BookKeeperObserved, named: BookKeeperNames) -> int | None:
+def _seconds_left(fleet: BookieFleet, bookie: DrainingBookie, left: int) -> int | None:
     """Estimated from what the running round has moved so far; None while unknown."""
     running = next((begun for begun in bookie.rounds if begun.job is JobState.RUNNING), None)
-    record = seen.objects.get("ConfigMap", named.drain_round(bookie.number, running.number)) if running else None
-    if record is None or not seen.now:
+    record = fleet.objects.get("ConfigMap", fleet.named.drain_round(bookie.number, running.number)) if running else None
+    if record is None or not fleet.now:
         return None
     moved = int((record.get("data") or {}).get(BYTES_KEY, 0)) - left
-    elapsed = _seconds(seen.now) - _seconds(record["metadata"]["creationTimestamp"])
+    elapsed = _seconds(fleet.now) - _seconds(record["metadata"]["creationTimestamp"])
     return round(elapsed * left / moved) if moved > 0 else None
 
 
@@ -191,11 +184,11 @@ def _seconds(timestamp: str) -> float:
     return datetime.datetime.fromisoformat(timestamp).timestamp()
 
 
-def _state(bookie_id: str, seen: BookKeeperObserved, number: int, named: BookKeeperNames) -> str:
-    metadata = seen.metadata
-    if scaled_to_zero(named, seen.objects, number):
+def _state(fleet: BookieFleet, number: int, bookie_id: str) -> str:
+    metadata = fleet.metadata
+    if fleet.is_stopped(number):
         return STOPPED
-    has_pod = seen.objects.get("Pod", named.pod(number)) is not None
+    has_pod = fleet.objects.get("Pod", fleet.named.pod(number)) is not None
     if isinstance(metadata, LedgersMetadata):
         if bookie_id in metadata.writable:
             return WRITABLE
@@ -205,35 +198,33 @@ def _state(bookie_id: str, seen: BookKeeperObserved, number: int, named: BookKee
     return "Unknown" if isinstance(metadata, Unknown) else STARTING
 
 
-def _health(
-    cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: BookieNumbers, serving: list[int], states: Mapping[int, str]
-) -> Health:
-    if isinstance(seen.metadata, Unknown):
-        return Health("Unknown", Reason.UNREADABLE, seen.metadata.why)
-    named, wanted = cluster.names, cluster.spec.bookies
+def _health(fleet: BookieFleet, serving: list[int], states: Mapping[int, str]) -> Health:
+    if isinstance(fleet.metadata, Unknown):
+        return Health("Unknown", Reason.UNREADABLE, fleet.metadata.why)
+    named, numbers, wanted = fleet.named, fleet.numbers, fleet.cluster.spec.bookies
     away = [number for number in numbers.wanted if number not in serving]
     if away:
-        shown = "; ".join(f"{named.pod(number)}: {_trouble(seen, named.pod(number), states.get(number))}" for number in away)
+        shown = "; ".join(f"{named.pod(number)}: {_trouble(fleet, named.pod(number), states.get(number))}" for number in away)
         return Health("False", Reason.BOOKIES_NOT_READY, f"{len(serving)} of {wanted} bookies are writable ({shown})")
-    if cluster.spec.auto_recovery.enabled and not _autorecovery_runs(cluster, seen.objects):
+    if fleet.cluster.spec.auto_recovery.enabled and not _autorecovery_runs(fleet):
         return Health("False", Reason.AUTORECOVERY_NOT_READY, f"the bookies serve, but not all pods of {named.autorecovery} are Ready")
     leaving = f"; being drained: {', '.join(map(str, numbers.leaving))}" if numbers.leaving else ""
     lost = f"; lost, and replaced: {', '.join(str(each.number) for each in numbers.lost)}" if numbers.lost else ""
     return Health("True", Reason.READY, f"{len(serving)} bookies are writable{leaving}{lost}")
 
 
-def _trouble(seen: BookKeeperObserved, name: str, state: str | None) -> str:
+def _trouble(fleet: BookieFleet, name: str, state: str | None) -> str:
     if state == READ_ONLY:
         return (
             "read-only: its volume is fuller than diskUsageThreshold (0.95), or an administrator made it read-only; it still serves reads"
         )
-    if seen.objects.pod_ready(name):
+    if fleet.objects.pod_ready(name):
         return "not registered as writable"
-    pod = seen.objects.get("Pod", name)
-    return trouble_of(pod, seen.nodes)
+    pod = fleet.objects.get("Pod", name)
+    return trouble_of(pod, fleet.nodes)
 
 
-def _autorecovery_runs(cluster: BookKeeperCluster, objects: Objects) -> bool:
-    deployment = objects.get("Deployment", cluster.names.autorecovery)
+def _autorecovery_runs(fleet: BookieFleet) -> bool:
+    deployment = fleet.objects.get("Deployment", fleet.named.autorecovery)
     ready = (deployment or {}).get("status", {}).get("readyReplicas") or 0
-    return bool(ready >= cluster.spec.auto_recovery.replicas)
+    return bool(ready >= fleet.cluster.spec.auto_recovery.replicas)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.plan.placement_check import placement_can_be_broken, placement_check_due
-from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata
+from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
+from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.shared.unknown import Unknown
 
 SHORTEST_SECONDS = 600.0
@@ -15,25 +15,26 @@ READING_SHARE = 0.01
 """Share of all time that is spent on reading ledgers for this."""
 
 
-def placement_check(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> dict[str, Any] | None:
+def placement_check(fleet: BookieFleet) -> dict[str, Any] | None:
     """Returns the field `placementCheck`: the new result, or the previous one. A scan for another purpose replaces it only with a different
     result.
     """
-    if isinstance(seen.metadata, LedgersMetadata) and not placement_can_be_broken(cluster, seen):
+    if isinstance(fleet.metadata, LedgersMetadata) and not placement_can_be_broken(fleet):
         return None
-    found = cluster.status.placement_check if cluster.status is not None else None
+    status = fleet.cluster.status
+    found = status.placement_check if status is not None else None
     before = None if found is None else found.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if seen.scan is None or not seen.now:
+    if fleet.scan is None or not fleet.now:
         return before
-    due = placement_check_due(cluster, seen)
-    if isinstance(seen.scan, Unknown):
-        return _checked(seen.now, SHORTEST_SECONDS, {"message": seen.scan.why}) if due else before
-    breaches = seen.scan.breaches
+    due = placement_check_due(fleet)
+    if isinstance(fleet.scan, Unknown):
+        return _checked(fleet.now, SHORTEST_SECONDS, {"message": fleet.scan.why}) if due else before
+    breaches = fleet.scan.breaches
     same = found is not None and (found.ledgers, found.first_ledgers) == (breaches.ledgers, breaches.first)
     if same and not due:
         return before
-    seconds = max(SHORTEST_SECONDS, seen.scan.seconds / READING_SHARE)
-    return _checked(seen.now, seconds, {"ledgers": breaches.ledgers, "firstLedgers": list(breaches.first)})
+    seconds = max(SHORTEST_SECONDS, fleet.scan.seconds / READING_SHARE)
+    return _checked(fleet.now, seconds, {"ledgers": breaches.ledgers, "firstLedgers": list(breaches.first)})
 
 
 def _checked(now: str, seconds: float, found: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,116 @@
+"""The bookies of a BookKeeperCluster: what is declared, what was observed, and what follows from both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, Metadata, MetadataStore, StoreMissing
+from herdkeeper.bookkeeper.state.claims import with_claimed_sizes
+from herdkeeper.bookkeeper.state.identity import bookie_ids
+from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, ids_that_served, scaled_to_zero
+from herdkeeper.bookkeeper.state.racks import Rack, racks_of, rule_of
+from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
+from herdkeeper.codecs.bookkeeper.placement import PlacementRule
+from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
+from herdkeeper.shared.names import BookKeeperNames
+from herdkeeper.shared.node import Nodes
+from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.unknown import Unknown
+
+
+@dataclass(frozen=True)
+class BookieFleet:
+    """A BookKeeperCluster as declared and as observed. Each derived value is computed once.
+
+    `fresh_tokens` are random, one per possible new bookie, for the identities of new claims. `dependents` are the HerdDBClusters that refer
+    to the cluster. `disruption` is which ensemble member or SQL node is being disrupted, or None. `nodes` are the nodes of its bookies'
+    pods, by name; None for a missing one. `scan` is None while no step needs it. `now` is the time of the observation (RFC 3339, UTC).
+    `expandable`: whether StorageClasses of growing claims allow expansion. `identities` are the due Secrets with certificates.
+    """
+
+    cluster: BookKeeperCluster
+    objects: Objects
+    store: MetadataStore | StoreMissing
+    metadata: Metadata
+    fresh_tokens: tuple[str, ...]
+    dependents: Dependents = NO_DEPENDENTS
+    disruption: str | None = None
+    nodes: Nodes = field(default_factory=dict)
+    scan: LedgerScan | Unknown | None = None
+    now: str = ""
+    expandable: Mapping[str, bool | Unknown] = field(default_factory=dict)
+    identities: DueSecrets = NOTHING_DUE
+
+    @property
+    def named(self) -> BookKeeperNames:
+        """Names of the cluster's objects."""
+        return self.cluster.names
+
+    @property
+    def known(self) -> LedgersMetadata:
+        """BookKeeper's metadata. Raises ValueError if it was not read: a plan for bookies needs it."""
+        if not isinstance(self.metadata, LedgersMetadata):
+            raise ValueError("BookKeeper's metadata was not read")
+        return self.metadata
+
+    @property
+    def zookeeper_address(self) -> str:
+        """`host:port,host:port` of the metadata's ensemble. Raises ValueError if there is none."""
+        if not isinstance(self.store, MetadataStore):
+            raise ValueError(self.store.why)
+        return self.store.address
+
+    @cached_property
+    def numbers(self) -> BookieNumbers:
+        """Which bookies stay, leave, are new or lost."""
+        return bookie_numbers(self.cluster, self.objects, self.metadata if isinstance(self.metadata, LedgersMetadata) else None)
+
+    @cached_property
+    def sized(self) -> BookKeeperCluster:
+        """The cluster to build from: with the sizes that its claims have."""
+        return with_claimed_sizes(self.cluster, self.numbers.wanted, self.objects)
+
+    @cached_property
+    def ids(self) -> Mapping[int, tuple[str, ...]]:
+        """The sorted ids of each existing bookie. More than one is an error; none is known of one whose claims have no mark."""
+        return {number: tuple(sorted(bookie_ids(self.named, self.objects, self._cookies, number))) for number in self.numbers.existing}
+
+    @cached_property
+    def racks(self) -> Mapping[str, Rack]:
+        """The rack of each host, if known."""
+        return racks_of(self.cluster, self.objects, self.nodes)
+
+    @cached_property
+    def placement_rule(self) -> PlacementRule:
+        """In how many racks copies must be."""
+        return rule_of(self.cluster, self.racks, self._cookies)
+
+    @cached_property
+    def served_ids(self) -> frozenset[str]:
+        """The ids that must not start on empty volumes."""
+        return ids_that_served(self.named, self.objects, self.known)
+
+    @property
+    def databases(self) -> tuple[HerdDBCluster, ...]:
+        """The HerdDBClusters on these bookies; empty while the ledgers were not read."""
+        return self.scan.databases if isinstance(self.scan, LedgerScan) else ()
+
+    @property
+    def open_ensemble(self) -> int:
+        """Largest ensemble of the ledgers being written; 0 while the ledgers were not read."""
+        return self.scan.open_ensemble if isinstance(self.scan, LedgerScan) else 0
+
+    def is_registered(self, number: int) -> bool:
+        """Returns whether a bookie of this number is registered."""
+        return any(self.named.number_of(bookie_id) == number for bookie_id in self.known.registered)
+
+    def is_stopped(self, number: int) -> bool:
+        """Returns whether the operator stopped the bookie for good."""
+        return scaled_to_zero(self.named, self.objects, number)
+
+    @property
+    def _cookies(self) -> frozenset[str]:
+        return self.metadata.cookies if isinstance(self.metadata, LedgersMetadata) else frozenset()
