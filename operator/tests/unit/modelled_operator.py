@@ -21,6 +21,7 @@ from herdkeeper.api.checkpoint import CheckpointStatus, ComparisonStatus
 from herdkeeper.api.checkpoint import Lsn as StatusLsn
 from herdkeeper.api.tablespace import ReplicaStatus, TablespaceLog
 from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.plan import MoveRules, plan_leaders
 from herdkeeper.herddb.log.seen_pins import LogPin
@@ -180,11 +181,12 @@ def for_leaders(seen: Seen) -> Seen:
     return seen._replace(copies=tuple(copies))
 
 
-@dataclass(frozen=True)
-class StoredCheckpoints:
+class StoredCheckpoints(KubernetesReader):
     """Kubernetes, as far as verdicts are read from it."""
 
-    checkpoints: tuple[Checkpoint, ...]
+    def __init__(self, checkpoints: tuple[Checkpoint, ...]) -> None:
+        super().__init__(None)
+        self.checkpoints = checkpoints
 
     def documents(self, kind: type[Checkpoint], namespace: str) -> list[dict[str, Any]]:
         """The stored Checkpoints."""

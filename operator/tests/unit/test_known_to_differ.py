@@ -10,6 +10,7 @@ from situations import quickstart, with_metadata, with_status
 from test_replica_verdicts import CHECKPOINT, FIRST, LEADER, RECORD, SEEN, checkpoint, copy, remembered
 
 from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.tablespace.observe_verdicts import declared_tablespaces, judged_nodes
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
@@ -32,10 +33,11 @@ def document(resource: Any) -> dict[str, Any]:
     return {"apiVersion": "herdkeeper.io/v1alpha1", "kind": type(resource).KIND, **found}
 
 
-class Listed:
+class Listed(KubernetesReader):
     """Lists these documents."""
 
     def __init__(self, *documents: dict[str, Any]) -> None:
+        super().__init__(None)
         self.listed = documents
 
     def documents(self, kind: Any, _namespace: str) -> tuple[dict[str, Any], ...]:

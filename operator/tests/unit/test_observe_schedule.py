@@ -12,6 +12,7 @@ from situations import EXAMPLES, quickstart, ready, with_metadata, with_spec, wi
 from herdkeeper.api import Checkpoint, HerdDBCluster
 from herdkeeper.api.restore_drill import Drill
 from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.log.identity import LogIdentity
 from herdkeeper.jobs.schedule.observe import DRILL_OBJECTS, observe_schedule
 from herdkeeper.schema.defaulting import stored
@@ -29,7 +30,7 @@ BELOW = {
 }
 
 
-class Cluster:
+class Cluster(KubernetesReader):
     """Lists these Checkpoints as the schedule's, and those of others besides; has this Tablespace, and these clusters below it."""
 
     def __init__(
@@ -39,6 +40,7 @@ class Cluster:
         tablespace: dict[str, Any] | None = None,
         clusters: Mapping[str, Any] = BELOW,
     ) -> None:
+        super().__init__(None)
         self.made, self.others, self.tablespace, self.clusters = made, others, tablespace, clusters
 
     def readable(self, kind, key):

@@ -12,6 +12,7 @@ from test_replica_verdicts import FIRST, LEADER, RECORD, SEEN, checkpoint, copy
 
 from herdkeeper.api import Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.leadership.decision import Node, Refused, Situation, decide
 from herdkeeper.herddb.observe.cluster import read_node
 from herdkeeper.herddb.state.cluster import Counts, NodeTablespace, Unreplayable
@@ -63,7 +64,10 @@ def test_other_numbers_of_rows_than_a_leader_that_is_known_to_differ_bar_no_copy
     assert (verdicts[FIRST].equal, verdicts[LEADER].equal) == (True, False)
 
 
-class Listed:
+class Listed(KubernetesReader):
+    def __init__(self) -> None:
+        super().__init__(None)
+
     def documents(self, kind: Any, _namespace: str) -> tuple[dict[str, Any], ...]:
         return (document(TABLESPACE),) if kind.KIND == "Tablespace" else ()
 

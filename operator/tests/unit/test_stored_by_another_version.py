@@ -12,7 +12,7 @@ from situations import EXAMPLES
 
 from herdkeeper.api import KINDS, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.api.resource import Resource
-from herdkeeper.clients.kubernetes import Unreadable, parsed, parsed_wholly
+from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource, Unreadable, parsed
 from herdkeeper.planning.actions import Plan
 from herdkeeper.planning.refusal import unreadable_refusals
 from herdkeeper.planning.status import refused_status, status_document
@@ -129,8 +129,17 @@ def test_ready_says_what_it_would_say_without_the_fields():
 
 def test_who_must_know_about_each_learns_that_a_field_of_a_status_cant_be_read():
     checkpoint = next(document for document in documents() if document["kind"] == "Checkpoint")
-    assert isinstance(parsed_wholly(Checkpoint, [{**checkpoint, "status": {"phase": "Resting"}}]), Unknown)
-    assert not isinstance(parsed_wholly(Checkpoint, [{**checkpoint, "status": {"phase": "Succeeded", "ofTomorrow": 7}}]), Unknown)
+    reader = KubernetesReader(LiveSource(None))
+    assert isinstance(reader.models(Checkpoint, [{**checkpoint, "status": {"phase": "Resting"}}]), Unknown)
+    assert not isinstance(reader.models(Checkpoint, [{**checkpoint, "status": {"phase": "Succeeded", "ofTomorrow": 7}}]), Unknown)
+
+
+def test_one_look_parses_a_version_of_a_resource_once():
+    found = tablespace()
+    first, again, newer = ({**found, "metadata": {**found["metadata"], "resourceVersion": version}} for version in ("7", "7", "8"))
+    look = KubernetesReader(LiveSource(None)).over(LiveSource(None))
+    assert look.model(Tablespace, again) is look.model(Tablespace, first)
+    assert look.model(Tablespace, newer) is not look.model(Tablespace, first)
 
 
 def test_a_value_that_is_not_allowed_is_refused_as_before():

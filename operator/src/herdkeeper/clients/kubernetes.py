@@ -49,6 +49,8 @@ PAGE = 500
 ONLY_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 ResourceType = TypeVar("ResourceType", bound=Resource)
+_Version = tuple[str, ObjectKey, str]
+"""A resource's kind, name and resourceVersion."""
 
 
 @dataclass(frozen=True)
@@ -165,13 +167,14 @@ class WatchedSource:
 class KubernetesReader:
     """Reads custom resources and their objects from one source. Every method raises ApiException for an error of the API server."""
 
-    def __init__(self, source: Source, images: DefaultImages = SHIPPED_IMAGES) -> None:
+    def __init__(self, source: Source, images: DefaultImages = SHIPPED_IMAGES, models: dict[_Version, Any] | None = None) -> None:
         self._source = source
         self._images = images
+        self._models = models
 
     def over(self, source: Source) -> KubernetesReader:
-        """Returns a reader over another source."""
-        return KubernetesReader(source, self._images)
+        """Returns a reader over another source, for one observation: it parses no version of a resource twice."""
+        return KubernetesReader(source, self._images, {})
 
     def watched(self, cache: ObjectCache) -> WatchedSource:
         """Returns a source that asks this one only for what is not in the cache."""
@@ -188,8 +191,28 @@ class KubernetesReader:
 
     def model(self, kind: type[ResourceType], document: Json) -> ResourceType | Unreadable[ResourceType]:
         """Returns the model of a stored document. If it names no image, it gets the operator's default."""
+        metadata = document["metadata"]
+        version = (kind.KIND, ObjectKey(metadata.get("namespace", ""), metadata["name"]), metadata.get("resourceVersion", ""))
+        if self._models is not None and version in self._models:
+            return cast("ResourceType | Unreadable[ResourceType]", self._models[version])
         found = parsed(kind, document)
-        return found if isinstance(found, Unreadable) else self._images.completed(found)
+        model = found if isinstance(found, Unreadable) else self._images.completed(found)
+        if self._models is not None:
+            self._models[version] = model
+        return model
+
+    def models(self, kind: type[ResourceType], documents: Iterable[Json]) -> tuple[ResourceType, ...] | Unknown:
+        """Returns the models of all documents, for a caller that needs every one. Unknown if a spec or status can't be read."""
+        found: list[ResourceType] = []
+        for document in documents:
+            resource, what = self.model(kind, document), f"{kind.KIND} {document['metadata']['name']}"
+            if isinstance(resource, Unreadable):
+                problem = resource.error.errors()[0]
+                return Unknown(f"the {what} can't be read: {'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}")
+            if unread := resource.unread_fields:  # its state is unknown
+                return Unknown(f"the status of the {what} can't be read: {', '.join(unread)}")
+            found.append(resource)
+        return tuple(found)
 
     def readable(self, kind: type[ResourceType], key: ObjectKey) -> ResourceType | None:
         """Returns a referenced resource; None if missing or unreadable."""
@@ -295,20 +318,6 @@ def _leave_out(document: Json, place: tuple[str | int, ...]) -> None:
     for step in way:
         holder = holder[step]
     holder.pop(last, None)
-
-
-def parsed_wholly(kind: type[ResourceType], documents: Iterable[Json]) -> tuple[ResourceType, ...] | Unknown:
-    """Returns the models of all documents, for a caller that needs every one. Unknown if a spec or status can't be read."""
-    found: list[ResourceType] = []
-    for document in documents:
-        resource, what = parsed(kind, document), f"{kind.KIND} {document['metadata']['name']}"
-        if isinstance(resource, Unreadable):
-            problem = resource.error.errors()[0]
-            return Unknown(f"the {what} can't be read: {'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}")
-        if unread := resource.unread_fields:  # its state is unknown
-            return Unknown(f"the status of the {what} can't be read: {', '.join(unread)}")
-        found.append(resource)
-    return tuple(found)
 
 
 def _node_down(node: Json) -> NodeDown | None:

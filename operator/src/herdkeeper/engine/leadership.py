@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine.execute import Clients, perform
 from herdkeeper.engine.key import Key
@@ -24,7 +23,8 @@ from herdkeeper.shared.paused import paused_by
 def reconcile_leadership(key: Key, clients: Clients, cache: ObjectCache | None = None) -> Result:
     """Moves the leaderships that are due. Raises ApiException when the API server does not answer what the cache has not."""
     if cache is not None:
-        clients = replace(clients, reader=replace(clients.reader, kubernetes=KubernetesReader(clients.reader.kubernetes.watched(cache))))
+        kubernetes = clients.reader.kubernetes
+        clients = replace(clients, reader=replace(clients.reader, kubernetes=kubernetes.over(kubernetes.watched(cache))))
     cluster = clients.reader.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, key.name))
     if cluster is None:
         return Result(Outcome.GONE)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.kubernetes import WORKLOADS, Unreadable, parsed, parsed_wholly
+from herdkeeper.clients.kubernetes import WORKLOADS, Unreadable
 from herdkeeper.clients.nodes import nodes_of
 from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
 from herdkeeper.clients.zookeeper_member import Wake
@@ -121,10 +121,10 @@ def checkpoints_of(tablespace: Tablespace, reader: ClusterReader) -> tuple[tuple
     """
     documents = reader.kubernetes.documents(Checkpoint, tablespace.metadata.namespace)
     mine = [document for document in documents if _named(document) in (None, tablespace.metadata.name)]
-    wholly = parsed_wholly(Checkpoint, mine)
+    wholly = reader.kubernetes.models(Checkpoint, mine)
     if not isinstance(wholly, Unknown):
         return wholly, None
-    found = (parsed(Checkpoint, document) for document in mine)
+    found = (reader.kubernetes.model(Checkpoint, document) for document in mine)
     return tuple(item for item in found if not isinstance(item, Unreadable)), wholly
 
 

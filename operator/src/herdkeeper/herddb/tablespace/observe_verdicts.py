@@ -8,7 +8,7 @@ from functools import cache
 
 from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.kubernetes import Unreadable, parsed
+from herdkeeper.clients.kubernetes import Unreadable
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE
 from herdkeeper.herddb.state.cluster import NodeTablespace, NodeView
 from herdkeeper.herddb.tablespace.verdicts import judged, verdicts_in_force
@@ -35,7 +35,7 @@ def declared_tablespaces(cluster: HerdDBCluster, reader: ClusterReader) -> tuple
     """Returns those of a HerdDBCluster, by resource name. One that does not name its cluster may belong to this one."""
     declared = []
     for document in reader.kubernetes.documents(Tablespace, cluster.metadata.namespace):
-        spec, found = document.get("spec") or {}, parsed(Tablespace, document)
+        spec, found = document.get("spec") or {}, reader.kubernetes.model(Tablespace, document)
         if ((spec.get("herdDBRef") or {}).get("name") or cluster.metadata.name) != cluster.metadata.name:
             continue
         name = spec.get("tablespaceName") or str(document["metadata"]["name"]).replace("-", "_")
@@ -53,8 +53,7 @@ def judged_nodes(
 
     @cache
     def checkpoints() -> tuple[Checkpoint, ...]:
-        found = (parsed(Checkpoint, document) for document in reader.kubernetes.documents(Checkpoint, cluster.metadata.namespace))
-        return tuple(each for each in found if not isinstance(each, Unreadable))
+        return reader.kubernetes.resources(Checkpoint, cluster.metadata.namespace)
 
     found = dict(nodes)
     for uuid, name in _named_copies(nodes).items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.kubernetes import parsed_wholly
 from herdkeeper.jobs.removal.state import RemovalObserved
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
@@ -14,12 +13,12 @@ def observe_removal(checkpoint: Checkpoint, reader: ClusterReader) -> RemovalObs
     """Returns what may need the files of this Checkpoint."""
     namespace = checkpoint.metadata.namespace
     claim = checkpoint.spec.destination.claim_name
-    checkpoints = parsed_wholly(Checkpoint, reader.kubernetes.documents(Checkpoint, namespace))
+    checkpoints = reader.kubernetes.models(Checkpoint, reader.kubernetes.documents(Checkpoint, namespace))
     return RemovalObserved(
         None if claim is None else reader.kubernetes.document("v1", "PersistentVolumeClaim", ObjectKey(namespace, claim)),
         checkpoints
         if isinstance(checkpoints, Unknown)
         else tuple(other for other in checkpoints if other.metadata.uid != checkpoint.metadata.uid),
-        parsed_wholly(Tablespace, reader.kubernetes.documents(Tablespace, namespace)),
-        parsed_wholly(ScheduledCheckpoint, reader.kubernetes.documents(ScheduledCheckpoint, namespace)),
+        reader.kubernetes.models(Tablespace, reader.kubernetes.documents(Tablespace, namespace)),
+        reader.kubernetes.models(ScheduledCheckpoint, reader.kubernetes.documents(ScheduledCheckpoint, namespace)),
     )

@@ -8,7 +8,6 @@ from dataclasses import replace
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ScheduledCheckpoint, ScheduledReplicationAudit, Tablespace
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.kubernetes import parsed_wholly
 from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
 from herdkeeper.herddb.log.identity import instance_of
 from herdkeeper.herddb.tablespace.observe import checkpoints_of
@@ -32,7 +31,7 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
     found = reader.kubernetes.owned(schedule.KIND, ObjectKey(metadata.namespace, metadata.name), ((API_VERSION, kind.KIND),))
     mine = [document for document in found.of_kind(kind.KIND) if _is_owned_by(document, metadata.uid)]
     now = datetime.datetime.now(datetime.UTC)
-    made = parsed_wholly(kind, mine)
+    made = reader.kubernetes.models(kind, mine)
     if isinstance(made, Unknown):
         return ScheduleObserved(made, now)
     runs = (run_of(each) for each in made if not (isinstance(each, Checkpoint) and is_made_for_a_drill(each)))
@@ -49,7 +48,7 @@ def _with_tablespace(schedule: ScheduledCheckpoint, seen: ScheduleObserved, read
     document = reader.kubernetes.document(API_VERSION, Tablespace.KIND, key)
     if document is None:
         return seen
-    found = parsed_wholly(Tablespace, [document])
+    found = reader.kubernetes.models(Tablespace, [document])
     if isinstance(found, Unknown):
         return replace(seen, tablespace=found)
     (tablespace,) = found
