@@ -7,7 +7,7 @@ from situations import claim, live, objects, quickstart, with_spec, with_status
 
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie, build_stopped_bookie
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
-from herdkeeper.bookkeeper.state.identity import bookie_ids
+from herdkeeper.bookkeeper.state.claims import bookie_ids
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
@@ -119,7 +119,7 @@ def test_somebody_elses_scaling_retires_nobody():
 
 
 def test_every_identity_that_a_number_was_seen_with_is_told():
-    assert bookie_ids(NAMED, seen(3), cookies(3), 3) == {"x", "bk-bookie-3-aaaaaa"}
+    assert bookie_ids(NAMED, seen(3), cookies(3), 3) == ("bk-bookie-3-aaaaaa", "x")
 
 
 @pytest.mark.parametrize(

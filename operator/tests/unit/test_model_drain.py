@@ -16,9 +16,10 @@ import pytest
 from exploration import Explored, Explorer
 
 from herdkeeper.bookkeeper.drain import procedure as drain
-from herdkeeper.bookkeeper.drain.procedure import Claim, ClusterState, DrainingBookie, JobState, Mode, Round
+from herdkeeper.bookkeeper.drain.procedure import ClusterState, DrainingBookie, JobState, Mode, Round
 from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Wait
+from herdkeeper.shared.volumes import Claim
 
 MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
 MOST_STATES = 60_000 if MORE_FAULTS == 0 else 400_000

@@ -14,7 +14,7 @@ from herdkeeper.planning.actions import Resize, Wait
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.shared.volumes import capacity_bytes, requested_bytes
+from herdkeeper.shared.volumes import Claim
 
 NAME = "bk-bookie-0-ledgers"
 CLUSTER = with_spec(quickstart("BookKeeperCluster"), ledgers=LedgerVolumes(size="40Gi"))
@@ -78,8 +78,8 @@ def test_a_claim_on_its_way_out_is_left_alone():
     ("text", "expected"), [("20Gi", 20 * 1024**3), ("20G", 20 * 1000**3), ("1.5Gi", 3 * 512 * 1024**2), ("7", 7), ("many", None)]
 )
 def test_kubernetes_quantities_are_read(text, expected):
-    found = next(iter(claim(text, status={"capacity": {"storage": text}}).values()))
-    assert (requested_bytes(found), capacity_bytes(found)) == (expected, expected)
+    found = Claim.of(next(iter(claim(text, status={"capacity": {"storage": text}}).values())))
+    assert (found.requested_bytes, found.capacity_bytes) == (expected, expected)
 
 
 def test_files_are_sized_by_the_smallest_claim_that_is_there_and_not_by_what_the_spec_asks_for():

@@ -173,7 +173,7 @@ class KubernetesReader:
         self._models = models
 
     def over(self, source: Source) -> KubernetesReader:
-        """Returns a reader over another source, for one observation: it parses no version of a resource twice."""
+        """Returns a reader over another source, for one look, which parses each version of a resource once."""
         return KubernetesReader(source, self._images, {})
 
     def watched(self, cache: ObjectCache) -> WatchedSource:

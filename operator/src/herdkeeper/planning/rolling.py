@@ -55,8 +55,7 @@ def kept_alive(manifest: Json, objects: Objects, pods: Sequence[str]) -> Wait | 
     mounted = [volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume]
     templates = [template["metadata"]["name"] for template in manifest["spec"].get("volumeClaimTemplates", [])]
     names = [*mounted, *(f"{template}-{pod}" for pod in pods for template in templates)]
-    claims = {name: objects.get("PersistentVolumeClaim", name) for name in names}
-    going = [name for name, claim in claims.items() if claim is not None and claim["metadata"].get("deletionTimestamp")]
+    going = [name for name in names if name in objects.claims and objects.claims[name].going]
     if not going:
         return None
     return Wait(

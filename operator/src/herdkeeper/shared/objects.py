@@ -6,9 +6,11 @@ import datetime
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from herdkeeper.shared import names
+from herdkeeper.shared.volumes import Claim
 
 Json = dict[str, Any]
 STARTING = "starting"
@@ -28,6 +30,11 @@ class Objects:
     def of_kind(self, kind: str) -> tuple[Json, ...]:
         """Returns all objects of a kind, sorted by name."""
         return tuple(item for (found, _), item in sorted(self.items.items(), key=lambda pair: pair[0]) if found == kind)
+
+    @cached_property
+    def claims(self) -> Mapping[str, Claim]:
+        """All volume claims, by name and sorted by it."""
+        return {item["metadata"]["name"]: Claim.of(item) for item in self.of_kind("PersistentVolumeClaim")}
 
     def pod_of(self, stateful_set: str, name: str) -> Json | None:
         """Returns a pod of the StatefulSet, or None. An unrelated pod with that name and those labels does not count."""

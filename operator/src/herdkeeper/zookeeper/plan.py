@@ -9,6 +9,7 @@ deleted.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.codecs.java_data import MalformedDataError
@@ -19,9 +20,10 @@ from herdkeeper.planning.intent import settle, unsettled
 from herdkeeper.planning.rolling import Gate, moving, restart
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
-from herdkeeper.shared.objects import Json, annotation, is_made_for
+from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.volumes import Claim
 from herdkeeper.zookeeper.build import (
     Ensemble,
     build_authority,
@@ -34,7 +36,7 @@ from herdkeeper.zookeeper.membership import change, leader_of, observers_of, unl
 from herdkeeper.zookeeper.state import ZooKeeperObserved
 
 CLAIM = "PersistentVolumeClaim"
-Claims = Mapping[int, Json]
+Claims = Mapping[int, Claim]
 """The existing claims, by member number."""
 
 
@@ -59,7 +61,7 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
     follower = unlisted_follower(cluster, membership) if membership.version > 0 else None
     read_at_start = seen.security.read_at_start if seen.security is not None else {}
     ensemble = Ensemble(len(members), membership, follower, _founding(claims), password, read_at_start)
-    origin = next((found for claim in claims.values() if (found := annotation(claim, names.ENSEMBLE_ANNOTATION))), cluster.metadata.uid)
+    origin = next((found for claim in claims.values() if (found := claim.annotations.get(names.ENSEMBLE_ANNOTATION))), cluster.metadata.uid)
     *others, stateful_set = build_zookeeper(cluster, ensemble)
     actions: list[Action] = list(settle((build_zookeeper_secret(cluster, password),), seen.objects))
     actions += [Create(build_zookeeper_claim(cluster, number, origin)) for number in members if number not in claims]
@@ -118,7 +120,7 @@ def pods_of(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> int:
     """
     claims = _claims(cluster, seen)
     stateful_set = seen.objects.get("StatefulSet", cluster.names.stateful_set)
-    voted = [number for number, claim in claims.items() if annotation(claim, names.FOUNDED_ANNOTATION) == names.FOUNDED]
+    voted = [number for number, claim in claims.items() if claim.annotations.get(names.FOUNDED_ANNOTATION) == names.FOUNDED]
     if not voted and stateful_set is None:
         return cluster.spec.replicas
     if voted and isinstance(seen.membership, Membership):
@@ -181,7 +183,7 @@ def _mark_claims(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership:
     """Returns updates of outdated annotations: of members that vote and serve, and of members that left."""
     named, voters = cluster.names, voters_of(membership)
     listed = (*voters, *observers_of(membership), unlisted_follower(cluster, membership))
-    marks = {number: annotation(claim, names.FOUNDED_ANNOTATION) for number, claim in claims.items()}
+    marks = {number: claim.annotations.get(names.FOUNDED_ANNOTATION) for number, claim in claims.items()}
     voting = [
         number for number in voters if number in marks and marks[number] != names.FOUNDED and seen.objects.pod_ready(named.pod(number))
     ]
@@ -202,19 +204,18 @@ def _delete_unneeded_claims(
         return ()
     listed = (*voters_of(membership), *observers_of(membership), *range(cluster.spec.replicas))
     gone = (number for number in claims if number not in listed and seen.objects.get("Pod", cluster.names.pod(number)) is None)
-    return deletions((claims[number] for number in gone), Reason.LEFT)
+    return deletions((seen.objects.get(CLAIM, claims[number].name) for number in gone), Reason.LEFT)
 
 
 def _mark(cluster: ZooKeeperCluster, claims: Claims, number: int, mark: str, reason: Reason) -> Annotate:
-    return Annotate(CLAIM, cluster.names.claim(number), claims[number]["metadata"]["uid"], {names.FOUNDED_ANNOTATION: mark}, reason)
+    return Annotate(CLAIM, cluster.names.claim(number), claims[number].uid, {names.FOUNDED_ANNOTATION: mark}, reason)
 
 
 def _claim_of_another_ensemble(cluster: ZooKeeperCluster, claims: Claims, pods: int) -> Wait | None:
     """Returns a wait for a claim with another ensemble's data: its member would mix two histories."""
-    origins = {number: annotation(claims[number], names.ENSEMBLE_ANNOTATION) for number in range(pods) if number in claims}
-    known = [
-        origin for number, origin in origins.items() if origin and annotation(claims[number], names.FOUNDED_ANNOTATION) == names.FOUNDED
-    ]
+    origins = {number: claims[number].annotations.get(names.ENSEMBLE_ANNOTATION) for number in range(pods) if number in claims}
+    voted = [number for number in origins if claims[number].annotations.get(names.FOUNDED_ANNOTATION) == names.FOUNDED]
+    known = [origin for number in voted if (origin := origins[number])]
     strange = [number for number, origin in origins.items() if known and origin and origin != known[0]]
     if not strange:
         return None
@@ -231,28 +232,28 @@ def _founding(claims: Claims) -> bool:
 
 
 def _marks(claims: Claims) -> set[str | None]:
-    return {annotation(claim, names.FOUNDED_ANNOTATION) for claim in claims.values()}
+    return {claim.annotations.get(names.FOUNDED_ANNOTATION) for claim in claims.values()}
 
 
 def _claims(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Claims:
-    found = {number: seen.objects.get(CLAIM, cluster.names.claim(number)) for number in range(names.ZOOKEEPER_MOST_MEMBERS)}
+    found = {number: seen.objects.claims.get(cluster.names.claim(number)) for number in range(names.ZOOKEEPER_MOST_MEMBERS)}
     return {number: _as_adopted(cluster, claim) for number, claim in found.items() if claim is not None}
 
 
-def _is_foreign(cluster: ZooKeeperCluster, claim: Json | None) -> bool:
+def _is_foreign(cluster: ZooKeeperCluster, claim: Claim | None) -> bool:
     """Returns whether the StatefulSet made this claim. It does so if it finds none, and sets neither annotations nor owner."""
-    return claim is not None and not is_made_for(claim, cluster.KIND, cluster.metadata.name)
+    owner = {names.OWNER_KIND_LABEL: cluster.KIND, names.OWNER_NAME_LABEL: cluster.metadata.name}
+    return claim is not None and not owner.items() <= claim.labels.items()
 
 
-def _as_adopted(cluster: ZooKeeperCluster, claim: Json) -> Json:
+def _as_adopted(cluster: ZooKeeperCluster, claim: Claim) -> Claim:
     """Returns the claim as adopted: a new one."""
     if not _is_foreign(cluster, claim):
         return claim
-    annotations = {**(claim["metadata"].get("annotations") or {}), names.FOUNDED_ANNOTATION: names.NEW}
-    return {**claim, "metadata": {**claim["metadata"], "annotations": annotations}}
+    return replace(claim, annotations={**claim.annotations, names.FOUNDED_ANNOTATION: names.NEW})
 
 
-def _adopt(cluster: ZooKeeperCluster, number: int, origin: str, claim: Json) -> Apply:
+def _adopt(cluster: ZooKeeperCluster, number: int, origin: str, claim: Claim) -> Apply:
     """Make the StatefulSet's claim what the operator would have created, if its uid still matches."""
     manifest = build_zookeeper_claim(cluster, number, origin)
-    return Apply({**manifest, "metadata": {**manifest["metadata"], "uid": claim["metadata"]["uid"]}}, new=False, reason=Reason.CREATING)
+    return Apply({**manifest, "metadata": {**manifest["metadata"], "uid": claim.uid}}, new=False, reason=Reason.CREATING)

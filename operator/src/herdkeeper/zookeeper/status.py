@@ -7,7 +7,6 @@ from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import trouble_of
-from herdkeeper.shared.objects import annotation
 from herdkeeper.shared.quorum import address_of, majority
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
@@ -52,8 +51,8 @@ def _address(cluster: ZooKeeperCluster, voters: tuple[int, ...] | None) -> str:
 
 
 def _founded(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:
-    claims = [seen.objects.get("PersistentVolumeClaim", cluster.names.claim(number)) for number in range(cluster.spec.replicas)]
-    return all(claim is not None and annotation(claim, names.FOUNDED_ANNOTATION) == names.FOUNDED for claim in claims)
+    claims = [seen.objects.claims.get(cluster.names.claim(number)) for number in range(cluster.spec.replicas)]
+    return all(claim is not None and claim.annotations.get(names.FOUNDED_ANNOTATION) == names.FOUNDED for claim in claims)
 
 
 def _health(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, ready: list[int], voters: tuple[int, ...] | None) -> Health:
@@ -93,8 +92,8 @@ def _why_no_quorum(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> str | 
 def _way_out(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, voters: tuple[int, ...]) -> str:
     """Returns advice for a lost quorum: an empty volume has no vote, and can't restore one."""
     wanted = [cluster.names.claim(number) for number in voters]
-    claims = {name: seen.objects.get("PersistentVolumeClaim", name) for name in wanted}
-    empty = [name for name, claim in claims.items() if claim is None or annotation(claim, names.FOUNDED_ANNOTATION) in (None, names.NEW)]
+    marks = {name: claim.annotations.get(names.FOUNDED_ANNOTATION) for name, claim in seen.objects.claims.items()}
+    empty = [name for name in wanted if marks.get(name) in (None, names.NEW)]
     if len(voters) - len(empty) >= majority(len(voters)):
         return "They serve again once a majority runs: find out why their pods don't start"
     return (

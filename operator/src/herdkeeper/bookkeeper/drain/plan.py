@@ -12,7 +12,6 @@ from typing import assert_never
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_stopped_bookie
 from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_record, build_retirement
 from herdkeeper.bookkeeper.drain.procedure import (
-    Claim,
     CloseLedgers,
     ClusterState,
     DeleteClaims,
@@ -44,7 +43,7 @@ from herdkeeper.planning.intent import with_intent
 from herdkeeper.shared import names
 from herdkeeper.shared.known_nodes import known_nodes
 from herdkeeper.shared.names import BookKeeperNames
-from herdkeeper.shared.objects import Json, Objects, annotation, job_ended
+from herdkeeper.shared.objects import Json, Objects, job_ended
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -133,14 +132,14 @@ def cancelled(fleet: BookieFleet) -> tuple[Action, ...]:
     left = [item for kind in ("Job", "ConfigMap") for item in fleet.objects.of_kind(kind) if _is_left(item, numbers)]
     actions: list[Action] = list(deletions(left, Reason.REMOVED))
     for number in numbers.staying:
-        claim = fleet.objects.get(CLAIM, named.journal_claim(number))
-        if claim is None or annotation(claim, names.DRAINING_ANNOTATION) is None or fleet.is_stopped(number):
+        claim = fleet.objects.claims.get(named.journal_claim(number))
+        if claim is None or names.DRAINING_ANNOTATION not in claim.annotations or fleet.is_stopped(number):
             continue
         bookie_id = fleet.ids[number][0]
         if bookie_id in metadata.read_only and fleet.objects.pod_ready(named.pod(number)):
             actions.append(SetBookieMode(bookie_id, named.host(number), read_only=False, reason=Reason.DRAIN_TAKEN_BACK))
         elif bookie_id in metadata.writable and bookie_id not in metadata.read_only:
-            actions += _mark(fleet.objects, claim["metadata"]["name"], None, Reason.DRAIN_TAKEN_BACK)
+            actions += _mark(fleet.objects, claim.name, None, Reason.DRAIN_TAKEN_BACK)
     return tuple(actions)
 
 
@@ -178,7 +177,7 @@ def _draining_bookie(fleet: BookieFleet, number: int) -> DrainingBookie | Unknow
         number=number,
         bookie_id=bookie_id,
         mode=_mode(bookie_id, metadata),
-        marked=any(annotation(claim, names.DRAINING_ANNOTATION) is not None for claim in claims),
+        marked=any(names.DRAINING_ANNOTATION in claim.annotations for claim in claims),
         answers=objects.pod_ready(pod),
         pod_present=objects.get("Pod", pod) is not None,
         scaled_to_zero=fleet.is_stopped(number),
@@ -186,7 +185,7 @@ def _draining_bookie(fleet: BookieFleet, number: int) -> DrainingBookie | Unknow
         rounds=_rounds(named, objects, number),
         cookie=bookie_id in metadata.cookies,
         retirement=_job_state(objects, named.retire_job(number)),
-        claims=tuple(Claim(claim["metadata"]["name"], claim["metadata"]["uid"]) for claim in claims),
+        claims=tuple(claims),
         own_writers=frozenset(node for database in fleet.databases for node in known_nodes(database)),
     )
 
@@ -286,5 +285,5 @@ def _is_left(item: Json, numbers: BookieNumbers) -> bool:
 
 
 def _mark(objects: Objects, claim: str, value: str | None, reason: Reason) -> tuple[Action, ...]:
-    found = objects.get(CLAIM, claim)
-    return () if found is None else (Annotate(CLAIM, claim, found["metadata"]["uid"], {names.DRAINING_ANNOTATION: value}, reason),)
+    found = objects.claims.get(claim)
+    return () if found is None else (Annotate(CLAIM, claim, found.uid, {names.DRAINING_ANNOTATION: value}, reason),)

@@ -19,6 +19,7 @@ from herdkeeper.codecs.bookkeeper.share import Share
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.volumes import Claim
 
 MOST_LEDGERS = 30_000
 """Ledgers in one round. Their record must fit into a ConfigMap (1 MiB)."""
@@ -39,14 +40,6 @@ class JobState(Enum):
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A volume claim. Deletions carry the uid: a new claim with the same name holds other data."""
-
-    name: str
-    uid: str
 
 
 @dataclass(frozen=True)

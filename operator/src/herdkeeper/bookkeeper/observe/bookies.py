@@ -49,7 +49,6 @@ from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.shared.volumes import requested_bytes
 
 READ_ONLY_CHILD = "readonly"
 MOST_MARKS = 1000
@@ -94,16 +93,15 @@ def observe_ledgers(fleet: BookieFleet, reader: ClusterReader) -> BookieFleet:
 def _expandable(cluster: BookKeeperCluster, objects: Objects, reader: ClusterReader) -> dict[str, bool | Unknown]:
     """Returns whether the StorageClasses of growing claims allow expansion."""
     named = cluster.names
-    classes = set()
-    for claim in objects.of_kind("PersistentVolumeClaim"):
-        name = claim["metadata"]["name"]
+    classes: set[str] = set()
+    for name, claim in objects.claims.items():
         number = named.number_of(name)
         if number is None:
             continue
         wanted = bytes_of((cluster.spec.journal if name == named.journal_claim(number) else cluster.spec.ledgers).size)
-        if (requested_bytes(claim) or wanted) < wanted:
-            classes.add(claim["spec"].get("storageClassName"))
-    return {name: reader.kubernetes.expandable(name) for name in sorted(classes - {None})}
+        if claim.storage_class is not None and (claim.requested_bytes or wanted) < wanted:
+            classes.add(claim.storage_class)
+    return {name: reader.kubernetes.expandable(name) for name in sorted(classes)}
 
 
 def _nodes(objects: Objects, reader: ClusterReader) -> Nodes:

@@ -25,16 +25,13 @@ from herdkeeper.bookkeeper.state.bookies import LedgerScan, MetadataAbsent, Meta
 from herdkeeper.bookkeeper.state.claims import claims_of, known_instance_id, volumes_found
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.planning import requeue
-from herdkeeper.planning.actions import Action, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
+from herdkeeper.planning.actions import Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
 from herdkeeper.planning.intent import settle, unsettled
 from herdkeeper.planning.rolling import Gate, kept_alive, moving, outdated_pods, restart
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
-from herdkeeper.shared.objects import annotation
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-
-CLAIM = "PersistentVolumeClaim"
 
 
 def plan_bookkeeper(fleet: BookieFleet, jobs_image: str) -> Plan:
@@ -60,7 +57,7 @@ def plan_bookkeeper(fleet: BookieFleet, jobs_image: str) -> Plan:
 def _without_metadata(fleet: BookieFleet, store: MetadataStore) -> Plan:
     """Create a root only if neither a root nor a bookie's volume exists: another instance id would make the volumes unusable."""
     root = fleet.named.ledgers_root
-    claims = [claim["metadata"]["name"] for claim in fleet.objects.of_kind(CLAIM)]
+    claims = fleet.objects.claims
     if claims or known_instance_id(fleet.cluster, fleet.objects) is not None:
         return Plan.waiting(
             Reason.METADATA_LOST,
@@ -95,19 +92,16 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
     waits = [step for step in steps if isinstance(step, Wait)]
     busy = waits or leaving or numbers.lost or not all(identity.bookie_id in metadata.writable for identity in identities)
     actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
+    # a cached scan is good enough to wait, not to act
+    outdated = bool(actions) and isinstance(fleet.scan, LedgerScan) and fleet.scan.age_seconds > 0
     return Plan(
         actions,
         waits[0] if waits else None,
         _requeue_after_seconds(fleet, leaving, acting=bool(actions)) if busy else None,
         later=tuple(step for drain in leaving if isinstance(drain.bookie, DrainingBookie) for step in later_steps(drain.bookie)),
         blockers=tuple(wait.sentence for wait in waits),
-        needs_ledgers=NeedsLedgers() in steps or _from_cached_scan(fleet, actions) or (fleet.scan is None and placement_check_due(fleet)),
+        needs_ledgers=NeedsLedgers() in steps or outdated or (fleet.scan is None and placement_check_due(fleet)),
     )
-
-
-def _from_cached_scan(fleet: BookieFleet, actions: tuple[Action, ...]) -> bool:
-    """A cached scan is good enough to wait, not to act."""
-    return bool(actions) and isinstance(fleet.scan, LedgerScan) and fleet.scan.age_seconds > 0
 
 
 def _other_volumes(fleet: BookieFleet) -> Plan | None:
@@ -208,7 +202,7 @@ def _autorecovery(fleet: BookieFleet, running: tuple[int, ...], rolled: Iterable
 def _identity(fleet: BookieFleet, number: int) -> BookieIdentity | Wait:
     """Returns the identity of a bookie from its claims, or a fresh one for a new bookie; or why it is undecidable."""
     claims = claims_of(fleet.cluster, number, fleet.objects)
-    ids = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in claims.values() if claim is not None}
+    ids = {claim.annotations.get(names.BOOKIE_ID_ANNOTATION) for claim in claims.values() if claim is not None}
     if len(ids) > 1 or None in ids:
         shown = " and ".join(sorted(str(found) for found in ids))
         return Wait(
@@ -222,7 +216,7 @@ def _identity(fleet: BookieFleet, number: int) -> BookieIdentity | Wait:
 def _missing_claims(fleet: BookieFleet, identity: BookieIdentity) -> tuple[Create, ...]:
     """Returns the claims that a new bookie lacks."""
     manifests = build_bookie_claims(fleet.cluster, identity)
-    return tuple(Create(manifest) for manifest in manifests if fleet.objects.get(CLAIM, manifest["metadata"]["name"]) is None)
+    return tuple(Create(manifest) for manifest in manifests if manifest["metadata"]["name"] not in fleet.objects.claims)
 
 
 def _recovery_delay(fleet: BookieFleet) -> tuple[SetRecoveryDelay, ...]:

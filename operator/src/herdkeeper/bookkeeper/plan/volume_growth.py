@@ -9,11 +9,10 @@ from __future__ import annotations
 from herdkeeper.bookkeeper.state.claims import ledgers_claims
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.planning.actions import Resize, Wait
-from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.shared.volumes import capacity_bytes, requested_bytes
+from herdkeeper.shared.volumes import Claim
 
 
 def grow_claims(fleet: BookieFleet, number: int) -> tuple[Resize | Wait, ...]:
@@ -23,22 +22,20 @@ def grow_claims(fleet: BookieFleet, number: int) -> tuple[Resize | Wait, ...]:
         ("spec.journal.size", named.journal_claim(number), cluster.spec.journal.size),
         *(("spec.ledgers.size", name, cluster.spec.ledgers.size) for name in ledgers_claims(cluster, number)),
     )
-    found = ((path, fleet.objects.get("PersistentVolumeClaim", name), size) for path, name, size in wanted)
-    steps = (_grow(path, claim, size, fleet) for path, claim, size in found if claim is not None)
+    claims = fleet.objects.claims
+    steps = (_grow(path, claims[name], size, fleet) for path, name, size in wanted if name in claims)
     return tuple(step for step in steps if step is not None)
 
 
-def _grow(path: str, claim: Json, size: str, fleet: BookieFleet) -> Resize | Wait | None:
-    name, requested = claim["metadata"]["name"], requested_bytes(claim)
-    bound = (claim.get("status") or {}).get("phase") == "Bound"
-    if requested is None or not bound or claim["metadata"].get("deletionTimestamp"):
+def _grow(path: str, claim: Claim, size: str, fleet: BookieFleet) -> Resize | Wait | None:
+    name, stored, requested = claim.name, claim.size, claim.requested_bytes
+    if requested is None or not claim.bound or claim.going:
         return None  # only bound claims can request more
-    stored = claim["spec"]["resources"]["requests"]["storage"]
     if bytes_of(size) < requested:
         return Wait(Reason.INVALID_SPEC, f"{path} is {size}: the claim {name} has {stored} and volumes can't shrink; set {stored}")
     if bytes_of(size) == requested:
         return _growing(claim, requested)
-    storage_class = claim["spec"].get("storageClassName")
+    storage_class = claim.storage_class
     unread = Unknown(f"its StorageClass {storage_class} was not read")
     expandable = fleet.expandable.get(storage_class, unread) if storage_class else False
     if isinstance(expandable, Unknown):
@@ -47,14 +44,12 @@ def _grow(path: str, claim: Json, size: str, fleet: BookieFleet) -> Resize | Wai
         why = f"its StorageClass {storage_class} does not allow expansion" if storage_class else "it has no StorageClass"
         fix = f"set {path} back to {stored}, or allowVolumeExpansion on the class if its driver can"
         return Wait(Reason.INVALID_SPEC, f"{path} is {size}: the claim {name} has {stored} and can't grow, since {why}; {fix}")
-    return Resize(name, claim["metadata"]["uid"], size)
+    return Resize(name, claim.uid, size)
 
 
-def _growing(claim: Json, requested: int) -> Wait | None:
+def _growing(claim: Claim, requested: int) -> Wait | None:
     """Returns a wait while the volume grows. None once it has the requested size, or while there is no volume."""
-    capacity = capacity_bytes(claim)
+    capacity = claim.capacity_bytes
     if capacity is None or capacity >= requested:
         return None
-    conditions = (claim.get("status") or {}).get("conditions") or []
-    told = "; ".join(f"{entry['type']}: {entry.get('message', '')}".rstrip(": ") for entry in conditions if entry.get("status") == "True")
-    return Wait(Reason.RESIZING, f"the volume of {claim['metadata']['name']} is growing ({told or 'requested from its driver'})")
+    return Wait(Reason.RESIZING, f"the volume of {claim.name} is growing ({claim.resizing or 'requested from its driver'})")

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.api.resource import VolumeClaim
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Json, Objects
-from herdkeeper.shared.volumes import requested_bytes
+from herdkeeper.shared.names import BookKeeperNames
+from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.volumes import Claim
 
-CLAIM = "PersistentVolumeClaim"
 MOST_LEDGER_VOLUMES = 8
 
 
@@ -39,7 +39,7 @@ def volumes_found(cluster: BookKeeperCluster, objects: Objects, cookies: frozens
     named = cluster.names
     served = sorted({number for cookie in cookies if (number := named.number_of(cookie)) is not None})
     volumes = {named.ledgers_claim(number, volume): volume for number in served for volume in range(MOST_LEDGER_VOLUMES)}
-    there = [name for name in volumes if name in bound] or [name for name in volumes if objects.get(CLAIM, name) is not None]
+    there = [name for name in volumes if name in bound] or [name for name in volumes if name in objects.claims]
     return max((volumes[name] + 1 for name in there), default=None)
 
 
@@ -51,9 +51,20 @@ def known_instance_id(cluster: BookKeeperCluster, objects: Objects) -> str | Non
     return str((item.get("data") or {}).get(names.INSTANCE_ID_KEY) or "").strip() or None
 
 
-def claims_of(cluster: BookKeeperCluster, number: int, objects: Objects) -> dict[str, Json | None]:
+def claims_of(cluster: BookKeeperCluster, number: int, objects: Objects) -> dict[str, Claim | None]:
     """Returns all claims of bookie `number` by name; None for a missing one."""
-    return {name: objects.get(CLAIM, name) for name in claim_names(cluster, number)}
+    return {name: objects.claims.get(name) for name in claim_names(cluster, number)}
+
+
+def bookie_ids(named: BookKeeperNames, objects: Objects, cookies: frozenset[str], number: int) -> tuple[str, ...]:
+    """Returns every identity of a number: on its claims, in its StatefulSet, among the cookies. More than one is an error."""
+    marked = {
+        claim.annotations.get(names.BOOKIE_ID_ANNOTATION) for name, claim in objects.claims.items() if named.number_of(name) == number
+    }
+    item = objects.get("StatefulSet", named.stateful_set(number))
+    containers = item["spec"]["template"]["spec"]["containers"] if item is not None else []
+    given = {entry.get("value") for container in containers for entry in container.get("env") or [] if entry["name"] == "BOOKIE_ID"}
+    return tuple(sorted(filter(None, {*marked, *given, *(cookie for cookie in cookies if named.number_of(cookie) == number)})))
 
 
 def with_claimed_sizes(cluster: BookKeeperCluster, numbers: Sequence[int], objects: Objects) -> BookKeeperCluster:
@@ -72,8 +83,7 @@ def with_claimed_sizes(cluster: BookKeeperCluster, numbers: Sequence[int], objec
 
 
 def _smallest(claims: Iterable[str], objects: Objects) -> int | None:
-    found = (objects.get(CLAIM, name) for name in claims)
-    sizes = (requested_bytes(claim) for claim in found if claim is not None)
+    sizes = (objects.claims[name].requested_bytes for name in claims if name in objects.claims)
     return min((size for size in sizes if size is not None), default=None)
 
 

@@ -8,8 +8,7 @@ from functools import cached_property
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, Metadata, MetadataStore, StoreMissing
-from herdkeeper.bookkeeper.state.claims import with_claimed_sizes
-from herdkeeper.bookkeeper.state.identity import bookie_ids
+from herdkeeper.bookkeeper.state.claims import bookie_ids, with_claimed_sizes
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, ids_that_served, scaled_to_zero
 from herdkeeper.bookkeeper.state.racks import Rack, racks_of, rule_of
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
@@ -76,7 +75,7 @@ class BookieFleet:
     @cached_property
     def ids(self) -> Mapping[int, tuple[str, ...]]:
         """The sorted ids of each existing bookie. More than one is an error; none is known of one whose claims have no mark."""
-        return {number: tuple(sorted(bookie_ids(self.named, self.objects, self._cookies, number))) for number in self.numbers.existing}
+        return {number: bookie_ids(self.named, self.objects, self._cookies, number) for number in self.numbers.existing}
 
     @cached_property
     def racks(self) -> Mapping[str, Rack]:

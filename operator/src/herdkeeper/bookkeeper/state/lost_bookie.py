@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
-from herdkeeper.bookkeeper.state.claims import claims_of
-from herdkeeper.bookkeeper.state.identity import bookie_ids
+from herdkeeper.bookkeeper.state.claims import bookie_ids, claims_of
 from herdkeeper.bookkeeper.state.refusal import EMPTIED, refusal
 from herdkeeper.shared.objects import Objects
 
@@ -36,7 +35,7 @@ def lost_bookie(cluster: BookKeeperCluster, number: int, objects: Objects, metad
     named = cluster.names
     claims = claims_of(cluster, number, objects)
     gone = [name for name, claim in claims.items() if claim is None]
-    going = tuple(name for name, claim in claims.items() if claim is not None and claim["metadata"].get("deletionTimestamp"))
+    going = tuple(name for name, claim in claims.items() if claim is not None and claim.going)
     served = objects.get("StatefulSet", named.stateful_set(number)) is not None or any(
         named.number_of(cookie) == number for cookie in metadata.cookies
     )
@@ -46,7 +45,7 @@ def lost_bookie(cluster: BookKeeperCluster, number: int, objects: Objects, metad
         return None
     kept = tuple(name for name, claim in claims.items() if claim is not None and name not in going)
     what = _missing(gone, "gone") if gone else _missing(going, "being deleted") if going else emptied
-    ids = tuple(sorted(bookie_ids(named, objects, metadata.cookies, number)))
+    ids = bookie_ids(named, objects, metadata.cookies, number)
     registered = tuple(bookie_id for bookie_id in ids if bookie_id in metadata.registered)
     return LostBookie(number, ids, kept, going, str(what), registered, bool(gone or going))
 

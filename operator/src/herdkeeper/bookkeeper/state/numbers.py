@@ -83,7 +83,7 @@ def ids_that_served(named: BookKeeperNames, objects: Objects, metadata: LedgersM
     """Returns the ids that must not start on empty volumes: they have a cookie, serve, or had one (by the ConfigMap) and have claims."""
     item = objects.get("ConfigMap", named.config_map) or {}
     before = ((item.get("data") or {}).get(names.KNOWN_BOOKIES_KEY) or "").split()
-    claimed = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in objects.of_kind("PersistentVolumeClaim")}
+    claimed = {claim.annotations.get(names.BOOKIE_ID_ANNOTATION) for claim in objects.claims.values()}
     return metadata.cookies | metadata.registered | {bookie_id for bookie_id in before if bookie_id in claimed}
 
 
@@ -94,6 +94,6 @@ def _lost(cluster: BookKeeperCluster, numbers: Iterable[int], objects: Objects, 
 
 
 def _existing(named: BookKeeperNames, objects: Objects, cookies: frozenset[str]) -> tuple[int, ...]:
-    seen = [item["metadata"]["name"] for kind in ("StatefulSet", "PersistentVolumeClaim") for item in objects.of_kind(kind)]
-    found = {named.number_of(name) for name in (*seen, *cookies)}
+    stateful_sets = (item["metadata"]["name"] for item in objects.of_kind("StatefulSet"))
+    found = {named.number_of(name) for name in (*stateful_sets, *objects.claims, *cookies)}
     return tuple(sorted(number for number in found if number is not None))

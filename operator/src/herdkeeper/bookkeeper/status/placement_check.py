@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from herdkeeper.bookkeeper.plan.placement_check import placement_can_be_broken, placement_check_due
+from herdkeeper.bookkeeper.plan.placement_check import placement_check_due
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.shared.unknown import Unknown
@@ -19,7 +19,7 @@ def placement_check(fleet: BookieFleet) -> dict[str, Any] | None:
     """Returns the field `placementCheck`: the new result, or the previous one. A scan for another purpose replaces it only with a different
     result.
     """
-    if isinstance(fleet.metadata, LedgersMetadata) and not placement_can_be_broken(fleet):
+    if isinstance(fleet.metadata, LedgersMetadata) and not fleet.placement_rule.can_be_broken:
         return None
     status = fleet.cluster.status
     found = status.placement_check if status is not None else None

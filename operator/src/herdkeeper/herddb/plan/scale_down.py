@@ -92,7 +92,7 @@ def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_ad
         number = number_of(named, node)
         return number is not None and number >= first and seen.objects.get("Pod", node) is None
 
-    claims = [claim for claim in seen.objects.of_kind(CLAIM) if gone(claim["metadata"]["name"].removeprefix(names.DATA_CLAIM_PREFIX))]
+    claims = [seen.objects.get(CLAIM, name) for name in seen.objects.claims if gone(name.removeprefix(names.DATA_CLAIM_PREFIX))]
     return (
         *(deletions(claims, Reason.LEFT) if cluster.spec.deletion_policy == "Delete" else ()),
         *(ForgetNode(zookeeper_address, named.herd_root, node) for node in registered if gone(node)),
