@@ -74,6 +74,7 @@ if [ -e "$next" ] && [ -n "$highest" ]; then
 fi
 
 # Metrics are the image's business, not zoo.cfg's: a member of an older image would not start with a provider that it lacks.
+# So is how it reads the ACLs of a stack with certificates.
 # ZooKeeper rewrites zoo.cfg, and names its dynamic files after it. The digest is that of the one user who may change the
 # membership; without it nobody may.
 {
@@ -82,6 +83,10 @@ fi
     if [ -n "${METRICS_PORT:-}" ]; then
         echo "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
         echo "metricsProvider.httpPort=$METRICS_PORT"
+    fi
+    if grep -q '^secureClientPort=' "$config/zoo.cfg"; then
+        echo "authProvider.x509=io.herdkeeper.zookeeper.CertificateLogin"
+        echo "authProvider.stack=io.herdkeeper.zookeeper.StackAccess"
     fi
     [ ! -e "$digest" ] || echo "DigestAuthenticationProvider.superDigest=$(cat "$digest")"
     echo "dynamicConfigFile=$dynamic"

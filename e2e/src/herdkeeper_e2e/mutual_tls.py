@@ -65,12 +65,17 @@ class StackSecrets:
 
     def zookeeper_lines(self, port: int) -> dict[str, object]:
         """Returns settings of a member that requires certificates."""
-        return {"secureClientPortAddress": LOOPBACK, **client_port_lines(str(self.zookeeper.folder), port)}
+        return {"secureClientPortAddress": LOOPBACK, **client_port_lines(str(self.zookeeper.folder), port), **ACCESS_LINES}
 
 
 LOOPBACK = "127.0.0.1"
 HOSTS = (LOOPBACK, "localhost")
 """Host names of tests' servers. ZooKeeper's client resolves the name of an address before it compares."""
+ACCESS_LINES = {
+    "authProvider.x509": "io.herdkeeper.zookeeper.CertificateLogin",
+    "authProvider.stack": "io.herdkeeper.zookeeper.StackAccess",
+}
+"""What the ZooKeeper image's entry point adds where clients need certificates."""
 REFRESHED = {"tlsCertFilesRefreshDurationSeconds": 1}
 """BookKeeper checks for changed files more often than in production."""
 ROLE = "the-log"

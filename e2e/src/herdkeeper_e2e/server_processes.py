@@ -49,6 +49,8 @@ GUARDED_HTTP = {
 """Settings for an HTTP port as in the pods of bookies and autorecovery; the caller sets `httpServerPort`."""
 TOKEN = "orders-of-a-test"
 """The token of the SQL node's HTTP port."""
+_NO_SESSION = "Failed to create zookeeper client"
+"""What a bookie says then."""
 _LOG4J = """<Configuration status="ERROR"><Appenders><Console name="stdout"/></Appenders>
 <Loggers><Root level="WARN"><AppenderRef ref="stdout"/></Root></Loggers></Configuration>"""
 
@@ -75,6 +77,8 @@ class Servers:
     """Host name of the member, which resolves to 127.0.0.1."""
     bookie_host: str = LOOPBACK
     """The same for bookies."""
+    ledgers_root: str = LEDGERS_ROOT
+    herd_root: str = HERD_ROOT
     tick_millis: int = 2000
     """ZooKeeper's tick, half of the shortest session."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -109,14 +113,14 @@ class Servers:
             return self.zookeeper
 
     def start_bookies(self, count: int, settings: Mapping[str, object] | None = None) -> list[str]:
-        """Start bookies with DbLedgerStorage and their cluster at LEDGERS_ROOT; returns their ids once all are registered. `settings`
+        """Start bookies with DbLedgerStorage and their cluster at `ledgers_root`; returns their ids once all are registered. `settings`
         override configuration lines.
         """
         names = [f"bookie-{number}" for number in range(count)]
         tester = self._identity()
         ensembles = Ensembles(None if tester is None else lambda _: tester())
         try:
-            self.wait("zookeeper", lambda: _has_ledgers_root(ensembles, self.zookeeper, None if tester is None else TESTER))
+            self.wait("zookeeper", lambda: self._has_ledgers_root(ensembles, None if tester is None else TESTER))
         finally:
             ensembles.stop()
         for name in names:
@@ -142,7 +146,7 @@ class Servers:
         self.processes[name].terminate()
         self.processes[name].wait(_START_SECONDS)
         with self.client() as client:
-            self.wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is None, may_have_ended=True)
+            self.wait(name, lambda: client.exists(f"{self.ledgers_root}/available/{name}") is None, may_have_ended=True)
 
     def start_autorecovery(self, more: Mapping[str, object] | None = None) -> None:
         """Start one daemon, auditor and replication worker, that considers a bookie lost as soon as it is not registered. It reports no
@@ -158,7 +162,16 @@ class Servers:
         self._start(name, options, "bookkeeper", ("org.apache.bookkeeper.server.Main", "--conf", str(file)))
 
     def _wait_for_bookie(self, client: KazooClient, name: str) -> None:
-        self.wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is not None)
+        """One that gave up its first session, for which BookKeeper waits 10 s, is started again, as the kubelet does."""
+
+        def registered() -> bool:
+            ended = self.processes[name].poll() is not None
+            if ended and _NO_SESSION in (self.folder / f"{name}.log").read_text(errors="replace"):
+                (self.folder / f"{name}.log").unlink()
+                self.run(name, self.commands[name])
+            return client.exists(f"{self.ledgers_root}/available/{name}") is not None
+
+        self.wait(name, registered, may_have_ended=self.secrets is not None)
 
     def start_sql_node(self, more: Mapping[str, object] | None = None) -> Address:
         """Start a SQL node that leads the tablespace `herd`, whose log has one copy per bookie, at most three.
@@ -192,9 +205,9 @@ class Servers:
             "server.host": "127.0.0.1",
             "server.port": port,
             "server.zookeeper.address": self.zookeeper,
-            "server.zookeeper.path": HERD_ROOT,
+            "server.zookeeper.path": self.herd_root,
             "server.bookkeeper.start": "false",
-            "server.bookkeeper.ledgers.path": LEDGERS_ROOT,
+            "server.bookkeeper.ledgers.path": self.ledgers_root,
             "server.bookkeeper.wait.cluser.ready.timeout": 10,
             "server.base.dir": folder,
             "server.jmx.enable": "false",
@@ -245,10 +258,20 @@ class Servers:
             process.kill()
             process.wait()
 
+    def _has_ledgers_root(self, ensembles: Ensembles, identity: ObjectKey | None) -> bool:
+        """Create the ledgers root if missing. False while a busy machine keeps ZooKeeper from answering."""
+        try:
+            ensemble = ensembles.at(self.zookeeper, identity)
+            if ensemble.read(f"{self.ledgers_root}/LAYOUT") is None:
+                format_ledgers_root(ensemble, self.ledgers_root)
+        except EnsembleError:
+            return False
+        return True
+
     def _bookie_file(self, name: str, more: Mapping[str, object]) -> Path:
         folder = self._folder(name)
         settings: Mapping[str, object] = {
-            "metadataServiceUri": f"zk+hierarchical://{self.zookeeper}{LEDGERS_ROOT}",
+            "metadataServiceUri": f"zk+hierarchical://{self.zookeeper}{self.ledgers_root}",
             "bookieId": name,
             "bookiePort": free_port(),
             "listeningInterface": "lo",
@@ -334,17 +357,6 @@ def servers() -> Iterator[Servers]:
     finally:
         made.stop()
         shutil.rmtree(made.folder)
-
-
-def _has_ledgers_root(ensembles: Ensembles, address: str, identity: ObjectKey | None) -> bool:
-    """Create the ledgers root if missing. False while a busy machine keeps ZooKeeper from answering."""
-    try:
-        ensemble = ensembles.at(address, identity)
-        if ensemble.read(f"{LEDGERS_ROOT}/LAYOUT") is None:
-            format_ledgers_root(ensemble, LEDGERS_ROOT)
-    except EnsembleError:
-        return False
-    return True
 
 
 def _listens(port: int) -> bool:

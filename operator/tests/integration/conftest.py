@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
-from real_members import zookeeper_jars
 
 from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, apply_crds, binaries, helm, make_namespace, running
+from herdkeeper_e2e.server_processes import jars_of
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and not config.option.collectonly:
         binaries()
         helm()
-        zookeeper_jars()
+        jars_of("zookeeper")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

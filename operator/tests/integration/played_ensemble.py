@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from herdkeeper.clients.zookeeper import ChangedMeanwhileError, EnsembleError, MembershipChange, Znode
+from herdkeeper.certificates.access import Access
+from herdkeeper.clients.zookeeper import NO_ACCESS, ChangedMeanwhileError, EnsembleError, MembershipChange, Znode
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 from herdkeeper.shared.names import ObjectKey
@@ -26,6 +27,7 @@ class PlayedEnsemble:
     silent: bool = False
     changed_at: float = 0.0
     changed_by_path: dict[str, float] = field(default_factory=dict)
+    access: dict[str, Access] = field(default_factory=dict)
     written: Callable[[str], None] = lambda _: None
 
     def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
@@ -55,8 +57,9 @@ class PlayedEnsemble:
         changed_at = self.changed_by_path.get(path, self.changed_at)
         return changed_at, int(changed_at * 1000)
 
-    def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
+    def create_all(self, znodes: Iterable[tuple[str, bytes]], access: Mapping[str, Access] = NO_ACCESS) -> None:
         self._answer()
+        self.access.update(access)
         after = dict(self.znodes)
         for path, data in znodes:
             if path in after:
@@ -66,6 +69,13 @@ class PlayedEnsemble:
             after[path] = (data, 0)
         self.znodes = after
         self.written("create_all")
+
+    def create_own(self, path: str, data: bytes) -> None:
+        self.create_all(((path, data),))
+
+    def restrict(self, path: str, access: Access) -> None:
+        self.ensure(path)
+        self.access[path] = access
 
     def ensure(self, path: str) -> None:
         self._answer()

@@ -26,6 +26,7 @@ from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper_e2e.control_plane import REPOSITORY
 from herdkeeper_e2e.free_ports import free_ports
+from herdkeeper_e2e.server_processes import jars_of
 
 IMAGE = REPOSITORY / "images/zookeeper"
 MOST = 5
@@ -34,17 +35,11 @@ RESOLVING = "-Dsun.net.inetaddr.negative.ttl=1 -Dsun.net.inetaddr.ttl=1"
 _SERVER = re.compile(r"server\.(\d+)=[^;\s]+:(participant|observer);\S+")
 
 
-def zookeeper_jars() -> Path:
-    """The folder with the jars of the image's pom."""
-    printed = subprocess.run([str(REPOSITORY / "e2e/images/zookeeper-jars.sh")], check=True, stdout=subprocess.PIPE, text=True).stdout
-    return Path(printed.strip())
-
-
 def home(folder: Path) -> Path:
-    """The image's /opt/zookeeper, with the jars of its pom."""
+    """The image's /opt/zookeeper, with its jars."""
     made = folder / "home"
     made.mkdir()
-    (made / "lib").symlink_to(zookeeper_jars())
+    (made / "lib").symlink_to(jars_of("zookeeper"))
     (made / "conf").symlink_to(IMAGE / "conf")
     return made
 

@@ -189,6 +189,19 @@ def test_without_a_digest_nobody_may_change_the_membership(member: Member) -> No
     assert "the membership can not be changed" in started.stdout
 
 
+def test_only_where_clients_need_certificates_access_goes_by_them(member: Member) -> None:
+    providers = [
+        "authProvider.x509=io.herdkeeper.zookeeper.CertificateLogin",
+        "authProvider.stack=io.herdkeeper.zookeeper.StackAccess",
+    ]
+    member.start()
+    made = member.data / "conf/zoo.cfg"
+    assert not [line for line in made.read_text().splitlines() if line in providers]
+    (member.config / "zoo.cfg").write_text("secureClientPort=2281\n")
+    member.start()
+    assert [line for line in made.read_text().splitlines() if line in providers] == providers
+
+
 def test_another_members_volume_is_refused(member: Member) -> None:
     member.start()
     refused = member.start(host="quick-zookeeper-0")

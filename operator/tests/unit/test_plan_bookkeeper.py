@@ -23,6 +23,7 @@ from herdkeeper.bookkeeper.state.bookies import (
 )
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
+from herdkeeper.certificates.access import ledgers_access
 from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, RemoveCookie, SetRecoveryDelay
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
@@ -80,6 +81,12 @@ def test_without_an_ensemble_or_an_answer_of_it_nothing_is_done():
 
 def test_the_metadata_root_is_made_where_nothing_is_and_nothing_else_with_it():
     assert plan(metadata=MetadataAbsent()).actions == (FormatLedgersRoot(STORE.address, "/demo/bk/ledgers"),)
+
+
+def test_on_an_ensemble_with_certificates_the_metadata_root_is_guarded():
+    address = names.ZooKeeperNames(names.ObjectKey("demo", "zk")).address(3, names.ZOOKEEPER_SECURE_PORT)
+    seen = plan(metadata=MetadataAbsent(), store=MetadataStore(address, serving=True))
+    assert seen.actions == (FormatLedgersRoot(address, "/demo/bk/ledgers", ledgers_access(CLUSTER.key)),)
 
 
 @pytest.mark.parametrize(

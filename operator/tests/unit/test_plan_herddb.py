@@ -11,6 +11,7 @@ from situations import bookkeeper_serving, live, objects, pods, quickstart, read
 from herdkeeper.api.herddb_cluster import Tls, UserSecret
 from herdkeeper.api.resource import SecretReference
 from herdkeeper.bookkeeper.state.racks import placement_of
+from herdkeeper.certificates.access import herd_access
 from herdkeeper.codecs.herddb.users import SqlUser, decode_users
 from herdkeeper.herddb.build import build_herddb, build_herddb_secret, token_data, users_data
 from herdkeeper.herddb.plan.cluster import plan_herddb
@@ -18,8 +19,8 @@ from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, 
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.status.cluster import summarize_herddb
-from herdkeeper.planning.actions import AddToSecret, Apply, Create, EnsureZnode, SetLogPin
-from herdkeeper.shared.names import ObjectKey
+from herdkeeper.planning.actions import AddToSecret, Apply, Create, CreateHerdRoot, EnsureZnode, SetLogPin
+from herdkeeper.shared.names import ZOOKEEPER_SECURE_PORT, ObjectKey, ZooKeeperNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -57,6 +58,20 @@ def test_a_new_database_gets_its_znode_its_password_and_then_its_nodes():
     assert plan.actions[0].path == "/demo/db"
     assert [action.manifest["kind"] for action in plan.actions if isinstance(action, Create)] == ["Secret"]
     assert applied(plan)[-1] == "StatefulSet"
+
+
+def test_on_an_ensemble_with_certificates_the_operator_makes_the_root_before_the_nodes_and_guards_it():
+    address = ZooKeeperNames(ObjectKey("demo", "zk")).address(3, ZOOKEEPER_SECURE_PORT)
+    bookkeeper = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": address})
+    encrypted = with_spec(CLUSTER, tls=Tls(secretName="db-herddb-identity"))
+    new = replace(SEEN, bookkeeper=bookkeeper)
+    first = plan_herddb(encrypted, new).actions[0]
+    assert first == CreateHerdRoot(address, "/demo/db/herd", herd_access(ObjectKey("demo", "db"), "bk"))
+    for there in (replace(new, root=True), replace(new, root=True, root_parent=True)):
+        assert not [each for each in plan_herddb(encrypted, there).actions if isinstance(each, (CreateHerdRoot, EnsureZnode))]
+    unread = plan_herddb(encrypted, replace(new, root=Unknown("ZooKeeper is silent")))
+    assert unread.wait is not None
+    assert (unread.actions, unread.wait.reason) == ((), Reason.UNREADABLE)
 
 
 def test_nodes_wait_until_as_many_bookies_serve_as_a_ledger_needs():

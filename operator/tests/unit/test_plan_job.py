@@ -443,6 +443,16 @@ def test_jobs_show_the_certificate_that_the_servers_of_the_log_ask_for():
         assert {"name": "IDENTITY_FOLDER", "value": "/identity"} in spec["containers"][0]["env"]
 
 
+def test_an_audit_that_repairs_does_the_work_of_bookies_and_shows_their_certificate():
+    address = "zk-zookeeper-0.zk-zookeeper-members.demo.svc:2281"
+    asks = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": address})
+    for repair, secret in (("DryRun", "bk-bookie-readers"), ("Repair", "bk-bookie-identity")):
+        audit = AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update={"repair": repair})})
+        (job,) = plan_audit(audit, replace(SEEN, bookkeeper=asks), "s").actions
+        volumes = job.manifest["spec"]["template"]["spec"]["volumes"]
+        assert [each["secret"]["secretName"] for each in volumes if each["name"] == "identity"] == [secret]
+
+
 def test_an_audit_runs_also_on_a_cluster_that_is_not_ready_since_that_is_when_it_is_needed():
     unready = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"conditions": ()})})
     assert arguments(plan_audit(AUDIT, replace(SEEN, bookkeeper=unready), "spark:1"))

@@ -235,8 +235,8 @@ def test_who_reads_the_log_is_told_which_certificate_to_show() -> None:
     bookkeeper = ready(quickstart("BookKeeperCluster"), zoo_keeper_address=ADDRESS, ledgers_root="/demo/bk/ledgers")
     secure = log_store(bookkeeper)
     assert secure is not None
-    assert (secure.asks_for_certificates, secure.readers_secret) == (True, "bk-bookie-readers")
+    assert (secure.asks_for_certificates, secure.readers_secret, secure.bookies_secret) == (True, "bk-bookie-readers", "bk-bookie-identity")
     plain = log_store(with_status(bookkeeper, zoo_keeper_address=NAMED.address(3), ledgers_root="/demo/bk/ledgers"))
     assert plain is not None
-    assert plain.readers_secret is None
+    assert (plain.readers_secret, plain.bookies_secret) == (None, None)
     assert replace(plain, zookeeper_address=ADDRESS).readers_secret == secure.readers_secret

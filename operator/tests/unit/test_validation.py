@@ -127,7 +127,16 @@ def test_a_static_member_line_is_refused() -> None:
         (
             zookeeper_refusals,
             zookeeper,
-            ("db.autocreate", "forceSync", "snapshot.trust.empty", "skipACL", "dataDir", "admin.restore.enabled"),
+            (
+                "db.autocreate",
+                "forceSync",
+                "snapshot.trust.empty",
+                "skipACL",
+                "authProvider.x509",
+                "X509AuthenticationProvider.superUser",
+                "dataDir",
+                "admin.restore.enabled",
+            ),
         ),
         (
             bookkeeper_refusals,

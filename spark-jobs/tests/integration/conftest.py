@@ -22,9 +22,11 @@ BY_TURN = (
     ("test_sqlalchemy_suite.py",),
     ("test_admin_port_of_a_real_bookie.py",),
     (
+        "test_a_guarded_stack_lives.py",
         "test_bookies_ask_for_certificates.py",
         "test_certificates_of_the_operator.py",
         "test_members_ask_one_another_for_certificates.py",
+        "test_roots_belong_to_roles.py",
         "test_zookeeper_asks_for_certificates.py",
     ),
     ("test_changes_on_real_bookies.py", "test_stream_comes_too_late.py"),

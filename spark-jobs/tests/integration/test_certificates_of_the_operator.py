@@ -4,46 +4,23 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from operators_certificates import ZOOKEEPER, bookkeeper_cluster, herddb_cluster, issued
 
-from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
-from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
-from herdkeeper.certificates.authority import read_authority
-from herdkeeper.certificates.holders import due_changes
-from herdkeeper.certificates.issue import Validity, fresh_key
 from herdkeeper.clients.zookeeper import Ensembles
-from herdkeeper.herddb.state.certificate_holder import certificate_holder
-from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared.names import IDENTITY_VARIABLE, ObjectKey
-from herdkeeper.shared.objects import Objects
 from herdkeeper.sql.connection import Address, Connection
-from herdkeeper.zookeeper.observe_security import observe_security
 from herdkeeper_e2e.mutual_tls import ROLE, MountedSecret, StackSecrets
 from herdkeeper_e2e.server_processes import CREDENTIALS, LEDGERS_ROOT, Servers, servers
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, EntryRun
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
-META = {"namespace": "demo", "uid": "a-uid"}
-ZOOKEEPER = ZooKeeperCluster.model_validate({"metadata": {**META, "name": "zk"}, "spec": {"security": {"mode": "TLS"}}})
-BOOKIES = BookKeeperCluster.model_validate({"metadata": {**META, "name": ROLE}, "spec": {"zooKeeperRef": {"name": "zk"}}})
-NODES = HerdDBCluster.model_validate({"metadata": {**META, "name": "db"}, "spec": {"bookKeeperRef": {"name": ROLE}}})
+BOOKIES, NODES = bookkeeper_cluster(ROLE), herddb_cluster("db", ROLE)
 MEMBER, BOOKIE = ZOOKEEPER.names.host(0), BOOKIES.names.host(0)
 ANSWER_SECONDS, PATIENCE_SECONDS = 10.0, 60.0
-
-
-def issued() -> dict[str, dict[str, str]]:
-    """The operator's Secrets of a new stack, by name."""
-    fresh = observe_security(ZOOKEEPER, Objects({})).fresh_authorities
-    stored = {("Secret", name): secret_of({"name": name}, data) for name, data in fresh.items()}
-    members = observe_security(ZOOKEEPER, Objects(stored)).identities.changes
-    authority = read_authority("zk", fresh[ZOOKEEPER.names.authority_secret])
-    holders = (*certificate_holders(BOOKIES), certificate_holder(NODES))
-    others = due_changes(holders, {}, authority, fresh_key, Validity(datetime.now(UTC), timedelta(days=1)))
-    return {change.holder.secret: dict(change.data) for change in (*members, *others)}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +38,7 @@ def running() -> Iterator[tuple[Servers, Address]]:
         made.java_options = (f"-Djdk.net.hosts.file={hosts}",)
         made.zookeeper_host, made.bookie_host = MEMBER, BOOKIE
         mounted = {}
-        for name, data in issued().items():
+        for name, data in issued((BOOKIES, NODES)).items():
             mounted[name] = MountedSecret(made.folder / "secrets" / name)
             mounted[name].write(data)
         member, bookies, readers, nodes = (

@@ -11,15 +11,17 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from kazoo.exceptions import (
     BadArgumentsError,
     BadVersionError,
     ConnectionLoss,
+    InvalidACLError,
     KazooException,
     NoAuthError,
     NodeExistsError,
@@ -27,7 +29,9 @@ from kazoo.exceptions import (
     NotEmptyError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import ACL, Id
 
+from herdkeeper.certificates.access import SCHEME, Access, Rights
 from herdkeeper.clients.look import require_time
 from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, NOBODY, EnsembleCredentials, MemberSession, Wake
 from herdkeeper.shared.names import ObjectKey
@@ -42,6 +46,8 @@ GOODBYE_SECONDS = 2.0
 FORGOTTEN_SECONDS = 900.0
 """A session without requests for so long is ended: its ensemble is probably gone. No reconcile takes as long."""
 REQUESTS_IN_FLIGHT = 64
+
+NO_ACCESS: Mapping[str, Access] = MappingProxyType({})
 
 Answer = TypeVar("Answer")
 
@@ -91,8 +97,16 @@ class Ensemble(Protocol):
         that order.
         """
 
-    def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
-        """Create persistent znodes in one transaction: all of them or none."""
+    def create_all(self, znodes: Iterable[tuple[str, bytes]], access: Mapping[str, Access] = NO_ACCESS) -> None:
+        """Create persistent znodes in one transaction: all of them or none. `access`, by path, is for those that don't get their
+        parent's.
+        """
+
+    def create_own(self, path: str, data: bytes) -> None:
+        """Create a persistent znode that nobody else changes: who may change its parent may read it. In an open parent it is open."""
+
+    def restrict(self, path: str, access: Access) -> None:
+        """Ensure a znode, and set its access."""
 
     def ensure(self, path: str) -> None:
         """Create an empty persistent znode and its parents, unless they exist."""
@@ -180,18 +194,43 @@ class KazooEnsemble:
 
         return self._ask("many znodes", get)
 
-    def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
+    def create_all(self, znodes: Iterable[tuple[str, bytes]], access: Mapping[str, Access] = NO_ACCESS) -> None:
         """See Ensemble."""
 
         def create() -> None:
             transaction = self._client.transaction()
             for path, data in znodes:
-                transaction.create(path, data)
+                transaction.create(path, data, acl=_acl(access[path]) if path in access else None)
             failed = [result for result in self._answer(transaction.commit_async()) if isinstance(result, Exception)]
             if failed:
                 raise next((error for error in failed if isinstance(error, (NodeExistsError, NoNodeError))), failed[0])
 
         self._ask("a new tree", create)
+
+    def create_own(self, path: str, data: bytes) -> None:
+        """See Ensemble."""
+
+        def create() -> None:
+            parents, _ = self._answer(self._client.get_acls_async(path.rpartition("/")[0]))
+            own = [entry if entry.perms & Rights.ADMIN else ACL(int(Rights.READ), entry.id) for entry in parents]
+            self._answer(self._client.create_async(path, data, acl=own))
+
+        self._ask(path, create)
+
+    def restrict(self, path: str, access: Access) -> None:
+        """See Ensemble."""
+
+        def restrict() -> None:
+            self._answer(self._client.ensure_path_async(path))
+            self._answer(self._client.set_acls_async(path, _acl(access)))
+
+        try:
+            self._ask(path, restrict)
+        except EnsembleError as error:
+            if isinstance(error.__cause__, InvalidACLError):
+                why = "does not know access by certificates: its members' image is older than the operator's; remove spec.image"
+                raise EnsembleError(f"ZooKeeper at {self._address} {why}") from error
+            raise
 
     def ensure(self, path: str) -> None:
         """See Ensemble."""
@@ -293,6 +332,10 @@ class KazooEnsemble:
             return question()
         except (KazooException, KazooTimeoutError, OSError) as error:
             raise EnsembleError(f"ZooKeeper at {self._address}, {path}: {type(error).__name__} {error}".rstrip()) from error
+
+
+def _acl(access: Access) -> list[ACL]:
+    return [ACL(int(grant.rights), Id(SCHEME, grant.holder)) for grant in access]
 
 
 class Contact:

@@ -37,6 +37,7 @@ from herdkeeper.planning.actions import (
     CheckpointFollower,
     CloseLedger,
     Create,
+    CreateHerdRoot,
     CreateTablespace,
     Delete,
     DeleteLogs,
@@ -153,8 +154,10 @@ def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: 
             metadata.change_membership(clients.reader.ensembles, action, namespace)
         case EnsureZnode(address, path):
             metadata.ensure_znode(at(address), path)
-        case FormatLedgersRoot(address, root):
-            metadata.format_ledgers_root(at(address), root)
+        case FormatLedgersRoot(address, root, access):
+            metadata.format_ledgers_root(at(address), root, access)
+        case CreateHerdRoot(address, root, access):
+            metadata.create_herd_root(at(address), root, access)
         case Resize():
             clients.writer.resize(namespace, action)
         case RemoveCookie(address):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 
 import structlog
 
+from herdkeeper.certificates.access import RootAccess
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.zookeeper import Ensemble, EnsembleDirectory, EnsembleError, MembershipChange
 from herdkeeper.codecs.bookkeeper.cookie import cookie_path, encode_cookie
@@ -47,22 +49,38 @@ def ensure_znode(ensemble: Ensemble, path: str) -> None:
     _count("create")
 
 
-def format_ledgers_root(ensemble: Ensemble, root: str) -> None:
-    """What `bookkeeper shell initnewcluster` makes (ZKRegistrationManager.initNewCluster, 4.18), in one transaction.
+def format_ledgers_root(ensemble: Ensemble, root: str, access: RootAccess | None = None) -> None:
+    """What `bookkeeper shell initnewcluster` makes (ZKRegistrationManager.initNewCluster, 4.18), in one transaction. With `access` also
+    the folders that it names: their access is not the root's.
 
     EnsembleError when something is at the root already.
     """
-    ensemble.ensure(root.rpartition("/")[0])
-    ensemble.create_all(
-        (
-            (root, b""),
-            (f"{root}/available", b""),
-            (f"{root}/available/readonly", b""),
-            (f"{root}/{IDENTITY}", str(uuid.uuid4()).encode()),
-            (f"{root}/LAYOUT", LAYOUT),
-        )
-    )
+    made = {
+        root: b"",
+        f"{root}/available": b"",
+        f"{root}/available/readonly": b"",
+        f"{root}/{IDENTITY}": str(uuid.uuid4()).encode(),
+        f"{root}/LAYOUT": LAYOUT,
+    }
+    if access is None:
+        ensemble.ensure(root.rpartition("/")[0])
+        ensemble.create_all(made.items())
+    else:
+        _create_guarded(ensemble, made, access)
     _count("create")
+
+
+def create_herd_root(ensemble: Ensemble, root: str, access: RootAccess) -> None:
+    """HerdDB's root, which finds itself made. EnsembleError when something is at the root already."""
+    _create_guarded(ensemble, {root: b""}, access)
+    _count("create")
+
+
+def _create_guarded(ensemble: Ensemble, made: Mapping[str, bytes], access: RootAccess) -> None:
+    """First what is above: it guards the root."""
+    for path, who in access.above.items():
+        ensemble.restrict(path, who)
+    ensemble.create_all({**made, **{path: b"" for path in access.within if path not in made}}.items(), access.within)
 
 
 def remove_cookie(ensemble: Ensemble, action: RemoveCookie) -> None:
@@ -133,7 +151,7 @@ def _set_own(ensemble: Ensemble, path: str, data: bytes | None, version: int | N
         return
     if version is None:
         ensemble.ensure(path.rpartition("/")[0])
-        ensemble.create_all(((path, data),))
+        ensemble.create_own(path, data)
     else:
         ensemble.compare_and_set(path, data, version)
     _count("set")

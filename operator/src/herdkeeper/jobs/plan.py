@@ -117,7 +117,8 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
             (f"the BookKeeperCluster {audit.spec.book_keeper_ref.name} does not exist, or has no metadata yet"),
         )
     racks = {bookie.bookie_id: bookie.rack for bookie in seen.bookkeeper.status.bookies if bookie.rack and bookie.state not in _GONE}
-    source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks, log.readers_secret)
+    identity = log.bookies_secret if audit.spec.repair == "Repair" else log.readers_secret
+    source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks, identity)
     if audit.spec.window is None:
         return _once(build_audit(audit, source, spark_image), seen)
     window, now = window_of(audit.spec.window), present(seen)

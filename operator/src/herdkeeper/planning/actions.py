@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from herdkeeper.certificates.access import RootAccess
 from herdkeeper.codecs.bookkeeper.cookie import Cookie
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.zookeeper.membership import Server
@@ -185,10 +186,23 @@ class EnsureZnode:
 
 @dataclass(frozen=True)
 class FormatLedgersRoot:
-    """Create BookKeeper's metadata root with a new instance id, in one transaction. Fails if the root exists."""
+    """Create BookKeeper's metadata root with a new instance id, in one transaction. Fails if the root exists.
+
+    `access` is for ensembles that require certificates.
+    """
 
     zookeeper_address: str
     root: str
+    access: RootAccess | None = None
+
+
+@dataclass(frozen=True)
+class CreateHerdRoot:
+    """Create HerdDB's root in an ensemble that requires certificates. Elsewhere HerdDB creates it. Fails if the root exists."""
+
+    zookeeper_address: str
+    root: str
+    access: RootAccess
 
 
 @dataclass(frozen=True)
@@ -409,6 +423,7 @@ Action = (
     | ChangeMembership
     | EnsureZnode
     | FormatLedgersRoot
+    | CreateHerdRoot
     | SetRecoveryDelay
     | StartBookieAudit
     | RemoveCookie

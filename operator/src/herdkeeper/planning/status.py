@@ -18,6 +18,7 @@ from herdkeeper.planning.actions import (
     CheckpointFollower,
     CloseLedger,
     Create,
+    CreateHerdRoot,
     CreateTablespace,
     Delete,
     DeleteLogs,
@@ -202,6 +203,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.CREATING, f"Creating {path} in ZooKeeper"
         case FormatLedgersRoot(_, root):
             return Reason.FORMATTED, f"Creating BookKeeper's metadata at {root} in ZooKeeper"
+        case CreateHerdRoot(_, root):
+            return Reason.CREATING, f"Creating {root} in ZooKeeper"
         case Resize(name, _, size):
             return Reason.RESIZING, f"Growing the claim {name} to {size}"
         case RemoveCookie(_, _, bookie_id):

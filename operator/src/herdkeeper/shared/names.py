@@ -395,12 +395,12 @@ class BookKeeperNames(_ServerNames):
 
     @property
     def identity_secret(self) -> str:
-        """Secret with the certificate of bookies and autorecovery, if the ensemble requires one."""
+        """Secret with the certificate of bookies, autorecovery, drains and repairs, if the ensemble requires one."""
         return f"{self.servers}-identity"
 
     @property
     def readers_secret(self) -> str:
-        """Secret with the certificate of jobs that read the log, if bookies require one."""
+        """Secret with the certificate of all other jobs, if bookies require one."""
         return f"{self.servers}-readers"
 
     def ledgers_claim(self, number: int, volume: int = 0) -> str:

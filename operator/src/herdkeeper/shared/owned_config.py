@@ -50,6 +50,7 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
             "DigestAuthenticationProvider.digestAlg",
             "DigestAuthenticationProvider.enabled",
             "DigestAuthenticationProvider.superDigest",
+            "X509AuthenticationProvider.superUser",
             "admin.commandURL",
             "admin.enableServer",
             "admin.forceHttps",
@@ -91,7 +92,7 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
 )
 """ZooKeeper takes each unknown key as the system property `zookeeper.<key>` (QuorumPeerConfig). `db.autocreate=true` would let an empty
 member vote. `forceSync=no` would acknowledge unsynced writes. `snapshot.trust.empty` would start without the data. `admin.restore.enabled`
-would let each client of the admin port replace all data."""
+would let each client of the admin port replace all data. Other providers would not know the access lists of a stack with certificates."""
 
 BOOKKEEPER: OwnedKeys = MappingProxyType(
     {
@@ -208,8 +209,8 @@ HERDDB: OwnedKeys = MappingProxyType(
 """HerdDB passes `bookkeeper.…` on to its BookKeeper client. `server.clear.at.boot` would empty a node at its start. `requirefsync` and the
 quorums decide whether an acknowledged row survives."""
 
-ZOOKEEPER_PREFIXES = ("server.", "group", "weight.", "ssl.")
-"""Static membership, which belongs to the dynamic file on each member's volume, and TLS settings."""
+ZOOKEEPER_PREFIXES = ("server.", "group", "weight.", "ssl.", "authprovider.")
+"""In small letters: static membership, which belongs to the dynamic file on each member's volume, TLS settings, and who is who."""
 
 
 def owner_of(key: str, owned: OwnedKeys, prefixes: tuple[str, ...] = ()) -> str | None:

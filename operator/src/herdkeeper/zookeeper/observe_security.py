@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from herdkeeper.api import ZooKeeperCluster
+from herdkeeper.certificates import roles
 from herdkeeper.certificates.authority import Authority, authority_data, expiry_of, found_authority
 from herdkeeper.certificates.holders import DueSecrets, Holder, due_secrets
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, Subject, Validity, fresh_key
@@ -71,6 +72,6 @@ def _issuers(cluster: ZooKeeperCluster) -> tuple[_Issuer, _Issuer]:
     client_port = Holder(named.clients_secret, Subject("zookeeper"), named.served_hosts)
     quorum = Holder(named.members_secret, Subject("member"), named.served_hosts)
     return (
-        _Issuer(named.authority_secret, f"{name} clients", (client_port, Holder(named.operator_secret, Subject("operator")))),
+        _Issuer(named.authority_secret, f"{name} clients", (client_port, Holder(named.operator_secret, roles.OPERATOR))),
         _Issuer(named.quorum_authority_secret, f"{name} quorum", (quorum,)),
     )

@@ -33,10 +33,10 @@ class DrainSource:
     zookeeper_address: str
     image: str
 
-    def readers_secret(self, cluster: BookKeeperCluster) -> str | None:
-        """Returns the Secret with the certificate that the Jobs present, or None."""
+    def identity_secret(self, cluster: BookKeeperCluster) -> str | None:
+        """Returns the Secret with the certificate that the Jobs present, or None. They do the work of bookies."""
         asks = names.secure_ensemble(self.zookeeper_address, cluster.metadata.namespace) is not None
-        return cluster.names.readers_secret if asks else None
+        return cluster.names.identity_secret if asks else None
 
 
 def build_record(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number: int, shares: tuple[Share, ...]) -> Json:
@@ -60,7 +60,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
     name = named.drain_round(bookie.number, round_number)
     rate = cluster.spec.auto_recovery.bytes_per_second
     record = {"name": "record", "mountPath": RECORD, "readOnly": True}
-    java, python = java_identity(source.readers_secret(cluster)), python_identity(source.readers_secret(cluster))
+    java, python = java_identity(source.identity_secret(cluster)), python_identity(source.identity_secret(cluster))
     move = {
         "name": "move",
         "image": image_of(cluster),
@@ -96,7 +96,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
 
 def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity, source: DrainSource) -> Json:
     """Returns the Job that removes the identity of a stopped bookie that no ledger names."""
-    named, identity = cluster.names, java_identity(source.readers_secret(cluster))
+    named, identity = cluster.names, java_identity(source.identity_secret(cluster))
     container = {
         "name": "retire",
         "image": image_of(cluster),

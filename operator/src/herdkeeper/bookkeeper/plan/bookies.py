@@ -24,6 +24,7 @@ from herdkeeper.bookkeeper.plan.volume_growth import grow_claims
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, MetadataAbsent, MetadataStore, StoreMissing
 from herdkeeper.bookkeeper.state.claims import claims_of, known_instance_id, volumes_found
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
+from herdkeeper.certificates.access import ledgers_access
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
 from herdkeeper.planning.intent import settle, unsettled
@@ -68,7 +69,9 @@ def _without_metadata(fleet: BookieFleet, store: MetadataStore) -> Plan:
         )
     if not store.serving:
         return Plan.waiting(Reason.WAITING_FOR_ZOOKEEPER, "not all members of the ensemble serve yet")
-    return Plan((FormatLedgersRoot(store.address, root),), requeue_after_seconds=requeue.NEXT_STEP)
+    secure = names.secure_ensemble(store.address, fleet.cluster.metadata.namespace) is not None
+    access = ledgers_access(fleet.cluster.key) if secure else None
+    return Plan((FormatLedgersRoot(store.address, root, access),), requeue_after_seconds=requeue.NEXT_STEP)
 
 
 def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from herdkeeper.api import HerdDBCluster
+from herdkeeper.certificates.access import herd_access
 from herdkeeper.herddb.build import build_herddb, build_herddb_secret, token_data, users_data
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership, why_no_ledger_can_open
 from herdkeeper.herddb.leadership.requeue import SOON_SECONDS
@@ -20,7 +21,7 @@ from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
 from herdkeeper.planning import requeue
-from herdkeeper.planning.actions import Action, AddToSecret, Create, EnsureZnode, Plan, SetLogPin, Wait
+from herdkeeper.planning.actions import Action, AddToSecret, Create, CreateHerdRoot, EnsureZnode, Plan, SetLogPin, Wait
 from herdkeeper.planning.intent import settle
 from herdkeeper.planning.rolling import Gate, moving, roll
 from herdkeeper.shared.conditions import is_ready_resource
@@ -58,9 +59,8 @@ def _why_not_yet(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore) ->
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
     if isinstance(seen.tls, TlsUnusable):
         return Plan((), Wait(seen.tls.reason, seen.tls.why), requeue.PENDING)
-    if isinstance(seen.root_parent, Unknown):
-        return Plan.waiting(Reason.UNREADABLE, seen.root_parent.why, SOON_SECONDS)
-    return None
+    above = seen.root if log.asks_for_certificates else seen.root_parent
+    return Plan.waiting(Reason.UNREADABLE, above.why, SOON_SECONDS) if isinstance(above, Unknown) else None
 
 
 def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
@@ -73,7 +73,11 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     if new and (why := why_no_ledger_can_open(cluster, seen.bookkeeper)):
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
     actions: list[Action] = []
-    if not seen.root_parent:
+    if log.asks_for_certificates:
+        if not seen.root:
+            access = herd_access(cluster.key, cluster.spec.book_keeper_ref.name)
+            actions.append(CreateHerdRoot(log.zookeeper_address, named.herd_root, access))
+    elif not seen.root_parent:
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
     secret, secret_actions = _secret(cluster, seen, seen.credentials or _fresh(seen))
     actions += secret_actions

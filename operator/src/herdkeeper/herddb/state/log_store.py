@@ -31,8 +31,13 @@ class LogStore:
 
     @property
     def readers_secret(self) -> str | None:
-        """Secret with the certificate of jobs that read it, or None."""
+        """Secret with the certificate of jobs that only read it, or None."""
         return BookKeeperNames(self.bookkeeper).readers_secret if self.asks_for_certificates else None
+
+    @property
+    def bookies_secret(self) -> str | None:
+        """Secret with the certificate of jobs that do the work of bookies, or None."""
+        return BookKeeperNames(self.bookkeeper).identity_secret if self.asks_for_certificates else None
 
 
 def log_store(bookkeeper: BookKeeperCluster | None) -> LogStore | None:

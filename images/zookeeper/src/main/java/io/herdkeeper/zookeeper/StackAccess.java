@@ -1,0 +1,115 @@
+package io.herdkeeper.zookeeper;
+
+import java.util.List;
+import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.ZooDefs;
+import org.apache.zookeeper.data.ACL;
+import org.apache.zookeeper.data.Id;
+import org.apache.zookeeper.server.ZKDatabase;
+import org.apache.zookeeper.server.auth.ServerAuthenticationProvider;
+
+/**
+ * The scheme {@value #SCHEME} of ACLs: its ids are subjects of certificates, in which one {@code *} stands for any name.
+ *
+ * <p>BookKeeper and HerdDB leave what they create open to everybody. So a znode gets the ACL of its parent, whatever was asked for; only who
+ * may change the parent's ACL chooses another one. And who deletes a znode must be allowed to write it: ZooKeeper itself asks the parent
+ * only, in which others have znodes, too.
+ *
+ * <p>ZooKeeper (3.9.5, {@code PrepRequestProcessor}) asks this class about a creation with the list that it then stores.
+ */
+public final class StackAccess extends ServerAuthenticationProvider {
+
+    static final String SCHEME = "stack";
+    private static final char ANY = '*';
+
+    @Override
+    public String getScheme() {
+        return SCHEME;
+    }
+
+    /** Nobody is somebody by saying so: {@link CertificateLogin} adds the ids. */
+    @Override
+    public KeeperException.Code handleAuthentication(ServerObjs server, byte[] data) {
+        return KeeperException.Code.AUTHFAILED;
+    }
+
+    @Override
+    public boolean matches(ServerObjs server, MatchValues asked) {
+        if (!fits(asked.getId(), asked.getAclExpr())) {
+            return false;
+        }
+        ZKDatabase tree = server.getZks().getZKDatabase();
+        switch (asked.getPerm()) {
+            case ZooDefs.Perms.CREATE -> inherit(tree, asked);
+            case ZooDefs.Perms.DELETE -> {
+                List<ACL> own = accessTo(tree, asked.getPath());
+                return own == null || allows(own, ZooDefs.Perms.WRITE, asked.getId());
+            }
+            default -> { }
+        }
+        return true;
+    }
+
+    @Override
+    public boolean isAuthenticated() {
+        return false;
+    }
+
+    @Override
+    public boolean isValid(String id) {
+        return !id.isEmpty() && id.indexOf(ANY) == id.lastIndexOf(ANY);
+    }
+
+    /** Whether a subject is meant by an ACL's id. No part of a subject is skipped: a name has no comma. */
+    static boolean fits(String subject, String meant) {
+        int any = meant.indexOf(ANY);
+        if (any < 0) {
+            return subject.equals(meant);
+        }
+        String before = meant.substring(0, any);
+        String after = meant.substring(any + 1);
+        return subject.length() > before.length() + after.length()
+                && subject.startsWith(before)
+                && subject.endsWith(after)
+                && subject.substring(before.length(), subject.length() - after.length()).indexOf(',') < 0;
+    }
+
+    private static void inherit(ZKDatabase tree, MatchValues asked) {
+        List<ACL> chosen = asked.getSetAcls();
+        List<ACL> parents = accessAbove(tree, asked.getPath());
+        if (chosen.equals(ZooDefs.Ids.OPEN_ACL_UNSAFE) || !allows(parents, ZooDefs.Perms.ADMIN, asked.getId())) {
+            chosen.clear();
+            chosen.addAll(parents);
+        }
+    }
+
+    private static boolean allows(List<ACL> access, int permission, String subject) {
+        return access.stream().anyMatch(entry -> (entry.getPerms() & permission) != 0 && names(entry.getId(), subject));
+    }
+
+    private static boolean names(Id meant, String subject) {
+        return meant.equals(ZooDefs.Ids.ANYONE_ID_UNSAFE) || meant.getScheme().equals(SCHEME) && fits(subject, meant.getId());
+    }
+
+    /** The ACL of the next znode above that is there: a parent whose creation is not through yet gets the same. */
+    private static List<ACL> accessAbove(ZKDatabase tree, String path) {
+        for (String above = path; !above.equals("/");) {
+            int slash = above.lastIndexOf('/');
+            above = slash == 0 ? "/" : above.substring(0, slash);
+            List<ACL> access = accessTo(tree, above);
+            if (access != null) {
+                return access;
+            }
+        }
+        throw new IllegalStateException("ZooKeeper has no root");
+    }
+
+    /** Null without the znode. */
+    private static List<ACL> accessTo(ZKDatabase tree, String path) {
+        try {
+            return tree.getACL(path, null);
+        } catch (KeeperException.NoNodeException missing) {
+            return null;
+        }
+    }
+}

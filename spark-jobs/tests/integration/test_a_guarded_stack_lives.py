@@ -1,0 +1,107 @@
+"""Real servers in a stack whose znodes belong to roles: all that they do as usual goes on, and leaves no znode open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from guarded_stack import DATABASE, LOG, ROLES, TABLE, Stack, everybody, guarded_ensemble, open_znodes, places
+
+from herdkeeper.codecs.bookkeeper.layout import ledger_path
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
+from herdkeeper.engine.execute_metadata import set_archive_expiry, set_log_pin
+from herdkeeper.planning.actions import SetArchiveExpiry, SetLogPin
+from herdkeeper.protocol.log_archive import ExpiryOrder, archive_progress_path, expiry_order_path
+from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path, replica_pin, stream_pin
+from herdkeeper.sql.connection import Address, Connection
+from herdkeeper_e2e.server_processes import CREDENTIALS, NODE, NODE_ID, leads
+from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
+from herdkeeper_jobs.bookkeeper.znode import put_znode
+from herdkeeper_jobs.repair.lock import replication_lock
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
+TWO_COPIES = {f"server.bookkeeper.{size}.size": 2 for size in ("ensemble", "write.quorum", "ack.quorum")}
+PATIENCE_SECONDS = 120.0
+HERD, RECORD = DATABASE.names.herd_root, tablespace_path(DATABASE.names.herd_root, "herd")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[tuple[Stack, Address]]:
+    """Three bookies, autorecovery, and a SQL node whose ledgers have two copies."""
+    with guarded_ensemble() as stack:
+        stack.servers.start_bookies(3)
+        stack.servers.start_autorecovery()
+        yield stack, stack.servers.start_sql_node(TWO_COPIES)
+
+
+def execute(address: Address, *statements: str) -> None:
+    with Connection.connect(address, CREDENTIALS, timeout_seconds=PATIENCE_SECONDS) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def tablespace(stack: Stack) -> tuple[TablespaceRecord, int]:
+    """HerdDB's own, with its znode's version."""
+    found = stack.operator.read(RECORD)
+    assert found is not None
+    return decode_tablespace(found[0]), found[1]
+
+
+def ledgers(stack: Stack) -> list[LedgerMetadata]:
+    """As a job with the readers' certificate reads them."""
+    with open_catalog(stack.servers.zookeeper, LOG.names.ledgers_root) as catalog:
+        found = [*catalog.read_many(catalog.ledger_ids())]
+    assert all(isinstance(each, VersionedMetadata) for each in found)
+    return [each.metadata for each in found if isinstance(each, VersionedMetadata)]
+
+
+def holders(stack: Stack) -> set[str]:
+    """The bookies that ledgers name."""
+    return {bookie for each in ledgers(stack) for segment in each.segments for bookie in segment.bookies}
+
+
+def test_rows_are_written_jobs_and_operator_say_what_they_need_and_each_role_may_what_is_its_own(running: tuple[Stack, Address]) -> None:
+    stack, sql = running
+    execute(sql, "CREATE TABLE t (n int primary key)", *(f"INSERT INTO t (n) VALUES ({number})" for number in range(5)))
+    uuid = tablespace(stack)[0].uuid
+    with stack.session(ROLES["readers"]) as reader:
+        put_znode(reader, log_pin_path(HERD, uuid, stream_pin("orders")), b'{"ledgerId":0,"entryId":0,"maxAgeSeconds":60}')
+        put_znode(reader, archive_progress_path(HERD, uuid), b"{}")
+    pin = SetLogPin("", log_pin_path(HERD, uuid, SECOND_DISK), (0, 0), None, "")
+    order = SetArchiveExpiry("", expiry_order_path(HERD, uuid), ExpiryOrder("a-claim", (0, 0)), None, "")
+    stack.act("the operator pins the log", lambda: set_log_pin(stack.operator, pin))
+    stack.act("the operator orders to expire", lambda: set_archive_expiry(stack.operator, order))
+    stack.wait("the node pins its log", lambda: stack.operator.read(log_pin_path(HERD, uuid, replica_pin(NODE_ID))) is not None)
+    with open_catalog(stack.servers.zookeeper, LOG.names.ledgers_root) as catalog:
+        newest = f"{LOG.names.ledgers_root}{ledger_path(catalog.layout, catalog.ledger_ids()[-1])}"
+    assert everybody(stack, places(uuid, newest)) == TABLE
+    assert open_znodes(stack) == []
+
+
+def test_another_node_takes_over_and_autorecovery_copies_what_a_lost_bookie_held(running: tuple[Stack, Address]) -> None:
+    stack, _ = running
+    other, _ = stack.servers.begin_sql_node("node-1", "node-1", TWO_COPIES)
+    stack.wait("the second node is there", lambda: stack.operator.read(f"{HERD}/nodes/node-1") is not None)
+    record, version = tablespace(stack)
+    both = encode_tablespace(replace(record, replicas=(NODE_ID, "node-1")))
+    stack.act("it becomes a replica", lambda: stack.operator.compare_and_set(RECORD, both, version))
+    stack.wait("it follows", lambda: stack.operator.read(f"{HERD}/replicas/{record.uuid}/node-1") is not None)
+    before = {each.ledger_id for each in ledgers(stack)}
+    stack.servers.kill(NODE)
+    record, changed = tablespace(stack)
+    moved = encode_tablespace(replace(record, leader="node-1"))
+    stack.act("it is to lead", lambda: stack.operator.compare_and_set(RECORD, moved, changed))
+    stack.wait("it leads", lambda: leads(other))
+    execute(other, "INSERT INTO t (n) VALUES (100)")
+    assert {each.ledger_id for each in ledgers(stack)} - before, "it writes a ledger of its own, and has closed those before"
+    assert all(each.closed for each in ledgers(stack) if each.ledger_id in before)
+
+    lost = min(holders(stack))
+    stack.servers.stop_bookie(lost)
+    stack.wait("all copies are elsewhere", lambda: lost not in holders(stack))
+    with stack.session(ROLES["bookies"]) as repair, replication_lock(repair, LOG.names.ledgers_root, min(before), "a test") as lock:
+        lock.require_held()
+    execute(other, "INSERT INTO t (n) VALUES (101)")
+    assert open_znodes(stack) == []

@@ -1,0 +1,107 @@
+"""A real ZooKeeper member with the operator's access lists: what bookies, SQL nodes, readers and another stack may do with each kind of
+znode. The clients create znodes as the servers do, open to everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from guarded_stack import (
+    DATABASE,
+    LOG,
+    OPERATOR,
+    OTHER_DATABASE,
+    OTHER_LOG,
+    ROLES,
+    TABLE,
+    Stack,
+    everybody,
+    guarded_ensemble,
+    open_znodes,
+    places,
+)
+from kazoo.exceptions import AuthFailedError, NodeExistsError
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions
+
+from herdkeeper.certificates.access import SCHEME
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
+from herdkeeper.engine.execute_metadata import delete_znodes, set_archive_expiry, set_log_pin
+from herdkeeper.planning.actions import SetArchiveExpiry, SetLogPin
+from herdkeeper.protocol.log_archive import ExpiryOrder, archive_progress_path, expiry_order_path
+from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path, replica_pin, stream_pin
+from herdkeeper_e2e.server_processes import NODE_ID
+from herdkeeper_jobs.bookkeeper.znode import put_znode
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+UUID = "0123456789abcdef0123456789abcdef"
+LEDGERS, HERD = LOG.names.ledgers_root, DATABASE.names.herd_root
+LEDGER = f"{LEDGERS}/00/0000/L0001"
+PLACES = places(UUID, LEDGER)
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    """With a znode of each kind."""
+    with guarded_ensemble() as made:
+        with made.session(ROLES["bookies"]) as bookies:
+            for path in ("available/bookie-0", "cookies/bookie-0", "underreplication/locks"):
+                bookies.create(f"{LEDGERS}/{path}")
+        with made.session(ROLES["SQL nodes"]) as nodes:
+            nodes.create(LEDGER, makepath=True)
+            nodes.create(
+                tablespace_path(HERD, "herd"), encode_tablespace(TablespaceRecord(UUID, "herd", NODE_ID, (NODE_ID,), 1, 0)), makepath=True
+            )
+            for path in (f"ledgers/{UUID}", f"nodes/{NODE_ID}", f"replicas/{UUID}/{NODE_ID}"):
+                nodes.create(f"{HERD}/{path}", makepath=True)
+            nodes.create(log_pin_path(HERD, UUID, replica_pin(NODE_ID)), makepath=True)
+        with made.session(ROLES["readers"]) as readers:
+            put_znode(readers, log_pin_path(HERD, UUID, stream_pin("orders")), b"")
+            put_znode(readers, archive_progress_path(HERD, UUID), b"")
+        made.act(
+            "the operator pins the log",
+            lambda: set_log_pin(made.operator, SetLogPin("", log_pin_path(HERD, UUID, SECOND_DISK), (0, 0), None, "")),
+        )
+        order = SetArchiveExpiry("", expiry_order_path(HERD, UUID), ExpiryOrder("a-claim", (0, 0)), None, "")
+        made.act("the operator orders to expire", lambda: set_archive_expiry(made.operator, order))
+        yield made
+
+
+def test_each_role_changes_what_is_its_own_and_another_stack_nothing(stack: Stack) -> None:
+    assert everybody(stack, PLACES) == TABLE
+    assert open_znodes(stack) == []
+
+
+def test_a_server_that_makes_its_root_at_each_start_finds_it_made(stack: Stack) -> None:
+    with stack.session(ROLES["SQL nodes"]) as node:
+        for path in (HERD, f"{HERD}/tableSpaces", f"{HERD}/logPins"):
+            with pytest.raises(NodeExistsError):
+                node.create(path)
+
+
+def test_nobody_becomes_somebody_by_saying_so(stack: Stack) -> None:
+    with stack.session(ROLES["readers"]) as client, pytest.raises(AuthFailedError):
+        client.add_auth(SCHEME, "CN=operator")
+
+
+def test_nobody_chooses_who_has_access(stack: Stack) -> None:
+    with stack.session(ROLES["SQL nodes"]) as node:
+        guarded = node.get_acls(HERD)[0]
+        for chosen in (OPEN_ACL_UNSAFE, [ACL(int(Permissions.ALL), Id(SCHEME, "OU=0:the-log,CN=nodes.db"))]):
+            node.create(f"{HERD}/mine", acl=chosen)
+            assert node.get_acls(f"{HERD}/mine")[0] == guarded
+            node.delete(f"{HERD}/mine")
+
+
+def test_a_restart_keeps_the_access_and_the_operator_deletes_all_of_it(stack: Stack) -> None:
+    def serves() -> bool:
+        with stack.session(OPERATOR.name) as client:
+            return client.exists("/demo") is not None
+
+    stack.servers.kill("zookeeper")
+    stack.servers.start_again("zookeeper", serves)
+    assert everybody(stack, PLACES) == TABLE
+
+    for root in (HERD, LEDGERS, OTHER_DATABASE.names.herd_root, OTHER_LOG.names.ledgers_root):
+        stack.act(f"{root} is deleted", lambda root=root: delete_znodes(stack.operator, root))
+    with stack.session(OPERATOR.name) as client:
+        assert client.get_children("/") == ["zookeeper"]
