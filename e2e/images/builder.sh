@@ -24,5 +24,6 @@ fi
 
 folder=$1
 shift
-exec docker run --rm --network host --user "$(id -u):$(id -g)" -e HOME=/home -e PIP_CACHE_DIR=/pip -e PIP_ROOT_USER_ACTION=ignore -e MAVEN_OPTS=-Dmaven.repo.local=/m2 \
+exec docker run --rm --network host --user "$(id -u):$(id -g)" -e HOME=/home -e PIP_CACHE_DIR=/pip -e PIP_ROOT_USER_ACTION=ignore \
+  -e MAVEN_OPTS="-Dmaven.repo.local=/m2 -XX:+UseSerialGC -XX:TieredStopAtLevel=1" \
   -e PIP_DISABLE_PIP_VERSION_CHECK=1 -v "$repo:/src:ro" -v "$folder:/out" -v "$cache/m2:/m2" -v "$pip:/pip" -v "$cache/home:/home" -w /tmp "$image" "$@"

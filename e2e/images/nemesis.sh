@@ -9,5 +9,5 @@ mkdir -p "$cache/test-java"
 # shellcheck disable=SC2016 # expanded in the builder
 "$here/builder.sh" "$cache/test-java" bash -ec '
   cp -r /src/images/herddb /tmp/module; cd /tmp/module; rm -rf lib target
-  mvn -B -C -ntp test -Dtest=NemesisTest -Dnemesis.whole=true "-Dnemesis.case=$1" "-Dnemesis.turn=$2" ${3:+"-Dnemesis.minutes=$3"}' \
+  mvn -B -C -ntp test -Dtest=NemesisTest -Dtest.compiler= -Dnemesis.whole=true "-Dnemesis.case=$1" "-Dnemesis.turn=$2" ${3:+"-Dnemesis.minutes=$3"}' \
   nemesis "${1:-}" "${TURN:-0}" "${MINUTES:-}" | grep -vE '^\[INFO\] *$|^\[INFO\] -{5}|Downloading|Downloaded'

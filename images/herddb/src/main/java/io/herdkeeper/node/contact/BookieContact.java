@@ -32,9 +32,9 @@ public final class BookieContact {
         this.server = server;
     }
 
-    /** Looks from now on. */
-    void start() {
-        Repeated.start("bookie-contact", PERIOD, this::look);
+    /** Looks from now on, until the thread that it returns is interrupted. */
+    Thread start() {
+        return Repeated.start("bookie-contact", PERIOD, this::look);
     }
 
     /** The seconds for which each tablespace has waited; those that wait for a moment only, or for nothing, are left out. */

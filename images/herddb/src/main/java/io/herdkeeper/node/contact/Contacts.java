@@ -30,10 +30,9 @@ public final class Contacts {
         bookies = new BookieContact(server);
     }
 
-    /** Looks from now on; the server has been started. */
-    public void start() {
-        zooKeeper.start();
-        bookies.start();
+    /** Looks from now on, until the threads that it returns are interrupted; the server has been started. */
+    public List<Thread> start() {
+        return List.of(zooKeeper.start(), bookies.start());
     }
 
     public Report report() {

@@ -43,9 +43,9 @@ public final class ZooKeeperContact {
         lastAnswer = answeringSince;
     }
 
-    /** Asks from now on. */
-    void start() {
-        Repeated.start("zookeeper-contact", PERIOD, this::ask);
+    /** Asks from now on, until the thread that it returns is interrupted. */
+    Thread start() {
+        return Repeated.start("zookeeper-contact", PERIOD, this::ask);
     }
 
     /** Whether ZooKeeper answers. Never waits: HerdDB locks its session while it opens another one, for as long as that takes. */

@@ -37,8 +37,8 @@ public final class ActivatorWaker {
         this.status = status;
     }
 
-    /** Listens to the metadata from now on; the server has been started. */
-    public void start() {
+    /** Listens to the metadata from now on, until the thread that it returns is interrupted; the server has been started. */
+    public Thread start() {
         DBManager activator = server.getManager();
         server.getMetadataStorageManager().setMetadataChangeListener(change -> {
             activator.metadataChanged(change);
@@ -48,6 +48,7 @@ public final class ActivatorWaker {
         thread.setDaemon(true);
         thread.start();
         wake();
+        return thread;
     }
 
     /** Has the activator look at once, and again until everything is settled; returns at once. */

@@ -49,9 +49,9 @@ public final class DisplacedLeader {
         this.end = end;
     }
 
-    /** Looks from now on. */
-    public void start() {
-        Repeated.start("displaced-leader", PAUSE, this::look);
+    /** Looks from now on, until the thread that it returns is interrupted. */
+    public Thread start() {
+        return Repeated.start("displaced-leader", PAUSE, this::look);
     }
 
     private void look() {

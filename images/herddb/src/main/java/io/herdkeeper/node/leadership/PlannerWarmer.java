@@ -35,9 +35,9 @@ public final class PlannerWarmer {
         this.server = server;
     }
 
-    /** Looks for new tables from now on. */
-    public void start() {
-        Repeated.start("planner-warmer", PAUSE, this::warm);
+    /** Looks for new tables from now on, until the thread that it returns is interrupted. */
+    public Thread start() {
+        return Repeated.start("planner-warmer", PAUSE, this::warm);
     }
 
     /** Plans statements for the tables that are new since the last time, and gives the number of planned statements. */

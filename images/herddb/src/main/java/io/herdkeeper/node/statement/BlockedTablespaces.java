@@ -44,9 +44,9 @@ public final class BlockedTablespaces {
         this.manager = manager;
     }
 
-    /** Looks from now on; the server has been started. */
-    public void start(Duration period) {
-        Repeated.start("blocked-tablespaces", period, this::look);
+    /** Looks from now on, until the thread that it returns is interrupted; the server has been started. */
+    public Thread start(Duration period) {
+        return Repeated.start("blocked-tablespaces", period, this::look);
     }
 
     /** For how many seconds nobody who waits has got the lock; 0 when nobody waits for long, and on a node that does not lead. */

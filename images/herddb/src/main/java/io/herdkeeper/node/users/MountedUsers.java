@@ -82,9 +82,9 @@ public final class MountedUsers extends UserManager {
         return new Told(loaded.users().revision(), refused);
     }
 
-    /** Looks at the files again and again, on behalf of a server that asks here who may log in. */
-    public void follow(Server server, Duration period) {
-        Repeated.start("users", period, () -> look(server));
+    /** Looks at the files, on behalf of a server that asks here who may log in, until the thread that it returns is interrupted. */
+    public Thread follow(Server server, Duration period) {
+        return Repeated.start("users", period, () -> look(server));
     }
 
     void look(Server server) throws IOException, UnusableUsersException {

@@ -43,7 +43,7 @@ class AcknowledgedRowsTest {
         first.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
         nodes = List.of(first, RunningNode.start("n1", root, null));
         for (RunningNode node : nodes) {
-            new PlannerWarmer(node.server()).start();
+            node.repeating().add(new PlannerWarmer(node.server()).start());
         }
         Node.execute(first.server(), 0, "CREATE TABLESPACE 'app','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
         Node.execute(first.server(), 0, "CREATE TABLE app.t (k int primary key)");

@@ -37,7 +37,7 @@ class DisplacedLeaderTest {
         RunningNode first = RunningNode.start("n0", root, null);
         first.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
         RunningNode second = RunningNode.start("n1", root, null);
-        new DisplacedLeader(first.status(), new Patience(LONG, SHORT), ended::add).start();
+        Thread displaced = new DisplacedLeader(first.status(), new Patience(LONG, SHORT), ended::add).start();
         Node.execute(first.server(), 0, "CREATE TABLESPACE 'app','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
         Node.execute(first.server(), 0, "CREATE TABLE app.t (k int primary key, n int)");
         Node.execute(first.server(), 0, "INSERT INTO app.t(k,n) VALUES(1,1)");
@@ -60,6 +60,7 @@ class DisplacedLeaderTest {
         assertTrue(ended.peek().contains("another node leads tablespace app"), ended.peek());
         assertEquals(List.of(new DisplacedLeadership("app", true)), first.status().displacedLeaderships());
         assertTrue(!waiting.isDone());
+        displaced.interrupt();
         // Both stay: a server with a statement that waits for ever can't be closed. The JVM of the tests ends with them.
     }
 
@@ -77,7 +78,7 @@ class DisplacedLeaderTest {
         long stamp = lock.readLock();
         awaitCheckpointOfTheActivator(first);
         List<String> looks = new CopyOnWriteArrayList<>();
-        new DisplacedLeader(first.status(), new Patience(LONG, Duration.ZERO), ended::add).start();
+        first.repeating().add(new DisplacedLeader(first.status(), new Patience(LONG, Duration.ZERO), ended::add).start());
         lead(first, "n1");
         Await.until("it was looked at often enough", LIMIT, () -> looks.add("") && looks.size() > 100);
         assertEquals(List.of(), List.copyOf(ended));
@@ -97,11 +98,12 @@ class DisplacedLeaderTest {
         Node.execute(first.server(), 0, "CREATE TABLESPACE 'app','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
         HerdInternals.statementLock(first.manager("app")).readLock(); // a statement that never ends
         awaitCheckpointOfTheActivator(first);
-        new DisplacedLeader(first.status(), new Patience(SHORT, LONG), ended::add).start();
+        Thread displaced = new DisplacedLeader(first.status(), new Patience(SHORT, LONG), ended::add).start();
         lead(first, "n1");
         Await.until("it gives itself up", LIMIT, () -> !ended.isEmpty());
         assertTrue(ended.peek().contains("has not begun to stop"), ended.peek());
         assertEquals(List.of(new DisplacedLeadership("app", false)), first.status().displacedLeaderships());
+        displaced.interrupt();
         // Both stay: a server with a statement that waits for ever can't be closed. The JVM of the tests ends with them.
     }
 

@@ -29,12 +29,14 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
 import org.apache.commons.configuration.PropertiesConfiguration;
 
 /** A node with its HTTP port, put together as its program does. */
-public record RunningNode(Server server, NodeStatus status, AdminServer http, Thread release) {
+public record RunningNode(Server server, NodeStatus status, AdminServer http, List<Thread> repeating) {
 
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -68,12 +70,12 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http, Th
         AdminServer http = new AdminServer(new HttpSettings("127.0.0.1", 0, tokenFile), status, waker, copies, metrics);
         http.start();
         server.start();
-        waker.start();
-        Thread release = new LogRelease(server, Clock.systemUTC()).start(RELEASE_PERIOD);
-        status.contacts().start();
-        status.blocked().start(LOOK_PERIOD);
+        List<Thread> repeating = new ArrayList<>(status.contacts().start());
+        repeating.add(waker.start());
+        repeating.add(new LogRelease(server, Clock.systemUTC()).start(RELEASE_PERIOD));
+        repeating.add(status.blocked().start(LOOK_PERIOD));
         status.enter(Phase.RUNNING);
-        return new RunningNode(server, status, http, release);
+        return new RunningNode(server, status, http, repeating);
     }
 
     /** Asks without a token. */
@@ -131,12 +133,14 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http, Th
     }
 
     public void stop() throws Exception {
-        // It would open the session again that the server closes, and keep it for as long as all tests run.
-        Await.until("the node releases nothing any more", LIMIT, () -> {
-            release.interrupt(); // HerdDB takes some for failures of ZooKeeper
-            release.join(100);
-            return !release.isAlive();
-        });
+        // One would open the session again that the server closes, and all would go on for as long as all tests run.
+        for (Thread thread : repeating) {
+            Await.until(thread.getName() + " has ended", LIMIT, () -> {
+                thread.interrupt(); // HerdDB takes some for failures of ZooKeeper
+                thread.join(100);
+                return !thread.isAlive();
+            });
+        }
         server.close();
         http.stop();
     }

@@ -126,10 +126,11 @@ class MountedUsersTest {
 
     @Test
     void aChangeIsNoticedByItself() throws Exception {
-        users.follow(node.server(), Duration.ofMillis(20));
+        Thread following = users.follow(node.server(), Duration.ofMillis(20));
         secret.put("second", FIRST.replace("first", "second").replace("revision 1", "revision 2"));
         Await.until("the change is in force", LIMIT, () -> "2".equals(users.told().revision()));
         assertTrue(isLetIn("admin", "second"));
+        following.interrupt();
     }
 
     private boolean isLetIn(String username, String password) throws SQLException {
