@@ -18,7 +18,7 @@ from played_log import NAMES, PlayedLog, PlayedSource, sessions
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from spark_of_tests import STARTS, has_not_begun
-from test_wal_fold import COLUMNS, Log, Tables, create, entry, folded, in_one_ledger, insert, logs, table, timeline_of
+from test_wal_fold import COLUMNS, Dice, Log, Tables, create, dice, entry, folded, in_one_ledger, insert, logs, table, timeline_of
 
 from herdkeeper.codecs.herddb.index import IndexDefinition, encode_index
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_log_entry
@@ -520,12 +520,11 @@ def applied(changes: Iterable[Change]) -> Tables:
     return tables
 
 
-@st.composite
-def index_entries(draw: st.DrawFn, name: str, on: str, transaction: int, indexes: list[str]) -> LogEntry:
-    """Creates an index with that name or an earlier one, or drops an existing one. Adds its name to `indexes`."""
-    name = draw(st.sampled_from([name, *indexes]))
-    if indexes and draw(st.booleans()):
-        return entry(LogEntryType.DROP_INDEX, transaction, value=draw(st.sampled_from(indexes)).encode())
+def index_entry(thrown: Dice, on: str, transaction: int, free: Sequence[str], indexes: list[str]) -> LogEntry:
+    """Creates an index with a free name or an earlier one, or drops an existing one. Adds its name to `indexes`."""
+    name = thrown.one_of([thrown.one_of(free), *indexes])
+    if indexes and thrown.one_of([False, True]):
+        return entry(LogEntryType.DROP_INDEX, transaction, value=thrown.one_of(indexes).encode())
     indexes.append(name)
     made = IndexDefinition("demo", name, f"uuid of {name}", on, "brin", (("v", 0, 1),))
     return entry(LogEntryType.CREATE_INDEX, transaction, on, value=encode_index(made))
@@ -542,23 +541,23 @@ def logs_with_indexes(draw: st.DrawFn) -> Log:
     items = [create(name, uuid) for name, uuid in names.items()]
     making: dict[int, list[str]] = {}
     indexes: list[str] = []
-    for step in range(draw(st.integers(1, 40))):
-        transaction = draw(st.sampled_from([0, *sorted(making)]))
+    for step, thrown in enumerate(dice(draw, draw(st.integers(1, 40)))):
+        transaction = thrown.one_of([0, *sorted(making)])
         visible = sorted(names) + (making[transaction] if transaction else [])
-        name = draw(st.sampled_from(visible))
-        match draw(st.sampled_from(["begin", "insert", "truncate", "truncate", "index", "index", "end", "make", "rename", "drop"])):
+        name = thrown.one_of(visible)
+        match thrown.one_of(["begin", "insert", "truncate", "truncate", "index", "index", "end", "make", "rename", "drop"]):
             case "begin" if free := [number for number in (1, 2, 3) if number not in making]:
                 making[free[0]] = []
                 items.append(entry(LogEntryType.BEGIN, free[0]))
             case "insert":
-                items.append(insert(name, bytes([draw(st.integers(0, 2))]), bytes([step]), transaction))
+                items.append(insert(name, bytes([thrown.one_of(range(3))]), bytes([step]), transaction))
             case "truncate":
-                items.append(entry(LogEntryType.TRUNCATE, 0, draw(st.sampled_from(sorted(names)))))
+                items.append(entry(LogEntryType.TRUNCATE, 0, thrown.one_of(sorted(names))))
             case "index":
                 # HerdDB doesn't always distinguish an index from a table of its name
-                items.append(draw(index_entries(draw(st.sampled_from([f"i{step}", *sorted(names)])), name, transaction, indexes)))
+                items.append(index_entry(thrown, name, transaction, [f"i{step}", *sorted(names)], indexes))
             case "end" if transaction:
-                ended = draw(st.sampled_from([LogEntryType.COMMIT, LogEntryType.ROLLBACK]))
+                ended = thrown.one_of([LogEntryType.COMMIT, LogEntryType.ROLLBACK])
                 made_tables = making.pop(transaction)
                 names |= {name: f"u-{name}" for name in made_tables if ended is LogEntryType.COMMIT}
                 items.append(entry(ended, transaction))

@@ -454,8 +454,9 @@ SPARK: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
 def stamped_logs(draw: st.DrawFn) -> Log:
     """Logs of the fold's own test with clocks that go back, and with distinguishable rows."""
     found: Log = []
-    for lsn, item in draw(logs()):
-        millis = draw(st.integers(1, 40))
+    log = draw(logs())
+    clocks = draw(st.lists(st.integers(1, 40), min_size=len(log), max_size=len(log)))
+    for (lsn, item), millis in zip(log, clocks, strict=True):
         rows = encoded(item) if item.type.changes_a_row else (item.key, item.value)
         found.append((lsn, replace(item, timestamp_millis=millis, key=rows[0], value=rows[1])))
     return found

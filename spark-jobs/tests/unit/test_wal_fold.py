@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,7 @@ from herdkeeper_jobs.wal.spans import BOUNDARY_SCHEMA, Control, ControlEntry, Lo
 from herdkeeper_jobs.wal.task_log import TaskLog
 from herdkeeper_jobs.wal.timeline import OpenTransaction, Timeline, Touch, walk
 
+T = TypeVar("T")
 Log = list[tuple[Lsn, LogEntry]]
 Tables = dict[str, dict[bytes, bytes]]
 """Key to value, by table uuid."""
@@ -235,19 +237,35 @@ def folded(log: Log) -> Tables:
     return tables
 
 
+class Dice:
+    """What the numbers of one step decide, one choice after the other: each draw of Hypothesis takes more time than a step's test."""
+
+    def __init__(self, drawn: int) -> None:
+        self._left = drawn
+
+    def one_of(self, options: Sequence[T]) -> T:
+        self._left, place = divmod(self._left, len(options))
+        return options[place]
+
+
+def dice(draw: st.DrawFn, steps: int) -> list[Dice]:
+    """One for each step. Below 2**24 Hypothesis draws all numbers alike, and no step has more outcomes."""
+    return [Dice(drawn) for drawn in draw(st.lists(st.integers(0, 2**24 - 1), min_size=steps, max_size=steps))]
+
+
 @st.composite
 def logs(draw: st.DrawFn) -> Log:
     """Logs as leaders may write them, and also some that none writes: a BEGIN of an open id."""
     replay = Replay()
     log: Log = []
     ledger, number = 1, 0
-    for step in range(draw(st.integers(5, 60))):
+    for step, thrown in enumerate(dice(draw, draw(st.integers(5, 60)))):
         names, open_ids = sorted(replay.names), sorted(replay.open)
         choices = ["begin", "create"] + ["change", "change", "change", "define"] * bool(names) + ["end"] * bool(open_ids) + ["roll"]
-        choice = draw(st.sampled_from(choices))
+        choice = thrown.one_of(choices)
         if choice == "roll":
-            ledger, number = ledger + draw(st.integers(1, 3)), 0
-        item = draw(next_entries(choice, step, replay))
+            ledger, number = ledger + thrown.one_of((1, 2, 3)), 0
+        item = next_entry(thrown, choice, step, replay)
         if item is not None:
             replay.apply(item)
             log.append((Lsn(ledger, number), item))
@@ -255,48 +273,44 @@ def logs(draw: st.DrawFn) -> Log:
     return log
 
 
-@st.composite
-def next_entries(draw: st.DrawFn, choice: str, step: int, replay: Replay) -> LogEntry | None:
+def next_entry(thrown: Dice, choice: str, step: int, replay: Replay) -> LogEntry | None:
     """One more entry of that kind, None if none is possible."""
     open_ids = sorted(replay.open)
-    transaction = draw(st.sampled_from([0, *open_ids]))
+    transaction = thrown.one_of([0, *open_ids])
     visible = replay.visible(transaction)
     match choice:
         case "begin" | "roll":
-            return entry(LogEntryType.BEGIN, draw(st.integers(1, 4))) if choice == "begin" else entry(LogEntryType.NOOP, -1)
+            return entry(LogEntryType.BEGIN, thrown.one_of((1, 2, 3, 4))) if choice == "begin" else entry(LogEntryType.NOOP, -1)
         case "end":
-            return entry(draw(st.sampled_from([LogEntryType.COMMIT, LogEntryType.ROLLBACK])), draw(st.sampled_from(open_ids)))
+            return entry(thrown.one_of([LogEntryType.COMMIT, LogEntryType.ROLLBACK]), thrown.one_of(open_ids))
         case "create":
             free = [name for name in ("a", "b", "c", "d") if name not in replay.names]
-            return create(draw(st.sampled_from(free)), f"u{step}", transaction) if free else None
+            return create(thrown.one_of(free), f"u{step}", transaction) if free else None
         case "change" if visible:
-            kind = draw(st.sampled_from([LogEntryType.INSERT, LogEntryType.UPDATE, LogEntryType.DELETE]))
+            kind = thrown.one_of([LogEntryType.INSERT, LogEntryType.UPDATE, LogEntryType.DELETE])
             value = b"" if kind is LogEntryType.DELETE else bytes([step])
-            return entry(kind, transaction, draw(st.sampled_from(visible)), bytes([draw(st.integers(0, 3))]), value)
+            return entry(kind, transaction, thrown.one_of(visible), bytes([thrown.one_of(range(4))]), value)
         case "define":
-            return draw(definitions(step, replay, transaction))
+            return definition(thrown, step, replay, transaction)
         case _:
             return None
 
 
-@st.composite
-def definitions(draw: st.DrawFn, step: int, replay: Replay, transaction: int) -> LogEntry | None:
-    """Statements about an existing table. HerdDB also drops another transaction's uncommitted table."""
-    dropped = entry(LogEntryType.DROP_TABLE, transaction, draw(st.sampled_from(sorted(replay.names))))
+def definition(thrown: Dice, step: int, replay: Replay, transaction: int) -> LogEntry:
+    """A statement about an existing table. HerdDB also drops another transaction's uncommitted table."""
+    dropped = entry(LogEntryType.DROP_TABLE, transaction, thrown.one_of(sorted(replay.names)))
     visible = replay.visible()
     if not visible:
         return dropped
-    name = draw(st.sampled_from(visible))
-    renamed = draw(st.sampled_from([f"r{step}", *(free for free in ("a", "b") if free not in replay.names)]))
-    return draw(
-        st.sampled_from(
-            [
-                dropped,
-                entry(LogEntryType.TRUNCATE, 0, name),
-                entry(LogEntryType.ALTER_TABLE, 0, name, value=encode_table(table(renamed, replay.names[name]))),
-                entry(LogEntryType.CONSISTENCY_CHECK, 0, name),
-            ]
-        )
+    name = thrown.one_of(visible)
+    renamed = thrown.one_of([f"r{step}", *(free for free in ("a", "b") if free not in replay.names)])
+    return thrown.one_of(
+        [
+            dropped,
+            entry(LogEntryType.TRUNCATE, 0, name),
+            entry(LogEntryType.ALTER_TABLE, 0, name, value=encode_table(table(renamed, replay.names[name]))),
+            entry(LogEntryType.CONSISTENCY_CHECK, 0, name),
+        ]
     )
 
 

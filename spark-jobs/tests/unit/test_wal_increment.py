@@ -10,7 +10,22 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from plain_placing import place
 from pyspark.sql import SparkSession
-from test_wal_fold import Log, Replay, Tables, create, entry, folded, in_one_ledger, insert, log_frame, logs, replay_of, table, timeline_of
+from test_wal_fold import (
+    Log,
+    Replay,
+    Tables,
+    create,
+    dice,
+    entry,
+    folded,
+    in_one_ledger,
+    insert,
+    log_frame,
+    logs,
+    replay_of,
+    table,
+    timeline_of,
+)
 
 from herdkeeper.codecs.herddb.index import IndexDefinition, encode_index
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
@@ -31,22 +46,23 @@ def logs_with_indexes(draw: st.DrawFn) -> Log:
     """Logs of the fold's own test, with indexes created and dropped in between."""
     replay = Replay()
     found: list[tuple[int, LogEntry]] = []
-    for lsn, item in draw(logs()):
+    log = draw(logs())
+    for (lsn, item), thrown in zip(log, dice(draw, len(log)), strict=True):
         replay.apply(item)
         found.append((lsn.ledger_id, item))
-        transaction = draw(st.sampled_from([0, *sorted(replay.open)]))
-        name = draw(st.sampled_from([*replay.visible(transaction), None]))
-        if name is not None and draw(st.booleans()):
-            index = IndexDefinition("demo", f"i{draw(st.integers(0, 2))}", f"iu{len(found)}", name, "brin", (("v", 0, 1),))
+        transaction = thrown.one_of([0, *sorted(replay.open)])
+        name = thrown.one_of([*replay.visible(transaction), None])
+        if name is not None and thrown.one_of([False, True]):
+            index = IndexDefinition("demo", f"i{thrown.one_of(range(3))}", f"iu{len(found)}", name, "brin", (("v", 0, 1),))
             made = entry(LogEntryType.CREATE_INDEX, transaction, name, value=encode_index(index))
             dropped = entry(LogEntryType.DROP_INDEX, transaction, value=index.name.encode())
-            found.append((lsn.ledger_id, draw(st.sampled_from([made, dropped]))))
+            found.append((lsn.ledger_id, thrown.one_of([made, dropped])))
     counts: dict[int, int] = {}
-    log: Log = []
+    numbered: Log = []
     for ledger, item in found:
-        log.append((Lsn(ledger, counts.get(ledger, 0)), item))
+        numbered.append((Lsn(ledger, counts.get(ledger, 0)), item))
         counts[ledger] = counts.get(ledger, 0) + 1
-    return log
+    return numbered
 
 
 def starting_point(log: Log) -> StartingPoint:
