@@ -47,11 +47,10 @@ def dynamic(control_plane: ControlPlane) -> DynamicClient:
 
 
 @pytest.fixture
-def namespace(control_plane: ControlPlane) -> str:
+def namespace(dynamic: DynamicClient) -> str:
     """A new namespace. It is left behind: without a controller manager nothing would empty it."""
     name = f"test-{uuid.uuid4().hex[:12]}"
-    with control_plane.api_client() as api:
-        client.CoreV1Api(api).create_namespace({"metadata": {"name": name}})
+    dynamic.resources.get(api_version="v1", kind="Namespace").create(body={"metadata": {"name": name}})
     return name
 
 

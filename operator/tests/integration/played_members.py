@@ -41,8 +41,9 @@ class PlayedMembers:
         wanted = int(self.stage.found("StatefulSet", self.named.stateful_set)["spec"]["replicas"])
         for number in range(wanted):
             self.stage.serve(self.named.stateful_set, number)
+        there = {pod["metadata"]["name"] for pod in self.stage.listed("Pod")}
         for number in range(wanted, 9):
-            if self.stage.live("Pod", self.named.pod(number)) is not None:
+            if self.named.pod(number) in there:
                 self.stage.delete("Pod", self.named.pod(number))
         if CONFIG_PATH not in self.stage.ensemble.znodes:
             self._found(wanted)

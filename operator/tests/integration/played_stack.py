@@ -156,8 +156,7 @@ class PlayedStack:
         self.pods = found
 
     def _found_pods(self) -> dict[str, Json]:
-        listed = self.stage.of("Pod").get(namespace=self.stage.namespace).to_dict()["items"]
-        return {pod["metadata"]["name"]: pod for pod in listed if names.REVISION_LABEL in pod["metadata"]["labels"]}
+        return {pod["metadata"]["name"]: pod for pod in self.stage.listed("Pod") if names.REVISION_LABEL in pod["metadata"]["labels"]}
 
     def _ended(self, pod: Json) -> None:
         name, ensemble = pod["metadata"]["name"], self.stage.ensemble
@@ -194,15 +193,14 @@ class PlayedStack:
         return self._bind_claims() or self._autorecovery() or bool(surplus or served)
 
     def _bind_claims(self) -> bool:
-        claims = self.stage.of("PersistentVolumeClaim").get(namespace=self.stage.namespace).to_dict()["items"]
-        unbound = [claim for claim in claims if claim["status"]["phase"] != "Bound"]
+        unbound = [claim for claim in self.stage.listed("PersistentVolumeClaim") if claim["status"]["phase"] != "Bound"]
         for claim in unbound:
             status = {"phase": "Bound", "capacity": claim["spec"]["resources"]["requests"]}
             self.stage.set_status("PersistentVolumeClaim", claim["metadata"]["name"], status)
         return bool(unbound)
 
     def _replicas(self) -> dict[str, int]:
-        found = self.stage.of("StatefulSet").get(namespace=self.stage.namespace).to_dict()["items"]
+        found = self.stage.listed("StatefulSet")
         for document in found:
             if (document.get("status") or {}).get("observedGeneration") != document["metadata"]["generation"]:
                 self.stage.see_template(document["metadata"]["name"])

@@ -92,7 +92,7 @@ class Bookies:
         return int(self.stage.found("StatefulSet", self.named.stateful_set(number))["spec"]["replicas"])
 
     def claims(self) -> set[int]:
-        return {int(name.split("-")[2]) for kind, name in self.stage.made() if kind == CLAIM}
+        return {int(claim["metadata"]["name"].split("-")[2]) for claim in self.stage.listed(CLAIM)}
 
     def waits(self) -> tuple[str, str]:
         return self.stage.condition(KIND, "bk", "Progressing")

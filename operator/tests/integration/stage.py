@@ -25,7 +25,7 @@ from herdkeeper.api.default_images import SHIPPED_IMAGES, DefaultImages
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.counters import WRITES
-from herdkeeper.clients.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, KubernetesReader, LiveSource
+from herdkeeper.clients.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, KubernetesReader, LiveSource, as_sent
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter
 from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.clients.object_cache import ObjectCache
@@ -51,6 +51,8 @@ ZOOKEEPER_ADDRESS = "zookeeper.elsewhere.svc:2181"
 STEPS = steps_by_kind(Settings())
 MADE = {kind: api_version for api_version, kind in (*WORKLOADS, *SHARED, *SECRETS, *JOBS)}
 """apiVersion by kind of what the operator may make, and pods."""
+VERSIONS = {**MADE, "Event": "v1", "Node": "v1", "StorageClass": "storage.k8s.io/v1"}
+"""The same, and of what else is there; all others are kinds of this project."""
 
 
 def written() -> float:
@@ -77,6 +79,7 @@ class Stage:
     """What servers run whose resource names no image: the operator's setting."""
     cache: ObjectCache | None = None
     """What looks rest on; None: they read everything."""
+    _ways: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.bookies = PlayedBookies(self.ensemble)
@@ -144,7 +147,7 @@ class Stage:
     def live(self, kind: str, name: str) -> Json | None:
         """An object as it is now, None when there is none."""
         try:
-            return dict(self.of(kind).get(name=name, namespace=self.namespace).to_dict())
+            return dict(self.of(kind).get(name=name, namespace=self.namespace, serializer=as_sent))
         except NotFoundError:
             return None
 
@@ -153,6 +156,10 @@ class Stage:
         document = self.live(kind, name)
         assert document is not None, f"there is no {kind} {name}"
         return document
+
+    def listed(self, kind: str) -> list[Json]:
+        """All objects of a kind in the namespace."""
+        return list(self.of(kind).get(namespace=self.namespace, serializer=as_sent).get("items") or [])
 
     def patch(self, kind: str, name: str, body: Json) -> None:
         """Somebody else's `kubectl patch`."""
@@ -166,15 +173,15 @@ class Stage:
 
     def let_claims_go(self) -> None:
         """What the controller of protected volume claims does once no pod uses them."""
-        for claim in self.made().values():
-            if claim["kind"] == CLAIM and claim["metadata"].get("deletionTimestamp"):
+        for claim in self.listed(CLAIM):
+            if claim["metadata"].get("deletionTimestamp"):
                 self.patch(CLAIM, claim["metadata"]["name"], {"metadata": {"finalizers": None}})
 
     def made(self) -> dict[tuple[str, str], Json]:
         """All objects in the namespace of kinds that the operator makes, by kind and name; not those that Kubernetes puts there."""
         items: dict[tuple[str, str], Json] = {}
         for kind, api_version in MADE.items():
-            for document in self.of(kind).get(namespace=self.namespace).to_dict().get("items") or []:
+            for document in self.listed(kind):
                 items[(kind, document["metadata"]["name"])] = {**document, "apiVersion": api_version, "kind": kind}
         return {key: item for key, item in items.items() if key != ("ConfigMap", "kube-root-ca.crt")}
 
@@ -184,30 +191,31 @@ class Stage:
 
     def serve(self, stateful_set: str, number: int = 0, node: str | None = None) -> None:
         """A pod of a StatefulSet, made from its present template, appears (on `node`, if one is given) or becomes Ready again."""
-        name = f"{stateful_set}-{number}"
-        revision = self.see_template(stateful_set)
-        template = self.found("StatefulSet", stateful_set)["spec"]["template"]
-        if self.live("Pod", name) is None:
+        name, document = f"{stateful_set}-{number}", self.found("StatefulSet", stateful_set)
+        revision, template = self._see_template(document), document["spec"]["template"]
+        if (pod := self.live("Pod", name)) is None:
             containers = [{"name": "server", "image": template["spec"]["containers"][0]["image"]}]
             encrypts = [volume for volume in template["spec"].get("volumes") or [] if volume["name"] == names.TLS_VOLUME]
             spec = {"containers": containers, "volumes": encrypts, **({"nodeName": node} if node else {})}
             labels = {**template["metadata"]["labels"], names.REVISION_LABEL: revision}
-            pod = {"metadata": {"name": name, "labels": labels, "ownerReferences": [self.made_by(stateful_set)]}, "spec": spec}
-            self.of("Pod").create(body={"apiVersion": "v1", "kind": "Pod", **pod}, namespace=self.namespace)
-        self._ready(name, "True")
+            made = {"metadata": {"name": name, "labels": labels, "ownerReferences": [_made_by(document)]}, "spec": spec}
+            self.of("Pod").create(body={"apiVersion": "v1", "kind": "Pod", **made}, namespace=self.namespace)
+        self._ready(name, "True", pod)
 
     def made_by(self, stateful_set: str) -> Json:
         """How a pod says which StatefulSet made it."""
-        uid = self.found("StatefulSet", stateful_set)["metadata"]["uid"]
-        return {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": stateful_set, "uid": uid, "controller": True}
+        return _made_by(self.found("StatefulSet", stateful_set))
 
     def see_template(self, stateful_set: str) -> str:
         """The controller of a StatefulSet has seen its present template; answers the template's revision."""
-        document = self.found("StatefulSet", stateful_set)
-        template, generation = document["spec"]["template"], document["metadata"]["generation"]
+        return self._see_template(self.found("StatefulSet", stateful_set))
+
+    def _see_template(self, document: Json) -> str:
+        stateful_set, template, generation = document["metadata"]["name"], document["spec"]["template"], document["metadata"]["generation"]
         revision = f"{stateful_set}-{hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:10]}"
         status = {"replicas": 1, "observedGeneration": generation, "currentRevision": revision, "updateRevision": revision}
-        self.set_status("StatefulSet", stateful_set, status)
+        if any(document.get("status", {}).get(field) != value for field, value in status.items()):
+            self.set_status("StatefulSet", stateful_set, status)
         return revision
 
     def serve_bookie(self, named: BookKeeperNames, number: int, node: str | None = None) -> None:
@@ -219,9 +227,9 @@ class Stage:
 
     def end_bookies(self, named: BookKeeperNames) -> None:
         """All bookies' processes ended, and with them the sessions that registered them."""
-        for (kind, name), item in self.made().items():
-            if kind == "Pod" and item["metadata"]["labels"].get(BOOKIE_LABEL) is not None:
-                self.delete(kind, name)
+        for pod in self.listed("Pod"):
+            if pod["metadata"]["labels"].get(BOOKIE_LABEL) is not None:
+                self.delete("Pod", pod["metadata"]["name"])
         available = f"{named.ledgers_root}/available/"
         self.ensemble.znodes = {path: entry for path, entry in self.ensemble.znodes.items() if not path.startswith(available)}
 
@@ -265,8 +273,7 @@ class Stage:
 
     def events(self, name: str) -> list[Json]:
         """The events beside a resource, in the order in which they came."""
-        found = self.of("Event").get(namespace=self.namespace).to_dict().get("items") or []
-        mine = [event for event in found if event["involvedObject"]["name"] == name]
+        mine = [event for event in self.listed("Event") if event["involvedObject"]["name"] == name]
         return sorted(mine, key=lambda event: int(event["metadata"]["resourceVersion"]))
 
     def set_status(self, kind: str, name: str, status: Json) -> None:
@@ -274,14 +281,22 @@ class Stage:
         path = f"{self.of(kind).path(name=name, namespace=self.namespace)}/status"
         self.dynamic.request("patch", path, body={"status": status}, content_type=MERGE_PATCH)
 
-    def _ready(self, pod: str, status: str) -> None:
-        self.set_status("Pod", pod, {"phase": "Running", "conditions": [{"type": "Ready", "status": status}]})
+    def _ready(self, pod: str, status: str, before: Json | None = None) -> None:
+        said = (before or {}).get("status") or {}
+        known = [(condition["type"], condition["status"]) for condition in said.get("conditions") or []]
+        if (said.get("phase"), known) != ("Running", [("Ready", status)]):
+            self.set_status("Pod", pod, {"phase": "Running", "conditions": [{"type": "Ready", "status": status}]})
 
     def of(self, kind: str) -> Any:
         """The dynamic client's way to objects of a kind."""
-        return self.dynamic.resources.get(
-            api_version={**MADE, "Event": "v1", "Node": "v1", "StorageClass": "storage.k8s.io/v1"}.get(kind, API_VERSION), kind=kind
-        )
+        if kind not in self._ways:
+            self._ways[kind] = self.dynamic.resources.get(api_version=VERSIONS.get(kind, API_VERSION), kind=kind)
+        return self._ways[kind]
+
+
+def _made_by(stateful_set: Json) -> Json:
+    metadata = stateful_set["metadata"]
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
 
 
 @contextmanager

@@ -125,7 +125,7 @@ def declare(stack: PlayedStack, kind: str, name: str, spec: Json) -> list[str]:
 
 def templates(stack: PlayedStack) -> dict[str, Json]:
     """The pod template of each StatefulSet."""
-    return {name: item["spec"]["template"] for (kind, name), item in stack.stage.made().items() if kind == "StatefulSet"}
+    return {item["metadata"]["name"]: item["spec"]["template"] for item in stack.stage.listed("StatefulSet")}
 
 
 def assert_names_field_and_fix(leaf: Leaf, message: str) -> None:

@@ -79,7 +79,7 @@ def restarted(stage: Stage, before: list[str | None]) -> list[int]:
 
 
 def claims(stage: Stage) -> set[str]:
-    return {name for kind, name in stage.made() if kind == CLAIM}
+    return {claim["metadata"]["name"] for claim in stage.listed(CLAIM)}
 
 
 def change_configuration(stage: Stage) -> None:

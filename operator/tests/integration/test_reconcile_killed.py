@@ -158,16 +158,18 @@ class Run:
     def _end(self, process: Process, what: str, died: Died | None) -> None:
         self.stage.ensemble.written = self.stage.bookies.written = self.stage.nodes.written = lambda _: None
         self.writes.append(process.writes)
-        self.pictures.append(picture(self.stage) if died is not None or self.undisturbed is None else {})
+        made = self.stage.made() if died is not None or self.undisturbed is None else None
+        self.pictures.append({} if made is None else picture(self.stage, made))
         if self.undisturbed is not None:
-            self._compare(self.undisturbed, f"{what}; {died}", died is not None)
+            self._compare(self.undisturbed, f"{what}; {died}", made)
 
-    def _compare(self, undisturbed: Run, what: str, died: bool) -> None:
+    def _compare(self, undisturbed: Run, what: str, made: dict[tuple[str, str], Json] | None) -> None:
+        """`made` is what is there after a death."""
         scene = len(self.writes)
-        if died:
+        if made is not None:
             self.deaths += 1
             assert self.pictures[-1] == undisturbed.pictures[scene - 1], what
-            assert set(identities(self.stage).values()) <= {1}, what
+            assert set(identities(self.stage, made).values()) <= {1}, what
         if max(undisturbed.writes[scene:], default=0) < self.dies_after:
             raise Over
 
@@ -399,12 +401,14 @@ KINDS = (
 )
 
 
-def picture(stage: Stage) -> Json:
-    """All that is there in the end: resources, objects, znodes; without what differs between two namespaces anyway."""
-    resources = {kind: stage.of(kind).get(namespace=stage.namespace).to_dict().get("items") or [] for kind in KINDS}
-    made = {f"{kind} {name}": {**item, "status": None} for (kind, name), item in stage.made().items() if kind != "Pod"}
+def picture(stage: Stage, made: dict[tuple[str, str], Json] | None = None) -> Json:
+    """All that is there in the end: resources, objects, znodes; without what differs between two namespaces anyway. `made` are the objects,
+    where somebody has read them just now."""
+    resources = {kind: stage.listed(kind) for kind in KINDS}
+    found = stage.made() if made is None else made
+    objects = {f"{kind} {name}": {**item, "status": None} for (kind, name), item in found.items() if kind != "Pod"}
     znodes = {path: data.decode("latin-1") for path, (data, _) in stage.ensemble.znodes.items()}
-    text = json.dumps({"resources": resources, "made": made, "znodes": znodes})
+    text = json.dumps({"resources": resources, "made": objects, "znodes": znodes})
     return masked(json.loads(text.replace(stage.namespace, "namespace")))
 
 
@@ -441,13 +445,13 @@ def masked(value: Any, key: str = "") -> Any:
             return value
 
 
-def identities(stage: Stage) -> dict[str, int]:
+def identities(stage: Stage, made: dict[tuple[str, str], Json]) -> dict[str, int]:
     """How many different ids each bookie has in claims, StatefulSets and cookies: one, or it is two bookies.
 
     Names of revisions, in pods and in the status of StatefulSets, look like ids and are none.
     """
-    made = [{**item, "status": None} for (kind, _), item in stage.made().items() if kind != "Pod"]
-    found = set(re.findall(r"(bk-bookie-\d+)-([0-9a-f]{10})\b", json.dumps([made, sorted(stage.ensemble.znodes)])))
+    objects = [{**item, "status": None} for (kind, _), item in made.items() if kind != "Pod"]
+    found = set(re.findall(r"(bk-bookie-\d+)-([0-9a-f]{10})\b", json.dumps([objects, sorted(stage.ensemble.znodes)])))
     bookies = [bookie for bookie, _ in found]
     return {bookie: bookies.count(bookie) for bookie in bookies}
 

@@ -58,7 +58,7 @@ class Watched(Process):
 
 def resources(stage: Stage) -> dict[Name, Json]:
     """All resources of ours, by kind and name."""
-    listed = ((kind, item) for kind in KINDS for item in stage.of(kind).get(namespace=stage.namespace).to_dict().get("items") or [])
+    listed = ((kind, item) for kind in KINDS for item in stage.listed(kind))
     return {(kind, item["metadata"]["name"]): item for kind, item in listed}
 
 
