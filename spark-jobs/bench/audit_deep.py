@@ -141,7 +141,7 @@ def main() -> None:
         return
     use_class_archive()
     entries, rounds = arguments.entries or (6_000_000 if arguments.full else 600_000), arguments.rounds or (4 if arguments.full else 1)
-    with servers() as running:
+    with servers(java_options=()) as running:
         zookeeper = running.start_zookeeper()
         bookies = tuple(running.start_bookies(BOOKIES))
         with running.client() as client:

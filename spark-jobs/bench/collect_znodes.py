@@ -91,7 +91,7 @@ def main() -> None:
         CONTENDERS[arguments.contender](arguments.zookeeper)
         return
     count = 400_000 if arguments.full else 40_000
-    with servers() as running:
+    with servers(java_options=()) as running:
         zookeeper = running.start_zookeeper()
         with running.client() as client:
             for name, data in (("LAYOUT", LAYOUT), (IDENTITY, str(uuid.uuid4()).encode())):

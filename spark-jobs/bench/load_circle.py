@@ -103,7 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="400,000 rows in each turn instead of 50,000")
     rows = 400_000 if parser.parse_args().full else 50_000
-    with servers() as running:
+    with servers(java_options=()) as running:
         running.start_zookeeper()
         running.start_bookies(1)
         address = running.start_sql_node()

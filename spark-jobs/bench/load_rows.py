@@ -148,7 +148,7 @@ def main() -> None:
         return
     rows = 400_000 if arguments.full else 100_000
     turns: dict[str, list[Turn]] = {name: [] for name in CONTENDERS}
-    with servers() as running:
+    with servers(java_options=()) as running:
         running.start_zookeeper()
         running.start_bookies(1)
         address = running.start_sql_node()

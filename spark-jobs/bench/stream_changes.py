@@ -131,7 +131,7 @@ def main() -> None:
         return
     use_class_archive()
     changes = arguments.changes or (1_000_000 if arguments.full else 200_000)
-    with servers() as running:
+    with servers(java_options=()) as running:
         zookeeper = running.start_zookeeper()
         running.start_bookies(BOOKIES)
         settings = {"server.bookkeeper.ledgers.max.size": LEDGER_BYTES, "server.bookkeeper.max.idle.time": 1000}

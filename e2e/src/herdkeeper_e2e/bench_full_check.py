@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the table")
     parser.add_argument("--herddb-jars", type=Path, help="folder with the jars of the SQL nodes; those of this checkout when absent")
     options = parser.parse_args(arguments)
-    with servers() as made:
+    with servers(java_options=()) as made:
         made.jars = {"herddb": options.herddb_jars} if options.herddb_jars is not None else {}
         made.start_zookeeper()
         made.start_bookies(1)

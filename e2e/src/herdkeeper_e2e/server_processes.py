@@ -47,6 +47,8 @@ GUARDED_HTTP = {
     "prometheusStatsHttpEnable": "false",
 }
 """Settings for an HTTP port as in the pods of bookies and autorecovery; the caller sets `httpServerPort`."""
+QUICK_COMPILER = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
+"""Servers of a test end before the work of Java's slow compiler has paid."""
 TOKEN = "orders-of-a-test"
 """The token of the SQL node's HTTP port."""
 _NO_SESSION = "Failed to create zookeeper client"
@@ -69,7 +71,7 @@ class Servers:
     folder: Path
     jars: Mapping[str, Path] = field(default_factory=dict)
     """Folders with the jars of images, if not this checkout's."""
-    java_options: tuple[str, ...] = ()
+    java_options: tuple[str, ...] = QUICK_COMPILER
     """For every JVM, besides its own."""
     secrets: StackSecrets | None = None
     """If given, servers and clients authenticate each other by these certificates, which are then mandatory."""
@@ -347,11 +349,11 @@ class Servers:
 
 
 @contextmanager
-def servers() -> Iterator[Servers]:
-    """Nothing runs yet; whatever is started ends with the block, including its files."""
+def servers(java_options: tuple[str, ...] = QUICK_COMPILER) -> Iterator[Servers]:
+    """Nothing runs yet; whatever is started ends with the block, including its files. What is measured needs both of Java's compilers."""
     if "JAVA_HOME" not in os.environ:
         raise SystemExit("JAVA_HOME is not set: run this through e2e/bootstrap/run.sh")
-    made = Servers(Path(tempfile.mkdtemp(prefix="herdkeeper-servers-")))
+    made = Servers(Path(tempfile.mkdtemp(prefix="herdkeeper-servers-")), java_options=java_options)
     try:
         yield made
     finally:

@@ -35,7 +35,7 @@ def running() -> Iterator[tuple[Servers, Address]]:
         patched.setattr(socket, "getaddrinfo", here)
         hosts, names = made.folder / "hosts", (MEMBER, BOOKIE, "localhost", socket.gethostname())
         hosts.write_text("".join(f"127.0.0.1 {name}\n" for name in names))
-        made.java_options = (f"-Djdk.net.hosts.file={hosts}",)
+        made.java_options += (f"-Djdk.net.hosts.file={hosts}",)
         made.zookeeper_host, made.bookie_host = MEMBER, BOOKIE
         mounted = {}
         for name, data in issued((BOOKIES, NODES)).items():

@@ -164,7 +164,7 @@ def made(count: int, folder: Path) -> Iterator[Fleet]:
         apply_crds(plane, REPOSITORY / "crds")
         make_namespace(plane, HOME)
         apply_rules(plane, rendered())
-        ensemble = running_processes.enter_context(servers())
+        ensemble = running_processes.enter_context(servers(java_options=()))
         address = ensemble.start_zookeeper()
         znodes = running_processes.enter_context(ensemble.client())
         player = Player(plane.address, address, folder / "player.log")

@@ -255,7 +255,6 @@ def running(plan: story.World, jars: Mapping[str, Path]) -> Iterator[World]:
     """A new cluster, whose SQL nodes boot at once; all of it ends with the block."""
     with servers() as processes:
         processes.jars, processes.tick_millis = jars, 1000
-        processes.java_options = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
         processes.start_zookeeper()
         client = KazooClient(hosts=processes.zookeeper, timeout=20.0)
         client.start(timeout=60)
