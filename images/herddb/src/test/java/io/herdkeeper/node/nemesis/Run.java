@@ -37,6 +37,7 @@ final class Run implements AutoCloseable, Nemesis.Listener {
     private static final Duration STEP = Duration.ofMillis(2_500);
     private static final Duration MOMENT = Duration.ofMillis(120);
     private static final Duration SERVES = Duration.ofSeconds(30);
+    private static final long LONGEST_PAUSE_MILLIS = 20;
 
     private final Nemesis nemesis;
     private final boolean one;
@@ -391,12 +392,14 @@ final class Run implements AutoCloseable, Nemesis.Listener {
     }
 
     private static boolean within(Duration limit, Callable<Boolean> condition) throws Exception {
-        long deadline = System.nanoTime() + limit.toNanos();
+        long began = System.nanoTime();
         while (!condition.call()) {
-            if (System.nanoTime() - deadline > 0) {
+            long waited = System.nanoTime() - began;
+            if (waited > limit.toNanos()) {
                 return false;
             }
-            Thread.sleep(1);
+            // A tenth longer at most, since many conditions read ZooKeeper and the log.
+            Thread.sleep(Math.max(1, Math.min(LONGEST_PAUSE_MILLIS, TimeUnit.NANOSECONDS.toMillis(waited) / 10)));
         }
         return true;
     }
