@@ -123,11 +123,12 @@ class FailedLogTest {
     void anErrorWithinBookKeeperEndsTheLogAndLeavesOpenWhetherTheEntryWasWritten() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
             NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));
-            bench.runOutOfMemoryAtTheNextEntry();
+            CountDownLatch answered = bench.runOutOfMemoryAtTheNextEntry();
             LogNotAvailableException unknown = assertThrows(LogNotAvailableException.class, () -> LogBench.write(leader, "row"));
             assertTrue(unknown.getMessage().contains("is not known"), unknown.getMessage());
             assertTrue(leader.isFailed());
             assertThrows(LogNotAvailableException.class, () -> LogBench.write(leader, "after"));
+            Await.until("the bookie has the entry", LIMIT, () -> answered.getCount() == 0);
             assertEquals(List.of("row"), LogBench.fenceAndReplay(bench.open("next")));
         }
     }

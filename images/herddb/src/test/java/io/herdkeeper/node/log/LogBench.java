@@ -17,11 +17,14 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.proto.BookieClient;
+import org.apache.bookkeeper.proto.BookkeeperInternalCallbacks.WriteCallback;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 import org.apache.bookkeeper.util.StringUtils;
 
@@ -104,20 +107,32 @@ final class LogBench implements AutoCloseable {
         metadata.getZooKeeper().setData(path, "spoilt".getBytes(StandardCharsets.UTF_8), -1);
     }
 
-    /** Has the client throw at the next entry once a bookie has it, as when Netty has no direct memory for the next bookie's request. */
-    void runOutOfMemoryAtTheNextEntry() throws Exception {
+    /**
+     * Has the client throw at the next entry once that is on its way to a bookie, as when Netty has no direct memory for the next bookie's
+     * request. What it gives is counted down when the bookie has answered.
+     */
+    CountDownLatch runOutOfMemoryAtTheNextEntry() throws Exception {
         BookKeeper client = manager.getBookKeeper();
         Field field = BookKeeper.class.getDeclaredField("bookieClient");
         field.setAccessible(true);
         Object real = field.get(client);
         AtomicBoolean failed = new AtomicBoolean();
+        CountDownLatch answered = new CountDownLatch(1);
         field.set(client, Proxy.newProxyInstance(LogBench.class.getClassLoader(), new Class<?>[]{BookieClient.class}, (proxy, method, arguments) -> {
-            Object result = method.invoke(real, arguments);
-            if (method.getName().equals("addEntry") && failed.compareAndSet(false, true)) {
-                throw new OutOfMemoryError("Cannot reserve direct buffer memory");
+            if (!method.getName().equals("addEntry") || !failed.compareAndSet(false, true)) {
+                return method.invoke(real, arguments);
             }
-            return result;
+            method.invoke(real, Arrays.stream(arguments).map(each -> each instanceof WriteCallback callback ? told(callback, answered) : each).toArray());
+            throw new OutOfMemoryError("Cannot reserve direct buffer memory");
         }));
+        return answered;
+    }
+
+    private static WriteCallback told(WriteCallback callback, CountDownLatch answered) {
+        return (code, ledger, entry, bookie, context) -> {
+            callback.writeComplete(code, ledger, entry, bookie, context);
+            answered.countDown();
+        };
     }
 
     static BookkeeperCommitLog lead(BookkeeperCommitLog log) {
