@@ -1,4 +1,4 @@
-"""Ports for server processes, each held for one process of this machine until that process ends.
+"""Ports for server processes, each held for one process of this user until that process ends.
 
 A server may listen late, as a ZooKeeper member does once it leads, or let its port go for a moment at a restart. The next test must not get
 that port meanwhile.
@@ -7,6 +7,7 @@ that port meanwhile.
 from __future__ import annotations
 
 import fcntl
+import os
 import secrets
 import socket
 import tempfile
@@ -36,8 +37,8 @@ def free_port() -> int:
 
 
 def _hold(port: int) -> bool:
-    """Lock the byte of this number in a file that all processes share. The lock ends with the process."""
-    with suppress(OSError):
+    """Lock the byte of this number in a file that all processes of the user share. The lock ends with the process."""
+    with suppress(BlockingIOError):
         fcntl.lockf(_holds(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
         return True
     return False
@@ -60,6 +61,6 @@ def _given() -> set[int]:
 @cache
 def _holds() -> BinaryIO:
     """The file is opened once: closing it anywhere in a process ends all locks of that process."""
-    path = Path(tempfile.gettempdir()) / "herdkeeper-ports"
-    path.touch(0o666)
+    path = Path(tempfile.gettempdir()) / f"herdkeeper-ports-{os.getuid()}"
+    path.touch()
     return path.open("r+b")

@@ -52,3 +52,10 @@ def test_a_port_on_which_somebody_listens_is_not_given(monkeypatch: pytest.Monke
         monkeypatch.setattr(ports, "PORTS", range(port, port + 1))
         with pytest.raises(RuntimeError, match="end processes that listen there"):
             ports.free_port()
+
+
+def test_a_file_of_holds_that_can_not_be_opened_is_named_and_no_port_is_blamed() -> None:
+    program = "import tempfile; tempfile.tempdir = '/not-there'; from herdkeeper_e2e.free_ports import free_port; free_port()"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "No such file or directory: '/not-there/herdkeeper-ports-" in ended.stderr
+    assert "no free port" not in ended.stderr
