@@ -62,11 +62,13 @@ class Tried:
 
 @dataclass(frozen=True)
 class Servers:
-    """Host names of a stack's members and SQL nodes, and the addresses of its bookies with a ledger that one of them holds."""
+    """Host names of a stack's members and SQL nodes, and the addresses of its bookies with a ledger that one of them holds. `ledgers_root`
+    is the bookies' znode."""
 
     members: tuple[str, ...]
     bookies: Mapping[str, BookieAddress]
     ledger: int
+    ledgers_root: str
     nodes: tuple[str, ...]
 
 
@@ -77,7 +79,7 @@ def find_servers(ledgers_root: str, nodes: list[str]) -> Servers:
     address = os.environ[ZOOKEEPER]
     with open_catalog(address, ledgers_root) as catalog:
         bookies, ledger = catalog.bookie_addresses(), min(catalog.ledger_ids())
-    return Servers(tuple(member.rpartition(":")[0] for member in address.split(",")), bookies, ledger, tuple(nodes))
+    return Servers(tuple(member.rpartition(":")[0] for member in address.split(",")), bookies, ledger, ledgers_root, tuple(nodes))
 
 
 def everybody_tries(servers: Servers, people: Mapping[str, Identity]) -> Iterator[Tried]:
@@ -88,7 +90,7 @@ def everybody_tries(servers: Servers, people: Mapping[str, Identity]) -> Iterato
         for port in (ZOOKEEPER_CLIENT_PORT, ZOOKEEPER_LOOPBACK_PORT):
             yield Tried(host, str(port), PLAIN, _plain(host, port, PLAIN_COMMAND))
         for who, identity in people.items():
-            yield Tried(host, "zookeeper", who, _in_zookeeper(host, identity))
+            yield Tried(host, "zookeeper", who, _in_zookeeper(host, identity, servers.ledgers_root))
             yield Tried(host, "election", who, _in_an_election(host, identity))
     for bookie_id, address in servers.bookies.items():
         yield Tried(address.host, "bookie", PLAIN, _in_a_bookie(bookie_id, address, servers.ledger))
@@ -129,12 +131,13 @@ def _plain(host: str, port: int, said: bytes) -> str:
     return _outcome(ask)
 
 
-def _in_zookeeper(host: str, identity: Identity) -> str:
+def _in_zookeeper(host: str, identity: Identity, ledgers_root: str) -> str:
+    """SERVED where it sees the root of the ledgers, which each certificate of the stack may read."""
     handler = MutualTlsHandler(lambda: identity)
     client = KazooClient(hosts=f"{host}:{ZOOKEEPER_SECURE_PORT}", timeout=10.0, handler=handler)
     try:
         client.start(timeout=ANSWER_SECONDS)
-        return SERVED if client.exists("/") is not None else "no root"
+        return SERVED if client.exists(ledgers_root) is not None else "no root"
     except KazooTimeoutError as error:
         return handler.refused or str(error)
     finally:

@@ -92,7 +92,7 @@ class Kubectl:
         Raises:
             KubectlError: it ended with an error.
         """
-        return self.run("exec", "-i", pod, "--", *command, stdin=stdin, timeout_seconds=timeout_seconds)
+        return self.run("exec", *(["-i"] if stdin else []), pod, "--", *command, stdin=stdin, timeout_seconds=timeout_seconds)
 
 
 def _object(text: str) -> Object:
