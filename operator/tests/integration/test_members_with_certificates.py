@@ -27,8 +27,9 @@ from herdkeeper.codecs.zookeeper.super_digest import super_digest
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
-from herdkeeper.zookeeper import build
-from herdkeeper.zookeeper.build import build_zookeeper, first_membership
+from herdkeeper.shared.objects import Objects
+from herdkeeper.zookeeper import build, state
+from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper_e2e.control_plane import REPOSITORY
 from herdkeeper_e2e.free_ports import free_ports
 from herdkeeper_e2e.mutual_tls import MountedSecret
@@ -84,8 +85,8 @@ class Members:
 
     def start(self, number: int) -> None:
         """A member on its volume, with what the operator makes."""
-        ensemble = build.Ensemble(3, first_membership(self.cluster, NUMBERS), None, True, PASSWORD)
-        data = next(made["data"] for made in build_zookeeper(self.cluster, ensemble) if made["kind"] == "ConfigMap")
+        ensemble = state.Ensemble(self.cluster, Objects({}), password=PASSWORD)
+        data = next(made["data"] for made in build_zookeeper(ensemble) if made["kind"] == "ConfigMap")
         config, volume = self.folder / f"config-{number}", self.folder / f"volume-{number}"
         for folder in (config, volume):
             folder.mkdir(exist_ok=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from situations import live, objects, pods, ready, with_metadata, with_spec, with_status
+from situations import live, member_claims, objects, pods, ready, with_metadata, with_spec, with_status
 from test_audit_end import seen as ended_audit
 from test_audit_window import AUDIT as AUDIT_BY_NIGHT
 from test_audit_window import OPENS
@@ -30,7 +30,6 @@ from test_plan_tablespace import NEW as NO_TABLESPACE
 from test_plan_tablespace import NODES, TABLESPACE, UNMADE, copy
 from test_plan_tablespace import SETTLED as TABLESPACE_SERVES
 from test_plan_zookeeper import CLUSTER as ENSEMBLE
-from test_plan_zookeeper import claims as ensemble_claims
 from test_plan_zookeeper import members, membership, saw
 from test_plan_zookeeper import settled as ensemble_settled
 
@@ -107,15 +106,16 @@ class Kind:
 IMAGE = "spark:1"
 
 
+def _with_cluster(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """The same function of a cluster, and of what was observed beside another declaration of it."""
+    return lambda cluster, seen: function(replace(seen, cluster=cluster))
+
+
 KINDS = {
     kind.declared.KIND: kind
     for kind in (
-        Kind(plan_zookeeper, summarize_zookeeper, ENSEMBLE),
-        Kind(
-            lambda cluster, seen: plan_bookkeeper(replace(seen, cluster=cluster), IMAGE),
-            lambda cluster, seen: summarize_bookkeeper(replace(seen, cluster=cluster)),
-            BOOKIES,
-        ),
+        Kind(_with_cluster(plan_zookeeper), _with_cluster(summarize_zookeeper), ENSEMBLE),
+        Kind(_with_cluster(lambda fleet: plan_bookkeeper(fleet, IMAGE)), _with_cluster(summarize_bookkeeper), BOOKIES),
         Kind(plan_herddb, summarize_herddb, DATABASE),
         Kind(lambda declared, seen: plan_tablespace(declared, seen, IMAGE), summarize_tablespace, TABLESPACE),
         Kind(lambda declared, seen: plan_checkpoint(declared, seen, IMAGE), summarize_checkpoint, CHECKPOINT),
@@ -163,7 +163,7 @@ def _of_each(declared: Resource) -> Iterator[State]:
 def _of_ensembles() -> Iterator[State]:
     committed = membership()
     founded = with_status(ENSEMBLE, founded=True)
-    claimed = ensemble_claims("true", "true", "true")
+    claimed = member_claims("true", "true", "true")
     serving = saw(claimed, ensemble_settled(committed), members(0, 1, 2), committed=committed)
     yield State("new", reconciled(ENSEMBLE, saw(serving=())), Verdict.IN_PROGRESS)
     yield State("serves", reconciled(founded, serving), Verdict.CURRENT)

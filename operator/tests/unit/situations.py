@@ -108,6 +108,17 @@ def claim(name: str, **annotations: str) -> dict[tuple[str, str], Json]:
     return {("PersistentVolumeClaim", name): {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}}
 
 
+def member_claims(*marks: str | None, cluster: str = "zk") -> dict[tuple[str, str], Json]:
+    """The claims of an ensemble's members, by number, as the operator marked them; None: there is none."""
+    found = {}
+    for number, mark in enumerate(marks):
+        if mark is not None:
+            found |= claim(f"data-{cluster}-zookeeper-{number}", **{names.FOUNDED_ANNOTATION: mark})
+    for made in found.values():
+        made["metadata"]["labels"] = names.labels(names.ZOOKEEPER_COMPONENT, "ZooKeeperCluster", cluster)
+    return found
+
+
 def objects(*parts: Mapping[tuple[str, str], Json]) -> Objects:
     """All of these together; later ones win."""
     return Objects({key: item for part in parts for key, item in part.items()})

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from situations import member_claims, objects
 
 from herdkeeper.api import (
     BookKeeperCluster,
@@ -57,14 +58,8 @@ from herdkeeper.spark.build_job import (
     build_restore,
 )
 from herdkeeper.spark.object_store import StoreSecrets
-from herdkeeper.zookeeper.build import (
-    Ensemble,
-    build_zookeeper,
-    build_zookeeper_claim,
-    build_zookeeper_secret,
-    first_membership,
-    server_of,
-)
+from herdkeeper.zookeeper.build import build_zookeeper, build_zookeeper_claim, build_zookeeper_secret
+from herdkeeper.zookeeper.state import Ensemble, EnsembleSecurity, first_membership, server_of
 
 GOLDEN = Path(__file__).parent / "golden"
 FOUNDED = Founded("an-instance", frozenset(), frozenset())
@@ -118,9 +113,9 @@ def secured() -> tuple[Any, ...]:
     restore = RestoreSource(
         address, "/demo/quick/herd", ON_VOLUME, "i/u/manifests/m.json", Login("credentials"), identity=log.readers_secret
     )
-    members = Ensemble(3, first_membership(zookeeper, range(3)), None, True, "given", {"ca": "certificates"})
+    security = EnsembleSecurity(read_at_start={"ca": "certificates"})
     return (
-        *build_zookeeper(zookeeper, members),
+        *build_zookeeper(Ensemble(zookeeper, objects(), password="given", security=security)),
         *build_server_policies(zookeeper, "herdkeeper-system"),
         *build_bookies_shared(bookies, address, FOUNDED),
         build_bookie(bookies, bookie, address),
@@ -199,12 +194,13 @@ def built() -> dict[str, tuple[Any, ...]]:
         template={"tablespaceRef": {"name": "flights"}, "destination": CLAIM},
         drill={"schedule": "0 5 * * SUN"},
     )
+    ensemble = Ensemble(zookeeper, objects(), password="given")
     return {
         "secured": secured(),
         "zookeeper": (
-            build_zookeeper_secret(zookeeper, "given"),
-            build_zookeeper_claim(zookeeper, 0, META["uid"]),
-            *build_zookeeper(zookeeper, Ensemble(3, first_membership(zookeeper, range(3)), None, True, "given")),
+            build_zookeeper_secret(ensemble),
+            build_zookeeper_claim(ensemble, 0),
+            *build_zookeeper(ensemble),
         ),
         "bookkeeper": (
             *build_bookies_shared(bookies, ZOOKEEPER, FOUNDED),
@@ -314,18 +310,18 @@ def built() -> dict[str, tuple[Any, ...]]:
 @pytest.mark.parametrize("name", built())
 def test_the_objects_are_the_golden_ones(name: str) -> None:
     file = GOLDEN / f"{name}.yaml"
-    objects = [yaml.safe_load(yaml.safe_dump(each)) for each in built()[name]]
+    found = [yaml.safe_load(yaml.safe_dump(each)) for each in built()[name]]
     if os.environ.get("HERDKEEPER_UPDATE_GOLDEN") == "1":
         GOLDEN.mkdir(exist_ok=True)
-        file.write_text(yaml.safe_dump_all(objects, sort_keys=True, width=140))
+        file.write_text(yaml.safe_dump_all(found, sort_keys=True, width=140))
     assert file.exists(), f"{file} is missing: run with HERDKEEPER_UPDATE_GOLDEN=1, then read the difference"
-    assert objects == list(yaml.safe_load_all(file.read_text())), "run with HERDKEEPER_UPDATE_GOLDEN=1, then read the difference"
+    assert found == list(yaml.safe_load_all(file.read_text())), "run with HERDKEEPER_UPDATE_GOLDEN=1, then read the difference"
 
 
 def test_founding_ends_without_rolling_the_members() -> None:
     cluster = read(ZooKeeperCluster)
-    members = first_membership(cluster, range(3))
-    before, after = (build_zookeeper(cluster, Ensemble(3, members, None, founding, "given")) for founding in (True, False))
+    claims = ({}, member_claims("true", "true", "true", cluster="quick"))
+    before, after = (build_zookeeper(Ensemble(cluster, objects(found))) for found in claims)
     assert before[0]["data"]["founding"] == "true"
     assert after[0]["data"]["founding"] == "false"
     assert before[-1] == after[-1]
@@ -335,17 +331,16 @@ def test_a_changed_membership_reaches_new_members_and_restarts_none() -> None:
     cluster = read(ZooKeeperCluster)
     first = first_membership(cluster, range(3))
     joined = Membership(0x100000007, (*first.servers, server_of(cluster, 3, Role.OBSERVER)))
-    before, after = (build_zookeeper(cluster, Ensemble(3, members, None, False, "given")) for members in (first, joined))
+    claims = objects(member_claims("true", cluster="quick"))
+    before, after = (build_zookeeper(Ensemble(cluster, claims, membership=members)) for members in (first, joined))
     assert after[0]["data"]["zoo.cfg.dynamic.100000007"] == after[0]["data"]["zoo.cfg.dynamic"] == joined.file
     assert joined.file.splitlines()[3].endswith(":observer;2181")
-    assert before[-1] == after[-1]
+    assert before[-1]["spec"] | {"replicas": 4} == after[-1]["spec"]
 
 
 def test_another_password_rolls_the_members_which_know_its_digest_only() -> None:
     cluster = read(ZooKeeperCluster)
-    one, other = (
-        build_zookeeper(cluster, Ensemble(3, first_membership(cluster, range(3)), None, False, each)) for each in ("one", "other")
-    )
+    one, other = (build_zookeeper(Ensemble(cluster, objects(), password=each)) for each in ("one", "other"))
     assert one[-1]["spec"]["template"]["metadata"]["annotations"] != other[-1]["spec"]["template"]["metadata"]["annotations"]
     (mounted,) = [volume for volume in one[-1]["spec"]["template"]["spec"]["volumes"] if volume["name"] == "reconfig"]
     assert [item["key"] for item in mounted["secret"]["items"]] == ["super-digest"]

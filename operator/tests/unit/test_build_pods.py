@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from situations import objects
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
@@ -15,7 +16,8 @@ from herdkeeper.bookkeeper.drain.build import DrainSource, build_retirement
 from herdkeeper.bookkeeper.state.racks import placement_of
 from herdkeeper.herddb.build import LogStore, build_herddb
 from herdkeeper.shared.names import ObjectKey
-from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership
+from herdkeeper.zookeeper.build import build_zookeeper
+from herdkeeper.zookeeper.state import Ensemble
 
 META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
 ZOOKEEPER = "quick-zookeeper-0.quick-zookeeper-members.demo.svc:2181"
@@ -43,7 +45,7 @@ def template(built: Mapping[str, Any]) -> Template:
 
 def of_zookeeper(pods: Any) -> Template:
     cluster = SHIPPED_IMAGES.completed(ZooKeeperCluster.model_validate({"metadata": META, "spec": {"pods": pods}}))
-    return template(build_zookeeper(cluster, Ensemble(3, first_membership(cluster, range(3)), None, False, "given"))[-1])
+    return template(build_zookeeper(Ensemble(cluster, objects()))[-1])
 
 
 def of_bookie(pods: Any) -> Template:

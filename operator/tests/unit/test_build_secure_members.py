@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from situations import quickstart, with_spec
+from situations import objects, quickstart, with_spec
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.zookeeper_cluster import Security
 from herdkeeper.codecs.zookeeper.membership import Role
 from herdkeeper.shared.objects import Json
-from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership, server_of
+from herdkeeper.zookeeper.build import build_zookeeper
+from herdkeeper.zookeeper.state import Ensemble, EnsembleSecurity, server_of
 
 PLAIN: ZooKeeperCluster = quickstart("ZooKeeperCluster")
 SECURE: ZooKeeperCluster = with_spec(PLAIN, security=Security(mode="TLS"))
 
 
 def built(cluster: ZooKeeperCluster, read_at_start: dict[str, str] | None = None) -> dict[tuple[str, str], Json]:
-    ensemble = Ensemble(3, first_membership(cluster, range(3)), None, True, "secret", read_at_start or {})
-    return {(each["kind"], each["metadata"]["name"]): each for each in build_zookeeper(cluster, ensemble)}
+    ensemble = Ensemble(cluster, objects(), security=EnsembleSecurity(read_at_start=read_at_start or {}))
+    return {(each["kind"], each["metadata"]["name"]): each for each in build_zookeeper(ensemble)}
 
 
 def template(cluster: ZooKeeperCluster, read_at_start: dict[str, str] | None = None) -> Json:

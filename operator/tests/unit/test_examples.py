@@ -26,6 +26,8 @@ from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedule_refusals
 from herdkeeper.planning.refusal import Refusal
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared.objects import Objects
+from herdkeeper.zookeeper.state import Ensemble
 from herdkeeper.zookeeper.validate import zookeeper_refusals
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -57,7 +59,7 @@ def refusals(subject: Resource, neighbours: list[Resource]) -> tuple[Refusal, ..
 
     match subject:
         case ZooKeeperCluster():
-            found = zookeeper_refusals(subject)
+            found = zookeeper_refusals(Ensemble(subject, Objects({})))
         case BookKeeperCluster():
             found = bookkeeper_refusals(subject)
         case HerdDBCluster():

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from situations import objects
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, ScheduledCheckpoint, Tablespace, ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
@@ -36,7 +37,8 @@ from herdkeeper.spark.build_job import (
     build_removal,
     build_restore,
 )
-from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership
+from herdkeeper.zookeeper.build import build_zookeeper
+from herdkeeper.zookeeper.state import Ensemble
 
 Json = dict[str, Any]
 CHART = Path(__file__).resolve().parents[3] / "charts/herdkeeper"
@@ -156,7 +158,7 @@ def stack(namespace: str, prefix: str, **network: Any) -> Example:
     bookie, place = BookieIdentity(0, f"{prefix}bk-bookie-0-abc123"), Destination.model_validate(CLAIM)
     source = CheckpointSource(ADDRESS, "/ledgers", "/herd", "ts", "leader:9845", "follower:9845", "secret")
     manifests = (
-        *build_zookeeper(zookeeper, Ensemble(3, first_membership(zookeeper, range(3)), None, False, "given")),
+        *build_zookeeper(Ensemble(zookeeper, objects())),
         *build_bookies_shared(bookkeeper, ADDRESS, Founded("an-instance", frozenset(), frozenset())),
         build_bookie(bookkeeper, bookie, ADDRESS),
         *build_autorecovery(bookkeeper, ADDRESS, {}),

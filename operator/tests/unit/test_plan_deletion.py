@@ -30,9 +30,9 @@ from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership
+from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper.zookeeper.deletion import plan_zookeeper_deletion
-from herdkeeper.zookeeper.state import ZooKeeperObserved
+from herdkeeper.zookeeper.state import Ensemble
 
 ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE = (
     quickstart(kind) for kind in ("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace")
@@ -114,27 +114,24 @@ def test_a_database_waits_for_tablespaces_that_drop_their_data_and_for_no_others
 
 def test_servers_go_before_volumes_and_volumes_before_the_finalizer():
     volume = claim("data-zk-zookeeper-0")
-    ensemble = Ensemble(3, first_membership(ZOOKEEPER, range(3)), None, False, "secret")
-    running = ZooKeeperObserved(objects(live(build_zookeeper(ZOOKEEPER, ensemble)), volume, pods(["zk-zookeeper-0"])), {})
-    stopping = ZooKeeperObserved(objects(volume, pods(["zk-zookeeper-0"])), {})
-    stopped = ZooKeeperObserved(objects(volume), {})
-    steps = [plan_zookeeper_deletion(ZOOKEEPER, seen, 1.0) for seen in (running, stopping, stopped)]
+    stopped = Ensemble(ZOOKEEPER, objects(volume))
+    stopping = Ensemble(ZOOKEEPER, objects(volume, pods(["zk-zookeeper-0"])))
+    running = Ensemble(ZOOKEEPER, objects(live(build_zookeeper(stopped)), stopping.objects.items))
+    steps = [plan_zookeeper_deletion(seen) for seen in (running, stopping, stopped)]
     assert [[action.kind for action in step.actions if isinstance(action, Delete)] for step in steps] == [
         ["StatefulSet"],
         [],
         ["PersistentVolumeClaim"],
     ]
-    last = plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(), {}), 1.0)
+    last = plan_zookeeper_deletion(Ensemble(ZOOKEEPER, objects()))
     assert [action.reason for action in last.actions if isinstance(action, SetFinalizer)] == [Reason.DATA_DELETED]
 
 
 def test_volumes_are_deleted_by_uid_and_not_twice():
     volume = claim("data-zk-zookeeper-0")
-    assert [action.uid for action in plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(volume), {}), 1.0).actions] == [
-        "uid-data-zk-zookeeper-0"
-    ]
+    assert [action.uid for action in plan_zookeeper_deletion(Ensemble(ZOOKEEPER, objects(volume))).actions] == ["uid-data-zk-zookeeper-0"]
     volume[("PersistentVolumeClaim", "data-zk-zookeeper-0")]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    plan = plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(volume), {}), 1.0)
+    plan = plan_zookeeper_deletion(Ensemble(ZOOKEEPER, objects(volume)))
     assert plan.actions == ()
     assert plan.wait is not None
 

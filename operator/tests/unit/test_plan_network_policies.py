@@ -19,7 +19,7 @@ from herdkeeper.planning.network_policies import build_server_policies, plan_net
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.settings import Settings
 from herdkeeper.shared.reason import Reason
-from herdkeeper.zookeeper.state import ZooKeeperObserved
+from herdkeeper.zookeeper.state import Ensemble
 from herdkeeper.zookeeper.validate import zookeeper_refusals
 
 HOME = "operators"
@@ -137,8 +137,8 @@ def test_the_policies_come_behind_all_that_the_plan_makes() -> None:
     assert {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": HOME}}}.items() <= last[0]["from"][0].items()
 
 
-def nothing_seen() -> ZooKeeperObserved:
-    return ZooKeeperObserved(objects=objects(), modes={}, fresh_password="given")
+def nothing_seen() -> Ensemble:
+    return Ensemble(quickstart("ZooKeeperCluster"), objects(), fresh_password="given")
 
 
 def test_a_port_that_nobody_needs_has_no_rule_since_one_without_peers_would_open_it() -> None:
@@ -186,7 +186,7 @@ def test_peers_are_of_the_own_namespace_unless_they_name_another_or_all() -> Non
 def test_a_label_that_kubernetes_does_not_know_is_refused_with_its_field_and_value(key: str, refused: bool) -> None:
     peer = NetworkPeer.model_construct(pod_labels={}, namespace_labels={key: "here"})
     for kind, field, refusals in (
-        ("ZooKeeperCluster", "clients", zookeeper_refusals),
+        ("ZooKeeperCluster", "clients", lambda cluster: zookeeper_refusals(Ensemble(cluster, objects()))),
         ("BookKeeperCluster", "clients", bookkeeper_refusals),
         ("BookKeeperCluster", "scrapers", bookkeeper_refusals),
         ("HerdDBCluster", "clients", lambda cluster: herddb_refusals(cluster, None)),

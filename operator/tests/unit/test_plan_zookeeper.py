@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec, with_status
+from situations import member_claims as claims
 
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
 from herdkeeper.planning.actions import Annotate, Apply, ChangeMembership, Create, Delete
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, build_zookeeper_secret, first_membership, server_of
-from herdkeeper.zookeeper.plan import plan_zookeeper, pods_of
-from herdkeeper.zookeeper.state import ZooKeeperObserved
+from herdkeeper.zookeeper.build import build_zookeeper, build_zookeeper_secret
+from herdkeeper.zookeeper.plan import plan_zookeeper
+from herdkeeper.zookeeper.state import NOT_READ, Ensemble, server_of
 
 CLUSTER = quickstart("ZooKeeperCluster")
 VERSION = 0x100000007
@@ -27,17 +28,6 @@ def claim_of(number: int) -> str:
 
 def pod_of(number: int) -> str:
     return f"zk-zookeeper-{number}"
-
-
-def claims(*marks: str | None):
-    """Claims by number; None: there is none."""
-    found = {}
-    for number, mark in enumerate(marks):
-        if mark is not None:
-            found |= claim(claim_of(number), **{names.FOUNDED_ANNOTATION: mark})
-    for made in found.values():
-        made["metadata"]["labels"] = names.labels(names.ZOOKEEPER_COMPONENT, "ZooKeeperCluster", "zk")
-    return found
 
 
 def made_by_the_stateful_set(number: int):
@@ -60,23 +50,26 @@ def membership(voters=(0, 1, 2), observers=()) -> Membership:
     return Membership(VERSION, tuple(server_of(CLUSTER, number, role) for number, role in sorted(roles.items())))
 
 
-def settled(committed: Membership, pods: int = 3, founding: bool = False, cluster=CLUSTER, follower: int | None = None):
-    """All objects as they are once applied, and seen by their controllers."""
-    found = live(
-        (*build_zookeeper(cluster, Ensemble(pods, committed, follower, founding, "secret")), build_zookeeper_secret(cluster, "secret"))
-    )
+def settled(committed: Membership | None, pods: int | None = None, cluster=CLUSTER):
+    """All objects as they are once applied, and seen by their controllers; of an ensemble that is founded without a `committed` membership.
+    `pods`: somebody else scaled it."""
+    marked = {} if committed is None else claims("true")
+    ensemble = Ensemble(cluster, objects(marked), membership=committed or NOT_READ, password="secret")
+    found = live((*build_zookeeper(ensemble), build_zookeeper_secret(ensemble)))
     found["StatefulSet", "zk-zookeeper"]["status"] = {"observedGeneration": 0, "updateRevision": NEW}
+    if pods is not None:
+        found["StatefulSet", "zk-zookeeper"]["spec"]["replicas"] = pods
     return found
 
 
-def saw(*parts, leader: int = 2, serving=(0, 1, 2), committed=None, **more) -> ZooKeeperObserved:
+def saw(*parts, leader: int = 2, serving=(0, 1, 2), committed=None, **more) -> Ensemble:
     """An ensemble whose serving members are in step, each one transaction further than the leader was when it was asked."""
-    return ZooKeeperObserved(
+    return Ensemble(
+        CLUSTER,
         objects(*parts),
         modes={number: "leader" if number == leader else "follower" for number in serving},
         **{
             "zxids": {number: 0x200000010 + (number != leader) for number in serving},
-            "address": "zk-0:2181",
             "membership": committed if committed is not None else membership(),
             "password": "secret",
             "fresh_password": "fresh",
@@ -85,20 +78,20 @@ def saw(*parts, leader: int = 2, serving=(0, 1, 2), committed=None, **more) -> Z
     )
 
 
-def healthy(voters=(0, 1, 2), observers=(), marks=None, **more) -> ZooKeeperObserved:
+def healthy(voters=(0, 1, 2), observers=(), marks=None, **more) -> Ensemble:
     """A settled ensemble in which all members serve."""
     everyone, committed = sorted({*voters, *observers}), membership(voters, observers)
     marks = marks or ["true" if number in voters else "false" for number in range(max(everyone) + 1)]
-    parts = (settled(committed, max(everyone) + 1), claims(*marks), members(*everyone))
+    parts = (settled(committed), claims(*marks), members(*everyone))
     return saw(*parts, serving=tuple(everyone), committed=committed, **more)
 
 
-def plan(seen: ZooKeeperObserved, cluster=CLUSTER):
-    return plan_zookeeper(cluster, seen)
+def plan(seen: Ensemble, cluster=CLUSTER):
+    return plan_zookeeper(replace(seen, cluster=cluster))
 
 
-def nothing_seen(*parts) -> ZooKeeperObserved:
-    return ZooKeeperObserved(objects(*parts), {}, fresh_password="fresh")
+def nothing_seen(*parts) -> Ensemble:
+    return Ensemble(CLUSTER, objects(*parts), fresh_password="fresh")
 
 
 def founding_in(made) -> str | None:
@@ -144,7 +137,7 @@ def test_a_founded_ensemble_without_any_founded_claim_is_not_started_empty():
 
 
 def test_the_claims_are_marked_as_founded_only_once_all_members_serve():
-    begun = settled(first_membership(CLUSTER, range(3)), founding=True)
+    begun = settled(None)
     unfounded = claims("false", "false", "false")
     assert plan(saw(begun, unfounded, members(0, 1), serving=(0, 1))).actions == ()
     marked = plan(saw(begun, unfounded, members(0, 1, 2))).actions
@@ -156,7 +149,7 @@ def test_the_claims_are_marked_as_founded_only_once_all_members_serve():
 @pytest.mark.parametrize("declared", [1, 5])
 def test_an_ensemble_that_is_being_founded_neither_grows_nor_shrinks(declared):
     """A member that came to it then would find all claims new, and might vote with an empty disk."""
-    begun = settled(first_membership(CLUSTER, range(3)), founding=True)
+    begun = settled(None)
     cluster = with_spec(CLUSTER, replicas=declared)
     assert plan(saw(begun, claims("false", "false", "false"), members(0, 1), serving=(0, 1)), cluster).actions == ()
 
@@ -193,7 +186,7 @@ def test_what_can_not_be_read_changes_nothing():
     ],
 )
 def test_there_is_a_pod_for_each_member_and_none_is_taken_away_unseen(situation, seen, declared, wanted):
-    assert pods_of(with_spec(CLUSTER, replicas=declared), seen) == wanted, situation
+    assert len(replace(seen, cluster=with_spec(CLUSTER, replicas=declared)).pods) == wanted, situation
 
 
 def test_a_lost_claim_is_made_anew_and_unfounded_and_counts_again_once_its_member_serves():
@@ -357,7 +350,7 @@ def test_a_pod_that_stops_already_is_not_deleted_again():
 
 SINGLE = membership((0,))
 FOLLOWED = saw(
-    settled(SINGLE, 2, follower=1),
+    settled(SINGLE),
     claims("true", "false"),
     members(0, 1),
     leader=0,
@@ -369,7 +362,9 @@ FOLLOWED = saw(
 
 def test_beside_a_single_voter_the_next_member_begins_as_a_follower_and_only_that_one():
     """ZooKeeper counts no observers when it looks whether a new membership has a quorum."""
-    alone = saw(settled(SINGLE, 1), claims("true"), members(0), leader=0, serving=(0,), committed=SINGLE)
+    alone = saw(
+        settled(SINGLE, cluster=with_spec(CLUSTER, replicas=1)), claims("true"), members(0), leader=0, serving=(0,), committed=SINGLE
+    )
     made = plan(alone, with_spec(CLUSTER, replicas=3)).actions
     applied = {action.manifest["kind"]: action.manifest for action in made if isinstance(action, Apply)}
     assert applied["StatefulSet"]["spec"]["replicas"] == 2
@@ -414,7 +409,7 @@ def test_the_membership_becomes_the_declared_one_step_by_step(situation, seen, d
 
 
 STARTING = saw(
-    settled(membership(observers=(3,)), 4),
+    settled(membership(observers=(3,))),
     claims("true", "true", "true", "false"),
     members(0, 1, 2),
     members(3, ready=False),
@@ -440,7 +435,7 @@ STARTING = saw(
         (
             "one that would stay is away",
             saw(
-                settled(membership((0, 1, 2, 3, 4)), 5),
+                settled(membership((0, 1, 2, 3, 4))),
                 claims(*["true"] * 5),
                 members(0, 2, 3, 4),
                 members(1, ready=False),
@@ -460,7 +455,7 @@ def test_the_membership_is_not_changed_while_somebody_is_not_in_step(situation, 
 def test_a_member_that_leaves_may_be_away():
     committed = membership((0, 1, 2, 3, 4))
     seen = saw(
-        settled(committed, 5),
+        settled(committed),
         claims(*["true"] * 5),
         members(0, 1, 2, 3),
         members(4, ready=False),
@@ -484,7 +479,7 @@ def test_a_member_that_has_joined_gets_its_claim_the_membership_and_then_its_pod
 
 
 def test_a_pod_goes_only_after_its_member_has_left():
-    seen = saw(settled(membership((0, 1, 2, 3, 4)), 5), claims(*["true"] * 5), members(0, 1, 2, 3, 4), committed=membership())
+    seen = saw(settled(membership((0, 1, 2, 3, 4))), claims(*["true"] * 5), members(0, 1, 2, 3, 4), committed=membership())
     made = plan(seen)
     applied = {action.manifest["kind"]: action.manifest for action in made.actions if isinstance(action, Apply)}
     assert applied["StatefulSet"]["spec"]["replicas"] == 3

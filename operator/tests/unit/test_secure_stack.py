@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 from kubernetes.client import ApiException
-from situations import claim, live, objects, quickstart, ready, with_spec, with_status
+from situations import live, member_claims, objects, quickstart, ready, with_spec, with_status
 from urllib3.exceptions import HTTPError
 
 from herdkeeper.api.zookeeper_cluster import Security
@@ -30,7 +30,7 @@ from herdkeeper.shared.objects import Json, Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper.observe_security import observe_security
 from herdkeeper.zookeeper.plan import plan_zookeeper
-from herdkeeper.zookeeper.state import ZooKeeperObserved
+from herdkeeper.zookeeper.state import Ensemble
 from herdkeeper.zookeeper.status import summarize_zookeeper
 
 PLAIN = quickstart("ZooKeeperCluster")
@@ -47,14 +47,14 @@ def secrets(*names_of: str, life: timedelta = timedelta(days=3650)) -> dict[tupl
     return live(tuple(secret_of({"name": name}, authority_data(found_authority(name, fresh_key(), validity))) for name in names_of))
 
 
-def saw(found: Objects, cluster: Any = SECURE) -> ZooKeeperObserved:
+def saw(found: Objects, cluster: Any = SECURE) -> Ensemble:
     security = observe_security(cluster, found) if cluster.asks_for_certificates else None
-    return ZooKeeperObserved(found, {}, fresh_password="fresh", security=security)
+    return Ensemble(cluster, found, fresh_password="fresh", security=security)
 
 
 def planned(*parts: Any, cluster: Any = SECURE) -> Plan:
     seen = saw(objects(*parts), cluster)
-    return with_identities(plan_zookeeper(cluster, seen), cluster, names.ZOOKEEPER_COMPONENT, seen.identities)
+    return with_identities(plan_zookeeper(seen), cluster, names.ZOOKEEPER_COMPONENT, seen.identities)
 
 
 def written(plan: Plan) -> list[str]:
@@ -110,28 +110,20 @@ def test_another_certificate_of_the_quorum_restarts_members_and_another_one_of_t
 
 
 def test_clients_are_given_the_port_that_serves_them() -> None:
-    summary = summarize_zookeeper(SECURE, saw(objects(secrets(*AUTHORITIES))))
+    summary = summarize_zookeeper(saw(objects(secrets(*AUTHORITIES))))
     assert summary.fields["address"] == ADDRESS
     assert str(summary.fields["authorityExpires"]).startswith(str(datetime.now(UTC).year + 9)[:3])
-    assert summarize_zookeeper(PLAIN, saw(objects(), PLAIN)).fields["address"] == NAMED.address(3)
+    assert summarize_zookeeper(saw(objects(), PLAIN)).fields["address"] == NAMED.address(3)
 
 
 # what is refused
 
 
-def founded() -> dict[tuple[str, str], Json]:
-    return {key: value for number in range(3) for key, value in marked(number).items()}
-
-
-def marked(number: int) -> dict[tuple[str, str], Json]:
-    found = claim(f"data-zk-zookeeper-{number}", **{names.FOUNDED_ANNOTATION: names.FOUNDED})
-    for made in found.values():
-        made["metadata"]["labels"] = names.labels(names.ZOOKEEPER_COMPONENT, "ZooKeeperCluster", "zk")
-    return found
+FOUNDED = member_claims(*[names.FOUNDED] * 3)
 
 
 def test_a_founded_ensemble_without_its_authority_gets_no_other_one() -> None:
-    plan = planned(founded(), secrets(NAMED.quorum_authority_secret))
+    plan = planned(FOUNDED, secrets(NAMED.quorum_authority_secret))
     assert not any(isinstance(action, Create) for action in plan.actions)
     assert plan.wait is not None
     assert plan.wait.reason is Reason.INVALID_SECRET
@@ -139,7 +131,7 @@ def test_a_founded_ensemble_without_its_authority_gets_no_other_one() -> None:
 
 
 def test_an_ensemble_that_was_founded_with_certificates_is_not_started_without() -> None:
-    plan = planned(founded(), secrets(*AUTHORITIES), cluster=PLAIN)
+    plan = planned(FOUNDED, secrets(*AUTHORITIES), cluster=PLAIN)
     assert plan.actions == ()
     assert plan.wait is not None
     assert "spec.security.mode is Insecure, but the ensemble was founded with TLS" in plan.wait.message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
+from situations import live, member_claims, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata, MetadataStore
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
@@ -15,13 +15,12 @@ from herdkeeper.planning.actions import Create, Plan, Wait
 from herdkeeper.planning.refusal import Refusal
 from herdkeeper.planning.status import MOST_SENTENCES, Failed, planned, refused_status, status_document
 from herdkeeper.planning.summary import Health, Summary
-from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_ready_resource, why_not_ready
 from herdkeeper.shared.quorum import address_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership, server_of
-from herdkeeper.zookeeper.state import ZooKeeperObserved
+from herdkeeper.zookeeper.build import build_zookeeper
+from herdkeeper.zookeeper.state import Ensemble, first_membership, server_of
 from herdkeeper.zookeeper.status import summarize_zookeeper
 
 CLUSTER = quickstart("ZooKeeperCluster")
@@ -154,10 +153,10 @@ def test_a_refusal_names_everything_that_is_wrong_and_keeps_what_was_known():
 
 
 def test_an_ensemble_is_ready_when_all_members_serve_and_one_says_that_it_leads():
-    serving = objects(pods(MEMBERS), *(claim(f"data-{name}", **{names.FOUNDED_ANNOTATION: "true"}) for name in MEMBERS))
-    led = summarize_zookeeper(CLUSTER, ZooKeeperObserved(serving, {0: "follower", 1: "leader", 2: "follower"}))
+    serving = objects(pods(MEMBERS), member_claims("true", "true", "true"))
+    led = summarize_zookeeper(Ensemble(CLUSTER, serving, {0: "follower", 1: "leader", 2: "follower"}))
     assert (led.health.status, led.fields["leader"]) == ("True", "zk-zookeeper-1")
-    leaderless = summarize_zookeeper(CLUSTER, ZooKeeperObserved(serving, {0: "follower"}))
+    leaderless = summarize_zookeeper(Ensemble(CLUSTER, serving, {0: "follower"}))
     assert (leaderless.health.status, leaderless.health.reason) == ("False", Reason.NO_LEADER)
 
 
@@ -170,9 +169,9 @@ def test_an_ensemble_is_ready_when_all_members_serve_and_one_says_that_it_leads(
     ],
 )
 def test_nobody_writes_into_an_ensemble_before_its_volumes_are_marked_as_founded(situation, marks, founded_before, status):
-    claims = [claim(f"data-{name}", **{names.FOUNDED_ANNOTATION: mark}) for name, mark in zip(MEMBERS, marks, strict=True)]
-    seen = ZooKeeperObserved(objects(pods(MEMBERS), *claims), {0: "leader", 1: "follower", 2: "follower"})
-    assert summarize_zookeeper(with_status(CLUSTER, founded=founded_before), seen).health.status == status, situation
+    cluster, modes = with_status(CLUSTER, founded=founded_before), {0: "leader", 1: "follower", 2: "follower"}
+    seen = Ensemble(cluster, objects(pods(MEMBERS), member_claims(*marks)), modes)
+    assert summarize_zookeeper(seen).health.status == status, situation
 
 
 def test_the_instance_id_of_a_bookkeeper_cluster_is_the_first_that_was_seen():
@@ -186,7 +185,7 @@ def test_the_instance_id_of_a_bookkeeper_cluster_is_the_first_that_was_seen():
 def test_a_member_that_is_away_is_named_with_its_trouble():
     waiting = {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]}
     seen = objects(pods(["zk-zookeeper-0", "zk-zookeeper-1"]), pods(["zk-zookeeper-2"], **waiting))
-    health = summarize_zookeeper(CLUSTER, ZooKeeperObserved(seen, {0: "leader"})).health
+    health = summarize_zookeeper(Ensemble(CLUSTER, seen, {0: "leader"})).health
     assert health.message == "2 of 3 members serve (zk-zookeeper-2: ImagePullBackOff no such image)"
 
 
@@ -227,16 +226,8 @@ MEMBERS = [f"zk-zookeeper-{number}" for number in range(3)]
 COMMITTED = first_membership(CLUSTER, range(3))
 
 
-def founded_claims(*marks: str | None):
-    found = {}
-    for number, mark in enumerate(marks):
-        if mark is not None:
-            found |= claim(f"data-zk-zookeeper-{number}", **{names.FOUNDED_ANNOTATION: mark})
-    return found
-
-
 def last_read(membership):
-    return live(build_zookeeper(CLUSTER, Ensemble(3, replace(membership, version=7), None, False, "secret")))
+    return live(build_zookeeper(Ensemble(CLUSTER, objects(member_claims("true")), membership=replace(membership, version=7))))
 
 
 @pytest.mark.parametrize(
@@ -251,27 +242,28 @@ def last_read(membership):
     ],
 )
 def test_a_lost_quorum_is_told_with_what_a_person_can_do(situation, serving, marks, reason, said):
-    seen = ZooKeeperObserved(
-        objects(last_read(COMMITTED), founded_claims(*marks), pods(MEMBERS[number] for number in serving)),
+    seen = Ensemble(
+        FOUNDED,
+        objects(last_read(COMMITTED), member_claims(*marks), pods(MEMBERS[number] for number in serving)),
         {number: "leader" if number == 0 else "follower" for number in serving},
         membership=COMMITTED if len(serving) > 1 else Unknown("no answer"),
     )
-    health = summarize_zookeeper(FOUNDED, seen).health
+    health = summarize_zookeeper(seen).health
     assert (health.reason, said in health.message) == (reason, True), (situation, health.message)
 
 
 def test_a_member_without_a_vote_is_not_counted_in_a_quorum():
     """The one voter that is left of two does not serve: the observer beside it makes no quorum."""
     roles = (server_of(CLUSTER, 0, Role.PARTICIPANT), server_of(CLUSTER, 1, Role.PARTICIPANT), server_of(CLUSTER, 2, Role.OBSERVER))
-    seen = ZooKeeperObserved(objects(last_read(Membership(7, roles)), pods([MEMBERS[0], MEMBERS[2]])), {}, membership=Unknown("no answer"))
-    assert summarize_zookeeper(FOUNDED, seen).health.reason is Reason.QUORUM_LOST
+    seen = Ensemble(FOUNDED, objects(last_read(Membership(7, roles)), pods([MEMBERS[0], MEMBERS[2]])), {}, membership=Unknown("no answer"))
+    assert summarize_zookeeper(seen).health.reason is Reason.QUORUM_LOST
 
 
 def test_members_that_serve_without_a_vote_do_not_make_an_ensemble_ready():
     grown = with_spec(FOUNDED, replicas=5)
     everyone = [f"zk-zookeeper-{number}" for number in range(5)]
     modes = {0: "leader", **dict.fromkeys(range(1, 5), "follower")}
-    health = summarize_zookeeper(grown, ZooKeeperObserved(objects(pods(everyone)), modes, membership=COMMITTED)).health
+    health = summarize_zookeeper(Ensemble(grown, objects(pods(everyone)), modes, membership=COMMITTED)).health
     assert (health.status, health.message) == ("False", "zk-zookeeper-3, zk-zookeeper-4 has no vote yet")
 
 
@@ -301,6 +293,6 @@ def test_clients_get_another_address_only_when_they_would_know_less_than_a_major
 def test_the_address_changes_only_once_the_membership_is_the_declared_one():
     grown = with_status(with_spec(CLUSTER, replicas=3), address="zk-zookeeper-0:2181", founded=True)
     halfway, done = (first_membership(CLUSTER, range(voters)) for voters in (2, 3))
-    found = [summarize_zookeeper(grown, ZooKeeperObserved(objects(), {}, membership=seen)).fields["address"] for seen in (halfway, done)]
+    found = [summarize_zookeeper(Ensemble(grown, objects(), {}, membership=seen)).fields["address"] for seen in (halfway, done)]
     assert found[0] == "zk-zookeeper-0:2181"
     assert found[1].count(",") == 2

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from situations import objects
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
@@ -19,7 +20,8 @@ from herdkeeper.planning.refusal import Refusal, unreadable_refusals
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import owned_config
 from herdkeeper.shared.quantity import bytes_of
-from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership
+from herdkeeper.zookeeper.build import build_zookeeper
+from herdkeeper.zookeeper.state import NOT_READ, Ensemble, first_membership
 from herdkeeper.zookeeper.validate import zookeeper_refusals
 
 
@@ -47,13 +49,19 @@ def paths(refusals: tuple[Refusal, ...]) -> list[str]:
     return [refusal.path for refusal in refusals]
 
 
+def refused_of_zookeeper(cluster: ZooKeeperCluster) -> tuple[Refusal, ...]:
+    return zookeeper_refusals(Ensemble(cluster, objects()))
+
+
 @pytest.mark.parametrize(
     ("voters", "replicas", "allowed", "refused"),
     [(3, 1, False, True), (5, 1, False, True), (3, 1, True, False), (5, 3, False, False), (1, 1, False, False), (None, 1, False, False)],
 )
 def test_an_ensemble_of_three_does_not_become_a_single_member_unless_that_is_said(voters, replicas, allowed, refused) -> None:
     """Also where the rule on changes does not see it: a resource that is declared anew finds the ensemble of its retained volumes."""
-    found = zookeeper_refusals(zookeeper(replicas=replicas, allowSingleMember=allowed), voters)
+    cluster = zookeeper(replicas=replicas, allowSingleMember=allowed)
+    membership = NOT_READ if voters is None else first_membership(cluster, range(voters))
+    found = zookeeper_refusals(Ensemble(cluster, objects(), membership=membership))
     assert paths(found) == (["spec.replicas"] if refused else [])
     assert all("allowSingleMember" in refusal.fix for refusal in found)
 
@@ -118,14 +126,14 @@ def test_every_line_that_is_built_is_one_that_bookkeeper_knows() -> None:
 
 
 def test_a_static_member_line_is_refused() -> None:
-    assert paths(zookeeper_refusals(zookeeper(config={"server.4": "stranger:2888:3888"}))) == ["spec.config[server.4]"]
+    assert paths(refused_of_zookeeper(zookeeper(config={"server.4": "stranger:2888:3888"}))) == ["spec.config[server.4]"]
 
 
 @pytest.mark.parametrize(
     ("refusals", "cluster", "keys"),
     [
         (
-            zookeeper_refusals,
+            refused_of_zookeeper,
             zookeeper,
             (
                 "db.autocreate",
@@ -168,9 +176,8 @@ def test_neither_a_line_break_nor_a_joined_line_can_change_an_owned_key_in_the_f
 
 @pytest.mark.parametrize("command", ["restore", "snapshot"])
 def test_nobody_can_replace_or_read_all_data_through_the_admin_port_of_zookeeper(command: str) -> None:
-    assert paths(zookeeper_refusals(zookeeper(config={f"admin.{command}.enabled": "true"}))) == [f"spec.config[admin.{command}.enabled]"]
-    ensemble = Ensemble(pods=3, membership=first_membership(zookeeper(), range(3)), follower=None, founding=False, password="p")
-    config_map = build_zookeeper(zookeeper(), ensemble)[0]
+    assert paths(refused_of_zookeeper(zookeeper(config={f"admin.{command}.enabled": "true"}))) == [f"spec.config[admin.{command}.enabled]"]
+    config_map = build_zookeeper(Ensemble(zookeeper(), objects()))[0]
     assert f"admin.{command}.enabled=false" in config_map["data"]["zoo.cfg"].splitlines()
 
 

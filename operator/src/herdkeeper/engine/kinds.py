@@ -97,10 +97,10 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
     return {
         ZooKeeperCluster.KIND: Steps(
             observe_zookeeper,
-            lambda cluster, seen: zookeeper_refusals(cluster, seen.voters),
-            lambda cluster, seen: servers_plan(plan_zookeeper(cluster, seen), cluster, seen, names.ZOOKEEPER_COMPONENT),
-            summarize_zookeeper,
-            plan_zookeeper_deletion,
+            lambda _, ensemble: zookeeper_refusals(ensemble),
+            lambda cluster, ensemble: servers_plan(plan_zookeeper(ensemble), cluster, ensemble, names.ZOOKEEPER_COMPONENT),
+            lambda _, ensemble: summarize_zookeeper(ensemble),
+            lambda _, ensemble, __: plan_zookeeper_deletion(ensemble),
         ),
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,

@@ -39,7 +39,7 @@ from herdkeeper.shared.conditions import READY
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
-from herdkeeper.zookeeper.state import ZooKeeperObserved
+from herdkeeper.zookeeper.state import Ensemble
 
 logger = structlog.get_logger()
 
@@ -172,7 +172,7 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
 
 
 def _users(seen: Any) -> Dependents:
-    return seen.dependents if isinstance(seen, ZooKeeperObserved | BookieFleet) else NO_DEPENDENTS
+    return seen.dependents if isinstance(seen, Ensemble | BookieFleet) else NO_DEPENDENTS
 
 
 def _shown(plan: Plan) -> Plan:

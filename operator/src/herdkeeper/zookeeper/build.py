@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.default_images import image_of
 from herdkeeper.certificates.settings import member_lines
-from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, file_name
+from herdkeeper.codecs.zookeeper.membership import Membership, Role, file_name
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
 from herdkeeper.planning import pods as pod
 from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
+from herdkeeper.zookeeper.state import Ensemble, server_of
 
 COMPONENT = names.ZOOKEEPER_COMPONENT
 FEW_BUFFERS = ("-Dio.netty.allocator.numHeapArenas=1", "-Dio.netty.allocator.numDirectArenas=1")
@@ -21,52 +21,19 @@ FEW_BUFFERS = ("-Dio.netty.allocator.numHeapArenas=1", "-Dio.netty.allocator.num
 CLIENTS_MOUNT, MEMBERS_MOUNT = "/tls/clients", "/tls/members"
 
 
-@dataclass(frozen=True)
-class Ensemble:
-    """How members currently run, beyond the spec.
-
-    `pods` is how many pods there shall be; `membership` is what a member begins with whose volume knows no newer one; `follower` is the
-    number of a member that follows without being listed there, if there is one. `founding` is true only while every claim carries
-    founded="false": only then may an empty member vote. `password` may change the membership. `read_at_start` is what a member reads of its
-    certificates only when it starts: whom its client port trusts, and all of the quorum's files; other ones restart it. The client port's
-    own certificate is read for each connection.
-    """
-
-    pods: int
-    membership: Membership
-    follower: int | None
-    founding: bool
-    password: str = field(repr=False)
-    read_at_start: Mapping[str, str] = field(default_factory=dict)
-
-
-def server_of(cluster: ZooKeeperCluster, number: int, role: Role) -> Server:
-    """Member `number` as it stands in the membership. Where it asks for certificates, plain text is for its own probes: ZooKeeper (3.9.5,
-    QuorumPeer.processReconfig) does not do without a plain port once the membership has had one."""
-    plain = str(names.ZOOKEEPER_CLIENT_PORT)
-    client = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}" if cluster.asks_for_certificates else plain
-    address = f"{cluster.names.host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
-    return Server(number + 1, address, role, client)
-
-
-def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int]) -> Membership:
-    """The membership that an ensemble is founded with."""
-    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT) for number in voters))
-
-
-def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json, ...]:
-    """Returns all objects except claims and Secret, in the order of application.
+def build_zookeeper(ensemble: Ensemble) -> tuple[Json, ...]:
+    """Returns all objects except claims and Secrets, in the order of application.
 
     The StatefulSet comes last: pods must not restart on an old ConfigMap. The membership is not part of the hash that rolls the pods:
     running members know it already.
     """
-    named = cluster.names
+    cluster, named = ensemble.cluster, ensemble.named
     config = _config(cluster)
-    membership = ensemble.membership
+    membership, follower = ensemble.initial_membership, ensemble.follower
     # ZooKeeper starts only a member that finds itself in its file. The one that is not listed yet begins with a file without a version,
     # which is older than any other, so that it learns the committed membership, and that it is not in it, from the first one it meets.
-    follower = () if ensemble.follower is None else (server_of(cluster, ensemble.follower, Role.PARTICIPANT),)
-    oldest = Membership(0, (*membership.servers, *follower))
+    unlisted = () if follower is None else (server_of(cluster, follower, Role.PARTICIPANT),)
+    oldest = Membership(0, (*membership.servers, *unlisted))
     files = {"zoo.cfg": config, file_name(0): oldest.file, file_name(membership.version): membership.file}
     clients = {"secure" if cluster.asks_for_certificates else "client": cluster.client_port}
     ports = {
@@ -75,6 +42,7 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
         "election": names.ZOOKEEPER_ELECTION_PORT,
         "admin": names.ZOOKEEPER_ADMIN_PORT,
     }
+    read_at_start = ensemble.security.read_at_start if ensemble.security is not None else {}
     return (
         pod.config_map(cluster, COMPONENT, named.config_map, {**files, names.FOUNDING_KEY: "true" if ensemble.founding else "false"}),
         pod.headless_service(cluster, COMPONENT, named.members_service, ports),
@@ -82,23 +50,20 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
         _stateful_set(
             cluster,
-            ensemble.pods,
-            pod.config_hash({"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(ensemble.password), **ensemble.read_at_start}),
+            len(ensemble.pods),
+            pod.config_hash({"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(_password(ensemble)), **read_at_start}),
         ),
     )
 
 
-def build_zookeeper_claim(cluster: ZooKeeperCluster, number: int, ensemble: str) -> Json:
-    """Returns the claim of a new member. The operator creates it once; the StatefulSet adopts it by name.
-
-    `ensemble` is the uid of the resource that founded the ensemble; all its claims carry it.
-    """
-    meta = pod.retained_metadata(cluster, COMPONENT, cluster.names.claim(number))
+def build_zookeeper_claim(ensemble: Ensemble, number: int) -> Json:
+    """Returns the claim of a new member. The operator creates it once; the StatefulSet adopts it by name."""
+    meta = pod.retained_metadata(ensemble.cluster, COMPONENT, ensemble.named.claim(number))
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {**meta, "annotations": {names.FOUNDED_ANNOTATION: names.NEW, names.ENSEMBLE_ANNOTATION: ensemble}},
-        "spec": pod.claim_spec(cluster.spec.storage),
+        "metadata": {**meta, "annotations": {names.FOUNDED_ANNOTATION: names.NEW, names.ENSEMBLE_ANNOTATION: ensemble.origin}},
+        "spec": pod.claim_spec(ensemble.cluster.spec.storage),
     }
 
 
@@ -107,10 +72,15 @@ def build_authority(cluster: ZooKeeperCluster, name: str, data: Mapping[str, str
     return secret_of(pod.retained_metadata(cluster, COMPONENT, name), data)
 
 
-def build_zookeeper_secret(cluster: ZooKeeperCluster, password: str) -> Json:
+def build_zookeeper_secret(ensemble: Ensemble) -> Json:
     """Returns the Secret with the password for membership changes, and its digest for the members."""
+    password = _password(ensemble)
     data = {names.PASSWORD_KEY: password, names.SUPER_DIGEST_KEY: super_digest(password)}
-    return secret_of(pod.retained_metadata(cluster, COMPONENT, cluster.names.reconfig_secret), data)
+    return secret_of(pod.retained_metadata(ensemble.cluster, COMPONENT, ensemble.named.reconfig_secret), data)
+
+
+def _password(ensemble: Ensemble) -> str:
+    return ensemble.password or ensemble.fresh_password
 
 
 def _config(cluster: ZooKeeperCluster) -> str:

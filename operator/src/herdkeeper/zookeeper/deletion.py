@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.planning.actions import Plan
 from herdkeeper.planning.deletion import DONE, take_down
-from herdkeeper.zookeeper.state import ZooKeeperObserved
+from herdkeeper.zookeeper.state import Ensemble
 
 
-def plan_zookeeper_deletion(_cluster: ZooKeeperCluster, seen: ZooKeeperObserved, _waited: float) -> Plan:
+def plan_zookeeper_deletion(ensemble: Ensemble) -> Plan:
     """Take it down, then delete its volumes."""
-    return take_down(seen.objects, ("PersistentVolumeClaim", "Secret")) or Plan((DONE,))
+    return take_down(ensemble.objects, ("PersistentVolumeClaim", "Secret")) or Plan((DONE,))

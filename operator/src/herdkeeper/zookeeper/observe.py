@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, ZooKeeperCluster
@@ -21,40 +22,30 @@ from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Objects, ip_address, why_gone
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.observe_security import observe_security
-from herdkeeper.zookeeper.state import NOT_READ, ZooKeeperObserved
+from herdkeeper.zookeeper.state import NOT_READ, NUMBERS, Ensemble
 
 HEAD_START_SECONDS = 0.5
 """A serving leader answers within this time. Without its answer no member counts as behind."""
 CLAIMS = (("v1", "PersistentVolumeClaim"),)
 
 
-def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> ZooKeeperObserved:
+def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> Ensemble:
     """Returns its objects, each member's own state (admin server, `/commands/srvr`, ZooKeeper 3.9), and the committed membership."""
-    key = cluster.key
-    named = ZooKeeperNames(key)
-    objects = _objects(cluster, reader)
-    ready = [number for number in range(names.ZOOKEEPER_MOST_MEMBERS) if objects.pod_ready(named.pod(number))]
-    known_leader = cluster.status.leader if cluster.status is not None else None
-    members = {number: objects.pod_of(named.stateful_set, named.pod(number)) for number in range(names.ZOOKEEPER_MOST_MEMBERS)}
-    there = {number: pod for number, pod in members.items() if pod is not None}
-    running = {number: ip_address(pod) or named.host(number) for number, pod in there.items() if why_gone(pod) is None}
-    strangers = {number: Unknown(f"the StatefulSet did not make the pod {named.pod(number)}") for number in ready if number not in there}
-    asked = {**_ask_members(reader, named, running, known_leader), **strangers}
-    stats = {number: found for number, found in asked.items() if number in ready or not isinstance(found, Unknown)}
-    address = _address(cluster, objects)
+    key, named = cluster.key, cluster.names
+    found = Ensemble(cluster, _objects(cluster, reader))
+    stats = _stats(found, reader)
     secret = reader.kubernetes.secret(ObjectKey(key.namespace, named.reconfig_secret)) or {}
-    return ZooKeeperObserved(
-        objects=objects,
-        modes={number: found if isinstance(found, Unknown) else found[0] for number, found in stats.items()},
-        zxids={number: found[1] for number, found in stats.items() if not isinstance(found, Unknown)},
-        address=address,
-        membership=_membership(address, key.namespace, reader) if stats else NOT_READ,
+    return replace(
+        found,
+        modes={number: answer if isinstance(answer, Unknown) else answer[0] for number, answer in stats.items()},
+        zxids={number: answer[1] for number, answer in stats.items() if not isinstance(answer, Unknown)},
+        membership=_membership(found.address, key.namespace, reader) if stats else NOT_READ,
         password=secret.get(names.PASSWORD_KEY) or None,
         fresh_password=secrets.token_urlsafe(32),
         disruption=dependents_disruption(key, reader),
         dependents=observe_dependents(cluster, BookKeeperCluster, reader),
-        machines=nodes_of_doubted(objects, map(named.pod, range(names.ZOOKEEPER_MOST_MEMBERS)), reader),
-        security=observe_security(cluster, objects) if cluster.asks_for_certificates else None,
+        machines=nodes_of_doubted(found.objects, map(named.pod, NUMBERS), reader),
+        security=observe_security(cluster, found.objects) if cluster.asks_for_certificates else None,
     )
 
 
@@ -64,6 +55,19 @@ def _objects(cluster: ZooKeeperCluster, reader: ClusterReader) -> Objects:
     made = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
     claims = reader.kubernetes.labelled(key.namespace, names.selector(names.ZOOKEEPER_COMPONENT, key.name), CLAIMS)
     return Objects({**claims.items, **made.items})
+
+
+def _stats(ensemble: Ensemble, reader: ClusterReader) -> dict[int, tuple[str, int] | Unknown]:
+    """Returns what each running member answers, and why a Ready pod does not count. A pod that is not Ready may be silent."""
+    named = ensemble.named
+    pods = {number: ensemble.objects.pod_of(named.stateful_set, named.pod(number)) for number in NUMBERS}
+    there = {number: pod for number, pod in pods.items() if pod is not None}
+    running = {number: ip_address(pod) or named.host(number) for number, pod in there.items() if why_gone(pod) is None}
+    asked = _ask_members(reader, named, running, ensemble.cluster.status.leader if ensemble.cluster.status is not None else None)
+    asked |= {
+        number: Unknown(f"the StatefulSet did not make the pod {named.pod(number)}") for number in ensemble.ready if number not in there
+    }
+    return {number: answer for number, answer in asked.items() if number in ensemble.ready or not isinstance(answer, Unknown)}
 
 
 def _ask_members(
@@ -97,14 +101,6 @@ def _server_stats(reader: ClusterReader, url: str) -> tuple[str, int] | Unknown:
         return str(stats["server_state"]), int(stats["last_processed_zxid"])
     except (KeyError, TypeError, ValueError):
         return Unknown(f"{url} answered without server_stats.server_state and last_processed_zxid")
-
-
-def _address(cluster: ZooKeeperCluster, objects: Objects) -> str:
-    """Returns the published address, or that of all members before there is one."""
-    named = cluster.names
-    stateful_set = objects.get("StatefulSet", named.stateful_set)
-    pods = cluster.spec.replicas if stateful_set is None else stateful_set["spec"]["replicas"]
-    return (cluster.status.address if cluster.status is not None else None) or named.address(pods, cluster.client_port)
 
 
 def _membership(address: str, namespace: str, reader: ClusterReader) -> Membership | Unknown:

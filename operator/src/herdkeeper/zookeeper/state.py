@@ -1,25 +1,64 @@
-"""The observation of a ZooKeeperCluster."""
+"""A ZooKeeper ensemble: what is declared, what was observed, and what follows from both."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
-from herdkeeper.codecs.zookeeper.membership import Membership
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, decode_membership, version_of
+from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
+from herdkeeper.shared.lost_node import trouble_of
+from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.quorum import address_of
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.volumes import Claim
 
 NOT_READ = Unknown("the membership was not read, since no member serves")
+NUMBERS = range(names.ZOOKEEPER_MOST_MEMBERS)
+"""All numbers that a member can have."""
+_LEADING = ("leader", "standalone")
+
+
+def server_of(cluster: ZooKeeperCluster, number: int, role: Role) -> Server:
+    """Member `number` as it stands in the membership. Where it asks for certificates, plain text is for its own probes: ZooKeeper (3.9.5,
+    QuorumPeer.processReconfig) does not do without a plain port once the membership has had one."""
+    plain = str(names.ZOOKEEPER_CLIENT_PORT)
+    client = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}" if cluster.asks_for_certificates else plain
+    address = f"{cluster.names.host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
+    return Server(number + 1, address, role, client)
+
+
+def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int]) -> Membership:
+    """The membership that an ensemble is founded with."""
+    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT) for number in voters))
+
+
+def voters_of(membership: Membership) -> tuple[int, ...]:
+    """Returns the numbers of the voters, in order. Server ids are one higher."""
+    return tuple(sorted(server_id - 1 for server_id in membership.voters))
+
+
+def observers_of(membership: Membership) -> tuple[int, ...]:
+    """Returns the numbers of the observers, in order."""
+    return tuple(sorted(server_id - 1 for server_id in membership.observers))
 
 
 @dataclass(frozen=True)
 class EnsembleSecurity:
-    """Certificates of an ensemble that asks for them. `fresh_authorities` are new ones, by the names of their Secrets, for those that are
-    not there; `expires` is when the first of those that are expires. `read_at_start` as of build.Ensemble."""
+    """Certificates of an ensemble that asks for them.
+
+    `fresh_authorities` are new ones, by the names of their Secrets, for those that are not there; `expires` is when the first of those that
+    are expires. `read_at_start` is what a member reads of its certificates only when it starts: whom its client port trusts, and all of the
+    quorum's files; other ones restart it. The client port's own certificate is read for each connection.
+    """
 
     fresh_authorities: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     identities: DueSecrets = NOTHING_DUE
@@ -28,20 +67,20 @@ class EnsembleSecurity:
 
 
 @dataclass(frozen=True)
-class ZooKeeperObserved:
-    """What was observed of a ZooKeeperCluster.
+class Ensemble:
+    """A ZooKeeperCluster as declared and as observed. Each derived value is computed once. Members are called by number.
 
-    `modes` has each member's reported mode, by number: `leader`, `follower`, `observer` or `standalone`; if its pod is Ready and reports
-    none, the reason. `zxids` has the last applied transactions that were reported. `address` is where clients connect, `membership` the
-    committed one. `password` may change it (None without a Secret); `fresh_password` is random, for a new Secret. `disruption` is why the
-    stack must not be disrupted now, or None. `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes
-    of members that are not Ready. `security` is None without certificates.
+    `modes` has each member's reported mode: `leader`, `follower`, `observer` or `standalone`; if its pod is Ready and reports none, the
+    reason. `zxids` has the last applied transactions that were reported. `membership` is the committed one. `password` may change it (None
+    without a Secret); `fresh_password` is random, for a new Secret. `disruption` is why the stack must not be disrupted now, or None.
+    `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes of members that are not Ready. `security`
+    is None without certificates.
     """
 
+    cluster: ZooKeeperCluster
     objects: Objects
-    modes: Mapping[int, str | Unknown]
+    modes: Mapping[int, str | Unknown] = field(default_factory=dict)
     zxids: Mapping[int, int] = field(default_factory=dict)
-    address: str = ""
     membership: Membership | Unknown = NOT_READ
     password: str | None = field(default=None, repr=False)
     fresh_password: str = field(default="", repr=False)
@@ -51,11 +90,152 @@ class ZooKeeperObserved:
     security: EnsembleSecurity | None = None
 
     @property
+    def named(self) -> ZooKeeperNames:
+        """Names of the cluster's objects."""
+        return self.cluster.names
+
+    @property
+    def declared(self) -> range:
+        """The members that are declared."""
+        return range(self.cluster.spec.replicas)
+
+    @property
     def identities(self) -> DueSecrets:
         """The due Secrets with certificates."""
         return NOTHING_DUE if self.security is None else self.security.identities
 
+    @cached_property
+    def ready(self) -> tuple[int, ...]:
+        """The members whose pods are Ready, in order."""
+        return tuple(number for number in NUMBERS if self.objects.pod_ready(self.named.pod(number)))
+
+    @cached_property
+    def leader(self) -> int | None:
+        """The member that reports that it leads. None if no member does, or several do."""
+        leading = [number for number, mode in self.modes.items() if mode in _LEADING]
+        return leading[0] if len(leading) == 1 else None
+
+    @cached_property
+    def voters(self) -> tuple[int, ...] | None:
+        """The voters, in order; None if the membership was not read."""
+        return None if isinstance(self.membership, Unknown) else voters_of(self.membership)
+
+    @cached_property
+    def known_membership(self) -> Membership | None:
+        """The committed membership as last read, perhaps long ago. None if it never was, or somebody changed the ConfigMap that tells."""
+        if isinstance(self.membership, Membership):
+            return self.membership
+        files = {version: text for name, text in self._config.items() if (version := version_of(name)) is not None}
+        try:
+            return decode_membership(f"{files[max(files)]}version={max(files):x}\n".encode()) if files else None
+        except MalformedDataError:
+            return None
+
+    @cached_property
+    def initial_membership(self) -> Membership:
+        """What a member begins with whose volume knows nothing newer: the committed membership as last read, unless it is founded."""
+        known = None if self.founding else self.known_membership
+        return first_membership(self.cluster, self.pods) if known is None else known
+
+    @cached_property
+    def follower(self) -> int | None:
+        """The member that follows a single voter without being listed, until it gets its vote. None if there is none."""
+        known = None if self.founding else self.known_membership
+        if known is None or len(known.voters) > 1:
+            return None
+        joining = next((number for number in self.declared if number not in voters_of(known)), None)
+        return None if joining in observers_of(known) else joining
+
+    @cached_property
+    def listed(self) -> frozenset[int]:
+        """The members of the committed membership, and the unlisted follower. Empty if the membership was not read."""
+        if isinstance(self.membership, Unknown):
+            return frozenset()
+        committed = (*voters_of(self.membership), *observers_of(self.membership))
+        return frozenset(committed if self.follower is None else (*committed, self.follower))
+
+    @cached_property
+    def claims(self) -> Mapping[int, Claim]:
+        """The existing claims. One that the StatefulSet made counts as new."""
+        found = {number: claim for number in NUMBERS if (claim := self.objects.claims.get(self.named.claim(number))) is not None}
+        new = {names.FOUNDED_ANNOTATION: names.NEW}
+        made = {number: claim for number, claim in found.items() if self.is_foreign(claim)}
+        return {**found, **{number: replace(claim, annotations={**claim.annotations, **new}) for number, claim in made.items()}}
+
+    @cached_property
+    def marks(self) -> Mapping[int, str | None]:
+        """Whether the member of each existing claim has voted: the annotation `founded`."""
+        return {number: claim.annotations.get(names.FOUNDED_ANNOTATION) for number, claim in self.claims.items()}
+
+    @cached_property
+    def founding(self) -> bool:
+        """Whether every claim is new: only then may an empty member vote."""
+        return set(self.marks.values()) <= {names.NEW}
+
+    @cached_property
+    def founded_before(self) -> bool:
+        """Whether the members have voted once, by the status or the members' configuration."""
+        status = self.cluster.status
+        return self._config.get(names.FOUNDING_KEY) == "false" or (status is not None and bool(status.founded))
+
     @property
-    def voters(self) -> int | None:
-        """Number of voters, None if unreadable."""
-        return None if isinstance(self.membership, Unknown) else len(self.membership.voters)
+    def founded(self) -> bool:
+        """Whether the members have voted once, or all declared ones vote now."""
+        return self.founded_before or all(self.marks.get(number) == names.FOUNDED for number in self.declared)
+
+    @cached_property
+    def origin(self) -> str:
+        """The uid of the resource that founded the ensemble; all its claims carry it."""
+        known = (claim.annotations.get(names.ENSEMBLE_ANNOTATION) for claim in self.claims.values())
+        return next(filter(None, known), self.cluster.metadata.uid)
+
+    @cached_property
+    def pods(self) -> range:
+        """The pods that should run: one per member of the committed membership, up to the highest, and one for an unlisted follower.
+
+        If the membership can't be read, one per claim whose member has voted, and no pod is removed. While an ensemble is founded, the
+        number stays as declared when its StatefulSet was created: a later member might vote with an empty disk.
+        """
+        voted = [number for number, mark in self.marks.items() if mark == names.FOUNDED]
+        if not voted and self._replicas is None:
+            return self.declared
+        if voted and self.listed:
+            return range(max(self.listed) + 1)
+        made = next(number for number in range(len(self.claims) + 1) if number not in self.claims)
+        return range(max(self._replicas or 0, max(voted) + 1 if voted else made))
+
+    @property
+    def address(self) -> str:
+        """Where the members are asked: at the published address, or at that of all pods before there is one."""
+        return self._published or self.named.address(self._replicas or len(self.declared), self.cluster.client_port)
+
+    @property
+    def clients_address(self) -> str:
+        """The address to publish. It changes only once the membership is the declared one. Otherwise clients would restart at each step."""
+        if self._published and self.voters != tuple(self.declared):
+            return self._published
+        return address_of(self._published, tuple(map(self.named.host, self.declared)), self.cluster.client_port)
+
+    def is_foreign(self, claim: Claim) -> bool:
+        """Returns whether the StatefulSet made this claim. It does so if it finds none, and sets neither annotations nor owner."""
+        owner = {names.OWNER_KIND_LABEL: self.cluster.KIND, names.OWNER_NAME_LABEL: self.cluster.metadata.name}
+        return not owner.items() <= claim.labels.items()
+
+    def trouble_of(self, number: int) -> str:
+        """Returns why a member does not serve, as a phrase."""
+        return trouble_of(self.objects.get("Pod", self.named.pod(number)), self.machines)
+
+    @property
+    def _published(self) -> str | None:
+        return self.cluster.status.address if self.cluster.status is not None else None
+
+    @property
+    def _config(self) -> Mapping[str, str]:
+        """The files of the members' ConfigMap."""
+        return (self.objects.get("ConfigMap", self.named.config_map) or {}).get("data") or {}
+
+    @property
+    def _replicas(self) -> int | None:
+        """How many pods the StatefulSet has; None if there is none."""
+        stateful_set = self.objects.get("StatefulSet", self.named.stateful_set)
+        return None if stateful_set is None else int(stateful_set["spec"]["replicas"])
