@@ -30,9 +30,8 @@ def why_not_in_step(ensemble: Ensemble, members: tuple[int, ...]) -> str | None:
     """
     named = ensemble.named
     for number in members:
-        pod, mode = ensemble.objects.get("Pod", named.pod(number)), ensemble.modes.get(number)
-        stops = pod is None or pod["metadata"].get("deletionTimestamp") is not None
-        if stops or not (number in ensemble.ready or isinstance(mode, str)):
+        mode = ensemble.modes.get(number)
+        if not ensemble.serves(number):
             return f"{named.pod(number)} does not serve ({ensemble.trouble_of(number)})"
         if mode is None or isinstance(mode, Unknown):
             return f"{named.pod(number)} does not report its role ({mode.why if mode is not None else 'it was not asked'})"

@@ -16,7 +16,7 @@ from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.node import Nodes
-from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.objects import Objects, why_stopping
 from herdkeeper.shared.quorum import address_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
@@ -220,6 +220,11 @@ class Ensemble:
         """Returns whether the StatefulSet made this claim. It does so if it finds none, and sets neither annotations nor owner."""
         owner = {names.OWNER_KIND_LABEL: self.cluster.KIND, names.OWNER_NAME_LABEL: self.cluster.metadata.name}
         return not owner.items() <= claim.labels.items()
+
+    def serves(self, number: int) -> bool:
+        """Returns whether a member's pod is Ready, or is not being deleted while the member reports its mode."""
+        pod = self.objects.get("Pod", self.named.pod(number))
+        return number in self.ready or (pod is not None and why_stopping(pod) is None and isinstance(self.modes.get(number), str))
 
     def trouble_of(self, number: int) -> str:
         """Returns why a member does not serve, as a phrase."""
