@@ -53,13 +53,15 @@ def drop_entries(kubectl: Kubectl, loss: Loss, *more: Loss) -> None:
         raise ValueError(f"losses of {loss.bookie} and of others: make those of each bookie for themselves")
     _ship_tool(kubectl)
     kubectl.run("annotate", "--overwrite", "bookkeepercluster", loss.cluster, f"{PAUSED}=true")
-    kubectl.run("scale", "statefulset", loss.bookie, "--replicas=0")
-    wait_for(f"the end of {loss.bookie}-0", lambda: _gone(kubectl, f"{loss.bookie}-0"), PATIENCE)
-    kubectl.apply(json.dumps(_pod((loss, *more))))
-    wait_for("the end of drop-entries", lambda: _succeeded(kubectl), PATIENCE)
-    kubectl.run("delete", "pod", CONFIG_MAP)
-    # the operator restarts the bookie: its StatefulSet differs from its intent
-    kubectl.run("annotate", "--overwrite", "bookkeepercluster", loss.cluster, f"{PAUSED}-")
+    try:
+        kubectl.run("scale", "statefulset", loss.bookie, "--replicas=0")
+        wait_for(f"the end of {loss.bookie}-0", lambda: _gone(kubectl, f"{loss.bookie}-0"), PATIENCE)
+        kubectl.apply(json.dumps(_pod((loss, *more))))
+        wait_for("the end of drop-entries", lambda: _succeeded(kubectl), PATIENCE)
+        kubectl.run("delete", "pod", CONFIG_MAP)
+    finally:
+        # the operator restarts the bookie: its StatefulSet differs from its intent; a paused resource would also outlive its namespace
+        kubectl.run("annotate", "--overwrite", "bookkeepercluster", loss.cluster, f"{PAUSED}-")
 
 
 def _ship_tool(kubectl: Kubectl) -> None:

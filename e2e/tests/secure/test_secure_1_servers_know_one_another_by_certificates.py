@@ -129,6 +129,8 @@ def drained(stack: Stack, numbers: list[int]) -> bool | Pending:
 
 def test_jobs_work_while_all_certificates_end_and_are_renewed(secure: Stack) -> None:
     settled(secure)
+    with under_load(secure, "in_a_closed_ledger") as writer:
+        writer.acknowledges(ROWS)
     secure.sql.switch_over(secure.sql.other())  # closes the log's first ledger
     settled(secure)
     secure.tools.run("checker.tables", "--registers", "1")

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -298,8 +299,8 @@ def _answer(request: urllib.request.Request, seconds: float) -> tuple[int, Any]:
         with urllib.request.urlopen(request, timeout=seconds) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
-        with error, suppress(ValueError):
+        with error, suppress(ValueError, HTTPException):
             return error.code, json.load(error)
         return error.code, None
-    except (OSError, ValueError):
+    except (OSError, ValueError, HTTPException):  # the node ended in the middle of its answer
         return 0, None
