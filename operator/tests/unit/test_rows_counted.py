@@ -157,6 +157,19 @@ def test_an_entry_that_another_follower_is_past_may_tell_of_a_bad_copy_and_not_o
     assert "Nobody can lead" not in message
 
 
+def test_an_entry_that_a_full_disk_refuses_is_no_fault_of_the_log_and_asks_for_no_restore():
+    full = replace(copy("booting"), ready=False, unreplayable=replace(STUCK, message="No space left on device", disk=True))
+    health = summarize_tablespace(TABLESPACE, replace(SEEN, nodes={**SEEN.nodes, FIRST: (full,)})).conditions[LOG_REPLAYABLE]
+    assert health.reason is Reason.DISK_REFUSES_REPLAY
+    assert "spec.storage.size" in health.message
+    assert "bootstrap" not in health.message
+    stuck = replace(full, unreplayable=STUCK)
+    both = replace(SEEN, nodes={**SEEN.nodes, FIRST: (full,), "db-herddb-9": (stuck,)})
+    health = summarize_tablespace(TABLESPACE, both).conditions[LOG_REPLAYABLE]
+    assert health.reason is Reason.LOG_UNREPLAYABLE
+    assert health.message.startswith("db-herddb-9 can't apply")
+
+
 class Answers:
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
@@ -170,6 +183,8 @@ def test_what_a_node_tells_is_read():
     entry = {"ledgerId": 7, "offset": 41, "entryType": "TRUNCATE", "table": "t", "message": "a transaction is on the table"}
     (told,) = read_node(ClusterReader(None, None, Answers(counts=counts, unreplayable=entry)), "url")
     assert (told.counts, told.unreplayable) == (Counts(AT, {"t": 52}), STUCK)
+    (full,) = read_node(ClusterReader(None, None, Answers(unreplayable={**entry, "disk": True})), "url")
+    assert full.unreplayable == replace(STUCK, disk=True)
     (moving,) = read_node(ClusterReader(None, None, Answers(counts={**counts, "exact": False}, unreplayable=None)), "url")
     assert (moving.counts, moving.unreplayable) == (None, None)
     (older,) = read_node(ClusterReader(None, None, Answers()), "url")

@@ -136,6 +136,7 @@ class Reason(StrEnum):
     UNKNOWN_CONFIG_KEYS = "UnknownConfigKeys"
     FIELDS_IGNORED = "FieldsIgnored"
     LOG_UNREPLAYABLE = "LogUnreplayable"
+    DISK_REFUSES_REPLAY = "DiskRefusesReplay"
     NAME_TAKEN = "NameTaken"
     CLAIM_LOST = "ClaimLost"
     VOLUMES_REFUSED = "VolumesRefused"
@@ -305,6 +306,7 @@ _BEARINGS = {
             Reason.UNKNOWN_CONFIG_KEYS,
             Reason.FIELDS_IGNORED,
             Reason.LOG_UNREPLAYABLE,
+            Reason.DISK_REFUSES_REPLAY,
         ),
     }.items()
     for reason in reasons

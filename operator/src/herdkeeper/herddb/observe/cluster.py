@@ -325,7 +325,8 @@ def _counts(told: dict[str, Any] | None) -> Counts | None:
 def _unreplayable(told: dict[str, Any] | None) -> Unreplayable | None:
     if not told:
         return None
-    return Unreplayable((int(told["ledgerId"]), int(told["offset"])), str(told["entryType"]), told.get("table"), str(told["message"]))
+    lsn, disk = (int(told["ledgerId"]), int(told["offset"])), told.get("disk") is True
+    return Unreplayable(lsn, str(told["entryType"]), told.get("table"), str(told["message"]), disk)
 
 
 def _verdict(table: str, told: dict[str, Any]) -> TableVerdict:

@@ -71,12 +71,15 @@ class Counts:
 
 @dataclass(frozen=True)
 class Unreplayable:
-    """The log entry that a node can't apply: its LSN, its type, its table (None: it names none), and HerdDB's error."""
+    """The log entry that a node can't apply: its LSN, its type, its table (None: it names none), and HerdDB's error. `disk`: the node's
+    disk is the cause, so the entry may be good.
+    """
 
     lsn: tuple[int, int]
     entry_type: str
     table: str | None
     message: str
+    disk: bool = False
 
 
 @dataclass(frozen=True)

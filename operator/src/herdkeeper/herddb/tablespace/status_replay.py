@@ -19,9 +19,14 @@ def log_replayable(name: str, uuid: str, nodes: Mapping[str, NodeView | Unknown]
     found = [(node, copy.unreplayable) for node, copy in copies if copy.unreplayable is not None]
     if not found:
         return {}
-    entry = min((entry for _, entry in found), key=lambda each: each.lsn)
-    stuck = ", ".join(node for node, _ in found)
+    of_log = [(node, entry) for node, entry in found if not entry.disk]
+    entry = min((entry for _, entry in of_log or found), key=lambda each: each.lsn)
+    stuck = ", ".join(node for node, _ in of_log or found)
     lsn, table = f"{entry.lsn[0]},{entry.lsn[1]}", f" of {entry.table}" if entry.table is not None else ""
+    cause = f"{stuck} can't apply the entry at LSN {lsn} of {name} ({entry.entry_type}{table}): {entry.message}"
+    if not of_log:
+        repair = "Its disk is the cause, not the log: enlarge spec.storage.size of the HerdDBCluster, or repair the disk"
+        return {LOG_REPLAYABLE: Health("False", Reason.DISK_REFUSES_REPLAY, f"{cause}. {repair}")}
     past = [node for node, copy in copies if copy.role == "follower" and copy.unreplayable is None and (copy.lsn or BEGIN) >= entry.lsn]
     restored = f"make a Checkpoint of the moment before LSN {lsn} (spec.target), and a new Tablespace from it (spec.bootstrap)"
     way_out = (
@@ -30,5 +35,4 @@ def log_replayable(name: str, uuid: str, nodes: Mapping[str, NodeView | Unknown]
         if past
         else f"No node that must replay it can lead: {restored}"
     )
-    message = f"{stuck} can't apply the entry at LSN {lsn} of {name} ({entry.entry_type}{table}): {entry.message}. {way_out}"
-    return {LOG_REPLAYABLE: Health("False", Reason.LOG_UNREPLAYABLE, message)}
+    return {LOG_REPLAYABLE: Health("False", Reason.LOG_UNREPLAYABLE, f"{cause}. {way_out}")}

@@ -4,6 +4,9 @@ import herddb.log.LogEntry;
 import herddb.log.LogEntryType;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.UTFDataFormatException;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -24,8 +27,9 @@ public final class StuckReplays {
      * @param entryType one of HerdDB's types of entries, in words, e.g. TRUNCATE
      * @param table     null when the entry has none
      * @param message   what HerdDB says
+     * @param disk      whether this node's disk is the cause, e.g. when it is full: the entry may be good
      */
-    public record StuckReplay(long ledgerId, long offset, String entryType, String table, String message) {
+    public record StuckReplay(long ledgerId, long offset, String entryType, String table, String message, boolean disk) {
     }
 
     private record Tried(StuckReplay at, int times, long lastNanos) {
@@ -43,10 +47,16 @@ public final class StuckReplays {
 
     /** An entry could not be applied. */
     void failed(String uuid, LogSequenceNumber position, LogEntry entry, Throwable error) {
+        Throwable root = LogFailures.rootOf(error);
         StuckReplay at = new StuckReplay(position.ledgerId, position.offset, name(entry.type),
-                entry.tableName == null || entry.tableName.isEmpty() ? null : entry.tableName, String.valueOf(LogFailures.rootOf(error)));
+                entry.tableName == null || entry.tableName.isEmpty() ? null : entry.tableName, String.valueOf(root), isOfDisk(root));
         tried.compute(uuid, (key, before) ->
                 new Tried(at, before != null && before.isAt(position) ? before.times() + 1 : 1, System.nanoTime()));
+    }
+
+    /** Entries and pages are parsed from memory: bytes that end too soon are their fault. */
+    private static boolean isOfDisk(Throwable root) {
+        return root instanceof IOException && !(root instanceof EOFException || root instanceof UTFDataFormatException);
     }
 
     /** An entry was applied: the replay is past the one that failed, or at it. */
