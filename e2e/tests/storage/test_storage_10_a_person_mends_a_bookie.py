@@ -44,9 +44,8 @@ def closed_ledgers_of(stack: Stack, bookie_id: str) -> set[int]:
 
 def the_command(bookie_id: str) -> list[str]:
     """The command of docs/how-to/tune-bookies.md that copies the ledgers of one bookie now, for this one."""
-    found = re.search(
-        r"`kubectl exec deploy/bk-autorecovery -- (\S+ shell recover [^`]*)`", (REPOSITORY / "docs/how-to/tune-bookies.md").read_text()
-    )
+    page = (REPOSITORY / "docs/how-to/tune-bookies.md").read_text()
+    found = re.search(r"^kubectl exec deploy/bk-autorecovery -- (\S+ shell recover .*)$", page, re.MULTILINE)
     assert found is not None
     return [*found.group(1).split()[:-1], bookie_id]
 
