@@ -22,13 +22,13 @@ import java.util.Properties;
 import java.util.regex.Pattern;
 
 /**
- * What the node is told: a properties file, two arguments and the mounted passwords.
+ * The node's settings: a properties file, two arguments and the mounted passwords.
  *
  * @param server   HerdDB's configuration; it contains passwords and must not be logged
  * @param http     where the HTTP endpoints listen
- * @param tls      what the SQL port proves itself with, or null when it is not encrypted
- * @param users    who may log in, where that can change while the node runs; null where it can't
- * @param handOver how long a node that is asked to stop waits for others to take its leaderships over
+ * @param tls      the certificate of the SQL port, or null if it is not encrypted
+ * @param users    who may log in, if this can change while the node runs; null if it can't
+ * @param handOver how long a stopping node waits for others to take its leaderships over
  */
 public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPortTls tls, MountedUsers users, Duration handOver) {
 

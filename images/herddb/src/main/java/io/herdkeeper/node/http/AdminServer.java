@@ -60,8 +60,8 @@ public final class AdminServer {
     }
 
     /**
-     * Many more than wait at a time (streams have a limit of their own, what waits for an entry shows the token), so that no probe waits for
-     * one; and not as many as somebody likes to connect.
+     * Many more threads than requests that wait at a time (streams have their own limit, and requests that wait for an entry need the
+     * token), so no probe waits for a thread. But not one for each connection that a client opens.
      */
     private static ExecutorService boundedThreads() {
         ThreadPoolExecutor threads = new ThreadPoolExecutor(MOST_THREADS, MOST_THREADS, 10, TimeUnit.SECONDS, new LinkedBlockingQueue<>(),

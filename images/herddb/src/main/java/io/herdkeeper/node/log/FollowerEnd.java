@@ -4,10 +4,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Ends what a follower waits for once its node is named as the leader.
+ * Ends the waits of a follower once its node is named as the leader.
  *
- * <p>HerdDB throws the follower's tables away then, and boots from the local checkpoint as soon as the follower has stopped; what
- * it waits for is of no use any more. Until it has stopped it can be called off, and goes on where it was.
+ * <p>HerdDB then discards the follower's tables, and boots from the local checkpoint as soon as the follower has stopped, so its
+ * waits are useless. Until it has stopped, the end can be cancelled, and the follower goes on where it was.
  */
 final class FollowerEnd {
 

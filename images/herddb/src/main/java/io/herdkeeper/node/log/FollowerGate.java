@@ -6,11 +6,11 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
 
 /**
- * Holds a follower exactly after one entry of its log: a certain one, or the first one at which its tables are as somebody wants them.
+ * Holds a follower exactly after one entry of its log: a given one, or the first one at which its tables meet a condition.
  *
- * <p>The follower reads in rounds. At the start of a round it tells its position here and takes the limit, which then holds
- * for the whole round: {@link LimitedReadHandle} shows it no entry above. Between rounds HerdDB releases the tablespace's
- * lock, so that a held follower still checkpoints, sends heartbeats and can be stopped or promoted; only its log stands.
+ * <p>The follower reads in rounds. At the start of a round it reports its position here and takes the limit, which holds
+ * for the whole round: {@link LimitedReadHandle} shows it no later entry. Between rounds HerdDB releases the tablespace's
+ * lock. So a held follower still checkpoints, sends heartbeats and can be stopped or promoted; it only applies no entries.
  */
 public final class FollowerGate {
 

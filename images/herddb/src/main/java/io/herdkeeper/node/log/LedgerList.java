@@ -23,11 +23,11 @@ import org.apache.zookeeper.data.Stat;
 /**
  * The list of a tablespace's ledgers, as its log reads and writes it in ZooKeeper.
  *
- * <p>A log that begins to write is shown no other ledgers than those that it has fenced ({@link #whileOnly}).
+ * <p>A log that begins to write sees only the ledgers that it has fenced ({@link #whileOnly}).
  *
- * <p>A log that recovers is shown the ledgers from the position on that it recovers from. HerdDB 0.29
- * ({@code BookkeeperCommitLog.recovery}) skips the earlier ones, too, but first reads each one's metadata, one after the other, to
- * tell its console of them; and a node that becomes the leader recovers twice. With 80 ledgers that was 0.6 s of a boot of 0.98 s.
+ * <p>A log that recovers sees the ledgers from its position on. HerdDB 0.29 ({@code BookkeeperCommitLog.recovery}) skips the
+ * earlier ones, too, but first reads the metadata of each, one by one, only to print it. A new leader recovers twice. With 80
+ * ledgers this took 0.6 s of a boot of 0.98 s.
  */
 final class LedgerList extends ZookeeperMetadataStorageManager {
 
@@ -65,11 +65,11 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
     }
 
     /**
-     * Does something that reads the list before it adds to it, and refuses to show any other list than the one that was fenced
-     * meanwhile. What is added goes to the version that was read, so nobody can have come in between.
+     * Runs an operation that reads the list and then adds to it. Meanwhile it shows no other list than the fenced one. The addition is a
+     * compare-and-set on the version that was read, so no other writer can come in between.
      *
-     * <p>To look afterwards is not enough: with the own ledger listed behind one that nobody has fenced, the next boot, which reads without
-     * fencing first, would stand in the own one and fence from there. Rows that were acknowledged in the other one would be lost.
+     * <p>A check afterwards is not enough. If the own ledger were listed behind an unfenced one, the next boot, which first reads without
+     * fencing, would be in the own ledger and fence from there. Rows that were acknowledged in the other ledger would be lost.
      *
      * @throws LogNotAvailableException when an earlier leader has listed a ledger since it was fenced; nothing was added
      */

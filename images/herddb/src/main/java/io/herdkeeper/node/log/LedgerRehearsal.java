@@ -23,13 +23,12 @@ import org.apache.bookkeeper.common.concurrent.FutureUtils;
 import org.apache.bookkeeper.meta.LedgerManager;
 
 /**
- * Does once, with a ledger that is nobody's, what the boot of a leader does with ledgers: one is made, written, fenced and read.
+ * Rehearses the ledger operations of a leader's boot once, with a throw-away ledger: create, write, fence and read.
  *
- * <p>A follower only reads, and the first ledger that a process makes costs a quarter of a second and more, in which classes are loaded:
- * time without an acknowledged write, when that process has just become the leader. The ledger is deleted at once. Its number is
- * noted in a file meanwhile, so that what a killed process leaves behind goes when the node starts again. Before the number is known the
- * file is empty: who finds it so looks through all ledgers for one with this node's name on it. An open ledger that nobody writes would
- * hold up the drain of its bookies for ever.
+ * <p>A follower only reads. The first ledger of a process costs a quarter of a second or more, since classes are loaded. For a new leader
+ * this would be time without an acknowledged write. The ledger is deleted at once. Meanwhile a file has its number, so that the next
+ * start of the node deletes what a killed process left. Before the number is known, the file is empty: then the next start searches
+ * all ledgers for one with this node's name. An open ledger without a writer would hold up the drain of its bookies for ever.
  */
 public final class LedgerRehearsal {
 

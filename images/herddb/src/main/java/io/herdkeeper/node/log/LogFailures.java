@@ -8,8 +8,8 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * The tablespaces whose log failed while this node led them, until the node leads or follows them again.
  *
- * <p>HerdDB stops such a tablespace within a second and boots it again: after that nothing would tell a leader that lost its bookies
- * from one that boots for the first time.
+ * <p>HerdDB stops such a tablespace within a second and boots it again. After that, a leader that lost its bookies would look like one
+ * that boots for the first time.
  */
 public final class LogFailures {
 

@@ -12,8 +12,8 @@ import java.util.function.Supplier;
 /**
  * The position of an entry that a leader writes, and what HerdDB does with it: apply the entry.
  *
- * <p>An entry that is in the log and that the leader can't apply makes it differ from its followers. Nobody hears of that but the
- * client, so {@code end} does.
+ * <p>If the leader can't apply an entry of the log, it differs from its followers. HerdDB reports this only to the client, so
+ * {@code end} is called, too.
  *
  * <p>An UPDATE or DELETE is {@link #held}: it is not written before HerdDB wants to apply it. HerdDB logs each row of a statement when it
  * comes to the row, and applies none of them when a later row is refused. It asks each future for its value once all of the statement's

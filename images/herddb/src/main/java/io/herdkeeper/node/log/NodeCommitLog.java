@@ -579,8 +579,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     }
 
     /**
-     * Does nothing. HerdDB calls it with the tablespace locked, judges a ledger by when it was opened, drops it from the middle of
-     * the log too, and asks nobody who may need it. {@code LogRelease} does it instead.
+     * Does nothing; {@code LogRelease} drops ledgers instead. HerdDB calls this with the tablespace locked, uses the time at which a
+     * ledger was opened, drops ledgers from the middle of the log, too, and ignores who may need them.
      */
     @Override
     public void dropOldLedgers(LogSequenceNumber checkpoint) {
@@ -604,10 +604,10 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     }
 
     /**
-     * Drops the log's oldest ledger; writes wait for the change of the list only.
+     * Drops the log's oldest ledger; writes wait only for the change of the list.
      *
-     * <p>One write of the list for each ledger: whoever folds the log tells by the number of writes that none is missing. The ledger
-     * itself goes after the list was written by compare-and-set, so a leader that was replaced drops nothing.
+     * <p>The list is written once for each ledger: a fold of the log sees by the number of writes that no ledger is missing. The ledger
+     * itself is deleted after the compare-and-set of the list, so a replaced leader drops nothing.
      *
      * @param ledger which one that is, since the list may have changed
      * @throws NotWritingException      this node does not lead, or does not any more

@@ -11,10 +11,10 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /**
- * The tablespaces of which this node must not make itself the leader: for each a file {@code barred/<uuid>} in the data folder.
+ * The tablespaces of which this node must not promote itself to leader: for each a file {@code barred/<uuid>} in the data folder.
  *
- * <p>HerdDB's own failover asks whether the log has what the follower's disk lacks, and knows nothing of what somebody found out about the
- * rows. The files outlive the process. A node that the metadata names leads all the same: that was somebody else's decision.
+ * <p>HerdDB's own failover only checks that the log has the entries that the follower's disk lacks; it knows no verdicts about rows. The
+ * files outlive the process. A node that the metadata names leads all the same: that was another party's decision.
  */
 public final class PromotionBars {
 

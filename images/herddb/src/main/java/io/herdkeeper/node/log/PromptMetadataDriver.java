@@ -15,13 +15,12 @@ import org.apache.bookkeeper.zookeeper.ZooKeeperClient;
 import org.apache.zookeeper.KeeperException;
 
 /**
- * The way of BookKeeper's client to ZooKeeper, on which what a lost connection has cut off is asked again within a second.
+ * The connection of BookKeeper's client to ZooKeeper, which repeats a request of a lost connection within a second.
  *
- * <p>BookKeeper's own driver (4.16, {@code ZKMetadataClientDriver}) rests for the whole {@code zkTimeout} first, the time of a session,
- * and a client's configuration has no other key for it, as a bookie's has ({@code zkRetryBackoffStartMs}). So a new leader that asked for
- * a ledger's metadata while a machine took its member of ZooKeeper along stood still long after another member was there. A rest is
- * needed for znodes that an expiring session takes along, which a bookie has, and this client has not: it reads, and writes by
- * compare-and-set.
+ * <p>BookKeeper's own driver (4.16, {@code ZKMetadataClientDriver}) first waits for the whole {@code zkTimeout}, the time of a session.
+ * A client has no setting for this, unlike a bookie ({@code zkRetryBackoffStartMs}). So if a new leader's ZooKeeper member was lost
+ * during a read of a ledger's metadata, the leader waited long after another member was available. The wait is only needed for
+ * ephemeral znodes of an expiring session. A bookie has such znodes; this client only reads, and writes by compare-and-set.
  */
 public final class PromptMetadataDriver extends ZKMetadataClientDriver {
 

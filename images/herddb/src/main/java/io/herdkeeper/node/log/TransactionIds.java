@@ -11,8 +11,8 @@ import java.util.concurrent.atomic.AtomicLong;
  * ledger is made after every ledger that an earlier leader wrote, so that no id is ever given twice. An id of an earlier
  * leader is unknown to the new one, and HerdDB refuses unknown ids.
  *
- * <p>The counter is raised again at each new ledger, so that 2^32 is the limit for one ledger, which holds far fewer
- * transactions at any size that HerdDB can write, and not for a leader's whole life.
+ * <p>Each new ledger raises the counter again. So 2^32 is the limit for one ledger, not for a leader's whole life; a
+ * ledger of any size that HerdDB can write holds far fewer transactions.
  */
 final class TransactionIds {
 

@@ -5,8 +5,8 @@ import java.util.logging.LogManager;
 /**
  * Loggers that write until the process ends.
  *
- * <p>The JDK's own manager takes the handlers away in a shutdown hook, while this program's hook hands leaderships over: nothing of that
- * would be told. The handlers need no close, since each record is flushed.
+ * <p>The JDK's own manager removes the handlers in a shutdown hook, while this program's hook hands leaderships over: the handover would
+ * not be logged. The handlers need no close, since each record is flushed.
  */
 public final class LastingLogManager extends LogManager {
 

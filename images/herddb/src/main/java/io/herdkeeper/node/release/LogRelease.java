@@ -27,11 +27,11 @@ import java.util.logging.Logger;
 import org.apache.zookeeper.KeeperException;
 
 /**
- * Drops the ledgers that nobody needs any more, for the tablespaces that this node leads, and says of its own copies from where
- * on they need the log ({@link LogPins}).
+ * Drops unneeded ledgers of the tablespaces that this node leads, and publishes from where on its own copies need the log
+ * ({@link LogPins}).
  *
- * <p>It works beside the statements: HerdDB itself would drop ledgers with the whole tablespace locked. What can't be read is
- * needed, and nothing is dropped.
+ * <p>It works beside the statements: HerdDB itself would drop ledgers with the whole tablespace locked. After a failed read
+ * nothing is dropped.
  */
 public final class LogRelease {
 

@@ -22,10 +22,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * All tables of a follower as they are exactly after one entry of the log, with which a checkpoint begins where the log no longer does.
+ * All tables of a follower exactly after one entry of the log: the base of a checkpoint if the log has lost its beginning.
  *
- * <p>The follower is held where no transaction is open: what such a one has changed is in its own memory and not in the tables, and its
- * entries lie below. Rows are read as for a digest ({@link FollowerDigest}). No writer and no other replica waits; a leader is never held.
+ * <p>The follower is held where no transaction is open: the changes of an open transaction are in its own memory, not in the tables, and
+ * its entries are before that position. Rows are read as for a digest ({@link FollowerDigest}). No writer and no other replica waits; a
+ * leader is never held.
  */
 public final class FollowerTables implements AutoCloseable {
 
