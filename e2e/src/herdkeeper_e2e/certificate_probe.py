@@ -1,9 +1,9 @@
-"""Whom the ports of a stack with certificates serve, and which certificates they show, in a pod with the image of the jobs and the
-certificate of a reader: `python3 -m herdkeeper_e2e.certificate_probe --ledgers-root PATH NODE…`, the hosts of SQL nodes.
+"""Tests which clients the ports of a stack with certificates serve, and which certificates the servers show. Runs in a pod with the jobs'
+image and a reader's certificate: `python3 -m herdkeeper_e2e.certificate_probe --ledgers-root PATH NODE…`, the hosts of SQL nodes.
 
-With people on standard input (JSON: to each name its `tls.crt`, `tls.key` and `ca.crt`) each of them tries each port, and so does somebody
-who speaks plain text; one line of JSON for each. Without, one line for each server: the fingerprint of its certificate. The SQL port asks
-clients for a password instead (herdkeeper_e2e.tls_probe).
+With clients on standard input (JSON: for each name its `tls.crt`, `tls.key` and `ca.crt`) each of them, and one in plain text, tries each
+port; one line of JSON for each. Without, one line for each server: its certificate's fingerprint. The SQL port requires a password instead
+(herdkeeper_e2e.tls_probe).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Kubernetes' controllers and kubelets, played, for what examples/quickstart.yaml needs: StatefulSets that wait for their pods' deletion
-(OnDelete), Deployments, PodDisruptionBudgets, volume claims, and pods from their binding to their end.
+"""Fakes of Kubernetes' controllers and kubelets, for examples/quickstart.yaml: StatefulSets that wait for their pods' deletion (OnDelete),
+Deployments, PodDisruptionBudgets, volume claims, and pods from their binding to their end.
 
-Each write of theirs is a write here, so that watches tell as much as in a real cluster; only Events and EndpointSlices are left out.
+They write as often as the real ones, so watches get as many events as in a real cluster. Only Events and EndpointSlices are left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What runs in the pods of a stack, played: members of ZooKeeper, bookies, autorecovery and SQL nodes, as far as the operator asks them.
+"""Fakes of the servers in a stack's pods: ZooKeeper members, bookies, autorecovery and SQL nodes, as far as the operator uses them.
 
-What the real ones write into ZooKeeper is written there; no ledger is, since nobody writes rows. SQL nodes send heartbeats each
-HEARTBEAT_SECONDS instead of each second: they are compared only where a node is silent, and the writes would take a core.
+They write the znodes of the real ones, but no ledgers, since there are no rows. SQL nodes send heartbeats each HEARTBEAT_SECONDS instead of
+each second: heartbeats matter only for a silent node, and the writes would take a core.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What passes between a client and ZooKeeper, in which one answer is another one: that to a read of `/zookeeper/config`.
+"""Forwards the frames between a client and ZooKeeper, and replaces one answer: that to a read of `/zookeeper/config`.
 
-A frame is u32 length and so many bytes. The first one of each side opens the session; then a request is i32 xid, i32 operation, and for
-getData (4) the path as i32 length and UTF-8; its answer is i32 xid, i64 zxid, i32 error (0: none), the data as i32 length and bytes, and a
-stat of 68 bytes, of which bytes 52 to 56 are the length of the data. Source: zookeeper.jute of ZooKeeper 3.9.5.
+A frame is a u32 length and as many bytes. The first frame of each side opens the session. Then a request is i32 xid, i32 operation, and for
+getData (4) the path as i32 length and UTF-8. Its answer is i32 xid, i64 zxid, i32 error (0: none), the data as i32 length and bytes, and a
+stat of 68 bytes, whose bytes 52 to 56 are the length of the data. Source: zookeeper.jute of ZooKeeper 3.9.5.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The packages that a file system holds, by what they say of themselves: Debian's list, the metadata of Python's packages, and the
-pom.properties that Maven puts into jars, also of those that a jar has taken in. Jars that Maven brought are known by their bytes."""
+"""The packages in a file system, from Debian's list, the metadata of Python's packages, and the pom.properties that Maven puts into jars,
+including shaded ones. Jars that Maven brought are recognized by their bytes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Known vulnerabilities of what the images hold: `python -m herdkeeper_e2e.release.scan 0.2.0` reads the lists of dist/ and asks osv.dev.
+"""Finds known vulnerabilities in the images: `python -m herdkeeper_e2e.release.scan 0.2.0` looks up the lists of dist/ at osv.dev.
 
-Exit code 0: none, or only such as docs/security.md names; 1: others; 2: nobody could be asked, or a list is missing.
+Exit code 0: none, or only those that docs/security.md names; 1: others; 2: osv.dev did not answer, or a list is missing.
 """
 
 from __future__ import annotations

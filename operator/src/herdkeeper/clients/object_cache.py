@@ -36,8 +36,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class Difference:
-    """How the cache differs from a list of the API server's: objects that it has in an older version or not at all, and objects that it has
-    though they are gone."""
+    """How the cache differs from the API server's list: `behind` are missing or outdated in the cache, `gone` exist only there."""
 
     behind: tuple[ObjectKey, ...] = ()
     gone: tuple[ObjectKey, ...] = ()

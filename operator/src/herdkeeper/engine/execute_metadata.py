@@ -175,10 +175,10 @@ def forget_node(ensemble: Ensemble, action: ForgetNode) -> None:
 
 
 def delete_znodes(ensemble: Ensemble, root: str) -> None:
-    """The tree, and those of its parents that are empty then: clusters of one namespace share the first.
+    """Deletes the tree, and its parents that are then empty: clusters of one namespace share the first.
 
-    A process may die in the middle, and its successor must know the root again and go on: so the identity goes last, and in one
-    transaction with the root and its parents. EnsembleError when others write below the root meanwhile.
+    A process may die in the middle, and its successor must recognize the root and continue. So the identity goes last, in one transaction
+    with the root and its parents. Raises EnsembleError if others write below the root meanwhile.
     """
     children = ensemble.children(root)
     if children is None:

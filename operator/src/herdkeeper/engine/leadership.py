@@ -1,7 +1,7 @@
 """The leadership controller: who leads each tablespace of a HerdDBCluster.
 
-It has a queue and workers of its own, and waits for nothing else of its stack. It acts on what the watches told: a move is a
-compare-and-set in ZooKeeper, and the new leader fences and replays the log before it writes, so a move for a stale reason loses no row.
+It has its own queue and workers, and waits for nothing else of its stack. It acts on what the watches have seen. A move for a stale reason
+loses no row: it is a compare-and-set in ZooKeeper, and the new leader fences and replays the log before it writes.
 """
 
 from __future__ import annotations

@@ -25,11 +25,11 @@ LONGEST_RETRY_SECONDS = 60.0
 
 @dataclass
 class KeyQueue(Generic[KeyType]):
-    """A queue of keys. A key that is added again before its time keeps the earlier time; one that is being worked on waits until that
-    ended, and so does one that touches what it `locks`: of keys with something in common only one is worked on at a time. What a key
-    touches may change; what counts of one that is worked on is what it did when it was taken, and what it does now.
-    Whoever came later than a key that waits for others does not take from it what it touches. Of keys that `share` puts together at most
-    `most_of_a_share` are worked on at a time: so the others never wait for all workers of one share.
+    """A queue of keys. A key that is added again before its time keeps the earlier time.
+
+    A key waits while it is being worked on itself, and while a key with a common lock (`locks`) is. Locks of a key may change: a key at
+    work holds those that it had when it was taken, and those that it has now. A later key does not overtake a waiting one with a common
+    lock. At most `most_of_a_share` keys of one `share` are worked on at a time, so a share never occupies all workers.
     """
 
     now: Callable[[], float] = time.monotonic

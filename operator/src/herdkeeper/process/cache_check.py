@@ -1,7 +1,7 @@
-"""Holds the cache against lists of the API server: before the workers begin, and then each `resync_seconds`.
+"""Compares the cache with lists of the API server: before the workers begin, and then each `resync_seconds`.
 
-A watch may end without a word (nolar/kopf#1276), and a deletion between two watches is not told. What is found here is told as an event
-would have told it. Looks read a kind from the cache only while the last check found it complete.
+A watch may end silently (nolar/kopf#1276), and a deletion between two watches gives no event. The check handles a difference as an event
+would. Observations read a kind from the cache only while the last check found it complete.
 """
 
 from __future__ import annotations

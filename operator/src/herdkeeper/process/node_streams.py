@@ -34,9 +34,11 @@ def open_stream(address: str) -> Generator[bytes, None, None]:
 
 
 class NodeStreams:
-    """The streams of all SQL nodes that the watches have told of. `lost` is called with the cluster of a node that is lost, or that tells
-    of a new trouble or of other users; `blocked` where a node tells of other tablespaces than before on which statements hang. Both
-    by any thread."""
+    """The streams of all SQL nodes that the watches have seen.
+
+    `lost` is called with the cluster of a node that is lost, or that reports new trouble or other users. `blocked` is called when the set
+    of tablespaces changes on which a node reports hanging statements. Any thread may call them.
+    """
 
     def __init__(
         self,

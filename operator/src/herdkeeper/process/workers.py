@@ -119,10 +119,10 @@ class Workers:
             self.queue.add(key, self._delay(result, begun))
 
     def _delay(self, result: Result, begun: float) -> float:
-        """Until the next look: what was asked for, at the latest the resync, which is spread so that not all come at once.
+        """Seconds until the next reconcile: the requested ones, at most the resync, which is jittered.
 
-        It was asked for by what was true when the last one began: how long that took is taken off, half of it at most, so that one which
-        takes longer than it waits leaves the others room.
+        The request dates from the begin of the last reconcile, so the duration of that is subtracted. At least half of the request remains:
+        a reconcile that takes longer than its request leaves the others room.
         """
         resync = self.settings.resync_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not for secrets
         asked = result.requeue_after_seconds

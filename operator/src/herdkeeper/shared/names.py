@@ -144,8 +144,8 @@ REGION_VARIABLE, STORAGE_ACCOUNT_VARIABLE = "AWS_REGION", "AZURE_STORAGE_ACCOUNT
 STORE_AUTHORITIES_VARIABLE = "OBJECT_STORE_AUTHORITIES"
 """Further variables of those jobs; the last one has certificates to trust."""
 DESTINATION_VARIABLES = "DESTINATION_"
-"""Before the names of these variables in a job. obstore reads variables by itself, but none with this name: it would take the keys of one
-store for another one that has none."""
+"""Prefix of these variables in a job. obstore reads variables without it by itself, and would use one store's keys for another store that
+has none."""
 IDENTITY_VARIABLE = "IDENTITY_FOLDER"
 """Variable with the folder of the certificate that jobs, and applications that read a log, present to servers."""
 ARCHIVE_VARIABLES = "ARCHIVE_"

@@ -28,8 +28,8 @@ _LEADING = ("leader", "standalone")
 
 
 def server_of(cluster: ZooKeeperCluster, number: int, role: Role) -> Server:
-    """Member `number` as it stands in the membership. Where it asks for certificates, plain text is for its own probes: ZooKeeper (3.9.5,
-    QuorumPeer.processReconfig) does not do without a plain port once the membership has had one."""
+    """Member `number` as in the membership. If it requires certificates, it uses the plain port only for its own probes: ZooKeeper (3.9.5,
+    QuorumPeer.processReconfig) needs a plain port once the membership has had one."""
     plain = str(names.ZOOKEEPER_CLIENT_PORT)
     client = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}" if cluster.asks_for_certificates else plain
     address = f"{cluster.names.host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"

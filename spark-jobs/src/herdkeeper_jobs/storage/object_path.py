@@ -254,8 +254,8 @@ class ObjectPath:
         return None
 
     def why_not_once(self) -> str | None:
-        """Why not one of several that create an object at once is told that it did, tried with names that begin with this one and are new;
-        None when it is so. Raises OSError."""
+        """Returns why not exactly one of several simultaneous creates succeeds, or None if one does. Tries it with new names that begin
+        with this one. Raises OSError."""
         names = [self.with_name(f"{self.name}-{uuid.uuid4().hex}") for _ in range(_RACES)]
         try:
             return next((why for name in names if (why := _why_not_one(name))), None)

@@ -1,7 +1,7 @@
 """The gauges of the last audits of each BookKeeperCluster, one set for each depth.
 
-What counts is the newest ReplicationAudit of the whole cluster that ran to its end, as its status tells; so a restarted operator shows
-them again as soon as it has seen the resources. An audit of chosen ledgers says nothing of the cluster and is left out.
+They come from the status of the newest finished ReplicationAudit of the whole cluster. So a restarted operator shows them again as soon as
+it has seen the resources. An audit of chosen ledgers is left out.
 """
 
 from __future__ import annotations
