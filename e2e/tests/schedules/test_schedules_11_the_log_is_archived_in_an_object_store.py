@@ -93,7 +93,7 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
     kubectl = stack.kubectl
     with two_stores(stack) as (archives, backups):
         archive_at(stack, place(archives, ARCHIVES))
-        said = not_archived(stack, "WaitingForSecret", f"{FIELD}.credentialsSecretRef.name is {ARCHIVES}: there is no such Secret")
+        said = not_archived(stack, "WaitingForSecret", f"{FIELD}.credentialsSecretRef.name is {ARCHIVES}: the Secret does not exist")
         say(said)
         create_keys(stack, ARCHIVES)
         archived_after(kubectl, "flights", datetime.now(UTC), say)

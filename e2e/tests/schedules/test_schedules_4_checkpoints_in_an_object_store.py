@@ -56,7 +56,7 @@ def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_it
         name, made = checkpoint["metadata"]["name"], restored["metadata"]["name"]
         kubectl.apply(json.dumps(checkpoint))
         said = wait_for("a checkpoint without a Secret", lambda: waits_for_its_secret(stack, name), LIMIT, say)
-        assert f"spec.destination.objectStore.credentialsSecretRef.name is {SECRET}: there is no such Secret" in said
+        assert f"spec.destination.objectStore.credentialsSecretRef.name is {SECRET}: the Secret does not exist" in said
         kubectl.run("create", "secret", "generic", SECRET, *(f"--from-literal={name}={value}" for name, value in KEYS.variables.items()))
         status = wait_until_succeeded(kubectl, "checkpoint", name, say)["status"]
         say(f"{status['message']}; {status['verified']}")

@@ -31,7 +31,7 @@ def why_not_linked(folder: Path) -> str | None:
     try:
         given = [link_once(written_beside(name, lambda stream: stream.write(b"")), name) for _ in range(2)]
     except OSError as error:
-        return f"files can't be committed in this folder, which takes a hard link: {error}; take a volume that has them, or an object store"
+        return f"files can't be committed in this folder without hard links: {error}; use another volume, or an object store"
     finally:
         name.unlink(missing_ok=True)
     return None if given == [True, False] else "this folder's volume gives a name twice, so two jobs could write over each other"

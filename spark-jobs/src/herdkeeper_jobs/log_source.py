@@ -151,7 +151,7 @@ class LogSource:
 
     def _last_entry(self, metadata: LedgerMetadata) -> int:
         if metadata.last_entry_id is None:
-            raise CheckpointRetryable(f"ledger {metadata.ledger_id} is followed by another one but not closed yet: its end is not known")
+            raise CheckpointRetryable(f"ledger {metadata.ledger_id} is followed by another one but not closed yet: its end is unknown")
         return metadata.last_entry_id
 
     def _ledgers(self) -> LedgerList:
@@ -200,7 +200,7 @@ def open_log(catalog: LedgerCatalog, herd_root: str, tablespace: str) -> LogSour
     path = tablespace_path(root, tablespace)
     found = _get(catalog, path)
     if found is None:
-        raise CheckpointRefused(f"--tablespace is {tablespace!r}: there is none of that name, ZooKeeper has no node {path}")
+        raise CheckpointRefused(f"--tablespace is {tablespace!r}: it does not exist: ZooKeeper has no node {path}")
     return LogSource(catalog, root, decode_tablespace(found[0]))
 
 

@@ -37,8 +37,8 @@ def add_archive_argument(parser: argparse.ArgumentParser, when: str = "") -> Non
     parser.add_argument(
         "--archive",
         default="",
-        help=f"{when}folder where the log is archived, or s3://bucket/prefix, gs:// or az://, if that is not where the checkpoints are; "
-        f"a store is opened with the same variables as theirs, but {ARCHIVE_VARIABLES} before their names",
+        help=f"{when}folder of the log's archive, or s3://bucket/prefix, gs:// or az://, if it is not the checkpoints' place; a store "
+        f"needs the same variables as theirs, with the prefix {ARCHIVE_VARIABLES}",
     )
 
 

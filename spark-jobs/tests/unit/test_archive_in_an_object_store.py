@@ -193,7 +193,7 @@ def test_of_two_archivers_that_commit_the_same_segment_one_goes_on(archive: Arch
         return create(path, content)
 
     monkeypatch.setattr(archived_segment, "create_if_absent", meanwhile)
-    with pytest.raises(CheckpointRetryable, match="another run has archived the log behind 5,1 just now"):
+    with pytest.raises(CheckpointRetryable, match="another run has just archived the log after 5,1 just now"):
         archive.copy()
     monkeypatch.undo()
     assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)

@@ -172,15 +172,15 @@ def test_placement_shows_each_racks_share_of_all_copies() -> None:
     assert "2 bookies, 500 copies" in html
     assert "Copies in too few racks: 1 ledger." in html
     nowhere = replace(run_of(), bookies=tuple(replace(bookie, rack=None) for bookie in bookies))
-    assert "It is not known where the bookies stand, so placement was not judged." in rendered(nowhere, [nowhere])
+    assert "The bookies' racks are unknown, so placement was not judged." in rendered(nowhere, [nowhere])
 
 
 def test_a_run_of_chosen_ledgers_says_so_and_calls_no_ledger_good_that_it_may_have_left_out() -> None:
     chosen = run_of(days=1)
     chosen = replace(chosen, summary=replace(chosen.summary, ledger_filter="states Closed; bookies <b1>"))
     html = rendered(chosen, [run_of(MISSING), chosen])
-    assert "<h2>Every copy of every entry is good in the ledgers that were asked for</h2>" in html
-    assert "Only these ledgers were asked for: states Closed; bookies &lt;b1&gt;." in html
+    assert "<h2>Every copy of every entry is good in the requested ledgers</h2>" in html
+    assert "Only these ledgers were requested: states Closed; bookies &lt;b1&gt;." in html
     assert "ledger 1377, 2026-05-04: critical" in html
     assert "ledger 1377, 2026-05-05: nothing found" not in html
     nothing = replace(chosen, summary=replace(chosen.summary, ledgers=0))

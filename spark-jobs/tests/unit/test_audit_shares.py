@@ -74,10 +74,10 @@ def test_a_ledger_with_a_bad_copy_yields_all_holdings_and_counts_only_its_bytes(
     [
         ({"copies": 9}, "30 copies were to be read, 29 came back; 1 shares are wrong, the first in ledger 1 on bookie b0: 10 and 9"),
         ({"copies": 11}, "30 copies were to be read, 31 came back; .* 10 and 11"),
-        ({"position": 1}, "ledger 1: copies came back from a bookie that was not asked for them"),
+        ({"position": 1}, "ledger 1: copies came back from a bookie that got no request for them"),
         ({"bookie_id": "b9"}, "ledger 1: copies came back from a bookie"),
-        ({"segment": 1}, "a segment that was not asked for"),
-        ({"ledger_id": 7}, "a segment that was not asked for"),
+        ({"segment": 1}, "a segment that was not requested"),
+        ({"ledger_id": 7}, "a segment that was not requested"),
     ],
     ids=["too few", "too many", "another position", "another bookie", "another segment", "another ledger"],
 )

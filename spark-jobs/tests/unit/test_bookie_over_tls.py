@@ -147,7 +147,7 @@ def test_a_bookie_that_knows_no_batches_is_connected_to_again_with_tls(authority
     ("answer", "told"),
     [
         (NOT_CONFIGURED, "answered NOT_CONFIGURED when asked for TLS"),
-        (b"", "closed the connection when asked for TLS"),
+        (b"", "closed the connection on a request for TLS"),
         (bytes.fromhex("7fffffff"), "answer to START_TLS: 2147483647 bytes, expected 1024 at most"),
         (bytes.fromhex("00000002 1000"), "answer to START_TLS: field 1 is missing"),
     ],

@@ -244,5 +244,5 @@ def test_a_file_that_is_no_manifest_is_no_base_and_older_ones_are_looked_at(tmp_
 
 
 def test_the_reasons_against_bases_are_short() -> None:
-    assert described([]) == "there is none of this tablespace up to the target"
+    assert described([]) == "this tablespace has none up to the target"
     assert described([BaseUnusable(f"b{number}") for number in range(5)]) == "b0; b1; b2; and 2 older ones"

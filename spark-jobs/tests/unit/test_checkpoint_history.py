@@ -133,7 +133,7 @@ def test_a_base_that_is_older_than_what_is_read_is_there_by_its_name() -> None:
     [
         ((A, B, C), []),
         ((B, C), []),  # the oldest one's base has expired
-        ((A, C), [(WarningLevel.NOTE, "goes on from the one at 5,7, which is gone, though older ones are there")]),
+        ((A, C), [(WarningLevel.NOTE, "goes on from the one at 5,7, which is missing, though older ones exist")]),
         ((A, BROKEN), [(WarningLevel.LOST, f"The manifest {BROKEN.name} can't be read: is not a manifest: Expecting value")]),
         (
             (A, replace(B, missing=("data/run-5/t/0.parquet", "data/run-5/t/1.parquet"))),
@@ -290,7 +290,7 @@ def test_the_verdict_stands_first_with_what_to_do(history: History, style: str, 
 
 
 def test_without_an_archive_only_the_moments_of_checkpoints_are_offered() -> None:
-    assert "only the moments of these checkpoints can be had" in render_history(history_of(A, B), at(31))
+    assert "you can restore only the moments of these checkpoints" in render_history(history_of(A, B), at(31))
 
 
 def write(folder: Path, ledger: int, hours: float) -> Manifest:

@@ -155,7 +155,7 @@ def test_an_unusable_base_is_passed_over_and_reported(log: PlayedLog, tmp_path: 
     assert found.start is not None
     assert found.start.at == Lsn(3, 1)
     assert [str(reason).split(": ")[1] for reason in found.passed_over] == [
-        "an earlier version made it, which did not keep what was defined and open there"
+        "an earlier version made it, without the definitions and open transactions there"
     ]
 
 

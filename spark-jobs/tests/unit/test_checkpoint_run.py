@@ -566,7 +566,7 @@ def test_a_time_is_the_state_before_the_first_entry_that_is_stamped_later(job: J
             CheckpointRefused,
             r"spec.target.timestamp .--to. is 1970.*: the log begins after it, with 3,0 at 1970",
         ),
-        ("1970-01-01T00:00:09.500Z", CheckpointRetryable, r"nothing is confirmed yet that was written later, the log is known up to 5,4"),
+        ("1970-01-01T00:00:09.500Z", CheckpointRetryable, r"no later entry is confirmed yet; the log is known up to 5,4"),
     ],
 )
 def test_a_time_outside_of_the_log_names_the_field_and_what_the_log_has(job: Job, moment: str, error: type[Exception], words: str) -> None:

@@ -131,7 +131,7 @@ def test_an_lsn_that_is_about_to_be_confirmed_is_waited_for(monkeypatch: pytest.
 
 def test_an_lsn_beyond_the_end_is_refused_with_what_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "_CONFIRM_SECONDS", 0.0)
-    with pytest.raises(CheckpointRefused, match=r"5,19: confirmed up to 5,1\d; take an LSN up to there, or none for now"):
+    with pytest.raises(CheckpointRefused, match=r"5,19: confirmed up to 5,1\d; choose an LSN up to there, or none for the current state"):
         choose_target(PlayedLog(), TargetRequest(Lsn(5, 19)))  # type: ignore[arg-type]
 
 
@@ -144,9 +144,7 @@ def test_for_a_time_the_log_is_read_to_its_end_which_tells_where_the_time_was(ve
 
 
 def test_a_time_that_has_not_come_is_refused_by_name() -> None:
-    with pytest.raises(
-        CheckpointRefused, match=r"spec.target.timestamp .--to. is 9999-01-01T00:00:00Z: it is 2.* only; take a time that has"
-    ):
+    with pytest.raises(CheckpointRefused, match=r"spec.target.timestamp .--to. is 9999-01-01T00:00:00Z: it is 2.* now; choose a past time"):
         choose_target(PlayedLog(), TargetRequest(Time(253370764800000, "9999-01-01T00:00:00Z")))  # type: ignore[arg-type]
 
 

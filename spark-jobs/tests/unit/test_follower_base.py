@@ -147,7 +147,7 @@ def test_a_later_moment_is_made_from_it_and_an_earlier_one_is_refused(job: Job, 
     later = [replace(put(key), timestamp_millis=millis) for key, millis in ((5, 606_000), (6, 607_000))]
     job.log.write(7, [*THIRD, *later, mark(LogEntryType.NOOP)], closed=False)
 
-    with pytest.raises(CheckpointRefused, match=r"take no spec\.target"):
+    with pytest.raises(CheckpointRefused, match=r"remove spec\.target"):
         job.run("before", target=TargetRequest(at=parse_moment("1970-01-01T00:10:04.999Z")))
     made_from = first
     for moment, rows in (("1970-01-01T00:10:05Z", 3), ("1970-01-01T00:10:06Z", 4)):
@@ -216,8 +216,8 @@ def test_followers_that_contradict_each_other_make_no_checkpoint_and_no_verdict(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"follower": None}, "none is there that another follower, or an earlier Checkpoint, can prove .* Raise spec.replicas .* to 3"),
-        ({"target": TargetRequest(Lsn(7, 1))}, "for now only: take no spec.target .* begins with ledger 5, its first one was 3"),
+        ({"follower": None}, "no other follower, and no earlier Checkpoint, proves one right .* Raise spec.replicas .* to 3"),
+        ({"target": TargetRequest(Lsn(7, 1))}, "for the current state: remove spec.target .* begins with ledger 5, its first one was 3"),
     ],
     ids=["no follower", "not now"],
 )
@@ -251,7 +251,7 @@ def test_an_incomplete_stream_leaves_no_files(job: Job, answer: bytes | tuple[in
 
 
 def test_a_token_that_is_not_the_clusters_is_refused_with_where_it_is(job: Job) -> None:
-    with pytest.raises(CheckpointRefused, match=r"answered 401.*HERDDB_TOKEN has to be the key token"):
+    with pytest.raises(CheckpointRefused, match=r"answered 401.*HERDDB_TOKEN must be the key `token`"):
         job.run(follower=FollowerSource(job.addresses[0], "another"))
 
 

@@ -168,7 +168,7 @@ def test_a_log_that_may_lack_ledgers_behind_the_archive_is_not_taken_for_its_con
     archive.copy()
     archive.write(9, 4, closed=True)  # a ledger may be missing in between
     archive.log.drop(3)
-    with pytest.raises(LogDropped, match="but it begins with ledger 9 now, and its archive ends with 3,4: take a moment that it has"):
+    with pytest.raises(LogDropped, match="but it begins with ledger 9 now, and its archive ends with 3,4: choose a moment in it"):
         archive.up_to(Lsn(9, 0))
     assert len(archive.up_to(Lsn(3, 4))[1]) == 5
 
@@ -179,7 +179,7 @@ def test_an_lsn_that_neither_archive_nor_log_has_is_refused_with_what_they_have(
     archive.copy(batch_entries=5, segment_bytes=1)
     with pytest.raises(NotConfirmedYet, match=r"spec.target.lsn .--to. is 5,3: the log is confirmed up to 5,2 only"):
         archive.up_to(Lsn(5, 3))
-    with pytest.raises(CheckpointRefused, match="is 3,9: the archived log has no such entry, it goes on from 3,4 to 5,0"):
+    with pytest.raises(CheckpointRefused, match="is 3,9: the archived log has no such entry; it continues from 3,4 to 5,0"):
         archive.up_to(Lsn(3, 9))
 
 
@@ -191,7 +191,7 @@ def test_an_archiver_that_comes_too_late_refuses_to_leave_a_gap(archive: Archive
     archive.log.drop(3)
     with pytest.raises(
         CheckpointRefused,
-        match=r"the archive ends with 3,3, and the log .* begins with ledger 5 now: the archive can't get the entries between",
+        match=r"the archive ends with 3,3, and the log .* begins with ledger 5 now: the entries between them are lost to the archive",
     ):
         archive.copy()
     assert len(archive.archived()) == 4
@@ -295,7 +295,7 @@ def test_of_two_archivers_one_goes_on_and_the_other_stops(archive: Archive, monk
         return create(path, content)
 
     monkeypatch.setattr(archived_segment, "create_if_absent", meanwhile)
-    with pytest.raises(CheckpointRetryable, match="another run has archived the log behind nothing"):
+    with pytest.raises(CheckpointRetryable, match="another run has just archived the log after nothing"):
         archive.copy()
     assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
 

@@ -314,7 +314,7 @@ def test_a_time_for_which_an_entry_that_is_not_archived_may_be_later_is_refused(
     (folder / "log" / "segments" / f"{3:020d}-{0:020d}.json").unlink()
     why = (
         "the archive begins with 3,2, and no checkpoint exists that holds nothing later.*"
-        r"No checkpoint at the place is a base \(there is none of this tablespace up to the target\)"
+        r"No checkpoint at the place is a base \(this tablespace has none up to the target\)"
     )
     with pytest.raises(RestoreRefused, match=why):
         files.made("1970-01-01T00:00:08.500Z")

@@ -282,7 +282,7 @@ def test_a_zookeeper_that_is_silent_stops_no_query_and_one_that_refuses_does(log
     znodes.failure = ConnectionLoss()
     assert reader.read({})[1] == {}, "nothing is read that could be released meanwhile"
     znodes.failure = NoAuthError()
-    with pytest.raises(CheckpointRefused, match="ZooKeeper refuses /db/herd/logPins/0ab/stream-audit: a stream with a pin must be allowed"):
+    with pytest.raises(CheckpointRefused, match="ZooKeeper refuses /db/herd/logPins/0ab/stream-audit: a stream with a pin needs the right"):
         reader.read({})
     znodes.failure = None
     znodes.data[PATH] = b"?"

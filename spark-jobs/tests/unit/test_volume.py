@@ -22,7 +22,7 @@ def test_a_volume_without_hard_links_is_refused_before_there_is_any_work(
     assert why_unusable(tmp_path, writes=True) is None
     monkeypatch.setattr(os, "link", link)
     why = why_unusable(tmp_path, writes=True) or ""
-    assert why.startswith("files can't be committed in this folder, which takes a hard link")
+    assert why.startswith("files can't be committed in this folder without hard links")
     assert os.strerror(error) in why
     assert why_unusable(tmp_path, writes=False) is None
     assert all_files(tmp_path) == set()

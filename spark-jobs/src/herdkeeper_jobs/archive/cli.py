@@ -204,12 +204,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--place",
         default="",
-        help="what the operator calls the destination, the name of its volume claim or the address of its store: with it, the operator"
-        " learns what is archived there",
+        help="the operator's name of the destination, its volume claim or its store's address; with it the archive is reported to the"
+        " operator",
     )
     add_encryption_argument(parser)
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
-    parser.add_argument("--every", type=float, metavar="SECONDS", help="go on, with so many seconds between two looks at the log")
+    parser.add_argument("--every", type=float, metavar="SECONDS", help="run continuously, this many seconds between two looks at the log")
     add_reading_rate_argument(parser)
     return parser
 

@@ -51,7 +51,7 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
     for rows, next_ledger in _pieces(log, (end, begin), settings, segment_bytes):
         committed = commit_segment(rows, place, Link(end, begin is None and end is None, next_ledger))
         if committed is None:
-            raise CheckpointRetryable(f"another run has archived the log behind {'nothing' if end is None else end.last.lsn} just now")
+            raise CheckpointRetryable(f"another run has just archived the log after {'nothing' if end is None else end.last.lsn} just now")
         end, copied, entries = committed, copied + 1, entries + committed.entries
         if copied == MOST_SEGMENTS:
             return Copied(copied, entries, end, complete=False)
@@ -68,7 +68,7 @@ def _pieces(
     except LogTruncatedError as error:
         there = "the archive is empty" if end is None else f"the archive ends with {end.last.lsn}"
         raise CheckpointRefused(
-            f"{there}, and {error}: the archive can't get the entries between. Move the folder `log` of the tablespace away from the"
+            f"{there}, and {error}: the entries between them are lost to the archive. Move the folder `log` of the tablespace away from the"
             f" destination, or use another destination: a new archive begins there with the rest of the log"
         ) from error
     successors = log.successors()
@@ -97,7 +97,7 @@ def _entries(log: LogSource, what: tuple[LedgerMetadata, int, int], settings: Re
     for batch in read_partition(spec):
         stamped = next(decode_batches([batch])).column("timestamp")
         if batch.column("entry_id").to_pylist() != list(range(expected, expected + len(batch))):
-            raise InvariantViolated(f"ledger {metadata.ledger_id}: entries from {expected} on came in another order")
+            raise InvariantViolated(f"ledger {metadata.ledger_id}: entries from {expected} on came in the wrong order")
         expected += len(batch)
         columns = [batch.column("ledger_id"), batch.column("entry_id"), stamped, batch.column("payload")]
         yield pa.RecordBatch.from_arrays(columns, schema=SEGMENT_SCHEMA)

@@ -152,7 +152,7 @@ def _not_archived(needed: Sequence[SegmentManifest], behind: SegmentManifest, ta
     if not needed:
         return f"spec.target.lsn (--to) is {target}: the archived log begins with {behind.first.lsn}; take an LSN from there on"
     return (
-        f"spec.target.lsn (--to) is {target}: the archived log has no such entry, it goes on from {needed[-1].last.lsn} to "
+        f"spec.target.lsn (--to) is {target}: the archived log has no such entry; it continues from {needed[-1].last.lsn} to "
         f"{behind.first.lsn}; take one of these"
     )
 
@@ -164,7 +164,7 @@ def _behind(log: Log, end: SegmentManifest | None, target: Lsn) -> list[LedgerPi
         readable = log.readable_from(begin)
     except LogTruncatedError as error:
         until = "it has no archive" if end is None else f"its archive ends with {end.last.lsn}"
-        raise LogDropped(f"{error}, and {until}: take a moment that it has, or a checkpoint that there is") from error
+        raise LogDropped(f"{error}, and {until}: choose a moment in it, or an existing checkpoint") from error
     live: list[LedgerPiece] = []
     for metadata, last in readable:
         if metadata.ledger_id > target.ledger_id:

@@ -273,7 +273,7 @@ def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest 
         encryption=encryption,
     )
     if read_segment(segment, place.folder) != rows:
-        raise InvariantViolated(f"{place.folder / path} gives other entries than were written")
+        raise InvariantViolated(f"{place.folder / path} returns other entries than were written")
     whole = segment if place.key is None or encryption is None else _with_sealed(segment, encryption, place.key)
     document = whole.model_dump_json(by_alias=True, indent=1).encode()
     return whole if create_if_absent(manifest_path(place.folder, first.lsn), document) else None

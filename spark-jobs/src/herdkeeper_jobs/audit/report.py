@@ -74,7 +74,7 @@ def _judge(run: AuditRun) -> tuple[str, str]:
         return "doubtful", "Nothing was audited: no ledger matches the request"
     if not found:
         good = "Every copy that was read is good" if summary.depth is AuditDepth.LIGHT else "Every copy of every entry is good"
-        good += " in the ledgers that were asked for" if summary.ledger_filter else ""
+        good += " in the requested ledgers" if summary.ledger_filter else ""
         return "good", f"{repaired}; the rest is good" if repaired else good
     worst = next(severity for severity, count in counts if count)
     style = "bad" if worst in (Severity.CRITICAL, Severity.UNDER_REPLICATED) else "doubtful"
@@ -87,7 +87,7 @@ def _audited(run: AuditRun) -> str:
     unread = f", {summary.copies_unread:,} not read since a sample of their neighbours is good" if summary.copies_unread else ""
     unknown = f", {summary.copies_unknown:,} could not be read" if summary.copies_unknown else ""
     ledgers = f"{many(summary.ledgers, 'ledger')} ({summary.open_ledgers:,} open) with {summary.entries:,} confirmed entries"
-    only = f" Only these ledgers were asked for: {summary.ledger_filter}." if summary.ledger_filter else ""
+    only = f" Only these ledgers were requested: {summary.ledger_filter}." if summary.ledger_filter else ""
     return f"{ledgers} on {many(len(run.bookies), 'bookie')}: {copies}{unread}{unknown}.{only}"
 
 
@@ -119,7 +119,7 @@ def _step(kind: FindingKind, own: Sequence[Finding]) -> str:
         case FindingKind.CONTRADICTION:
             return f"Copies of {ledgers} on {bookies} contradict other copies, with valid digests: compare them by hand."
         case FindingKind.BOOKIE_UNREACHABLE:
-            return f"Bring back {bookies}, or let the cluster replace it; then audit again, since nothing is known of its copies."
+            return f"Bring back {bookies}, or let the cluster replace it; then audit again, since the state of its copies is unknown."
         case FindingKind.READ_FAILED:
             return f"{bookies} answers with errors for entries of {ledgers}: look at disk and log there."
         case _:
@@ -204,7 +204,7 @@ def _by_ledger(run: AuditRun, shown: Sequence[PastRun]) -> str:
         return section("Health by ledger", f"<p>No finding about a ledger in {_runs(shown)}.</p>")
     ledgers = every[:_MOST_LEDGERS]
     cells = [[_ledger_cell(one.worst.get(ledger), one.run) for one in shown] for ledger in ledgers]
-    chosen = "<p>A run that was asked for some ledgers only shows nothing where it found nothing: it may have left the ledger out.</p>"
+    chosen = "<p>A run of chosen ledgers shows nothing for a ledger without findings; it may not have read the ledger.</p>"
     filtered = chosen if any(one.run.summary.ledger_filter for one in shown) else ""
     names = [f"ledger {ledger}" for ledger in ledgers]
     some = " at least" if any(len(one.worst) >= MOST_LEDGERS for one in shown) else ""
@@ -259,7 +259,7 @@ def _placement(run: AuditRun) -> str:
     narrow = len({each.ledger_id for each in run.summary.findings if each.kind is FindingKind.TOO_FEW_RACKS})
     words = f"Copies in too few racks: {many(narrow, 'ledger')}." if narrow else "No ledger's copies are in too few racks."
     if all(bookie.rack is None for bookie in run.bookies):
-        words = "It is not known where the bookies stand, so placement was not judged."
+        words = "The bookies' racks are unknown, so placement was not judged."
     return section("Placement", f"<p>{words}</p>{bars(rows, 'Share of all copies by rack')}")
 
 

@@ -151,7 +151,7 @@ class _Found:
         bookie = pc.index_in(holdings.column("bookie_id"), value_set=shares.names).fill_null(-1).to_numpy()
         if (shares.bookie[share] != bookie).any():
             stray = int(np.flatnonzero(shares.bookie[share] != bookie)[0])
-            raise CopiesLostError(f"ledger {ledger_id[stray]}: copies came back from a bookie that was not asked for them")
+            raise CopiesLostError(f"ledger {ledger_id[stray]}: copies came back from a bookie that got no request for them")
         state = pc.index_in(holdings.column("state"), value_set=pa.array(_STATES, pa.string()))
         return cls(share, ledger, state.to_numpy().astype(np.int64), _column(holdings, "copies"), _column(holdings, "bytes_read"))
 
@@ -176,7 +176,7 @@ def _place_in(known: Numbers, wanted: Numbers) -> Numbers:
     """The index of each wanted number, by hashing (a fifth of a binary search's time). Raises CopiesLostError for an unknown number."""
     place = pc.index_in(pa.array(wanted), value_set=pa.array(known))
     if place.null_count:
-        raise CopiesLostError("copies came back from a segment that was not asked for")
+        raise CopiesLostError("copies came back from a segment that was not requested")
     found: Numbers = place.to_numpy().astype(np.int64)
     return found
 

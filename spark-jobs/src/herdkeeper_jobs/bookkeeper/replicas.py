@@ -119,7 +119,7 @@ class Asking(Generic[Part]):
             with self._lock:
                 self.connection = connection
                 if self._left:
-                    raise BookieUnreachableError(self.bookie_id, "was left while it was connected to")
+                    raise BookieUnreachableError(self.bookie_id, "was closed during the connection attempt")
         assert self.connection is not None
         return self.connection
 

@@ -36,6 +36,6 @@ def _exactly(opened: socket.socket, count: int) -> bytes:
     while len(data) < count:
         part = opened.recv(count - len(data))
         if not part:
-            raise ConnectionError("closed the connection when asked for TLS")
+            raise ConnectionError("closed the connection on a request for TLS")
         data += part
     return data

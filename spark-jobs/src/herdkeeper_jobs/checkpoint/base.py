@@ -186,7 +186,7 @@ def _starting_point(manifest: Manifest, identity: Identity) -> StartingPoint:
     if manifest.verified.how not in _VERIFIED:
         raise BaseUnusable(f"it was verified by {manifest.verified.how!r}, which this program does not know")
     if manifest.continuation is None:
-        raise BaseUnusable("an earlier version made it, which did not keep what was defined and open there")
+        raise BaseUnusable("an earlier version made it, without the definitions and open transactions there")
     start = StartingPoint(manifest.lsn.lsn, manifest.continuation.state)
     if start.restart != manifest.restart_lsn.lsn:
         raise BaseUnusable(f"its restartLsn is {manifest.restart_lsn.lsn}, but its oldest open transaction began at {start.restart}")
@@ -301,7 +301,7 @@ def _digests(rows: DataFrame, tables: int) -> list[RowDigest]:
 def described(reasons: Sequence[BaseUnusable], shown: int = 3) -> str:
     """Explains to a person why no checkpoint is usable, with the newest `shown` reasons."""
     if not reasons:
-        return "there is none of this tablespace up to the target"
+        return "this tablespace has none up to the target"
     more = f"; and {len(reasons) - shown} older ones" if len(reasons) > shown else ""
     return "; ".join(str(reason) for reason in reasons[:shown]) + more
 

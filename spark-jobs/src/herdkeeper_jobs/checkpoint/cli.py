@@ -67,17 +67,17 @@ def _parser() -> argparse.ArgumentParser:
         "--mode",
         default=Mode.AUTO.value,
         choices=[mode.value for mode in Mode],
-        help="Full: from the whole log. Incremental: from the newest usable checkpoint at the destination and the log behind it, and from "
-        "the whole log where there is none. Auto: Incremental, but from the whole log, as long as bookies have it, once that was read too "
-        "long ago (default: %(default)s)",
+        help="Full: from the whole log. Incremental: from the newest usable checkpoint at the destination and the log after it, or from "
+        "the whole log if there is none. Auto: Incremental, but Full if the bookies have the whole log and it was last read too long ago "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--full-every-seconds",
         type=int,
         default=FULL_EVERY_SECONDS,
-        help="what is too long ago, by Auto (default: %(default)s, a week)",
+        help="the limit for Auto (default: %(default)s, a week)",
     )
-    add_destination_argument(parser, "folder for checkpoints, which executors as pods must all mount")
+    add_destination_argument(parser, "folder for checkpoints, which all executor pods must mount")
     add_archive_argument(parser)
     add_encryption_argument(parser)
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
@@ -88,13 +88,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         help="HTTP port of a follower, compared at the LSN; it is shown the token in HERDDB_TOKEN",
     )
-    parser.add_argument("--leader-http", default="", metavar="HOST:PORT", help="HTTP port of the leader, to learn what `now` is from it")
+    parser.add_argument("--leader-http", default="", metavar="HOST:PORT", help="HTTP port of the leader, whose position is `now`")
     parser.add_argument(
         "--base-follower",
         default="",
         metavar="HOST:PORT",
-        help="HTTP port of a follower whose tables are begun with where neither the log, nor a checkpoint, nor an archive has a beginning; "
-        "it is shown the same token. What is made of it is compared with --base-witness, or without one with this follower",
+        help="HTTP port of a follower, whose tables are the base if neither the log, nor a checkpoint, nor an archive has a beginning; it "
+        "gets the same token. The result is compared with --base-witness, or without one with this follower",
     )
     parser.add_argument("--base-witness", default="", metavar="HOST:PORT", help="HTTP port of another follower than --base-follower")
     add_spark_arguments(parser)

@@ -50,5 +50,5 @@ def require_rows_of_leader(ours: Mapping[str, RowDigest], leader: LeaderCounts) 
         more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
         raise LeaderDiffers(
             f"the fold of the log, and so each follower, has other rows than the leader {leader.node} at {leader.lsn}: {shown}{more}. A "
-            "change of leader would lose them: copy these tables out of the leader before any, and ask for a full check of the tablespace"
+            "change of leader would lose them: copy these tables out of the leader first, and request a full check of the tablespace"
         )

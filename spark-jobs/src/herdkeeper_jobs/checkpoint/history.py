@@ -245,7 +245,7 @@ def _warnings_of_link(link: Link, before: Link | None) -> Iterator[HistoryWarnin
         )
     if base is not None and link.start is Start.GONE and before is not None:
         # Retention deletes the base of the oldest checkpoint; only a hole between existing ones is notable.
-        hole = f"which is gone, though older ones are there (a hole: the next one before is at {before.checkpoint.lsn})"
+        hole = f"which is missing, though older ones exist (a gap: the previous one is at {before.checkpoint.lsn})"
         yield HistoryWarning(WarningLevel.NOTE, f"{named} goes on from the one at {base.lsn.lsn}, {hole}")
     if each.moment_millis is None:
         yield HistoryWarning(WarningLevel.NOTE, f"{named} has no moment, so the plots over time leave it out")

@@ -98,13 +98,13 @@ def _period(history: History) -> str:
 def _window(history: History) -> str:
     match history.window:
         case Window():
-            return f"With the archive of the log, {history.window}; and what the log itself still has behind it."
+            return f"With the archive of the log, {history.window}; and the moments in the remaining log after it."
         case WindowUnknown():
             return "The range of the log's archive is unknown."
         case None:
             return (
-                "No archive of the log goes on from one of them: only the moments of these checkpoints can be had, and what the log "
-                "itself still has behind one."
+                "No archive of the log continues from one of them: you can restore only the moments of these checkpoints, and later ones "
+                "in the remaining log."
             )
         case _:
             assert_never(history.window)
@@ -212,10 +212,10 @@ def _gaps(history: History, labels: Sequence[str]) -> str:
     stacks = [[Part(_title(link), _gap_style(link, longest), gap.millis / scale)] for _, link, gap in gaps]
     end = longest.checkpoint
     words = (
-        f"The longest, {_duration(longest.gap.millis)}, ends with the checkpoint at {end.lsn} ({_moment(end)} UTC): so much could have "
-        "been lost with the cluster where no archive was kept"
+        f"The longest, {_duration(longest.gap.millis)}, ends with the checkpoint at {end.lsn} ({_moment(end)} UTC): without an "
+        "archive, the loss of the cluster could have lost this much"
     )
-    words += "." if longest.gap.is_whole else "; but a checkpoint was in between once that is gone, or can't be read."
+    words += "." if longest.gap.is_whole else "; but a checkpoint in between is gone, or can't be read."
     key = legend([("verified", "from the moment before"), ("under", "the longest"), ("unread", "one in between is gone or unreadable")])
     plot = columns([label for label, _, _ in gaps], stacks, Axis("Time between the moments of checkpoints", unit))
     return f"<h3>Gap before each</h3><p>{escape(words)}</p>{key}{plot}"

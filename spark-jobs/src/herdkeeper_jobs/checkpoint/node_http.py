@@ -20,7 +20,7 @@ from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _CALL_SECONDS = 30.0
-_TOKEN_HINT = "HERDDB_TOKEN has to be the key token of the cluster's credentials Secret"  # noqa: S105 - names it
+_TOKEN_HINT = "HERDDB_TOKEN must be the key `token` of the cluster's credentials Secret"  # noqa: S105 - names it
 _MOST_REASON = 1000
 """Bytes of a refusal that are read."""
 _SCAN_SECONDS = 3600

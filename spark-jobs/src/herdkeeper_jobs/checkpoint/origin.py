@@ -174,7 +174,7 @@ def _refusal(missing: str, no_base: str, window: Window | None) -> str:
         return f"{missing}. With the archive, {window}: take one of these. No checkpoint at the destination is a base ({no_base})"
     return (
         f"{missing}, and no checkpoint at the destination is a base ({no_base}). Copy the tables into a new tablespace, "
-        "whose log is whole, and archive it (spec.log.archive of the Tablespace), or make checkpoints more often than retentionHours"
+        "whose log is whole, and archive it (spec.log.archive of the Tablespace), or make checkpoints less than retentionHours apart"
     )
 
 

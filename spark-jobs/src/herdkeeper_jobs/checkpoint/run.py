@@ -207,8 +207,8 @@ def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: 
 def _wrong_base(base: Base) -> str:
     """The whole log agrees with the leader or follower that contradicted the base."""
     return (
-        f"the checkpoint {base.record.manifest.removesuffix('.json')} has wrong rows, and so may those have that it was made from, or that "
-        "were made from it: restore none of these, and delete them"
+        f"the checkpoint {base.record.manifest.removesuffix('.json')} has wrong rows. Its base, and checkpoints that were made from it, "
+        "may have them, too: restore none of these, and delete them"
     )
 
 
@@ -244,10 +244,10 @@ def _make_from_follower(
 def _why_no_follower(source: FollowerSource | None) -> str:
     if source is None:
         return (
-            "No follower's tables can be begun with either: none is there that another follower, or an earlier Checkpoint, can prove to be "
-            "right (--base-follower). Raise spec.replicas of the Tablespace to 3"
+            "No follower's tables can be the base either: no other follower, and no earlier Checkpoint, proves one right (--base-follower)."
+            " Raise spec.replicas of the Tablespace to 3"
         )
-    return "A follower's tables can be begun with for now only: take no spec.target (--to)"
+    return "A follower's tables can be the base only for the current state: remove spec.target (--to)"
 
 
 def _written_to(whole: WholeLog, order: Order) -> ParquetFolder:
@@ -308,9 +308,8 @@ def _compared(folded: _Folded, target: Target, tablespace_uuid: str) -> Follower
         if not isinstance(folded.base, FollowerBase):
             raise
         raise InvariantViolated(
-            f"{error}. What was folded begins with the tables of the follower {folded.base.node} at {folded.base.start.at}: it is"
-            f" unknown which of the two is wrong, so nothing was committed. Ask for a full check of the tablespace, and copy its tables"
-            f" into another"
+            f"{error}. The fold begins with the tables of the follower {folded.base.node} at {folded.base.start.at}: it is unknown which of"
+            f" the two is wrong, so nothing was committed. Request a full check of the tablespace, and copy its tables into another"
         ) from error
 
 
@@ -422,7 +421,7 @@ def _cut(entries: TaskLog, target: Target) -> _Cut:
     if found.later is None:
         stamped = "" if found.last_millis is None else f", stamped {stamp(found.last_millis)}"
         raise CheckpointRetryable(
-            f"{asked}: nothing is confirmed yet that was written later, the log is known up to {target.read_to}{stamped}; wait for the "
+            f"{asked}: no later entry is confirmed yet; the log is known up to {target.read_to}{stamped}; wait for the "
             "next entry, or take an earlier time"
         )
     if found.lsn is None:

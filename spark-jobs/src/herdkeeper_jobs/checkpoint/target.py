@@ -84,8 +84,7 @@ def choose_target(log: WholeLog, request: TargetRequest) -> Target:
         case Time():
             if request.at.millis > (now := int(time.time() * 1000)):
                 raise CheckpointRefused(
-                    f"spec.target.timestamp (--to) is {request.at.text}: it is {stamp(now)} only; take a time that has passed, or none "
-                    "for now"
+                    f"spec.target.timestamp (--to) is {request.at.text}: it is {stamp(now)} now; choose a past time, or none for now"
                 )
             end = log.confirmed_end()
         case _:
@@ -130,7 +129,7 @@ def _digest(tablespace: str, request: TargetRequest, lsn: Lsn) -> FollowerDigest
             raise CheckpointRetryable(f"the follower was not held at {ahead}: {reason}")
         assert answer.position is not None
         lsn = answer.position
-    raise CheckpointRetryable(f"the follower passed every LSN before it could be held there: {reason}")
+    raise CheckpointRetryable(f"the follower was past every LSN before it could be held there: {reason}")
 
 
 def _passed(answer: NotHeld, lsn: Lsn) -> bool:
@@ -147,7 +146,7 @@ def _require_confirmed(log: WholeLog, lsn: Lsn) -> None:
             return
         except NotConfirmedYet as error:
             if time.monotonic() > deadline:
-                raise CheckpointRefused(f"{error}; take an LSN up to there, or none for now") from error
+                raise CheckpointRefused(f"{error}; choose an LSN up to there, or none for the current state") from error
         time.sleep(_POLL_SECONDS)
 
 

@@ -141,7 +141,7 @@ def _judge(check: HoldingCheck, answer: EntryAnswer) -> tuple[CopyState, str]:
 def _wrong_lac(check: HoldingCheck, lac: int) -> str:
     if check.highest_lac is None or lac < -1:
         return f"its LAC is {lac}"
-    return f"its LAC is {lac}, but the ledger was closed with entry {check.highest_lac}: confirmed entries behind it are missing"
+    return f"its LAC is {lac}, but the ledger was closed with entry {check.highest_lac}: confirmed entries after it are missing"
 
 
 @dataclass(frozen=True, slots=True)

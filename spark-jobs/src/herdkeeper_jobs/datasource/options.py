@@ -162,7 +162,7 @@ def _ledger_ids(text: str) -> tuple[int, ...]:
 def _range(options: Mapping[str, str]) -> Range:
     after, up_to, restart = (_lsn(options, name) for name in (AFTER_LSN, UP_TO_LSN, RESTART_LSN))
     if restart is not None and (after is None or restart > after):
-        raise OptionError(f"{RESTART_LSN} is {restart}, {AFTER_LSN} {after}: a transaction that was open there began before it, or with it")
+        raise OptionError(f"{RESTART_LSN} is {restart}, {AFTER_LSN} {after}: a transaction that was open there began at or before it")
     if after is not None and up_to is not None and up_to < after:
         raise OptionError(f"{UP_TO_LSN} is {up_to}, which comes before {AFTER_LSN}, {after}: give a later one")
     return Range(after, up_to, restart)

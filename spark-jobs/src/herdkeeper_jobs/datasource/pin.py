@@ -139,5 +139,5 @@ def _write(client: KazooClient, path: str, data: bytes) -> None:
 
 def _failed(path: str, error: Exception) -> CheckpointRefused | CheckpointRetryable:
     if isinstance(error, NoAuthError):
-        return CheckpointRefused(f"ZooKeeper refuses {path}: a stream with a {PIN} must be allowed to write there")
+        return CheckpointRefused(f"ZooKeeper refuses {path}: a stream with a {PIN} needs the right to write there")
     return CheckpointRetryable(f"ZooKeeper did not answer about {path}: {type(error).__name__} {error}")

@@ -62,7 +62,7 @@ class Renewal:
             try:
                 self._renew()
             except Exception as error:  # any error: an ended thread would silently release the log hours later
-                _log.warning("the stream's pin can't be renewed now; it is tried again", reason=f"{type(error).__name__}: {error}")
+                _log.warning("the stream's pin can't be renewed now; the renewal is retried", reason=f"{type(error).__name__}: {error}")
 
 
 class RenewingReader(_SimpleStreamReaderWrapper):

@@ -104,7 +104,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         try:
             part = self._part(begin, self._stop_at, self._options.max_entries_per_batch)
         except (CheckpointRetryable, MetadataUnavailableError) as error:
-            _log.warning("the log can't be read now; it is tried again", tablespace=self._options.tablespace, reason=str(error))
+            _log.warning("the log can't be read now; the read is retried", tablespace=self._options.tablespace, reason=str(error))
             part = None
         if part is None or part.end is None or (offset.position is not None and part.end <= offset.position):
             self._known = known

@@ -102,7 +102,7 @@ class Keyring:
         if not self.folders:
             return (
                 "this job was given no keys; name the Secret that has it in the destination's encryption.keysSecretRef (of a Tablespace's "
-                "spec.bootstrap in that of files or archive, which may be added at any time; by hand: a folder with it in the variable "
+                "spec.bootstrap in that of files or archive, which you may add at any time; by hand: its folder in the variable "
                 f"{FOLDERS})"
             )
         secrets = " and ".join(folder.name for folder in self.folders)

@@ -71,15 +71,15 @@ def _parser() -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--manifest",
-        help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key, gs:// or az://",
+        help="file of the checkpoint's manifest, which all executor pods must mount; or s3://bucket/key, gs:// or az://",
     )
     which.add_argument(
         "--folder", help="with --to, where there is no checkpoint: the tablespace's folder with the archive, <INSTANCEID>/<tablespace uuid>"
     )
     parser.add_argument(
         "--to",
-        help="the moment to restore: latest, LEDGER,ENTRY, or a time (RFC 3339) with its offset. --manifest then names the tablespace, of "
-        "which the newest usable checkpoint up to the moment is gone on from",
+        help="the moment to restore: latest, LEDGER,ENTRY, or a time (RFC 3339) with its offset. --manifest then only names the "
+        "tablespace, and the restore starts from its newest usable checkpoint up to the moment",
     )
     add_archive_argument(parser, "with --to: ")
     add_encryption_argument(parser, "with --to: ")
