@@ -20,7 +20,7 @@ from guarded_stack import (
     open_znodes,
     places,
 )
-from kazoo.exceptions import AuthFailedError, NodeExistsError
+from kazoo.exceptions import AuthFailedError, NoAuthError, NodeExistsError
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
 from herdkeeper.certificates.access import SCHEME
@@ -29,7 +29,11 @@ from herdkeeper.engine.execute_metadata import delete_znodes, set_archive_expiry
 from herdkeeper.planning.actions import SetArchiveExpiry, SetLogPin
 from herdkeeper.protocol.log_archive import ExpiryOrder, archive_progress_path, expiry_order_path
 from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path, replica_pin, stream_pin
+from herdkeeper.shared.names import IDENTITY_VARIABLE
+from herdkeeper_e2e.mutual_tls import ROLE
 from herdkeeper_e2e.server_processes import NODE_ID
+from herdkeeper_jobs.audit.orphans import read_tablespace_logs
+from herdkeeper_jobs.bookkeeper.metadata import MetadataForbiddenError, open_catalog
 from herdkeeper_jobs.bookkeeper.znode import put_znode
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -76,6 +80,25 @@ def test_a_server_that_makes_its_root_at_each_start_finds_it_made(stack: Stack) 
         for path in (HERD, f"{HERD}/tableSpaces", f"{HERD}/logPins"):
             with pytest.raises(NodeExistsError):
                 node.create(path)
+
+
+@pytest.mark.parametrize("role", ["bookies", "readers"])
+def test_audits_find_the_databases_of_their_own_ledgers_and_leave_out_those_of_others(
+    stack: Stack, role: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(IDENTITY_VARIABLE, str(stack.secrets[ROLES[role]].folder))
+    with open_catalog(stack.servers.zookeeper, LEDGERS) as catalog:
+        assert {ROLE, "db", "other", "other-db"} <= set(catalog.names_below("/demo"))
+        logs = read_tablespace_logs(catalog)
+        with pytest.raises(MetadataForbiddenError):
+            catalog.names_below(OTHER_DATABASE.names.herd_root)
+    assert logs.tablespaces == {UUID}
+    assert logs.nodes == {NODE_ID}
+
+
+def test_who_may_not_read_a_znode_does_not_see_that_it_exists(stack: Stack) -> None:
+    with stack.session(ROLES["other readers"]) as stranger, pytest.raises(NoAuthError):
+        stranger.exists(HERD)
 
 
 def test_nobody_becomes_somebody_by_saying_so(stack: Stack) -> None:

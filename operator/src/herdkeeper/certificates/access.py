@@ -16,6 +16,8 @@ from herdkeeper.shared.names import ObjectKey, herd_root, ledgers_root
 
 SCHEME = "stack"
 """Of the ids in these ACLs: subjects of certificates, in which one `*` stands for any name."""
+OPEN_SCHEME, ANYONE = "world", "anyone"
+"""ZooKeeper's scheme and id for everyone who connects."""
 
 
 class Rights(IntFlag):
@@ -34,14 +36,19 @@ class Rights(IntFlag):
 class Grant:
     """What the holders of certificates with this subject may do with a znode, and with its children's names."""
 
-    subject: Subject
+    subject: Subject | None
+    """None: anyone with a certificate of the ensemble."""
     rights: Rights
 
     @property
     def holder(self) -> str:
-        """The subject as ZooKeeper compares it (RFC 4514)."""
-        text: str = self.subject.x500.rfc4514_string()
-        return text
+        """The subject as ZooKeeper compares it (RFC 4514), or `anyone`."""
+        return ANYONE if self.subject is None else str(self.subject.x500.rfc4514_string())
+
+    @property
+    def scheme(self) -> str:
+        """ZooKeeper's scheme of the holder."""
+        return OPEN_SCHEME if self.subject is None else SCHEME
 
 
 Access = tuple[Grant, ...]
@@ -92,9 +99,12 @@ def herd_access(herddb: ObjectKey, bookkeeper: str) -> RootAccess:
 
 
 def _above(key: ObjectKey) -> dict[str, Access]:
-    """HerdDB creates its root at each start. ZooKeeper asks for the right to create it before it answers that the root exists."""
+    """HerdDB creates its root at each start: ZooKeeper checks the right to create it before it answers that the root exists. Audits list a
+    namespace's clusters to find the databases of orphaned ledgers.
+    """
     nodes = Grant(roles.sql_nodes(key.name, roles.ANY), Rights.CREATE)
-    return {"/": _owned(), f"/{key.namespace}": _owned(), f"/{key.namespace}/{key.name}": _owned(nodes)}
+    names = Grant(None, Rights.READ)
+    return {"/": _owned(), f"/{key.namespace}": _owned(names), f"/{key.namespace}/{key.name}": _owned(nodes)}
 
 
 def _owned(*others: Grant) -> Access:

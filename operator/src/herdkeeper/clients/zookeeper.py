@@ -31,7 +31,7 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import ACL, Id
 
-from herdkeeper.certificates.access import SCHEME, Access, Rights
+from herdkeeper.certificates.access import Access, Rights
 from herdkeeper.clients.look import require_time
 from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, NOBODY, EnsembleCredentials, MemberSession, Wake
 from herdkeeper.shared.names import ObjectKey
@@ -335,7 +335,7 @@ class KazooEnsemble:
 
 
 def _acl(access: Access) -> list[ACL]:
-    return [ACL(int(grant.rights), Id(SCHEME, grant.holder)) for grant in access]
+    return [ACL(int(grant.rights), Id(grant.scheme, grant.holder)) for grant in access]
 
 
 class Contact:

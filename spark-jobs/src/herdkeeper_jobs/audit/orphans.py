@@ -2,7 +2,8 @@
 
 The databases are known only in the operator's layout. For ledgers below `/<namespace>/<name>/ledgers` they are at
 `/<namespace>/<name>/herd`, also those of deleted resources. In another layout, or if something is undecodable, nothing is known, and the
-unknown is no finding. A leader creates a ledger before it lists it. Hence the minimum age, and the second read of list and ledger.
+unknown is no finding. In a stack with certificates an audit can't read databases whose log is in another BookKeeper cluster, and leaves
+them out. A leader creates a ledger before it lists it. Hence the minimum age, and the second read of list and ledger.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from herdkeeper.codecs.herddb.tablespace import decode_tablespace, tablespace_pa
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper.shared.names import ObjectKey, herd_root, ledgers_root
-from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, MetadataForbiddenError, UndecodableMetadata, VersionedMetadata
 
 LEAST_AGE_MILLIS = 60 * 60 * 1000
 """A leader lists a ledger within a second of its creation; one that hangs in between does so before its session ends."""
@@ -77,13 +78,22 @@ def read_tablespace_logs(catalog: LedgerCatalog) -> TablespaceLogs:
     namespace = catalog.root.removeprefix("/").split("/")[0]
     if not any(catalog.root == ledgers_root(ObjectKey(namespace, name)) for name in catalog.names_below(f"/{namespace}")):
         return TablespaceLogs()
-    roots = [herd_root(ObjectKey(namespace, name)) for name in catalog.names_below(f"/{namespace}")]
+    every = (herd_root(ObjectKey(namespace, name)) for name in catalog.names_below(f"/{namespace}"))
+    roots = [root for root in every if _is_readable(catalog, root)]
     tablespaces = [_tablespaces(catalog, root) for root in roots]
     return TablespaceLogs(
         ledgers={uuid: ledgers for root in roots for uuid, ledgers in _ledgers(catalog, root).items()},
         tablespaces=frozenset(uuid for own in tablespaces for uuid in own or ()) if None not in tablespaces else None,
         nodes=frozenset(node for root in roots for node in catalog.names_below(nodes_path(root))),
     )
+
+
+def _is_readable(catalog: LedgerCatalog, root: str) -> bool:
+    try:
+        catalog.names_below(root)
+    except MetadataForbiddenError:
+        return False
+    return True
 
 
 def _ledgers(catalog: LedgerCatalog, root: str) -> dict[str, frozenset[int] | None]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
@@ -30,6 +30,10 @@ _ANSWER_SECONDS = 30.0
 
 class MetadataUnavailableError(RuntimeError):
     """ZooKeeper did not answer; a later retry can help."""
+
+
+class MetadataForbiddenError(MetadataUnavailableError):
+    """ZooKeeper does not let the holder of this certificate read a znode."""
 
 
 class ClusterNotFoundError(ValueError):
@@ -165,6 +169,8 @@ def _answer(request: Any) -> Any:
         return request.get(timeout=_ANSWER_SECONDS)
     except NoNodeError:
         return None
+    except NoAuthError as error:
+        raise MetadataForbiddenError("this job's certificate does not give the right to read a znode") from error
     except (KazooException, KazooTimeoutError) as error:
         raise MetadataUnavailableError(f"ZooKeeper did not answer a read: {type(error).__name__} {error}") from error
 
