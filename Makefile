@@ -19,6 +19,9 @@ demo-clean: cluster-clean ## removes what the demo made
 test: ## all checks and tests, side by side (RESUME=1 leaves out what passed in the run before, if no file has changed since; SCENARIO=sql_4 chooses the long scenario)
 	@SCENARIO='$(SCENARIO)' e2e/bootstrap/stages.sh $(if $(RESUME),--resume)
 
+test-repeated: ## make test RUNS times in a row, with a line for each run (BUSY=1: while a busy loop takes one core)
+	@e2e/bootstrap/repeat.sh $(or $(RUNS),10) $(BUSY)
+
 quick: ## after each edit: style, types, walls, and the unit tests that the change since main can reach, nearest first; none begins after 35 s of tests
 	@$(MAKE) --no-print-directory -j2 lint imports types unit-reached TEST_SECONDS=35
 
