@@ -259,6 +259,14 @@ def test_a_member_without_a_vote_is_not_counted_in_a_quorum():
     assert summarize_zookeeper(seen).health.reason is Reason.QUORUM_LOST
 
 
+def test_voters_that_a_person_added_count_in_a_quorum():
+    """No declaration asks for a member of this number, but the committed membership has it."""
+    voters = first_membership(CLUSTER, (0, 1, 2, 7))
+    serving = objects(member_claims("true", "true", "true"), pods([*MEMBERS[:2], "zk-zookeeper-7"]))
+    health = summarize_zookeeper(Ensemble(FOUNDED, serving, {0: "leader", 1: "follower"}, membership=voters)).health
+    assert (health.reason, health.message) == (Reason.MEMBERS_NOT_READY, "2 of 3 members serve (zk-zookeeper-2: no pod)")
+
+
 def test_members_that_serve_without_a_vote_do_not_make_an_ensemble_ready():
     grown = with_spec(FOUNDED, replicas=5)
     everyone = [f"zk-zookeeper-{number}" for number in range(5)]

@@ -64,10 +64,9 @@ def _stats(ensemble: Ensemble, reader: ClusterReader) -> dict[int, tuple[str, in
     there = {number: pod for number, pod in pods.items() if pod is not None}
     running = {number: ip_address(pod) or named.host(number) for number, pod in there.items() if why_gone(pod) is None}
     asked = _ask_members(reader, named, running, ensemble.cluster.status.leader if ensemble.cluster.status is not None else None)
-    asked |= {
-        number: Unknown(f"the StatefulSet did not make the pod {named.pod(number)}") for number in ensemble.ready if number not in there
-    }
-    return {number: answer for number, answer in asked.items() if number in ensemble.ready or not isinstance(answer, Unknown)}
+    ready = [number for number in NUMBERS if ensemble.is_ready(number)]
+    asked |= {number: Unknown(f"the StatefulSet did not make the pod {named.pod(number)}") for number in ready if number not in there}
+    return {number: answer for number, answer in asked.items() if number in ready or not isinstance(answer, Unknown)}
 
 
 def _ask_members(

@@ -49,7 +49,7 @@ def plan_zookeeper(ensemble: Ensemble) -> Plan:
     step: tuple[Action, ...] | Wait = _restarts(ensemble, stateful_set) if apply is None else ()
     if not actions and step == ():
         step = _when_settled(ensemble)
-    again = None if set(ensemble.pods) <= set(ensemble.ready) and step == () else requeue.PENDING
+    again = None if all(map(ensemble.is_ready, ensemble.pods)) and step == () else requeue.PENDING
     return Plan(tuple(actions), step, again) if isinstance(step, Wait) else Plan((*actions, *step), requeue_after_seconds=again)
 
 
@@ -94,7 +94,7 @@ def _restarts(ensemble: Ensemble, stateful_set: Json) -> tuple[Delete, ...] | Wa
 def _when_settled(ensemble: Ensemble) -> tuple[Action, ...] | Wait:
     """Returns the annotations to update, or else the next membership change."""
     if ensemble.founding:
-        serving = ensemble.claims.keys() <= set(ensemble.ready)
+        serving = all(map(ensemble.is_ready, ensemble.claims))
         return tuple(_mark(ensemble, number, names.FOUNDED, Reason.FOUNDED) for number in ensemble.claims) if serving else ()
     if isinstance(ensemble.membership, Unknown):
         return Wait(Reason.UNREADABLE, ensemble.membership.why) if ensemble.modes else ()
@@ -110,7 +110,7 @@ def _mark_claims(ensemble: Ensemble) -> tuple[Action, ...]:
     voting = (number for number in ensemble.voters or () if marks.get(number, names.FOUNDED) != names.FOUNDED)
     left = (number for number, mark in marks.items() if mark == names.FOUNDED and number not in ensemble.listed)
     return (
-        *(_mark(ensemble, number, names.FOUNDED, Reason.FOUNDED) for number in voting if number in ensemble.ready),
+        *(_mark(ensemble, number, names.FOUNDED, Reason.FOUNDED) for number in voting if ensemble.is_ready(number)),
         *(_mark(ensemble, number, names.LEFT, Reason.LEFT) for number in left),
     )
 

@@ -105,11 +105,6 @@ class Ensemble:
         return NOTHING_DUE if self.security is None else self.security.identities
 
     @cached_property
-    def ready(self) -> tuple[int, ...]:
-        """The members whose pods are Ready, in order."""
-        return tuple(number for number in NUMBERS if self.objects.pod_ready(self.named.pod(number)))
-
-    @cached_property
     def leader(self) -> int | None:
         """The member that reports that it leads. None if no member does, or several do."""
         leading = [number for number, mode in self.modes.items() if mode in _LEADING]
@@ -221,10 +216,14 @@ class Ensemble:
         owner = {names.OWNER_KIND_LABEL: self.cluster.KIND, names.OWNER_NAME_LABEL: self.cluster.metadata.name}
         return not owner.items() <= claim.labels.items()
 
+    def is_ready(self, number: int) -> bool:
+        """Returns whether a member's pod is Ready. A person may have added a member with any number."""
+        return self.objects.pod_ready(self.named.pod(number))
+
     def serves(self, number: int) -> bool:
         """Returns whether a member's pod is Ready, or is not being deleted while the member reports its mode."""
         pod = self.objects.get("Pod", self.named.pod(number))
-        return number in self.ready or (pod is not None and why_stopping(pod) is None and isinstance(self.modes.get(number), str))
+        return self.is_ready(number) or (pod is not None and why_stopping(pod) is None and isinstance(self.modes.get(number), str))
 
     def trouble_of(self, number: int) -> str:
         """Returns why a member does not serve, as a phrase."""

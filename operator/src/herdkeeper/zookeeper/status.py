@@ -14,7 +14,7 @@ from herdkeeper.zookeeper.state import NUMBERS, Ensemble, voters_of
 def summarize_zookeeper(ensemble: Ensemble) -> Summary:
     """Returns Ready if each declared member votes and serves."""
     named, security, members = ensemble.named, ensemble.security, ensemble.declared
-    ready = [number for number in members if number in ensemble.ready]
+    ready = [number for number in members if ensemble.is_ready(number)]
     fields = {
         "address": ensemble.clients_address,
         "readyMembers": len(ready),
@@ -33,7 +33,7 @@ def summarize_zookeeper(ensemble: Ensemble) -> Summary:
 
 def _health(ensemble: Ensemble) -> Health:
     named, declared, voters = ensemble.named, ensemble.declared, ensemble.voters
-    away = [number for number in declared if number not in ensemble.ready]
+    away = [number for number in declared if not ensemble.is_ready(number)]
     serving = len(declared) - len(away)
     if ensemble.founded_before and (lost := _why_no_quorum(ensemble)) is not None:
         return Health("False", Reason.QUORUM_LOST, lost)
@@ -51,7 +51,7 @@ def _why_no_quorum(ensemble: Ensemble) -> str | None:
     if ensemble.known_membership is None:
         return None
     voters = voters_of(ensemble.known_membership)
-    away = [number for number in voters if number not in ensemble.ready]
+    away = [number for number in voters if not ensemble.is_ready(number)]
     if len(voters) - len(away) >= majority(len(voters)):
         return None
     return (
