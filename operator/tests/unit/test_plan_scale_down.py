@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from both_controllers import plan_both
 from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
 from test_plan_herddb import LOG, SETTLED
 
+from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.engine.execute import Clients
+from herdkeeper.engine.key import Key
+from herdkeeper.engine.kinds import steps_by_kind
+from herdkeeper.engine.reconcile import reconcile
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.plan.scale_down import scale_down
 from herdkeeper.herddb.state.cluster import NodeTablespace
-from herdkeeper.herddb.status.cluster import summarize_herddb
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.planning.actions import Apply, ChangeTablespaceRecord, Delete, ForgetNode
+from herdkeeper.settings import Settings
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -120,14 +126,29 @@ def test_a_node_with_a_copy_waits_for_its_tablespace_and_is_named_in_the_status(
     assert (plan.actions, plan.requeue_after_seconds) == ((), 2.0)
     assert plan.wait is not None
     assert plan.wait.reason is Reason.WAITING_FOR_TABLESPACE
-    assert summarize_herddb(TWO, seen).fields["leavingNodes"] == [N2]
+    assert plan.notes["leavingNodes"] == [N2]
 
 
-@pytest.mark.parametrize("mark", [names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION])
-def test_tablespaces_are_not_told_to_move_while_the_cluster_shall_be_left_alone(mark):
-    shown = with_metadata(TWO, annotations={mark: "true"})
-    fields = summarize_herddb(shown, running(3, found=record(N0, N0, N2))).fields
-    assert (fields["leavingNodes"], fields["nodes"]) == ([], 3)
+@pytest.mark.parametrize(
+    ("annotations", "told", "steps"),
+    [
+        ({}, ([N2], [N2]), None),
+        ({names.PAUSED_ANNOTATION: "true"}, ([], []), None),
+        ({names.PLAN_ANNOTATION: "true"}, ([], []), "Moving the leadership of flights from db-herddb-2 to a node that stays"),
+    ],
+)
+def test_tablespaces_and_leaders_are_not_told_to_move_while_the_cluster_shall_be_left_alone(annotations, told, steps):
+    resource, written = with_metadata(TWO, annotations=annotations), []
+    reader = SimpleNamespace(deleted=DeletedResources(), kubernetes=SimpleNamespace(resource=lambda *_: resource))
+    writer = SimpleNamespace(write_status=lambda _, status: written.append(status), event=lambda *_: None)
+    rules = steps_by_kind(Settings.from_environment({}))["HerdDBCluster"]
+    seen = running(3, found=record(N2, N2, N0))
+    rules = replace(rules, observe=lambda *_: seen, plan=plan_herddb)
+    reconcile(Key.of(resource), rules, Clients(writer, reader, None, lambda: True, None))
+    (status,) = written
+    relieved = [each["node"] for each in status.get("relievedNodes", [])]
+    assert (status.get("leavingNodes", []), relieved, status["nodes"]) == (*told, 3)
+    assert steps is None or steps in status["plan"]["steps"]
 
 
 def test_a_leadership_leaves_once_a_copy_that_stays_could_lead():
@@ -190,7 +211,8 @@ def test_a_leaving_node_that_can_not_run_gives_its_copy_up_though_a_roll_waits_f
 def test_a_node_that_is_wanted_again_stays():
     three = with_spec(CLUSTER, replicas=3)
     seen = running(3, found=record(N0, N0, N2))
-    assert (plan_herddb(three, seen).actions, summarize_herddb(three, seen).fields["leavingNodes"]) == ((), [])
+    plan = plan_herddb(three, seen)
+    assert (plan.actions, plan.notes["leavingNodes"]) == ((), [])
     assert scaled(plan_herddb(three, running(2, found=record(N0, N0, N1)))) == [3]
 
 
@@ -250,7 +272,7 @@ def test_nothing_moves_and_no_node_stops_while(situation, seen, reason, words):
     assert plan.wait is not None
     assert plan.wait.reason is reason
     assert words in plan.wait.message
-    assert summarize_herddb(TWO, seen).fields["leavingNodes"] == []
+    assert plan.notes["leavingNodes"] == []
 
 
 def test_what_blocks_one_node_stops_no_other_reconcile_step():

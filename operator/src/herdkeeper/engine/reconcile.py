@@ -98,12 +98,11 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
         clients.require_live_reads()
         seen = steps.observe_ledgers(seen, clients.reader)
         plan = _plan(resource, seen, steps)
+    if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true" and not deleting:
+        plan = _shown(plan)
     summary = steps.summarize(resource, seen)
     summary = replace(summary, fields={**summary.fields, **plan.notes})
     steps.show(resource, seen, summary.fields)
-    if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true" and not deleting:
-        summary = replace(summary, fields={**summary.fields, "plan": planned(plan)})
-        plan = _shown(plan)
     failed = execute(resource, plan, clients)
     if deleting and failed is None and any(isinstance(action, SetFinalizer) for action in plan.actions):
         return _gone(Key.of(resource), steps)
@@ -176,9 +175,10 @@ def _users(seen: Any) -> Dependents:
 
 
 def _shown(plan: Plan) -> Plan:
-    """A plan of which nothing is executed; what it depends on may change without an event."""
+    """A plan of which nothing is executed, nor noted for others; what it depends on may change without an event."""
     message = f"the annotation {names.PLAN_ANNOTATION} stops every change; status.plan shows the planned steps; remove it to continue"
-    return Plan(wait=Wait(Reason.PLANNED, message), requeue_after_seconds=max(plan.requeue_after_seconds or 0.0, SHOWN_AGAIN_SECONDS))
+    again = max(plan.requeue_after_seconds or 0.0, SHOWN_AGAIN_SECONDS)
+    return Plan(wait=Wait(Reason.PLANNED, message), requeue_after_seconds=again, notes={"plan": planned(plan)})
 
 
 def _gone(key: Key, steps: Steps) -> Result:

@@ -46,7 +46,8 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     else:
         plan = _plan_objects(cluster, seen, log, leaders, shrink)
     relieved = [{"node": node, "reason": why} for node, why in sorted({**plan.notes, **shrink.leave}.items())]
-    return replace(shrink.extended(plan), shown=leaders.actions, notes={"relievedNodes": relieved} if relieved else {})
+    notes = {"leavingNodes": list(shrink.leaving), "relievedNodes": relieved}
+    return replace(shrink.extended(plan), shown=leaders.actions, notes=notes)
 
 
 def _why_not_yet(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore) -> Plan | None:

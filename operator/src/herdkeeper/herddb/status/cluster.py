@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.herddb.leadership.plan import why_no_ledger_can_open
-from herdkeeper.herddb.plan.scale_down import scale_down
 from herdkeeper.herddb.state.cluster import HerdDBObserved
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.state.nodes import present_nodes, staying_nodes
@@ -15,7 +14,6 @@ from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.objects import Json, Objects
-from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
@@ -33,7 +31,6 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
     conditions, users = users_in_force(cluster, seen)
     fields = {
         "nodes": len(present_nodes(cluster, seen.objects)),
-        "leavingNodes": [] if paused_by(cluster.metadata) else list(scale_down(cluster, seen).leaving),
         "readyNodes": len(ready),
         "herdRoot": named.herd_root,
         "sqlAddress": named.sql_address,
