@@ -14,6 +14,7 @@ from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, Naming
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack, format_racks
+from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
 from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.names import DRAINING_ANNOTATION, RACKS_KEY, BookKeeperNames, ObjectKey
@@ -57,6 +58,15 @@ def test_a_drain_that_is_held_up_by_the_same_thing_is_looked_at_less_often(situa
     made = plan_bookkeeper(told(observed, message=before), JOBS_IMAGE)
     assert made.wait is not None
     assert made.requeue_after_seconds == pytest.approx(seconds), situation
+
+
+@pytest.mark.parametrize("scan", [SCAN, replace(SCAN, shares={}), Unknown("there are 300000 ledgers"), None])
+@pytest.mark.parametrize("metadata", [READ_ONLY, replace(READ_ONLY, under_replicated=True), replace(READ_ONLY, auditor=None)])
+def test_the_status_tells_of_a_drain_what_the_plan_waits_for(metadata, scan):
+    observed = seen(metadata, scan)
+    (told_of,) = [bookie["drain"]["message"] for bookie in summarize_bookkeeper(observed).fields["bookies"] if "drain" in bookie]
+    wait = plan_bookkeeper(observed, JOBS_IMAGE).wait
+    assert told_of == ("no ledger names it: it is stopping" if wait is None else wait.sentence)
 
 
 def test_a_drain_that_gets_on_is_looked_at_soon():
