@@ -88,8 +88,8 @@ class ZooKeeperClusterStatus(Status):
     leader: str | None = Field(None, description="Pod of the leading member.")
     authority_expires: str | None = Field(
         None,
-        description="With `security.mode: TLS`: when the authority that signs the certificates expires (RFC 3339). This version can't "
-        "replace it.",
+        description="With `security.mode: TLS`: when the first of the authorities that sign certificates expires (RFC 3339). "
+        "Another one takes over when two thirds of its life are over.",
     )
     founded: bool | None = Field(
         None, description="Whether all members have served once. From then on, an empty member joins without a vote."

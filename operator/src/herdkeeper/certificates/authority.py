@@ -1,38 +1,56 @@
 """A stack's authority, as in its Secret, and when its certificates are renewed.
 
 Its generation is part of its name: ZooKeeper keeps trusted authorities by name, so a successor needs another one.
+
+A successor takes over in three steps, so that nobody meets a certificate that he does not trust (docs/decisions/0106): it is trusted beside
+the old one (`following`), it signs while the old one is still trusted (`leaving`), and the old one is gone. Each step begins when the one
+before has reached everybody; who asks for it has seen that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
+from cryptography.x509.oid import NameOID
 
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, make_authority
+from herdkeeper.shared.time import moment_of, text_of
 
 RENEWED_AFTER = 2 / 3
 """Share of a certificate's lifetime."""
-_GENERATION, _CERTIFICATE, _KEY = "generation", "signing.crt", "signing.key"
-"""Keys of the Secret."""
+_GENERATION, _SIGNING, _FOLLOWING, _LEAVING, _EVERYWHERE = "generation", "signing", "following", "leaving.crt", "everywhere-since"
+"""Keys of the Secret; those of pairs without their ending."""
 
 
 @dataclass(frozen=True)
 class Authority:
-    """The issuer of a stack's certificates."""
+    """The issuer of a stack's certificates. `generation` counts those that signed.
+
+    `following` is trusted already and signs nothing yet, `leaving` (PEM) is still trusted and signs nothing any more. `everywhere_since` is
+    since when all holders have been seen with this state; None: not yet, or nothing changes.
+    """
 
     name: str
     generation: int
     signing: KeyPair
+    following: KeyPair | None = None
+    leaving: str | None = None
+    everywhere_since: datetime | None = None
 
     @property
     def trusted(self) -> str:
-        """The certificate for everybody to trust, in PEM."""
-        return self.signing.certificate
+        """The certificates for everybody to trust, in PEM. The oldest is first: the second step of a roll then changes no text."""
+        return f"{self.leaving or ''}{self.signing.certificate}{'' if self.following is None else self.following.certificate}"
+
+    @property
+    def is_rolling(self) -> bool:
+        """Whether a successor takes over."""
+        return self.following is not None or self.leaving is not None
 
 
 class Renewal(StrEnum):
@@ -50,6 +68,27 @@ def found_authority(name: str, key: str, validity: Validity) -> Authority:
     return Authority(name, 1, make_authority(f"{name} 1", key, validity))
 
 
+def successor_of(authority: Authority, key: str, validity: Validity) -> KeyPair:
+    """Returns a new authority that may follow this one."""
+    name, _, _ = name_of(authority.signing.certificate).rpartition(" ")
+    return make_authority(f"{name} {authority.generation + 1}", key, validity)
+
+
+def name_of(certificate: str) -> str:
+    """Returns the common name in an authority's certificate (PEM): the stack's name, what it is for, and the generation."""
+    names = x509.load_pem_x509_certificate(certificate.encode()).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return " ".join(str(each.value) for each in names)
+
+
+def next_step(authority: Authority) -> Authority:
+    """Returns the state after the present step of a roll. Raises ValueError if none is under way."""
+    if authority.leaving is not None:
+        return replace(authority, leaving=None, everywhere_since=None)
+    if authority.following is None:
+        raise ValueError(f"nothing follows {name_of(authority.signing.certificate)}")
+    return Authority(authority.name, authority.generation + 1, authority.following, leaving=authority.signing.certificate)
+
+
 def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: frozenset[str], now: datetime) -> Renewal | None:
     """Returns why a holder's certificate is renewed, or None."""
     try:
@@ -59,15 +98,22 @@ def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: f
     if certificate is None or held is None:
         return Renewal.MISSING
     signer = x509.load_pem_x509_certificate(authority.signing.certificate.encode())
-    try:
-        certificate.verify_directly_issued_by(signer)
-    except (InvalidSignature, TypeError, ValueError):  # by name, by kind of key, or by key
+    if not is_signed(certificate, signer):
         return Renewal.AUTHORITY
     if certificate.subject != subject.x500:
         return Renewal.SUBJECT
     if _hosts(certificate) != hosts:
         return Renewal.HOSTS
     return Renewal.AGE if now >= renewal_time(held) else None
+
+
+def is_signed(certificate: x509.Certificate, signer: x509.Certificate) -> bool:
+    """Returns whether a certificate names this signer and has its signature."""
+    try:
+        certificate.verify_directly_issued_by(signer)
+    except (InvalidSignature, TypeError, ValueError):  # by key, by kind of key, or by name
+        return False
+    return True
 
 
 def renewal_time(certificate: str) -> datetime:
@@ -85,23 +131,53 @@ def expiry_of(authority: Authority) -> datetime:
 
 def authority_data(authority: Authority) -> dict[str, str]:
     """Returns the content of its Secret."""
-    return {_GENERATION: str(authority.generation), _CERTIFICATE: authority.signing.certificate, _KEY: authority.signing.key}
+    pairs = {_SIGNING: authority.signing, _FOLLOWING: authority.following}
+    since = authority.everywhere_since
+    return {
+        _GENERATION: str(authority.generation),
+        **{
+            f"{role}.{ending}": text
+            for role, pair in pairs.items()
+            if pair is not None
+            for ending, text in (("crt", pair.certificate), ("key", pair.key))
+        },
+        **({_LEAVING: authority.leaving} if authority.leaving is not None else {}),
+        **({_EVERYWHERE: text_of(since)} if since is not None else {}),
+    }
 
 
 def read_authority(name: str, data: Mapping[str, str]) -> Authority:
     """Returns the authority in a Secret. Raises ValueError naming a missing or damaged key: an unreadable authority is never replaced by
     one that nobody trusts.
     """
-    certificate, key, number = (data.get(each, "") for each in (_CERTIFICATE, _KEY, _GENERATION))
-    if not certificate or not key:
-        raise ValueError(f"{_CERTIFICATE} or {_KEY} is missing")
+    signing, following, number = _pair(_SIGNING, data), _pair(_FOLLOWING, data), data.get(_GENERATION, "")
+    if signing is None:
+        raise ValueError(f"{_SIGNING}.crt or {_SIGNING}.key is missing")
     if not number.isdecimal():
         raise ValueError(f"{_GENERATION} is {number!r}, expected a number")
+    leaving = data.get(_LEAVING)
+    if leaving is not None:
+        _require_certificate(_LEAVING, leaving)
+    if leaving is not None and following is not None:
+        raise ValueError(f"{_LEAVING} and {_FOLLOWING}.crt are there at once")
+    return Authority(name, int(number), signing, following, leaving, moment_of(data.get(_EVERYWHERE)))
+
+
+def _pair(role: str, data: Mapping[str, str]) -> KeyPair | None:
+    certificate, key = data.get(f"{role}.crt", ""), data.get(f"{role}.key", "")
+    if not certificate and not key:
+        return None
+    if not certificate or not key:
+        raise ValueError(f"{role}.crt or {role}.key is missing")
+    _require_certificate(f"{role}.crt", certificate)
+    return KeyPair(certificate, key)
+
+
+def _require_certificate(what: str, certificate: str) -> None:
     try:
         x509.load_pem_x509_certificate(certificate.encode())
     except ValueError as error:
-        raise ValueError(f"{_CERTIFICATE} is no certificate in PEM: {error}") from error
-    return Authority(name, int(number), KeyPair(certificate, key))
+        raise ValueError(f"{what} is no certificate in PEM: {error}") from error
 
 
 def _hosts(certificate: x509.Certificate) -> frozenset[str]:

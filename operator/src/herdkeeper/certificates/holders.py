@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from herdkeeper.certificates.authority import Authority, renewal_time, why_renew
+from cryptography import x509
+
+from herdkeeper.certificates.authority import Authority, is_signed, renewal_time, why_renew
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, is_pair, issue
 from herdkeeper.certificates.settings import KEY_STORE_KEY
 from herdkeeper.shared import names
@@ -74,6 +76,35 @@ def due_changes(
         if data != {name: there.get(name) for name in data}:
             changes.append(Change(holder, data, new=holder.secret not in held))
     return tuple(changes)
+
+
+def holds(data: Mapping[str, str], authority: Authority) -> bool:
+    """Returns whether a Secret has anything of this authority: its `ca.crt` trusts it, or it signed the certificate. So does one with a
+    certificate of the operator's that can't be read: it may be anybody's.
+    """
+    trusted, (certificates, readable) = _certificates(authority.trusted)[0], _certificates(data.get(names.AUTHORITIES_KEY, ""))
+    shown, whole = _certificates(data.get(names.CERTIFICATE_KEY, ""))
+    if KEY_STORE_KEY in data and not (readable and whole):
+        return True
+    return bool(trusted & certificates) or any(is_signed(each, signer) for each in shown for signer in trusted)
+
+
+def is_behind(data: Mapping[str, str], authority: Authority) -> bool:
+    """Returns whether a Secret that has something of an authority lacks its present state: it trusts not all of it, or its certificate is
+    signed by another one.
+    """
+    trusted, certificates = (_certificates(text)[0] for text in (authority.trusted, data.get(names.AUTHORITIES_KEY, "")))
+    signing, shown = (_certificates(text)[0] for text in (authority.signing.certificate, data.get(names.CERTIFICATE_KEY, "")))
+    unsigned = KEY_STORE_KEY in data and not shown
+    return not trusted <= certificates or unsigned or not all(is_signed(each, signer) for each in shown for signer in signing)
+
+
+def _certificates(text: str) -> tuple[frozenset[x509.Certificate], bool]:
+    """Returns the certificates in PEM text, and whether it has any and could be read."""
+    try:
+        return frozenset(x509.load_pem_x509_certificates(text.encode())), True
+    except ValueError:
+        return frozenset(), False
 
 
 def secret_data(pair: KeyPair, authority: Authority) -> dict[str, str]:

@@ -37,6 +37,7 @@ class Request(Enum):
     SWITCHOVER = names.SWITCHOVER_ANNOTATION
     RUN_NOW = names.RUN_NOW_ANNOTATION
     FULL_CHECK = names.FULL_CHECK_ANNOTATION
+    ROLL_AUTHORITIES = names.ROLL_AUTHORITIES_ANNOTATION
 
     @property
     def answer_annotation(self) -> str:
@@ -48,6 +49,8 @@ class Request(Enum):
                 return names.RUN_NOW_ANSWER_ANNOTATION
             case Request.FULL_CHECK:
                 return names.FULL_CHECK_ANSWER_ANNOTATION
+            case Request.ROLL_AUTHORITIES:
+                return names.ROLL_AUTHORITIES_ANSWER_ANNOTATION
 
     @property
     def answered(self) -> Reason:
@@ -59,6 +62,8 @@ class Request(Enum):
                 return Reason.RUN_REQUEST_ANSWERED
             case Request.FULL_CHECK:
                 return Reason.FULL_CHECK_ANSWERED
+            case Request.ROLL_AUTHORITIES:
+                return Reason.AUTHORITY_ROLL_ANSWERED
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,14 @@ class AddToSecret:
     name: str
     uid: str
     data: dict[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class SetAuthority:
+    """Write the Secret of a stack's authority, if it still has the resource version in the manifest. `why`: what changes, as a sentence."""
+
+    manifest: Json = field(repr=False)
+    why: str
 
 
 @dataclass(frozen=True)
@@ -417,6 +430,7 @@ Action = (
     | Create
     | Annotate
     | AddToSecret
+    | SetAuthority
     | Delete
     | SetFinalizer
     | SetBookieMode

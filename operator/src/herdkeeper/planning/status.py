@@ -32,6 +32,7 @@ from herdkeeper.planning.actions import (
     Resize,
     RestoreCookie,
     SetArchiveExpiry,
+    SetAuthority,
     SetBookieMode,
     SetCopyAside,
     SetFinalizer,
@@ -191,6 +192,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return reason, f"{'Unmarking' if None in annotations.values() else 'Marking'} {kind} {name} with {shown}"
         case AddToSecret(name, _, data):
             return Reason.UPDATING, f"Adding {', '.join(sorted(data))} to the Secret {name}"
+        case SetAuthority(_, why):
+            return Reason.AUTHORITY_ROLLING, why
         case Delete(_, kind, name, _, reason):
             return reason, f"Deleting {kind} {name}"
         case SetFinalizer(_, reason, message):

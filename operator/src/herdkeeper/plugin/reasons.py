@@ -79,6 +79,12 @@ EXPLAINED: Mapping[Reason, Explained] = {
         "A request for a full check was answered: done or refused.", "Read the answer; ask again if it was refused."
     ),
     Reason.RUN_STARTED: Explained("A schedule has started a run."),
+    Reason.AUTHORITY_ROLLING: Explained(
+        "Another authority takes over from one that signs the certificates of a stack.", "Wait; the message names what it waits for."
+    ),
+    Reason.AUTHORITY_ROLL_ANSWERED: Explained(
+        "A request to have other authorities take over was answered: done or refused.", "Read the answer."
+    ),
     Reason.RUN_REQUEST_ANSWERED: Explained(
         "A request for a run was answered: done or refused.", "Read the answer; ask again if it was refused."
     ),

@@ -61,6 +61,8 @@ class Reason(StrEnum):
     FULL_CHECK_ANSWERED = "FullCheckAnswered"
     RUN_STARTED = "RunStarted"
     RUN_REQUEST_ANSWERED = "RunRequestAnswered"
+    AUTHORITY_ROLLING = "AuthorityRolling"
+    AUTHORITY_ROLL_ANSWERED = "AuthorityRollAnswered"
     RUN_EXPIRED = "RunExpired"
     RUN_GOES_ON = "RunGoesOn"
     DRILL_STARTED = "DrillStarted"
@@ -283,6 +285,8 @@ _BEARINGS = {
             Reason.FULL_CHECK_ANSWERED,
             Reason.RUN_STARTED,
             Reason.RUN_REQUEST_ANSWERED,
+            Reason.AUTHORITY_ROLLING,
+            Reason.AUTHORITY_ROLL_ANSWERED,
             Reason.RUN_EXPIRED,
             Reason.RUN_GOES_ON,
             Reason.DRILL_STARTED,

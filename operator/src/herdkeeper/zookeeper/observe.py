@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, ZooKeeperCluster
@@ -21,6 +22,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Objects, ip_address, why_gone
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper.observe_authority_roll import observe_authority_rolls
 from herdkeeper.zookeeper.observe_security import observe_security
 from herdkeeper.zookeeper.state import NOT_READ, NUMBERS, Ensemble
 
@@ -46,6 +48,7 @@ def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> Ensem
         dependents=observe_dependents(cluster, BookKeeperCluster, reader),
         machines=nodes_of_doubted(found.objects, map(named.pod, NUMBERS), reader),
         security=observe_security(cluster, found.objects) if cluster.asks_for_certificates else None,
+        rolls=observe_authority_rolls(found, reader.kubernetes, datetime.now(UTC)) if cluster.asks_for_certificates else (),
     )
 
 

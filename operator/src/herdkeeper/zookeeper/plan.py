@@ -9,7 +9,7 @@ deleted.
 from __future__ import annotations
 
 from herdkeeper.planning import requeue
-from herdkeeper.planning.actions import Action, Annotate, Apply, Create, Delete, Plan, Wait, deletions
+from herdkeeper.planning.actions import Action, Annotate, Apply, Create, Delete, Plan, Wait, deletions, soonest
 from herdkeeper.planning.intent import settle, unsettled
 from herdkeeper.planning.rolling import Gate, moving, restart
 from herdkeeper.shared import names
@@ -17,6 +17,7 @@ from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper.authority_roll import roll_authorities
 from herdkeeper.zookeeper.build import build_authority, build_zookeeper, build_zookeeper_claim, build_zookeeper_secret
 from herdkeeper.zookeeper.membership import change, why_not_in_step
 from herdkeeper.zookeeper.state import Ensemble
@@ -49,8 +50,23 @@ def plan_zookeeper(ensemble: Ensemble) -> Plan:
     step: tuple[Action, ...] | Wait = _restarts(ensemble, stateful_set) if apply is None else ()
     if not actions and step == ():
         step = _when_settled(ensemble)
-    again = None if all(map(ensemble.is_ready, ensemble.pods)) and step == () else requeue.PENDING
-    return Plan(tuple(actions), step, again) if isinstance(step, Wait) else Plan((*actions, *step), requeue_after_seconds=again)
+    serving = all(map(ensemble.is_ready, ensemble.pods))
+    again = None if serving and step == () else requeue.PENDING
+    settled = serving and not actions and step == () and _certificates_settled(ensemble)
+    rolls = roll_authorities(ensemble, settled=settled)
+    if ensemble.rolls:
+        again = soonest(again, requeue.NEXT_STEP if rolls else requeue.UNREAD)
+    if isinstance(step, Wait):
+        return Plan((*actions, *rolls), step, again)
+    return Plan((*actions, *step, *rolls), requeue_after_seconds=again)
+
+
+def _certificates_settled(ensemble: Ensemble) -> bool:
+    """Returns whether the ensemble is founded, no certificate of its own is due, and all its voters are known to be in step."""
+    due = ensemble.identities
+    if ensemble.founding or ensemble.voters is None or due.changes or due.obstacle is not None:
+        return False
+    return why_not_in_step(ensemble, ensemble.voters) is None
 
 
 def _before_certificates(ensemble: Ensemble) -> Plan | None:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from herdkeeper.api import ZooKeeperCluster
+from herdkeeper.certificates.authority import Authority
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
+from herdkeeper.certificates.issue import KeyPair
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, decode_membership, version_of
 from herdkeeper.shared import names
@@ -67,6 +69,23 @@ class EnsembleSecurity:
 
 
 @dataclass(frozen=True)
+class AuthorityRoll:
+    """An authority that another one follows or, with a `successor`, is to follow, as in the Secret `secret` of this version at `now`.
+
+    `behind` is who has not taken up its present state, or None. `since` is since when nobody is behind: the time in the Secret, or when
+    the last pod that is older became Ready; None if that is not noted yet.
+    """
+
+    secret: str
+    resource_version: str
+    authority: Authority
+    now: datetime.datetime
+    successor: KeyPair | None = None
+    behind: str | None = None
+    since: datetime.datetime | None = None
+
+
+@dataclass(frozen=True)
 class Ensemble:
     """A ZooKeeperCluster as declared and as observed. Each derived value is computed once. Members are called by number.
 
@@ -74,7 +93,7 @@ class Ensemble:
     reason. `zxids` has the last applied transactions that were reported. `membership` is the committed one. `password` may change it (None
     without a Secret); `fresh_password` is random, for a new Secret. `disruption` is why the stack must not be disrupted now, or None.
     `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes of members that are not Ready. `security`
-    is None without certificates.
+    is None without certificates; `rolls` are the authorities that others follow.
     """
 
     cluster: ZooKeeperCluster
@@ -88,6 +107,7 @@ class Ensemble:
     dependents: Dependents = NO_DEPENDENTS
     machines: Nodes = field(default_factory=dict)
     security: EnsembleSecurity | None = None
+    rolls: tuple[AuthorityRoll, ...] = ()
 
     @property
     def named(self) -> ZooKeeperNames:

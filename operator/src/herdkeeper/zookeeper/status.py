@@ -8,6 +8,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.quorum import majority
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
+from herdkeeper.zookeeper.authority_roll import authorities_rolled
 from herdkeeper.zookeeper.state import NUMBERS, Ensemble, voters_of
 
 
@@ -28,7 +29,8 @@ def summarize_zookeeper(ensemble: Ensemble) -> Summary:
         # clients write into a Ready ensemble: from then on an empty member must not vote
         health = Health("False", Reason.STARTING, "all members serve; their volumes are being marked as founded")
     meanwhile = f"{len(ready)} of {len(members)} members serve. Restarts and membership changes wait."
-    return Summary(health, fields, nodes_reachable(ensemble.objects, map(named.pod, NUMBERS), ensemble.machines, meanwhile))
+    lost = nodes_reachable(ensemble.objects, map(named.pod, NUMBERS), ensemble.machines, meanwhile)
+    return Summary(health, fields, {**lost, **authorities_rolled(ensemble.rolls)})
 
 
 def _health(ensemble: Ensemble) -> Health:

@@ -1,0 +1,125 @@
+"""Plans how another authority takes over (docs/decisions/0106), one step at a time, each only when the one before is everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from herdkeeper.api import ZooKeeperCluster
+from herdkeeper.certificates.authority import Authority, authority_data, name_of, next_step
+from herdkeeper.planning.actions import Action, AnswerRequest, Request, SetAuthority
+from herdkeeper.planning.summary import Health
+from herdkeeper.shared import names
+from herdkeeper.shared.conditions import AUTHORITIES_ROLLED
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
+from herdkeeper.zookeeper.build import build_authority
+from herdkeeper.zookeeper.state import AuthorityRoll, Ensemble
+
+TAKEN_UP_WITHIN = timedelta(minutes=10)
+"""By then a running pod has a changed Secret's files, and its process has read them; nothing tells that it has. The kubelet brings them
+within its period of a minute and a half, in a large cluster that caches Secrets up to five minutes later. BookKeeper reads them again after
+ten seconds, a SQL node's port after some seconds more."""
+
+
+def roll_authorities(ensemble: Ensemble, *, settled: bool) -> tuple[Action, ...]:
+    """Returns the next steps of authorities, and the answer to a request.
+
+    `settled`: nothing else of the ensemble is to be done, and all members have started with what they read only then. Both authorities go
+    on together, since members restart for each step.
+    """
+    rolls = ensemble.rolls
+    behind = "the ensemble changes" if not settled else next((roll.behind for roll in rolls if roll.behind is not None), None)
+    since = _since_when(rolls)
+    steps = [(roll, _forward(roll, since) if behind is None else _back(roll, behind)) for roll in rolls]
+    written = (_write(ensemble.cluster, roll, *step) for roll, step in steps if step is not None)
+    return (*written, *_answer(ensemble, settled=settled))
+
+
+def _since_when(rolls: Sequence[AuthorityRoll]) -> datetime | None:
+    """Returns since when nobody is behind with any authority, or None."""
+    times = [roll.since for roll in rolls if roll.authority.is_rolling]
+    known = [time for time in times if time is not None]
+    return max(known) if known and len(known) == len(times) else None
+
+
+def _write(cluster: ZooKeeperCluster, roll: AuthorityRoll, authority: Authority, why: str) -> SetAuthority:
+    manifest = build_authority(cluster, roll.secret, authority_data(authority))
+    # The version, since two looks at the same state would make two authorities.
+    return SetAuthority({**manifest, "metadata": {**manifest["metadata"], "resourceVersion": roll.resource_version}}, why)
+
+
+def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, str] | None:
+    """Returns the next state of an authority whose present one is in all Secrets, and what that means. None: pods take it up."""
+    authority = roll.authority
+    if not authority.is_rolling:
+        if roll.successor is None:
+            return None
+        begun = replace(authority, following=roll.successor)
+        return begun, f"{_both(begun)}: it is made, and all are to trust both"
+    if authority.everywhere_since is None:
+        noted = replace(authority, everywhere_since=roll.now)
+        return noted, f"{_both(authority)}: this is in all Secrets, and pods get {_minutes()} minutes to take it up"
+    if since is None or roll.now < since + TAKEN_UP_WITHIN:
+        return None
+    then = next_step(authority)
+    return then, f"{_both(authority)}: {'it signs, and both are trusted' if then.is_rolling else 'the old one is no longer trusted'}"
+
+
+def _back(roll: AuthorityRoll, why: str) -> tuple[Authority, str] | None:
+    """Returns the state in which the wait for pods begins anew. None if it had not begun."""
+    authority = roll.authority
+    if authority.everywhere_since is None:
+        return None
+    return replace(authority, everywhere_since=None), f"{_both(authority)}: the wait for pods begins anew, since {why}"
+
+
+def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
+    cluster, rolls, metadata = ensemble.cluster, ensemble.rolls, ensemble.cluster.metadata
+    if names.ROLL_AUTHORITIES_ANNOTATION not in metadata.annotations:
+        return ()
+    begin = [roll for roll in rolls if roll.authority.is_rolling or (settled and roll.successor is not None)]
+    if not cluster.asks_for_certificates:
+        answer = "refused: spec.security.mode is Insecure, so there is none"
+    elif rolls and len(begin) == len(rolls):
+        answer = f"done: {' and '.join(f'{name_of(_new(roll))} takes over' for roll in rolls)}"
+    else:
+        return ()  # once the ensemble is settled
+    return (AnswerRequest(cluster.KIND, metadata.name, metadata.resource_version, Request.ROLL_AUTHORITIES, answer),)
+
+
+def authorities_rolled(rolls: Sequence[AuthorityRoll]) -> Mapping[str, Health]:
+    """Returns the condition AuthoritiesRolled by its type, or nothing if no authority is followed by another one."""
+    told = [_state(roll) for roll in rolls if roll.authority.is_rolling]
+    return {AUTHORITIES_ROLLED: Health("False", Reason.AUTHORITY_ROLLING, ". ".join(told))} if told else {}
+
+
+def _state(roll: AuthorityRoll) -> str:
+    authority = roll.authority
+    step = "1 of 3, all are to trust both" if authority.following is not None else "2 of 3, the new one signs and both are trusted"
+    if roll.behind is not None:
+        waits = f"it waits, since {roll.behind}"
+    elif roll.since is None:
+        waits = "it waits until members have restarted with it, and nothing else of the ensemble changes"
+    else:
+        waits = f"all Secrets have it, and pods take it up until {text_of(roll.since + TAKEN_UP_WITHIN)}"
+    return f"{_both(authority)}: step {step}; {waits}"
+
+
+def _both(authority: Authority) -> str:
+    """Which one follows which."""
+    if authority.leaving is not None:
+        return f"{name_of(authority.signing.certificate)} follows {name_of(authority.leaving)}"
+    following = authority.signing if authority.following is None else authority.following
+    return f"{name_of(following.certificate)} follows {name_of(authority.signing.certificate)}"
+
+
+def _new(roll: AuthorityRoll) -> str:
+    """The certificate of the one that takes over."""
+    newest = roll.successor or roll.authority.following or roll.authority.signing
+    return newest.certificate
+
+
+def _minutes() -> int:
+    return int(TAKEN_UP_WITHIN.total_seconds() // 60)
