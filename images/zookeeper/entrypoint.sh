@@ -104,6 +104,17 @@ echo "member $id starts from $dynamic, $([ -e "$store/initialize" ] && echo foun
 # pod, which is new to the DNS, led here for one of them only, it took another member for the designated leader (3.9.5,
 # Leader.getDesignatedLeader), told of that one as the leader, and the third member could join nobody. So a member starts when
 # its name leads to it.
+start_when() { # what is to be so, for how many seconds at most, and what is told if it never is
+    tries=$(($2 * 5))
+    until "$1"; do
+        if [ "$tries" -le 0 ]; then
+            echo "$3 after $2 s: it starts all the same"
+            break
+        fi
+        tries=$((tries - 1))
+        sleep 0.2
+    done
+}
 name=$(sed -n "s/^server\.$id=\([^:]*\).*/\1/p" "$dynamic" | head -n 1)
 leads_here() {
     own=" $(hostname -I) "
@@ -112,15 +123,16 @@ leads_here() {
     done
     return 1
 }
-tries=$((${ZOOKEEPER_NAME_SECONDS:-45} * 5))
-until leads_here; do
-    if [ "$tries" -le 0 ]; then
-        echo "$name does not lead to this pod ($(hostname -I)) after ${ZOOKEEPER_NAME_SECONDS:-45} s: it starts all the same"
-        break
-    fi
-    tries=$((tries - 1))
-    sleep 0.2
-done
+start_when leads_here "${ZOOKEEPER_NAME_SECONDS:-45}" "$name does not lead to this pod ($(hostname -I))"
+
+# A kubelet may mount Secrets as they were a moment ago, and what is read of them only at the start would stay so. READ_AT_START
+# is the SHA-256 of what was in these files, one behind the other, when the operator asked for this start.
+files="${READ_AT_START:-}"
+as_asked_for() {
+    # shellcheck disable=SC2086 # paths are words
+    [ "$(cat ${files#* } 2>/dev/null | sha256sum | cut -d ' ' -f 1)" = "${files%% *}" ]
+}
+[ -z "$files" ] || start_when as_asked_for "${ZOOKEEPER_FILES_SECONDS:-150}" "the mounted certificates are not those of READ_AT_START"
 
 # Small heaps are told by Min-, larger ones by MaxRAMPercentage. The collector is left to the JVM: serial in small containers.
 # shellcheck disable=SC2086 # options are words

@@ -133,7 +133,7 @@ class Stack:
         self.items[key] = {**manifest, "metadata": metadata}
         self.changed[key[1]] = self.now
         if key[0] == "StatefulSet":
-            revision = manifest["spec"]["template"]["metadata"]["annotations"][names.CONFIG_ANNOTATION]
+            revision = str(manifest["spec"]["template"])
             self.items[key]["status"] = {"observedGeneration": 0, "updateRevision": revision}
 
     def hold(self, secret: str, data: Mapping[str, str]) -> None:

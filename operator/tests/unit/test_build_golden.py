@@ -113,7 +113,7 @@ def secured() -> tuple[Any, ...]:
     restore = RestoreSource(
         address, "/demo/quick/herd", ON_VOLUME, "i/u/manifests/m.json", Login("credentials"), identity=log.readers_secret
     )
-    security = EnsembleSecurity(read_at_start={"ca": "certificates"})
+    security = EnsembleSecurity(read_at_start={"/tls/clients/ca.crt": "certificates"})
     return (
         *build_zookeeper(Ensemble(zookeeper, objects(), password="given", security=security)),
         *build_server_policies(zookeeper, "herdkeeper-system"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 from situations import objects, quickstart, with_spec
 
@@ -51,6 +53,15 @@ def test_the_two_certificates_are_mounted_apart_and_the_authoritys_key_nowhere()
 
 
 def test_what_members_read_only_at_their_start_restarts_them() -> None:
-    first, again, other = (template(SECURE, {"quorum": certificate}) for certificate in ("a", "a", "b"))
-    assert first == again
-    assert first["metadata"]["annotations"] != other["metadata"]["annotations"]
+    first, again, other = (template(SECURE, {"/tls/members/tls.crt": certificate}) for certificate in ("a", "a", "b"))
+    assert first == again != other
+    (told,) = [each["value"] for each in first["spec"]["containers"][0]["env"] if each["name"] == "READ_AT_START"]
+    assert told == f"{hashlib.sha256(b'a').hexdigest()} /tls/members/tls.crt"
+    assert "READ_AT_START" not in str(template(PLAIN))
+
+
+def test_a_member_that_waits_for_its_files_is_not_killed_meanwhile() -> None:
+    """The entry point waits for its name for 45 s, and for the files for 150."""
+    delays = [template(cluster)["spec"]["containers"][0]["livenessProbe"]["initialDelaySeconds"] for cluster in (PLAIN, SECURE)]
+    assert delays[0] > 45
+    assert delays[1] > 45 + 150

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -68,6 +69,26 @@ def test_a_member_starts_once_its_name_leads_to_its_pod_and_not_to_nobody_or_the
     started = member.start()
     assert asked.read_text().split() == ["c", "c", "c"]
     assert "does not lead" not in started.stdout
+    assert "java " in started.stdout
+
+
+def test_a_member_starts_once_the_certificates_are_mounted_with_which_it_was_to_start(member: Member, tmp_path: Path) -> None:
+    files = [tmp_path / "ca.crt", tmp_path / "tls.crt"]
+    for file in files:
+        file.write_text("old\n")
+    told = " ".join((hashlib.sha256(b"old\nnew\n").hexdigest(), *map(str, files)))
+    play(tmp_path / "bin/sleep", f"echo new >{files[1]}; echo waits")
+    started = member.start(READ_AT_START=told)
+    assert started.stdout.count("waits") == 1
+    assert "java " in started.stdout
+    assert "all the same" not in started.stdout
+
+
+def test_a_member_whose_certificates_stay_others_says_so_and_starts_in_the_end(member: Member, tmp_path: Path) -> None:
+    """Its operator may have ended between the Secret and the template."""
+    (tmp_path / "ca.crt").write_text("newer\n")
+    started = member.start(READ_AT_START=f"{hashlib.sha256(b'new').hexdigest()} {tmp_path}/ca.crt", ZOOKEEPER_FILES_SECONDS="0")
+    assert "the mounted certificates are not those of READ_AT_START after 0 s: it starts all the same" in started.stdout
     assert "java " in started.stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 from herdkeeper.api import ZooKeeperCluster
@@ -51,7 +52,8 @@ def build_zookeeper(ensemble: Ensemble) -> tuple[Json, ...]:
         _stateful_set(
             cluster,
             len(ensemble.pods),
-            pod.config_hash({"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(_password(ensemble)), **read_at_start}),
+            pod.config_hash({"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(_password(ensemble))}),
+            read_at_start,
         ),
     )
 
@@ -113,7 +115,13 @@ def _config(cluster: ZooKeeperCluster) -> str:
     return pod.properties(lines, cluster.spec.config)
 
 
-def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Json:
+def _read_at_start(files: Mapping[str, str]) -> list[Json]:
+    """The variable by which a member starts only with these files, and which restarts it for other ones."""
+    content = hashlib.sha256("".join(files.values()).encode()).hexdigest()
+    return [{"name": "READ_AT_START", "value": " ".join((content, *files))}] if files else []
+
+
+def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, read_at_start: Mapping[str, str]) -> Json:
     named = cluster.names
     selector = names.selector(COMPONENT, cluster.metadata.name)
     # A StatefulSet adopts claims by this template's name. The operator creates them earlier, so the StatefulSet creates one only in place
@@ -129,11 +137,12 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Jso
         "env": [
             {"name": "METRICS_PORT", "value": str(names.ZOOKEEPER_METRICS_PORT)},
             *([{"name": "JVM_OPTIONS", "value": " ".join(FEW_BUFFERS)}] if certificates else []),
+            *_read_at_start(read_at_start),
         ],
         "ports": pod.metrics_port(names.ZOOKEEPER_METRICS_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": serving,
-        "livenessProbe": {**pod.http_probe("/commands/ruok", names.ZOOKEEPER_ADMIN_PORT, 6), "initialDelaySeconds": 60},
+        "livenessProbe": {**pod.http_probe("/commands/ruok", names.ZOOKEEPER_ADMIN_PORT, 6), "initialDelaySeconds": 240 if asks else 60},
         "volumeMounts": [
             pod.CONFIG_MOUNT,
             {"name": "reconfig", "mountPath": "/reconfig", "readOnly": True},

@@ -16,6 +16,7 @@ from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper.build import CLIENTS_MOUNT, MEMBERS_MOUNT
 from herdkeeper.zookeeper.state import EnsembleSecurity
 
 
@@ -49,9 +50,9 @@ def observe_security(cluster: ZooKeeperCluster, objects: Objects) -> EnsembleSec
         due.append(due_secrets(issuer.holders, held, authority, fresh_key, Validity(now, CERTIFICATE_LIFE)))
     changes = tuple(change for each in due for change in each.changes)
     read_at_start = (
-        (named.clients_secret, names.AUTHORITIES_KEY),
-        (named.members_secret, names.AUTHORITIES_KEY),
-        (named.members_secret, names.CERTIFICATE_KEY),
+        (CLIENTS_MOUNT, named.clients_secret, names.AUTHORITIES_KEY),
+        (MEMBERS_MOUNT, named.members_secret, names.AUTHORITIES_KEY),
+        (MEMBERS_MOUNT, named.members_secret, names.CERTIFICATE_KEY),
     )
     after = {**held, **{change.holder.secret: change.data for change in changes}}
     return EnsembleSecurity(
@@ -61,7 +62,7 @@ def observe_security(cluster: ZooKeeperCluster, objects: Objects) -> EnsembleSec
             next((each.obstacle for each in due if each.obstacle is not None), None),
             min((each.next_seconds for each in due if each.next_seconds is not None), default=None),
         ),
-        read_at_start={f"{secret}/{key}": after[secret][key] for secret, key in read_at_start if key in after.get(secret, {})},
+        read_at_start={f"{folder}/{key}": after[secret][key] for folder, secret, key in read_at_start if key in after.get(secret, {})},
         expires=min(map(expiry_of, found), default=None),
     )
 

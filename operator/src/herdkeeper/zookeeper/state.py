@@ -58,8 +58,8 @@ class EnsembleSecurity:
     """Certificates of an ensemble that asks for them.
 
     `fresh_authorities` are new ones, by the names of their Secrets, for those that are not there; `expires` is when the first of those that
-    are expires. `read_at_start` is what a member reads of its certificates only when it starts: whom its client port trusts, and all of the
-    quorum's files; other ones restart it. The client port's own certificate is read for each connection.
+    are expires. `read_at_start` is what a member reads of its certificates only when it starts, by path: whom its client port trusts, and
+    all of the quorum's files; other ones restart it. The client port's own certificate is read for each connection.
     """
 
     fresh_authorities: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
