@@ -104,9 +104,9 @@ def people(stack: Stack) -> dict[str, Files]:
     }
 
 
-def outcomes(stack: Stack) -> dict[tuple[str, str], set[str]]:
-    """By port and by who tries it, what became of that at each server."""
-    said = probed(stack, json.dumps(people(stack)))
+def outcomes(stack: Stack, who: Mapping[str, Files] | None = None) -> dict[tuple[str, str], set[str]]:
+    """By port and by who tries it (those of `people` by default), what became of that at each server."""
+    said = probed(stack, json.dumps(people(stack) if who is None else who))
     found: dict[tuple[str, str], set[str]] = {}
     for each in said:
         found.setdefault((each["port"], each["who"]), set()).add(each["outcome"])
