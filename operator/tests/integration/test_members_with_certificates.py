@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from real_members import IMAGE, JVM_OPTIONS, Ports, home
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
-from herdkeeper.certificates.authority import found_authority
+from herdkeeper.certificates.authority import found_authority, next_step, successor_of
 from herdkeeper.certificates.holders import Holder, due_changes
 from herdkeeper.certificates.issue import Subject, Validity, fresh_key
 from herdkeeper.clients.zookeeper import Ensemble, EnsembleError, Ensembles, MembershipChange
@@ -67,15 +68,10 @@ class Members:
         self.secure, self.loopback = free_ports(len(NUMBERS)), free_ports(len(NUMBERS))
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         self.mounted = {secret: MountedSecret(folder / secret) for secret in ("clients", "members", "operator")}
-        validity = Validity(datetime.now(UTC), timedelta(days=1))
-        hosts = self.named.served_hosts | {"localhost"}
-        for authority, holders in (
-            ("clients", (Holder("clients", Subject("zookeeper"), hosts), Holder("operator", Subject("operator")))),
-            ("members", (Holder("members", Subject("member"), hosts),)),
-        ):
-            founded = found_authority(f"zk {authority}", fresh_key(), validity)
-            for change in due_changes(holders, {}, founded, fresh_key, validity):
-                self.mounted[change.holder.secret].write(change.data)
+        self.validity = Validity(datetime.now(UTC), timedelta(days=1))
+        self.held: dict[str, dict[str, str]] = {}
+        self.authorities = {of: found_authority(f"zk {of}", fresh_key(), self.validity) for of in ("clients", "members")}
+        self.issue()
         self.encrypted = Ensembles(lambda _: self.mounted["operator"].identity())
         self.plain = Ensembles()
 
@@ -83,10 +79,39 @@ class Members:
     def address(self) -> str:
         return ",".join(f"localhost:{port}" for port in self.secure)
 
+    def issue(self) -> None:
+        """All get what is due to them."""
+        hosts = self.named.served_hosts | {"localhost"}
+        clients = (Holder("clients", Subject("zookeeper"), hosts), Holder("operator", Subject("operator")))
+        for of, holders in (("clients", clients), ("members", (Holder("members", Subject("member"), hosts),))):
+            for change in due_changes(holders, self.held, self.authorities[of], fresh_key, self.validity):
+                self.held[change.holder.secret] = dict(change.data)
+                self.mounted[change.holder.secret].write(change.data)
+
+    def roll(self) -> None:
+        """One member after the other starts anew with what is due, and the operator is served meanwhile."""
+        self.issue()
+        for number in NUMBERS:
+            self.processes[number].terminate()
+            self.processes[number].wait()
+            self.ensure(f"/without/{number}")
+            self.start(number)
+            self.wait_until_served()
+
     def start(self, number: int) -> None:
         """A member on its volume, with what the operator makes."""
-        ensemble = state.Ensemble(self.cluster, Objects({}), password=PASSWORD)
-        data = next(made["data"] for made in build_zookeeper(ensemble) if made["kind"] == "ConfigMap")
+        read = {
+            f"{mount}/{key}": self.held[secret][key]
+            for mount, secret, key in (
+                (build.CLIENTS_MOUNT, "clients", names.AUTHORITIES_KEY),
+                (build.MEMBERS_MOUNT, "members", names.AUTHORITIES_KEY),
+                (build.MEMBERS_MOUNT, "members", names.CERTIFICATE_KEY),
+            )
+        }
+        ensemble = state.Ensemble(self.cluster, Objects({}), password=PASSWORD, security=state.EnsembleSecurity(read_at_start=read))
+        objects = {made["kind"]: made for made in build_zookeeper(ensemble)}
+        data = objects["ConfigMap"]["data"]
+        variables = objects["StatefulSet"]["spec"]["template"]["spec"]["containers"][0]["env"]
         config, volume = self.folder / f"config-{number}", self.folder / f"volume-{number}"
         for folder in (config, volume):
             folder.mkdir(exist_ok=True)
@@ -103,6 +128,7 @@ class Members:
             "ZOOKEEPER_SUPER_DIGEST": str(digest),
             "ZOOKEEPER_NAME_SECONDS": "0",
             "JVM_OPTIONS": JVM_OPTIONS,
+            "READ_AT_START": self._here(next(each["value"] for each in variables if each["name"] == "READ_AT_START"), number),
         }
         with (self.folder / f"member-{number}.log").open("ab") as output:
             self.processes[number] = subprocess.Popen(
@@ -207,3 +233,27 @@ def test_an_ensemble_is_founded_with_certificates_and_its_membership_changes(mem
     assert members.membership().voters == {1, 2}
     with pytest.raises(EnsembleError, match="did not answer"):
         members.plain.at(members.address)
+
+
+def test_other_authorities_take_over_in_three_steps_while_members_serve(members: Members) -> None:
+    for number in NUMBERS:
+        members.start(number)
+    members.wait_until_served()
+    before = members.held["operator"]
+    for of, authority in members.authorities.items():
+        successor = successor_of(authority, fresh_key(), members.validity)
+        members.authorities[of] = replace(authority, following=successor)
+    members.roll()
+    for _ in range(2):
+        members.authorities = {of: next_step(authority) for of, authority in members.authorities.items()}
+        members.roll()
+    members.ensure("/after")
+    for number in NUMBERS:
+        assert "the mounted certificates are not those" not in (members.folder / f"member-{number}.log").read_text(errors="replace")
+    members.mounted["operator"].write({**before, "ca.crt": members.held["operator"]["ca.crt"]})
+    outdated = Ensembles(lambda _: members.mounted["operator"].identity())
+    try:
+        with pytest.raises(EnsembleError, match="did not answer"):
+            outdated.at(members.address, OPERATOR).read(CONFIG_PATH)
+    finally:
+        outdated.stop()
