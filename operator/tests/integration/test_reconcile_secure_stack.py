@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import json
 from collections.abc import Iterable
 
@@ -12,6 +13,12 @@ from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import UnprocessibleEntityError
 from played_stack import PlayedStack
 from stage import Json, Stage, nothing_written
+
+from herdkeeper.clients.kubernetes_writer import RefusedError
+from herdkeeper.planning.actions import Apply
+from herdkeeper.shared import names
+from herdkeeper.shared.reason import Reason
+from herdkeeper.zookeeper import authority_roll
 
 SECURE: dict[str, Json] = {"zk": {"security": {"mode": "TLS"}}, "db": {"tls": {"secretName": "db-herddb-identity"}}}
 KEPT = {"zk-zookeeper-authority", "zk-zookeeper-quorum-authority"}
@@ -98,6 +105,34 @@ def test_any_other_certificate_is_made_anew_without_a_restart(stack: PlayedStack
     assert after.serial_number != before.serial_number
     assert (after.subject, after.issuer) == (before.subject, before.issuer)
     assert stack.disrupted == []
+
+
+def test_other_authorities_take_over_on_request_and_members_restart_for_each_step(
+    stack: PlayedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", datetime.timedelta(0))  # no kubelet is played
+    stack.stage.patch("ZooKeeperCluster", "zk", {"metadata": {"annotations": {names.ROLL_AUTHORITIES_ANNOTATION: "now"}}})
+    stack.disrupted.clear()
+    stack.settle()
+    annotations = stack.stage.found("ZooKeeperCluster", "zk")["metadata"]["annotations"]
+    assert names.ROLL_AUTHORITIES_ANNOTATION not in annotations
+    assert annotations[names.ROLL_AUTHORITIES_ANSWER_ANNOTATION] == "done: zk clients 2 takes over and zk quorum 2 takes over"
+    for secret in KEPT:
+        assert stack.stage.found("Secret", secret)["data"].keys() == {"generation", "signing.crt", "signing.key"}
+    issuers = {certificate(stack.stage, secret).issuer.rfc4514_string() for secret in ISSUED}
+    assert issuers == {"CN=zk clients 2", "CN=zk quorum 2"}
+    assert sorted(stack.disrupted) == sorted([f"zk-zookeeper-{number}" for number in range(3)] * 3)
+    with nothing_written(stack.stage):
+        for kind, name in stack.resources:
+            stack.reconcile(kind, name)
+
+
+def test_a_step_onto_an_authority_that_has_changed_is_refused(stack: PlayedStack) -> None:
+    found = stack.stage.found("Secret", "zk-zookeeper-authority")
+    manifest = {**found, "metadata": {key: found["metadata"][key] for key in ("name", "namespace", "resourceVersion")}}
+    stack.stage.patch("Secret", "zk-zookeeper-authority", {"metadata": {"annotations": {"somebody": "else"}}})
+    with pytest.raises(RefusedError):
+        stack.stage.clients().writer.apply(Apply(manifest, new=False, reason=Reason.AUTHORITY_ROLLING))
 
 
 def test_an_ensemble_that_is_declared_anew_without_certificates_waits_for_a_person(dynamic: DynamicClient, namespace: str) -> None:
