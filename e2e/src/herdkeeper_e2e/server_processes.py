@@ -21,7 +21,7 @@ from pathlib import Path
 from kazoo.client import KazooClient
 
 from herdkeeper.certificates.settings import bookie_lines, bookkeeper_lines, zookeeper_client_options
-from herdkeeper.clients.zookeeper import EnsembleError, Ensembles
+from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions
 from herdkeeper.engine.execute_metadata import format_ledgers_root
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Address, Connection, Credentials
@@ -120,7 +120,7 @@ class Servers:
         """
         names = [f"bookie-{number}" for number in range(count)]
         tester = self._identity()
-        ensembles = Ensembles(None if tester is None else lambda _: tester())
+        ensembles = EnsembleSessions(None if tester is None else lambda _: tester())
         try:
             self.wait("zookeeper", lambda: self._has_ledgers_root(ensembles, None if tester is None else TESTER))
         finally:
@@ -260,12 +260,12 @@ class Servers:
             process.kill()
             process.wait()
 
-    def _has_ledgers_root(self, ensembles: Ensembles, identity: ObjectKey | None) -> bool:
+    def _has_ledgers_root(self, ensembles: EnsembleSessions, identity: ObjectKey | None) -> bool:
         """Create the ledgers root if missing. False while a busy machine keeps ZooKeeper from answering."""
         try:
-            ensemble = ensembles.at(self.zookeeper, identity)
-            if ensemble.read(f"{self.ledgers_root}/LAYOUT") is None:
-                format_ledgers_root(ensemble, self.ledgers_root)
+            znodes = ensembles.at(self.zookeeper, identity)
+            if znodes.read(f"{self.ledgers_root}/LAYOUT") is None:
+                format_ledgers_root(znodes, self.ledgers_root)
         except EnsembleError:
             return False
         return True

@@ -18,7 +18,7 @@ def _parent(path: str) -> str:
 
 @dataclass
 class PlayedEnsemble:
-    """An observe.ensembles.Ensemble. `silent` makes every call fail; `written` is called after each change with what it was.
+    """The Znodes of one ensemble, in memory. `silent` makes every call fail; `written` is called after each change with what it was.
 
     Znodes were changed last when `changed_by_path` says so, others at `changed_at`.
     """

@@ -19,7 +19,7 @@ from typing import Any
 from stage import CLAIM, Stage
 
 from herdkeeper.clients.http import HttpJsonReader
-from herdkeeper.clients.zookeeper import Ensemble, Ensembles, MembershipChange
+from herdkeeper.clients.zookeeper import EnsembleSessions, MembershipChange, Znodes
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
@@ -73,7 +73,7 @@ class RealMembers:
 
     def __post_init__(self) -> None:
         self._home = home(self.folder)
-        self._sessions = Ensembles()
+        self._sessions = EnsembleSessions()
         self._uids: dict[int, str] = {}
 
     @property
@@ -82,7 +82,7 @@ class RealMembers:
 
     # the operator's ways
 
-    def at(self, address: str, identity: ObjectKey | None = None) -> Ensemble:
+    def at(self, address: str, identity: ObjectKey | None = None) -> Znodes:
         """See EnsembleDirectory."""
         return _Translated(self, self._sessions.at(self.local_address(address)))  # type: ignore[return-value]
 
@@ -210,13 +210,13 @@ class OperatorDied(BaseException):
 
 @dataclass(frozen=True)
 class _Translated:
-    """An ensemble whose membership is read with the cluster's names."""
+    """Znodes of an ensemble whose membership is read with the cluster's names."""
 
     members: RealMembers
-    ensemble: Ensemble
+    znodes: Znodes
 
     def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
-        found = self.ensemble.read(path, wake)
+        found = self.znodes.read(path, wake)
         if found is None or path != CONFIG_PATH:
             return found
         return self.members.from_process(found[0].decode()).encode(), found[1]

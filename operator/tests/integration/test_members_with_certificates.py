@@ -22,7 +22,7 @@ from herdkeeper.api.default_images import SHIPPED_IMAGES
 from herdkeeper.certificates.authority import found_authority, next_step, successor_of
 from herdkeeper.certificates.holders import Holder, due_changes
 from herdkeeper.certificates.issue import Subject, Validity, fresh_key
-from herdkeeper.clients.zookeeper import Ensemble, EnsembleError, Ensembles, MembershipChange
+from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, MembershipChange, Znodes
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
 from herdkeeper.schema.defaulting import stored
@@ -72,8 +72,8 @@ class Members:
         self.held: dict[str, dict[str, str]] = {}
         self.authorities = {of: found_authority(f"zk {of}", fresh_key(), self.validity) for of in ("clients", "members")}
         self.issue()
-        self.encrypted = Ensembles(lambda _: self.mounted["operator"].identity())
-        self.plain = Ensembles()
+        self.encrypted = EnsembleSessions(lambda _: self.mounted["operator"].identity())
+        self.plain = EnsembleSessions()
 
     @property
     def address(self) -> str:
@@ -173,13 +173,13 @@ class Members:
 
     def membership(self) -> Membership:
         """As it is committed. The member that was asked last may have left: another one is asked then."""
-        found = patiently(self.encrypted, self.address, lambda ensemble: ensemble.read(CONFIG_PATH), OPERATOR)
+        found = patiently(self.encrypted, self.address, lambda znodes: znodes.read(CONFIG_PATH), OPERATOR)
         assert found is not None
         return decode_membership(found[0])
 
     def ensure(self, path: str) -> None:
         """A znode is made, by a session with the operator's certificate."""
-        patiently(self.encrypted, self.address, lambda ensemble: ensemble.ensure(path), OPERATOR)
+        patiently(self.encrypted, self.address, lambda znodes: znodes.ensure(path), OPERATOR)
 
     def leave(self, server: int) -> None:
         """A member leaves the membership. If it is the one that is asked, it may end before it answers: the membership is read again."""
@@ -202,7 +202,7 @@ class Members:
             process.wait()
 
 
-def patiently(ensembles: Ensembles, address: str, act: Callable[[Ensemble], Answer], identity: ObjectKey | None = None) -> Answer:
+def patiently(ensembles: EnsembleSessions, address: str, act: Callable[[Znodes], Answer], identity: ObjectKey | None = None) -> Answer:
     """What comes of it once the ensemble answers: on a busy machine a member is silent for longer than sessions wait."""
 
     def asked() -> tuple[Answer] | Pending:
@@ -251,7 +251,7 @@ def test_other_authorities_take_over_in_three_steps_while_members_serve(members:
     for number in NUMBERS:
         assert "the mounted certificates are not those" not in (members.folder / f"member-{number}.log").read_text(errors="replace")
     members.mounted["operator"].write({**before, "ca.crt": members.held["operator"]["ca.crt"]})
-    outdated = Ensembles(lambda _: members.mounted["operator"].identity())
+    outdated = EnsembleSessions(lambda _: members.mounted["operator"].identity())
     try:
         with pytest.raises(EnsembleError, match="did not answer"):
             outdated.at(members.address, OPERATOR).read(CONFIG_PATH)

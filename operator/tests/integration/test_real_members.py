@@ -24,7 +24,7 @@ from kubernetes.dynamic import DynamicClient
 from real_members import MOST, OperatorDied, RealMembers
 from stage import CLAIM, Stage
 
-from herdkeeper.clients.zookeeper import Ensemble, EnsembleError, Ensembles
+from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, Znodes
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, decode_membership
 
 KIND, SERVERS = "ZooKeeperCluster", "zk-zookeeper"
@@ -255,7 +255,7 @@ def standing_still(members: RealMembers, number: int) -> Iterator[None]:
 
 def test_the_operator_reads_on_within_seconds_whichever_member_stands_still(members: RealMembers) -> None:
     founded(members, 3)
-    ensembles, address = Ensembles(), members.local_address(members.named.address(3))
+    ensembles, address = EnsembleSessions(), members.local_address(members.named.address(3))
     try:
         for number in range(3):
             until(members, "all members serve", lambda: all(members.serves(each) for each in range(3)))
@@ -277,17 +277,17 @@ def test_the_operator_reads_on_within_seconds_whichever_member_stands_still(memb
         ensembles.stop()
 
 
-def tells_of_many_what_it_tells_of_each(ensemble: Ensemble) -> None:
+def tells_of_many_what_it_tells_of_each(znodes: Znodes) -> None:
     """Two hundred znodes, every other one of which is there: more than are asked for at the same time."""
     paths = [f"/told/{number}" for number in range(200)]
     for path in paths[::2]:
-        ensemble.ensure(path)
-    each = [ensemble.read_changed(path) for path in paths]
+        znodes.ensure(path)
+    each = [znodes.read_changed(path) for path in paths]
     assert [znode is not None for znode in each] == [True, False] * 100
-    assert ensemble.changed_many(paths) == tuple(each)
+    assert znodes.changed_many(paths) == tuple(each)
     numbers = [znode.transaction for znode in each if znode is not None]
     assert numbers == sorted(set(numbers)), "changes are numbered in their order"
-    assert ensemble.read_many(paths) == tuple(None if znode is None else znode.data for znode in each)
+    assert znodes.read_many(paths) == tuple(None if znode is None else znode.data for znode in each)
 
 
 @contextmanager

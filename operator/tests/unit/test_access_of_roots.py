@@ -55,7 +55,7 @@ def test_bookies_read_the_databases_records_and_readers_read_the_log() -> None:
 
 
 class Founded:
-    """An ensemble that only notes what is founded in it, in order."""
+    """Znodes that only note what is founded in them, in order."""
 
     def __init__(self) -> None:
         self.access: dict[str, Access] = {}
@@ -75,7 +75,7 @@ class Founded:
     ("found", "root", "access"), [(format_ledgers_root, "/demo/bk/ledgers", BOTH[0]), (create_herd_root, "/demo/db/herd", BOTH[1])]
 )
 def test_a_root_is_founded_with_the_access_of_all_its_parts(found: Callable[..., None], root: str, access: RootAccess) -> None:
-    ensemble = Founded()
-    found(ensemble, root, access)
-    assert ensemble.made[0] == root
-    assert ensemble.access == {**access.above, **access.within}
+    znodes = Founded()
+    found(znodes, root, access)
+    assert znodes.made[0] == root
+    assert znodes.access == {**access.above, **access.within}

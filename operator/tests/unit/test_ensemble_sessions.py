@@ -12,7 +12,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.clients import zookeeper as module
 from herdkeeper.clients import zookeeper_member as member_session
-from herdkeeper.clients.zookeeper import CONNECT_SECONDS, FIRST_MEMBER_SECONDS, EnsembleError, Ensembles, KazooEnsemble
+from herdkeeper.clients.zookeeper import CONNECT_SECONDS, FIRST_MEMBER_SECONDS, EnsembleError, EnsembleSessions, KazooZnodes
 from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, NOBODY, MemberSession
 from herdkeeper.shared.names import ObjectKey
 
@@ -64,28 +64,28 @@ def open_members(sessions):
 
 
 def test_the_first_contact_is_with_one_member_where_it_answers(sessions):
-    Ensembles().at("a:1,b:1,c:1")
+    EnsembleSessions().at("a:1,b:1,c:1")
     assert len(sessions.begun) == 1
 
 
 def test_all_others_are_tried_at_once_where_the_first_member_does_not_answer(sessions, waited, monkeypatch):
     monkeypatch.setattr(module.random, "sample", lambda members, _: list(members))
     sessions.silent = {"a:1", "c:1"}
-    Ensembles().at("a:1,b:1,c:1")
+    EnsembleSessions().at("a:1,b:1,c:1")
     assert [session.member for session in sessions.begun] == ["a:1", "b:1", "c:1"]
     assert open_members(sessions) == ["b:1"]
     assert waited() == FIRST_MEMBER_SECONDS
 
 
 def test_a_session_is_shared_as_long_as_it_is_of_use(sessions):
-    found = Ensembles()
+    found = EnsembleSessions()
     found.at("a:1")
     found.at("a:1")
     assert len(sessions.begun) == 1
 
 
 def test_sessions_are_shared_by_those_alone_who_show_the_same_certificate(sessions):
-    found = Ensembles(lambda secret: secret)
+    found = EnsembleSessions(lambda secret: secret)
     mine, theirs = ObjectKey("demo", "zk-zookeeper-operator"), ObjectKey("elsewhere", "zk-zookeeper-operator")
     for identity in (None, mine, theirs, mine):
         found.at("a:1", identity)
@@ -94,7 +94,7 @@ def test_sessions_are_shared_by_those_alone_who_show_the_same_certificate(sessio
 
 
 def test_a_session_that_failed_is_ended_and_all_members_are_tried_anew_with_its_patience(sessions):
-    found = Ensembles()
+    found = EnsembleSessions()
     found.at("a:1,b:1")
     sessions.begun[0].usable = False
     sessions.silent = {"a:1"}
@@ -122,7 +122,7 @@ def waited(monkeypatch):
 
 def test_a_silent_ensemble_is_waited_for_once_and_holds_up_nobody_who_asks_another_one(sessions, waited):
     sessions.silent = {"a:1"}
-    found = Ensembles()
+    found = EnsembleSessions()
     for _ in range(20):
         with pytest.raises(EnsembleError, match="ZooKeeper at a:1 did not answer"):
             found.at("a:1")
@@ -135,7 +135,7 @@ def test_a_silent_ensemble_is_waited_for_once_and_holds_up_nobody_who_asks_anoth
 
 def test_an_ensemble_that_answers_again_is_found_by_whoever_comes_next(sessions, hurried):
     sessions.silent = {"a:1"}
-    found = Ensembles()
+    found = EnsembleSessions()
     with pytest.raises(EnsembleError):
         found.at("a:1")
     sessions.begun[0].connect()
@@ -146,7 +146,7 @@ def test_an_ensemble_that_answers_again_is_found_by_whoever_comes_next(sessions,
 def test_who_waits_goes_on_with_the_moment_in_which_a_member_answers(sessions, monkeypatch):
     monkeypatch.setattr(module, "CONNECT_SECONDS", 100 * PATIENCE_SECONDS)
     sessions.silent = {"a:1", "b:1"}
-    found = Ensembles()
+    found = EnsembleSessions()
     waiting = threading.Thread(target=found.at, args=("a:1,b:1",), daemon=True)
     waiting.start()
     while len(sessions.begun) < 2:
@@ -160,7 +160,7 @@ def test_who_waits_goes_on_with_the_moment_in_which_a_member_answers(sessions, m
 def test_the_sessions_of_an_ensemble_that_nobody_asks_for_any_more_are_ended(sessions, monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    found = Ensembles()
+    found = EnsembleSessions()
     found.at("gone:1")
     found.at("a:1")
     for _ in range(3):
@@ -276,23 +276,23 @@ class Tree(Client):
 def through(client):
     session = MemberSession("a:1", lambda: None)
     session.client = client
-    return KazooEnsemble("a:1", session), session
+    return KazooZnodes("a:1", session), session
 
 
 def test_of_a_tree_each_znode_goes_after_those_below_it_and_one_that_is_gone_is_no_error(clock):
     tree = Tree(clock, ["/a", "/a/x", "/a/x/1", "/a/y", "/ab"], 0.1)
-    ensemble, _ = through(tree)
-    ensemble.delete_tree("/a")
-    ensemble.delete_tree("/a")
+    znodes, _ = through(tree)
+    znodes.delete_tree("/a")
+    znodes.delete_tree("/a")
     assert tree.deleted == ["/a/x/1", "/a/x", "/a/y", "/a"]
     assert tree.paths == {"/ab"}
 
 
 def test_who_deletes_a_tree_behind_a_silent_member_is_told_as_soon_as_who_reads(clock):
-    ensemble, session = through(Tree(clock, ["/a", "/a/x"], 1e9))
+    znodes, session = through(Tree(clock, ["/a", "/a/x"], 1e9))
     before = clock[0]
     with pytest.raises(EnsembleError, match="ZooKeeper at a:1, /a: KazooTimeoutError"):
-        ensemble.delete_tree("/a")
+        znodes.delete_tree("/a")
     assert clock[0] - before == ANSWER_SECONDS
     assert not session.usable
 
@@ -319,18 +319,18 @@ STAT = type("Stat", (), {"version": 1, "mtime": 0, "mzxid": 1})()
 @pytest.mark.parametrize(
     ("read", "asked"),
     [
-        (lambda ensemble: ensemble.read("/a"), "get_async"),
-        (lambda ensemble: ensemble.read_changed("/a"), "get_async"),
-        (lambda ensemble: ensemble.children("/a"), "get_children_async"),
-        (lambda ensemble: ensemble.read_many(["/a", "/b"]), "get_async"),
-        (lambda ensemble: ensemble.changed_many(["/a", "/b"]), "get_async"),
+        (lambda znodes: znodes.read("/a"), "get_async"),
+        (lambda znodes: znodes.read_changed("/a"), "get_async"),
+        (lambda znodes: znodes.children("/a"), "get_children_async"),
+        (lambda znodes: znodes.read_many(["/a", "/b"]), "get_async"),
+        (lambda znodes: znodes.changed_many(["/a", "/b"]), "get_async"),
     ],
     ids=["read", "read_changed", "children", "read_many", "changed_many"],
 )
 def test_a_member_catches_up_with_the_ensemble_before_anything_is_read_from_it(clock, read, asked):
     journal = Journal()
-    ensemble, _ = through(journal)
-    read(ensemble)
+    znodes, _ = through(journal)
+    read(znodes)
     assert [name for name, _ in journal.asked][:2] == ["sync_async", asked]
     assert [name for name, _ in journal.asked].count("sync_async") == 1
 
@@ -338,16 +338,16 @@ def test_a_member_catches_up_with_the_ensemble_before_anything_is_read_from_it(c
 def test_reads_of_one_look_catch_up_once_and_those_of_another_one_anew(clock):
     journal = Journal()
     for _ in range(2):
-        ensemble, _session = through(journal)
-        ensemble.read("/a")
-        ensemble.children("/b")
+        znodes, _session = through(journal)
+        znodes.read("/a")
+        znodes.children("/b")
     assert [name for name, _ in journal.asked] == ["sync_async", "get_async", "get_children_async"] * 2
 
 
 def test_a_look_that_goes_on_in_another_session_catches_up_again(clock):
     journal = Journal()
-    ensemble, _session = through(journal)
-    ensemble.read("/a")
+    znodes, _session = through(journal)
+    znodes.read("/a")
     journal.client_id = 2, b""
-    ensemble.read("/b")
+    znodes.read("/b")
     assert [name for name, _ in journal.asked] == ["sync_async", "get_async"] * 2

@@ -20,13 +20,13 @@ from herdkeeper.shared.unknown import Unknown
 
 
 @dataclass
-class Ensemble:
+class Znodes:
     """Compare-and-set fails at these paths. `done` is what did not."""
 
     lost: frozenset[str]
     done: list[str] = field(default_factory=list)
 
-    def at(self, _address: str, _identity: object = None) -> Ensemble:
+    def at(self, _address: str, _identity: object = None) -> Znodes:
         return self
 
     def compare_and_set(self, path: str, _data: bytes, _version: int) -> None:
@@ -62,17 +62,17 @@ SERVICE = Apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "fl
 
 def done_of(*actions, lost=("/b",)):
     """What of the actions was done, where others have changed these records before: in ZooKeeper, in Kubernetes, and what failed."""
-    ensemble, writer = Ensemble(frozenset(lost)), Writer()
-    failed = execute(CLUSTER, Plan(actions), Clients(writer, ClusterReader(None, ensemble, None), None, lambda: True, None))
-    return ensemble.done, writer.applied, failed
+    znodes, writer = Znodes(frozenset(lost)), Writer()
+    failed = execute(CLUSTER, Plan(actions), Clients(writer, ClusterReader(None, znodes, None), None, lambda: True, None))
+    return znodes.done, writer.applied, failed
 
 
 def led_of(*moves, after=()):
     """The same of a plan for leaders."""
-    ensemble, writer = Ensemble(frozenset({"/b"})), Writer()
-    clients = Clients(writer, ClusterReader(None, ensemble, None), None, lambda: True, None)
+    znodes, writer = Znodes(frozenset({"/b"})), Writer()
+    clients = Clients(writer, ClusterReader(None, znodes, None), None, lambda: True, None)
     failed = execute_leadership(CLUSTER, LeadershipPlan(moves, after), clients)
-    return ensemble.done, writer.applied, failed
+    return znodes.done, writer.applied, failed
 
 
 def test_a_move_that_somebody_else_was_quicker_with_stops_no_other_one():

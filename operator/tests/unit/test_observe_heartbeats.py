@@ -16,13 +16,13 @@ from herdkeeper.herddb.tablespace.record import VersionedRecord
 
 
 @dataclass
-class SlowEnsemble:
+class SlowZnodes:
     """Each node has just sent its heartbeat whenever one is read, and ten seconds pass between two reads."""
 
     now: float = 0.0
     read: int = 0
 
-    def at(self, _address: str, _identity: object = None) -> SlowEnsemble:
+    def at(self, _address: str, _identity: object = None) -> SlowZnodes:
         return self
 
     def changed_many(self, paths: Sequence[str]) -> tuple[Znode, ...]:
@@ -42,15 +42,15 @@ RECORDS = [
 
 @pytest.mark.parametrize("records", RECORDS)
 def test_a_stall_between_two_reads_makes_no_leader_look_late(records):
-    found = _times(ClusterReader(None, SlowEnsemble(), None), LOG, records, "/herd")[1]["flights"]
+    found = _times(ClusterReader(None, SlowZnodes(), None), LOG, records, "/herd")[1]["flights"]
     assert set(found) == {"a", "b", "c"}
     assert max(found.values()) - found["a"] == 0.0
 
 
 def test_each_heartbeat_is_read_once():
-    ensemble = SlowEnsemble()
-    _times(ClusterReader(None, ensemble, None), LOG, RECORDS[0], "/herd")
-    assert ensemble.read == 6, "the heartbeats of three copies, and the registrations of their nodes"
+    znodes = SlowZnodes()
+    _times(ClusterReader(None, znodes, None), LOG, RECORDS[0], "/herd")
+    assert znodes.read == 6, "the heartbeats of three copies, and the registrations of their nodes"
 
 
 class Silent:

@@ -18,7 +18,7 @@ from herdkeeper.planning.actions import ChangeTablespaceRecord
 
 
 @dataclass(frozen=True)
-class Ensemble:
+class Znodes:
     """Znodes with the time of their last change, in the order of these changes."""
 
     changed: dict[str, float]
@@ -47,11 +47,11 @@ RECORDS = {name: VersionedRecord(replace(RECORD, name=name, uuid=f"{name}-uuid",
     ],
 )
 def test_the_time(situation, changed, times):
-    assert read_times(Ensemble(changed), "/herd", RECORDS)[0] == times, situation
+    assert read_times(Znodes(changed), "/herd", RECORDS)[0] == times, situation
 
 
 def test_the_heartbeats_are_told_by_tablespace_and_node():
-    assert read_times(Ensemble(BEATS), "/herd", RECORDS)[1] == {"a": {PODS[0]: 50.0, PODS[1]: 51.0}, "b": {PODS[1]: 53.0}}
+    assert read_times(Znodes(BEATS), "/herd", RECORDS)[1] == {"a": {PODS[0]: 50.0, PODS[1]: 51.0}, "b": {PODS[1]: 53.0}}
 
 
 def moved(seen) -> bool:

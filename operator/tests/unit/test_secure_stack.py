@@ -163,8 +163,8 @@ def test_a_resource_has_the_operator_show_no_certificate_of_another_namespace() 
             asked.append((address, identity))
 
     reader = ClusterReader(None, Directory(), None)  # type: ignore[arg-type]
-    reader.ensemble(ADDRESS, "demo")
-    reader.ensemble(ADDRESS, "somebody-elses")
+    reader.znodes(ADDRESS, "demo")
+    reader.znodes(ADDRESS, "somebody-elses")
     assert asked == [(ADDRESS, ObjectKey("demo", "zk-zookeeper-operator")), (ADDRESS, None)]
 
 

@@ -18,7 +18,7 @@ from waits import wait_until
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.certificates.access import SCHEME, herd_access, ledgers_access
-from herdkeeper.clients.zookeeper import Ensemble, EnsembleError, Ensembles
+from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, Znodes
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, tablespace_path
 from herdkeeper.engine.execute_metadata import create_herd_root, format_ledgers_root
 from herdkeeper.protocol.log_archive import archive_progress_path, expiry_order_path
@@ -50,10 +50,10 @@ class Stack:
 
     servers: Servers
     secrets: Mapping[str, MountedSecret]
-    ensembles: Ensembles
+    ensembles: EnsembleSessions
 
     @property
-    def operator(self) -> Ensemble:
+    def operator(self) -> Znodes:
         return self.ensembles.at(self.servers.zookeeper, OPERATOR)
 
     @contextmanager
@@ -126,7 +126,7 @@ def guarded_ensemble() -> Iterator[Stack]:
         held = (ZOOKEEPER.names.clients_secret, ROLES["bookies"], ROLES["SQL nodes"], OPERATOR.name)
         made.secrets = StackSecrets(*(mounted[name] for name in held))
         patched.setenv(IDENTITY_VARIABLE, str(mounted[ROLES["readers"]].folder))
-        ensembles = Ensembles(lambda secret: mounted[secret.name].identity())
+        ensembles = EnsembleSessions(lambda secret: mounted[secret.name].identity())
         stack = Stack(made, mounted, ensembles)
         try:
             made.start_zookeeper()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from operators_certificates import ZOOKEEPER, bookkeeper_cluster, herddb_cluster, issued
 
-from herdkeeper.clients.zookeeper import Ensembles
+from herdkeeper.clients.zookeeper import EnsembleSessions
 from herdkeeper.shared.names import IDENTITY_VARIABLE, ObjectKey
 from herdkeeper.sql.connection import Address, Connection
 from herdkeeper_e2e.mutual_tls import ROLE, MountedSecret, StackSecrets
@@ -78,7 +78,7 @@ def test_the_operator_reads_the_metadata_with_its_own_certificate(running: tuple
         shown.append(asked)
         return MountedSecret(started.folder / "secrets" / asked.name).identity()
 
-    ensembles = Ensembles(read)
+    ensembles = EnsembleSessions(read)
     try:
         assert "ledgers" in (ensembles.at(started.zookeeper, secret).children("/") or ())
     finally:

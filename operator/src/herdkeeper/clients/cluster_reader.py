@@ -9,7 +9,7 @@ from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.http import JsonReader
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.liveness import NodeLiveness
-from herdkeeper.clients.zookeeper import Ensemble, EnsembleDirectory
+from herdkeeper.clients.zookeeper import EnsembleDirectory, Znodes
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.shared import names
 
@@ -28,6 +28,6 @@ class ClusterReader:
     deleted: DeletedResources = field(default_factory=DeletedResources)
     wake: Wake | None = None
 
-    def ensemble(self, zookeeper_address: str, namespace: str) -> Ensemble:
-        """Returns the ensemble at `host:port,host:port`, for a resource of this namespace. Raises EnsembleError."""
+    def znodes(self, zookeeper_address: str, namespace: str) -> Znodes:
+        """Returns the znodes of the ensemble at `host:port,host:port`, for a resource of this namespace. Raises EnsembleError."""
         return self.ensembles.at(zookeeper_address, names.operator_identity(zookeeper_address, namespace))

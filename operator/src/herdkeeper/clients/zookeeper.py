@@ -74,8 +74,8 @@ class Znode:
     transaction: int
 
 
-class Ensemble(Protocol):
-    """One ZooKeeper ensemble. Every method raises EnsembleError if it can't be reached.
+class Znodes(Protocol):
+    """The znodes of one ensemble. Every method raises EnsembleError if no member can be reached.
 
     A `wake` given to a read is called at the next change. For a missing znode it is not: watch its parent's children.
     """
@@ -135,9 +135,9 @@ class MembershipChange:
     version: int
 
 
-class KazooEnsemble:
-    """An Ensemble through a session with one of its members. What is read is no older than the first read: who must know of something later
-    asks for another Ensemble."""
+class KazooZnodes:
+    """Znodes through a session with one member. What is read is no older than the first read: who must know of something later asks for
+    Znodes anew."""
 
     def __init__(self, address: str, session: MemberSession) -> None:
         self._address = address
@@ -147,12 +147,12 @@ class KazooEnsemble:
         """The id of the session that has caught up."""
 
     def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
-        """See Ensemble."""
+        """See Znodes."""
         found = self.read_changed(path, wake)
         return None if found is None else (found.data, found.version)
 
     def read_changed(self, path: str, wake: Wake | None = None) -> Znode | None:
-        """See Ensemble."""
+        """See Znodes."""
 
         def get() -> Znode | None:
             self._sync(path)
@@ -161,7 +161,7 @@ class KazooEnsemble:
         return self._ask(path, get)
 
     def children(self, path: str, wake: Wake | None = None) -> tuple[str, ...] | None:
-        """See Ensemble."""
+        """See Znodes."""
 
         def get() -> tuple[str, ...] | None:
             self._sync(path)
@@ -173,11 +173,11 @@ class KazooEnsemble:
         return self._ask(path, get)
 
     def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
-        """See Ensemble."""
+        """See Znodes."""
         return tuple(None if znode is None else znode.data for znode in self.changed_many(paths))
 
     def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
-        """See Ensemble. Concurrent requests are limited: a flood of reads expires the session (apache/bookkeeper#2802). A session's
+        """See Znodes. Concurrent requests are limited: a flood of reads expires the session (apache/bookkeeper#2802). A session's
         requests are answered in order.
         """
 
@@ -195,7 +195,7 @@ class KazooEnsemble:
         return self._ask("many znodes", get)
 
     def create_all(self, znodes: Iterable[tuple[str, bytes]], access: Mapping[str, Access] = NO_ACCESS) -> None:
-        """See Ensemble."""
+        """See Znodes."""
 
         def create() -> None:
             transaction = self._client.transaction()
@@ -208,7 +208,7 @@ class KazooEnsemble:
         self._ask("a new tree", create)
 
     def create_own(self, path: str, data: bytes) -> None:
-        """See Ensemble."""
+        """See Znodes."""
 
         def create() -> None:
             parents, _ = self._answer(self._client.get_acls_async(path.rpartition("/")[0]))
@@ -218,7 +218,7 @@ class KazooEnsemble:
         self._ask(path, create)
 
     def restrict(self, path: str, access: Access) -> None:
-        """See Ensemble."""
+        """See Znodes."""
 
         def restrict() -> None:
             self._answer(self._client.ensure_path_async(path))
@@ -233,11 +233,11 @@ class KazooEnsemble:
             raise
 
     def ensure(self, path: str) -> None:
-        """See Ensemble."""
+        """See Znodes."""
         self._ask(path, lambda: self._answer(self._client.ensure_path_async(path)))
 
     def compare_and_set(self, path: str, data: bytes, version: int) -> None:
-        """See Ensemble."""
+        """See Znodes."""
         try:
             self._ask(path, lambda: self._answer(self._client.set_async(path, data, version=version)))
         except EnsembleError as error:
@@ -246,7 +246,7 @@ class KazooEnsemble:
             raise
 
     def delete(self, path: str) -> None:
-        """See Ensemble."""
+        """See Znodes."""
 
         def delete() -> None:
             try:
@@ -257,7 +257,7 @@ class KazooEnsemble:
         self._ask(path, delete)
 
     def delete_tree(self, path: str) -> None:
-        """See Ensemble. kazoo's own recursion would wait for a silent member."""
+        """See Znodes. kazoo's own recursion would wait for a silent member."""
 
         def delete(path: str) -> None:
             try:
@@ -270,7 +270,7 @@ class KazooEnsemble:
         self._ask(path, lambda: delete(path))
 
     def delete_together(self, paths: Sequence[str]) -> bool:
-        """See Ensemble."""
+        """See Znodes."""
 
         def delete() -> bool:
             transaction = self._client.transaction()
@@ -355,9 +355,9 @@ class Contact:
         self._lost_at = 0.0
         self.asked_at = time.monotonic()
 
-    def ensemble(self) -> KazooEnsemble:
-        """Returns the ensemble. Raises EnsembleError if no member answers; at once if that has lasted for CONNECT_SECONDS: otherwise all
-        workers would wait for it.
+    def znodes(self) -> KazooZnodes:
+        """Returns the ensemble's znodes. Raises EnsembleError if no member answers; at once if that has lasted for CONNECT_SECONDS:
+        otherwise all workers would wait for it.
         """
         with self._changed:
             if self._chosen is not None and not self._chosen.usable:
@@ -368,7 +368,7 @@ class Contact:
             if self._chosen is None:
                 refused = next((f": {session.refused}" for session in self._tried if session.refused is not None), "")
                 raise EnsembleError(f"ZooKeeper at {self._address} did not answer within {CONNECT_SECONDS:g} s{refused}")
-            return KazooEnsemble(self._address, self._chosen)
+            return KazooZnodes(self._address, self._chosen)
 
     def stop(self) -> list[threading.Thread]:
         """End all sessions. Returns the threads that do so."""
@@ -417,8 +417,8 @@ def members_of(address: str) -> tuple[str, ...]:
     return tuple(f"{host}{slash}{path}" for host in hosts.split(","))
 
 
-class Ensembles:
-    """Contacts by address and identity, created on first use. Thread-safe.
+class EnsembleSessions:
+    """Contacts with ensembles, by address and identity, created on first use. Thread-safe.
 
     `read_identity` returns the current content of a Secret with a certificate.
     """
@@ -428,7 +428,7 @@ class Ensembles:
         self._contacts: dict[tuple[str, ObjectKey | None], Contact] = {}
         self._guard = threading.Lock()
 
-    def at(self, address: str, identity: ObjectKey | None = None) -> Ensemble:
+    def at(self, address: str, identity: ObjectKey | None = None) -> Znodes:
         """See EnsembleDirectory."""
         place, now = (address, identity), time.monotonic()
         with self._guard:
@@ -437,13 +437,13 @@ class Ensembles:
             self._contacts[place] = contact  # last: those that nobody has asked for come first
             for eldest in [*itertools.takewhile(lambda each: now - self._contacts[each].asked_at > FORGOTTEN_SECONDS, self._contacts)]:
                 self._contacts.pop(eldest).stop()
-        return contact.ensemble()
+        return contact.znodes()
 
     def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
         """See EnsembleDirectory. It uses a session of its own: no other one has all rights."""
         contact = Contact(address, self._credentials(identity, password))
         try:
-            contact.ensemble().reconfigure(change)
+            contact.znodes().reconfigure(change)
         finally:
             contact.stop()
 
@@ -465,11 +465,11 @@ class Ensembles:
 
 
 class EnsembleDirectory(Protocol):
-    """Finds ensembles by address: Ensembles, or a fake in tests."""
+    """Finds ensembles by address: EnsembleSessions, or a fake in tests."""
 
-    def at(self, address: str, identity: ObjectKey | None = None) -> Ensemble:
-        """Returns the ensemble at `host:port,host:port`, to which the operator presents the certificate in the Secret `identity`; None:
-        plain text. Raises EnsembleError.
+    def at(self, address: str, identity: ObjectKey | None = None) -> Znodes:
+        """Returns the znodes of the ensemble at `host:port,host:port`, to which the operator presents the certificate in the Secret
+        `identity`; None: plain text. Raises EnsembleError.
         """
 
     def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:

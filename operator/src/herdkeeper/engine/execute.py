@@ -13,7 +13,7 @@ from herdkeeper.api.resource import Resource
 from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter, RefusedError
-from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
+from herdkeeper.clients.zookeeper import EnsembleError, Znodes
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.engine import execute_metadata as metadata
 from herdkeeper.herddb.execute import node_orders as sql_node
@@ -133,8 +133,8 @@ def _is_routine_finalizer(resource: Resource, action: Action) -> bool:
 def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: C901, PLR0912, PLR0915 - one line an action
     namespace = resource.metadata.namespace
 
-    def at(address: str) -> Ensemble:
-        return clients.reader.ensemble(address, namespace)
+    def at(address: str) -> Znodes:
+        return clients.reader.znodes(address, namespace)
 
     match action:
         case Apply():

@@ -9,7 +9,7 @@ import structlog
 
 from herdkeeper.certificates.access import RootAccess
 from herdkeeper.clients.counters import WRITES
-from herdkeeper.clients.zookeeper import Ensemble, EnsembleDirectory, EnsembleError, MembershipChange
+from herdkeeper.clients.zookeeper import EnsembleDirectory, EnsembleError, MembershipChange, Znodes
 from herdkeeper.codecs.bookkeeper.cookie import cookie_path, encode_cookie
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
@@ -43,13 +43,13 @@ IDENTITY = "INSTANCEID"
 logger = structlog.get_logger()
 
 
-def ensure_znode(ensemble: Ensemble, path: str) -> None:
+def ensure_znode(znodes: Znodes, path: str) -> None:
     """A persistent, empty znode and its parents."""
-    ensemble.ensure(path)
+    znodes.ensure(path)
     _count("create")
 
 
-def format_ledgers_root(ensemble: Ensemble, root: str, access: RootAccess | None = None) -> None:
+def format_ledgers_root(znodes: Znodes, root: str, access: RootAccess | None = None) -> None:
     """What `bookkeeper shell initnewcluster` makes (ZKRegistrationManager.initNewCluster, 4.18), in one transaction. With `access` also
     the folders that it names: their access is not the root's.
 
@@ -63,57 +63,57 @@ def format_ledgers_root(ensemble: Ensemble, root: str, access: RootAccess | None
         f"{root}/LAYOUT": LAYOUT,
     }
     if access is None:
-        ensemble.ensure(root.rpartition("/")[0])
-        ensemble.create_all(made.items())
+        znodes.ensure(root.rpartition("/")[0])
+        znodes.create_all(made.items())
     else:
-        _create_guarded(ensemble, made, access)
+        _create_guarded(znodes, made, access)
     _count("create")
 
 
-def create_herd_root(ensemble: Ensemble, root: str, access: RootAccess) -> None:
+def create_herd_root(znodes: Znodes, root: str, access: RootAccess) -> None:
     """HerdDB's root, which finds itself made. EnsembleError when something is at the root already."""
-    _create_guarded(ensemble, {root: b""}, access)
+    _create_guarded(znodes, {root: b""}, access)
     _count("create")
 
 
-def _create_guarded(ensemble: Ensemble, made: Mapping[str, bytes], access: RootAccess) -> None:
+def _create_guarded(znodes: Znodes, made: Mapping[str, bytes], access: RootAccess) -> None:
     """First what is above: it guards the root."""
     for path, who in access.above.items():
-        ensemble.restrict(path, who)
-    ensemble.create_all({**made, **{path: b"" for path in access.within if path not in made}}.items(), access.within)
+        znodes.restrict(path, who)
+    znodes.create_all({**made, **{path: b"" for path in access.within if path not in made}}.items(), access.within)
 
 
-def remove_cookie(ensemble: Ensemble, action: RemoveCookie) -> None:
+def remove_cookie(znodes: Znodes, action: RemoveCookie) -> None:
     """What `bookkeeper shell decommissionbookie` ends with. EnsembleError while the bookie is registered, as that command refuses."""
-    _must_not_be_registered(ensemble, action.root, action.bookie_id)
-    ensemble.delete(cookie_path(action.root, action.bookie_id))
+    _must_not_be_registered(znodes, action.root, action.bookie_id)
+    znodes.delete(cookie_path(action.root, action.bookie_id))
     _count("delete")
 
 
-def restore_cookie(ensemble: Ensemble, action: RestoreCookie) -> None:
+def restore_cookie(znodes: Znodes, action: RestoreCookie) -> None:
     """EnsembleError when the metadata is another cluster's by now, when the bookie is registered, or when it has a cookie."""
     cookie = action.cookie
-    instance = ensemble.read(f"{action.root}/{IDENTITY}")
+    instance = znodes.read(f"{action.root}/{IDENTITY}")
     if instance is None or instance[0] != cookie.instance_id.encode():
         raise EnsembleError(
             f"{action.root}/{IDENTITY} is not {cookie.instance_id} any more: the cookie of {cookie.bookie_id} is not of this cluster"
         )
-    _must_not_be_registered(ensemble, action.root, cookie.bookie_id)
+    _must_not_be_registered(znodes, action.root, cookie.bookie_id)
     path = cookie_path(action.root, cookie.bookie_id)
-    ensemble.ensure(path.rpartition("/")[0])
-    ensemble.create_all(((path, encode_cookie(cookie)),))
+    znodes.ensure(path.rpartition("/")[0])
+    znodes.create_all(((path, encode_cookie(cookie)),))
     _count("create")
 
 
-def _must_not_be_registered(ensemble: Ensemble, root: str, bookie_id: str) -> None:
+def _must_not_be_registered(znodes: Znodes, root: str, bookie_id: str) -> None:
     for registered in ("available", "available/readonly"):
-        if ensemble.read(f"{root}/{registered}/{bookie_id}") is not None:
+        if znodes.read(f"{root}/{registered}/{bookie_id}") is not None:
             raise EnsembleError(f"{bookie_id} is registered below {root}/{registered}: its cookie stays as it is")
 
 
-def set_recovery_delay(ensemble: Ensemble, action: SetRecoveryDelay | StartBookieAudit) -> None:
+def set_recovery_delay(znodes: Znodes, action: SetRecoveryDelay | StartBookieAudit) -> None:
     """Compare-and-set on the version that was read; auditors watch the znode, and look at all ledgers when it stays the same."""
-    ensemble.compare_and_set(recovery_delay_path(action.root), str(action.seconds).encode(), action.version)
+    znodes.compare_and_set(recovery_delay_path(action.root), str(action.seconds).encode(), action.version)
     _count("set")
 
 
@@ -126,69 +126,69 @@ def change_membership(ensembles: EnsembleDirectory, action: ChangeMembership, na
     _count("reconfig")
 
 
-def change_tablespace_record(ensemble: Ensemble, action: ChangeTablespaceRecord) -> None:
+def change_tablespace_record(znodes: Znodes, action: ChangeTablespaceRecord) -> None:
     """Compare-and-set on the version that was read."""
-    ensemble.compare_and_set(action.path, encode_tablespace(action.record), action.version)
+    znodes.compare_and_set(action.path, encode_tablespace(action.record), action.version)
     _count("set")
 
 
-def set_log_pin(ensemble: Ensemble, action: SetLogPin) -> None:
+def set_log_pin(znodes: Znodes, action: SetLogPin) -> None:
     """EnsembleError when the pin is another one by now."""
-    _set_own(ensemble, action.path, None if action.lsn is None else encode_log_pin(action.lsn), action.version)
+    _set_own(znodes, action.path, None if action.lsn is None else encode_log_pin(action.lsn), action.version)
 
 
-def set_archive_expiry(ensemble: Ensemble, action: SetArchiveExpiry) -> None:
+def set_archive_expiry(znodes: Znodes, action: SetArchiveExpiry) -> None:
     """EnsembleError when it is another one by now."""
-    _set_own(ensemble, action.path, None if action.order is None else encode_expiry_order(action.order), action.version)
+    _set_own(znodes, action.path, None if action.order is None else encode_expiry_order(action.order), action.version)
 
 
-def _set_own(ensemble: Ensemble, path: str, data: bytes | None, version: int | None) -> None:
+def _set_own(znodes: Znodes, path: str, data: bytes | None, version: int | None) -> None:
     """Compare-and-set on the version that was read, None where there was no znode. Without data the znode goes, whatever its version is:
     nobody but the operator writes it."""
     if data is None:
-        ensemble.delete(path)
+        znodes.delete(path)
         _count("delete")
         return
     if version is None:
-        ensemble.ensure(path.rpartition("/")[0])
-        ensemble.create_own(path, data)
+        znodes.ensure(path.rpartition("/")[0])
+        znodes.create_own(path, data)
     else:
-        ensemble.compare_and_set(path, data, version)
+        znodes.compare_and_set(path, data, version)
     _count("set")
 
 
-def forget_node(ensemble: Ensemble, action: ForgetNode) -> None:
+def forget_node(znodes: Znodes, action: ForgetNode) -> None:
     """Its heartbeats and what it kept of the logs, then its record. EnsembleError when a tablespace names it by now: it lives on then."""
     root = action.herd_root
-    for name in ensemble.children(tablespaces_path(root)) or ():
-        found = ensemble.read(tablespace_path(root, name))
+    for name in znodes.children(tablespaces_path(root)) or ():
+        found = znodes.read(tablespace_path(root, name))
         record = decode_tablespace(found[0]) if found is not None else None
         if record is not None and action.node in (record.leader, *record.replicas):
             raise EnsembleError(f"the tablespace {name} names {action.node}: it is not forgotten")
-    for tablespace_uuid in ensemble.children(f"{root}/replicas") or ():
-        ensemble.delete(f"{replicas_path(root, tablespace_uuid)}/{action.node}")
-    for tablespace_uuid in ensemble.children(f"{root}/logPins") or ():
-        ensemble.delete(log_pin_path(root, tablespace_uuid, replica_pin(action.node)))
-    ensemble.delete_tree(replicas_path(root, action.node))  # each node has a tablespace of its own, whose uuid is the node's id
-    ensemble.delete(node_path(root, action.node))
+    for tablespace_uuid in znodes.children(f"{root}/replicas") or ():
+        znodes.delete(f"{replicas_path(root, tablespace_uuid)}/{action.node}")
+    for tablespace_uuid in znodes.children(f"{root}/logPins") or ():
+        znodes.delete(log_pin_path(root, tablespace_uuid, replica_pin(action.node)))
+    znodes.delete_tree(replicas_path(root, action.node))  # each node has a tablespace of its own, whose uuid is the node's id
+    znodes.delete(node_path(root, action.node))
     _count("delete")
 
 
-def delete_znodes(ensemble: Ensemble, root: str) -> None:
+def delete_znodes(znodes: Znodes, root: str) -> None:
     """Deletes the tree, and its parents that are then empty: clusters of one namespace share the first.
 
     A process may die in the middle, and its successor must recognize the root and continue. So the identity goes last, in one transaction
     with the root and its parents. Raises EnsembleError if others write below the root meanwhile.
     """
-    children = ensemble.children(root)
+    children = znodes.children(root)
     if children is None:
         return
     for child in children:
         if child != IDENTITY:
-            ensemble.delete_tree(f"{root}/{child}")
+            znodes.delete_tree(f"{root}/{child}")
     last = (*((f"{root}/{IDENTITY}",) if IDENTITY in children else ()), root)
     parents = _parents(root)
-    if not any(ensemble.delete_together((*last, *parents[:count])) for count in range(len(parents), -1, -1)):
+    if not any(znodes.delete_together((*last, *parents[:count])) for count in range(len(parents), -1, -1)):
         raise EnsembleError(f"{root} was written to while it was deleted")
     _count("delete")
 
@@ -199,31 +199,31 @@ def _parents(path: str) -> tuple[str, ...]:
     return (parent, *_parents(parent)) if parent else ()
 
 
-def delete_logs(ensemble: Ensemble, action: DeleteLogs) -> None:
+def delete_logs(znodes: Znodes, action: DeleteLogs) -> None:
     """The ledgers of the listed tablespaces (all when None), then their lists, pins, heartbeats and what was
     said of their archive. Bookies collect what nobody names."""
     root = action.herd_root
-    uuids = action.uuids if action.uuids is not None else ensemble.children(f"{root}/ledgers") or ()
-    layout = ensemble.read(f"{action.ledgers_root}/LAYOUT")
+    uuids = action.uuids if action.uuids is not None else znodes.children(f"{root}/ledgers") or ()
+    layout = znodes.read(f"{action.ledgers_root}/LAYOUT")
     for tablespace_uuid in uuids:
-        found = ensemble.read(ledgers_path(root, tablespace_uuid))
+        found = znodes.read(ledgers_path(root, tablespace_uuid))
         if found is not None and layout is not None:
             for ledger in decode_ledgers(found[0]).active:
-                _delete_ledger(ensemble, action.ledgers_root, decode_layout(layout[0]), ledger, tablespace_uuid)
-        ensemble.delete_tree(replicas_path(root, tablespace_uuid))
-        ensemble.delete_tree(log_pins_path(root, tablespace_uuid))
-        ensemble.delete_tree(archive_progress_path(root, tablespace_uuid))
-        ensemble.delete_tree(ledgers_path(root, tablespace_uuid))
+                _delete_ledger(znodes, action.ledgers_root, decode_layout(layout[0]), ledger, tablespace_uuid)
+        znodes.delete_tree(replicas_path(root, tablespace_uuid))
+        znodes.delete_tree(log_pins_path(root, tablespace_uuid))
+        znodes.delete_tree(archive_progress_path(root, tablespace_uuid))
+        znodes.delete_tree(ledgers_path(root, tablespace_uuid))
     _count("delete")
 
 
-def _delete_ledger(ensemble: Ensemble, root: str, layout: LedgerLayout, ledger: int, tablespace_uuid: str) -> None:
+def _delete_ledger(znodes: Znodes, root: str, layout: LedgerLayout, ledger: int, tablespace_uuid: str) -> None:
     """Delete a ledger that says itself that it is of the tablespace (HerdDB's BookkeeperCommitLog writes `tablespaceuuid`).
 
     Ledger ids restart in a BookKeeper cluster that was made anew: a list that is older than that names somebody else's ledgers.
     """
     path = root + ledger_path(layout, ledger)
-    found = ensemble.read(path)
+    found = znodes.read(path)
     if found is None:
         return
     try:
@@ -233,7 +233,7 @@ def _delete_ledger(ensemble: Ensemble, root: str, layout: LedgerLayout, ledger: 
     if owner != tablespace_uuid.encode():
         logger.warning("ledger kept: its metadata does not name this tablespace", ledger=ledger, tablespace_uuid=tablespace_uuid)
         return
-    ensemble.delete(path)
+    znodes.delete(path)
 
 
 def _count(verb: str) -> None:

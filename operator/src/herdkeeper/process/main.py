@@ -32,7 +32,7 @@ from herdkeeper.clients.identities import read_identity
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, KubernetesReader, LiveSource
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.clients.zookeeper import Ensembles
+from herdkeeper.clients.zookeeper import EnsembleSessions
 from herdkeeper.engine.execute import Clients
 from herdkeeper.engine.key import Key, locks_of
 from herdkeeper.engine.kinds import steps_by_kind
@@ -78,7 +78,7 @@ def run(settings: Settings) -> None:
         signal.signal(number, lambda *_: lease.give_up())
     cache, live = ObjectCache(), LiveSource(dynamic)
     kubernetes = KubernetesReader(live, settings.images)
-    ensembles = Ensembles(partial(read_identity, kubernetes))
+    ensembles = EnsembleSessions(partial(read_identity, kubernetes))
     reader = ClusterReader(kubernetes, ensembles, HttpJsonReader())
     references = References()
     # Servers of a namespace may answer as slowly as they can: the last worker is for the other namespaces.

@@ -107,7 +107,7 @@ def _server_stats(reader: ClusterReader, url: str) -> tuple[str, int] | Unknown:
 
 def _membership(address: str, namespace: str, reader: ClusterReader) -> Membership | Unknown:
     try:
-        found = reader.ensemble(address, namespace).read(CONFIG_PATH, reader.wake)
+        found = reader.znodes(address, namespace).read(CONFIG_PATH, reader.wake)
         return Unknown(f"ZooKeeper at {address} has no {CONFIG_PATH}") if found is None else decode_membership(found[0])
     except (EnsembleError, MalformedDataError) as error:
         return Unknown(str(error))

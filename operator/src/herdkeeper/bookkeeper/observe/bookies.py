@@ -30,7 +30,7 @@ from herdkeeper.clients.identities import observe_identities
 from herdkeeper.clients.kubernetes import JOBS, SHARED, WORKLOADS
 from herdkeeper.clients.nodes import nodes_of
 from herdkeeper.clients.stack import databases_disruption, databases_on, ensemble_disruption
-from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
+from herdkeeper.clients.zookeeper import EnsembleError, Znodes
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.bookkeeper.underreplication import (
     MARK,
@@ -128,7 +128,7 @@ def _scan(fleet: BookieFleet, reader: ClusterReader, *, needed: bool = False) ->
     if recent is not None or not (numbers.leaving or needed):
         return recent
     try:
-        return cache_scan(reader.scans, place, asked, scan_ledgers(reader.ensemble(store.address, key.namespace), root, asked))
+        return cache_scan(reader.scans, place, asked, scan_ledgers(reader.znodes(store.address, key.namespace), root, asked))
     except EnsembleError as error:
         return Unknown(str(error))
 
@@ -155,55 +155,55 @@ def _metadata(reader: ClusterReader, store: MetadataStore | StoreMissing, cluste
     if isinstance(store, StoreMissing):
         return Unknown(store.why)
     try:
-        ensemble = reader.ensemble(store.address, cluster.metadata.namespace)
-        return read_ledgers_metadata(ensemble, cluster.names.ledgers_root, reader.wake)
+        znodes = reader.znodes(store.address, cluster.metadata.namespace)
+        return read_ledgers_metadata(znodes, cluster.names.ledgers_root, reader.wake)
     except EnsembleError as error:
         return Unknown(str(error))
 
 
-def read_ledgers_metadata(ensemble: Ensemble, root: str, wake: Wake | None = None) -> Metadata:
+def read_ledgers_metadata(znodes: Znodes, root: str, wake: Wake | None = None) -> Metadata:
     """Returns BookKeeper's metadata below its root. `wake` is called at the next change that matters to a settled cluster. Raises
     EnsembleError.
     """
-    instance = ensemble.read(f"{root}/INSTANCEID")
+    instance = znodes.read(f"{root}/INSTANCEID")
     if instance is None:
-        if ensemble.read(root) is None:
+        if znodes.read(root) is None:
             return MetadataAbsent()
         return Unknown(f"{root} in ZooKeeper has no INSTANCEID: it is not a BookKeeper cluster's root")
-    election = ensemble.read(f"{root}/underreplication/auditorelection")
-    votes = ensemble.children(f"{root}/underreplication/auditorelection") or ()
-    ensemble.children(marks_path(root), wake)
-    marks = _read_marks(ensemble, root)
+    election = znodes.read(f"{root}/underreplication/auditorelection")
+    votes = znodes.children(f"{root}/underreplication/auditorelection") or ()
+    znodes.children(marks_path(root), wake)
+    marks = _read_marks(znodes, root)
     auditor = _AUDITOR.search(election[0]) if election is not None and votes else None
     return LedgersMetadata(
         instance_id=instance[0].decode(errors="replace"),
-        writable=frozenset(ensemble.children(f"{root}/available", wake) or ()) - {READ_ONLY_CHILD},
-        read_only=frozenset(ensemble.children(f"{root}/available/{READ_ONLY_CHILD}", wake) or ()),
-        cookies=frozenset(ensemble.children(f"{root}/cookies", wake) or ()),
+        writable=frozenset(znodes.children(f"{root}/available", wake) or ()) - {READ_ONLY_CHILD},
+        read_only=frozenset(znodes.children(f"{root}/available/{READ_ONLY_CHILD}", wake) or ()),
+        cookies=frozenset(znodes.children(f"{root}/cookies", wake) or ()),
         auditor=auditor[1].decode(errors="replace") if auditor else None,
         under_replicated=marks.ledgers > 0,
         marks=marks,
-        replication_enabled=ensemble.read(disabled_path(root)) is None,
-        recovery_delay=_read_recovery_delay(ensemble, root),
+        replication_enabled=znodes.read(disabled_path(root)) is None,
+        recovery_delay=_read_recovery_delay(znodes, root),
     )
 
 
-def _read_marks(ensemble: Ensemble, root: str) -> Marks:
+def _read_marks(znodes: Znodes, root: str) -> Marks:
     """Returns the marks of under-replicated ledgers, at most a thousand. Empty folders of old marks may exist."""
-    paths = tuple(itertools.islice(_mark_paths(ensemble, marks_path(root), MARK_DEPTH), MOST_MARKS))
-    found = [ensemble.read(path) for path in paths]  # one that is gone was cleared during the read
+    paths = tuple(itertools.islice(_mark_paths(znodes, marks_path(root), MARK_DEPTH), MOST_MARKS))
+    found = [znodes.read(path) for path in paths]  # one that is gone was cleared during the read
     times = [time for data in found if data is not None and (time := mark_time_ms(data[0])) is not None]
     return Marks(sum(1 for data in found if data is not None), min(times, default=None))
 
 
-def _mark_paths(ensemble: Ensemble, path: str, depth: int) -> Iterator[str]:
-    for name in ensemble.children(path) or ():
+def _mark_paths(znodes: Znodes, path: str, depth: int) -> Iterator[str]:
+    for name in znodes.children(path) or ():
         if MARK.fullmatch(name):
             yield f"{path}/{name}"
         elif depth > 0:
-            yield from _mark_paths(ensemble, f"{path}/{name}", depth - 1)
+            yield from _mark_paths(znodes, f"{path}/{name}", depth - 1)
 
 
-def _read_recovery_delay(ensemble: Ensemble, root: str) -> RecoveryDelay | None:
-    found = ensemble.read_changed(recovery_delay_path(root))
+def _read_recovery_delay(znodes: Znodes, root: str) -> RecoveryDelay | None:
+    found = znodes.read_changed(recovery_delay_path(root))
     return None if found is None else RecoveryDelay(decode_recovery_delay(found.data), found.version, found.changed_at)

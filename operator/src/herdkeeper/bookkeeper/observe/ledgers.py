@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, Naming
 from herdkeeper.clients.answer_cache import AnswerCache
-from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
+from herdkeeper.clients.zookeeper import EnsembleError, Znodes
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, decode_ledger_metadata
 from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches, PlacementRule, breaks_placement
@@ -53,20 +53,20 @@ def recent_scan(scans: AnswerCache, place: str, request: ScanRequest) -> LedgerS
     return scan
 
 
-def scan_ledgers(ensemble: Ensemble, root: str, request: ScanRequest) -> LedgerScan | Unknown:
+def scan_ledgers(znodes: Znodes, root: str, request: ScanRequest) -> LedgerScan | Unknown:
     """Returns the requested facts from the metadata of all ledgers, and how many name each bookie.
 
     Unreadable metadata makes the whole scan Unknown: that ledger could name any bookie.
     """
     begun = time.monotonic()
     try:
-        layout = ensemble.read(f"{root}/LAYOUT")
+        layout = znodes.read(f"{root}/LAYOUT")
         if layout is None:
             return Unknown(f"{root} in ZooKeeper has no LAYOUT")
-        paths = _ledger_paths(ensemble, root, decode_layout(layout[0]))
+        paths = _ledger_paths(znodes, root, decode_layout(layout[0]))
         if len(paths) > MOST_LEDGERS:
             return Unknown(f"there are {len(paths)} ledgers; this version reads at most {MOST_LEDGERS}")
-        scan = _scan(root, paths, ensemble.read_many(paths), request)
+        scan = _scan(root, paths, znodes.read_many(paths), request)
         return replace(scan, seconds=time.monotonic() - begun)
     except (EnsembleError, MalformedDataError) as error:
         return Unknown(str(error))
@@ -105,12 +105,12 @@ def _count(metadata: LedgerMetadata, counts: dict[str, list[int]]) -> None:
         count[2] = max(count[2], metadata.ensemble_size)
 
 
-def _ledger_paths(ensemble: Ensemble, root: str, layout: LedgerLayout) -> list[str]:
+def _ledger_paths(znodes: Znodes, root: str, layout: LedgerLayout) -> list[str]:
     """Walk the tree: a node is a ledger, or has ledgers below it."""
     found: list[str] = []
-    level = [f"/{name}" for name in ensemble.children(root) or () if inner_levels(layout, name) is not None]
+    level = [f"/{name}" for name in znodes.children(root) or () if inner_levels(layout, name) is not None]
     while level:
         found += [root + path for path in level if ledger_id_of(path) is not None]
         inner = [path for path in level if ledger_id_of(path) is None]
-        level = [f"{path}/{name}" for path in inner for name in ensemble.children(root + path) or ()]
+        level = [f"{path}/{name}" for path in inner for name in znodes.children(root + path) or ()]
     return found

@@ -128,8 +128,8 @@ def _ownerless_pins(reader: ClusterReader, log: LogStore | None, root: str, uuid
         return ()
     paths = [log_pin_path(root, uuid, SECOND_DISK) for uuid in uuids]
     try:
-        ensemble = reader.ensemble(log.zookeeper_address, log.namespace)
-        return tuple((path, found[1]) for path in paths if (found := ensemble.read(path)) is not None)
+        znodes = reader.znodes(log.zookeeper_address, log.namespace)
+        return tuple((path, found[1]) for path in paths if (found := znodes.read(path)) is not None)
     except EnsembleError:
         return ()
 
@@ -275,7 +275,7 @@ def _times(
     if log is None or isinstance(records, Unknown):
         return NOT_TOLD, {}
     try:
-        return read_times(reader.ensemble(log.zookeeper_address, log.namespace), root, records)
+        return read_times(reader.znodes(log.zookeeper_address, log.namespace), root, records)
     except EnsembleError:
         return NOT_TOLD, {}
 
@@ -371,9 +371,9 @@ def _records(reader: ClusterReader, log: LogStore | None, root: str) -> dict[str
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
-        ensemble = reader.ensemble(log.zookeeper_address, log.namespace)
-        known = ensemble.children(tablespaces_path(root), reader.wake) or ()
-        found = {name: ensemble.read_changed(tablespace_path(root, name), reader.wake) for name in known}
+        znodes = reader.znodes(log.zookeeper_address, log.namespace)
+        known = znodes.children(tablespaces_path(root), reader.wake) or ()
+        found = {name: znodes.read_changed(tablespace_path(root, name), reader.wake) for name in known}
         return {
             name: VersionedRecord(decode_tablespace(znode.data), znode.version, znode.changed_at)
             for name, znode in found.items()
@@ -387,7 +387,7 @@ def _registered(reader: ClusterReader, log: LogStore | None, root: str) -> tuple
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
-        return reader.ensemble(log.zookeeper_address, log.namespace).children(nodes_path(root), reader.wake) or ()
+        return reader.znodes(log.zookeeper_address, log.namespace).children(nodes_path(root), reader.wake) or ()
     except EnsembleError as error:
         return Unknown(str(error))
 
@@ -404,6 +404,6 @@ def _exists(reader: ClusterReader, log: LogStore | None, path: str) -> bool | Un
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
-        return reader.ensemble(log.zookeeper_address, log.namespace).read(path) is not None
+        return reader.znodes(log.zookeeper_address, log.namespace).read(path) is not None
     except EnsembleError as error:
         return Unknown(str(error))

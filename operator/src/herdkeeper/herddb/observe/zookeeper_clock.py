@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from herdkeeper.clients.zookeeper import Ensemble
+from herdkeeper.clients.zookeeper import Znodes
 from herdkeeper.codecs.herddb.node import node_path
 from herdkeeper.codecs.herddb.tablespace import heartbeat_path
 from herdkeeper.herddb.state.zookeeper_times import ZooKeeperTimes
@@ -14,7 +14,7 @@ Heartbeats = Mapping[str, Mapping[str, float]]
 """By tablespace and node, in Unix seconds by ZooKeeper's clock."""
 
 
-def read_times(ensemble: Ensemble, root: str, records: Mapping[str, VersionedRecord]) -> tuple[ZooKeeperTimes, Heartbeats]:
+def read_times(znodes: Znodes, root: str, records: Mapping[str, VersionedRecord]) -> tuple[ZooKeeperTimes, Heartbeats]:
     """Returns the times of all recorded replicas (failed ones send no heartbeats) and their nodes. Raises EnsembleError.
 
     The current time is that of the heartbeat written last, not the maximum. A dead replica's stays forever, and may come from a ZooKeeper
@@ -22,9 +22,9 @@ def read_times(ensemble: Ensemble, root: str, records: Mapping[str, VersionedRec
     """
     copies = [(name, node) for name, found in records.items() for node in sorted(found.record.replicas, key=found.record.leader.__eq__)]
     paths = [heartbeat_path(root, records[name].record.uuid, node) for name, node in copies]
-    beats = {copy: znode for copy, znode in zip(copies, ensemble.changed_many(paths), strict=True) if znode is not None}
+    beats = {copy: znode for copy, znode in zip(copies, znodes.changed_many(paths), strict=True) if znode is not None}
     nodes = sorted({node for _, node in copies})
-    registered = ensemble.changed_many([node_path(root, node) for node in nodes])
+    registered = znodes.changed_many([node_path(root, node) for node in nodes])
     last = max(beats.values(), key=lambda znode: znode.transaction, default=None)
     times = ZooKeeperTimes(
         None if last is None else last.changed_at,

@@ -10,7 +10,7 @@ from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablesp
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import WORKLOADS, Unreadable
 from herdkeeper.clients.nodes import nodes_of
-from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
+from herdkeeper.clients.zookeeper import EnsembleError, Znodes
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers_path
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
@@ -187,33 +187,33 @@ def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore,
     root = herddb.names.herd_root
     uuid = tablespace.made_uuid
     try:
-        ensemble = reader.ensemble(log.zookeeper_address, tablespace.metadata.namespace)
-        left = uuid is not None and ensemble.read(ledgers_path(root, uuid)) is not None
-        record = _record(ensemble, root, tablespace.sql_name, reader.wake)
+        znodes = reader.znodes(log.zookeeper_address, tablespace.metadata.namespace)
+        left = uuid is not None and znodes.read(ledgers_path(root, uuid)) is not None
+        record = _record(znodes, root, tablespace.sql_name, reader.wake)
         pinned = uuid or (record.record.uuid if isinstance(record, VersionedRecord) else None)
         if pinned is None:
-            return _Metadata(record, left, _leaders(ensemble, root, reader.wake), None, None, None, None, None, None)
+            return _Metadata(record, left, _leaders(znodes, root, reader.wake), None, None, None, None, None, None)
         checkpoint_pin, archive_pin, disk_pin = (
-            _pin(ensemble, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE, SECOND_DISK)
+            _pin(znodes, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE, SECOND_DISK)
         )
-        progress = _progress(ensemble, archive_progress_path(root, pinned))
-        order = _order(ensemble, expiry_order_path(root, pinned))
-        ledgers = _ledgers(ensemble, ledgers_path(root, pinned))
-        streams = _streams(ensemble, root, pinned, reader.wake)
-        leaders = _leaders(ensemble, root, reader.wake)
+        progress = _progress(znodes, archive_progress_path(root, pinned))
+        order = _order(znodes, expiry_order_path(root, pinned))
+        ledgers = _ledgers(znodes, ledgers_path(root, pinned))
+        streams = _streams(znodes, root, pinned, reader.wake)
+        leaders = _leaders(znodes, root, reader.wake)
         return _Metadata(record, left, leaders, checkpoint_pin, archive_pin, disk_pin, progress, order, ledgers, streams)
     except (EnsembleError, MalformedDataError) as error:
         why = Unknown(str(error))
         return _Metadata(why, why, {}, why, why, why, why, why, why, why)
 
 
-def _record(ensemble: Ensemble, root: str, name: str, wake: Wake | None = None) -> VersionedRecord | RecordAbsent:
-    found = ensemble.read(tablespace_path(root, name), wake)
+def _record(znodes: Znodes, root: str, name: str, wake: Wake | None = None) -> VersionedRecord | RecordAbsent:
+    found = znodes.read(tablespace_path(root, name), wake)
     return RecordAbsent() if found is None else VersionedRecord(decode_tablespace(found[0]), found[1])
 
 
-def _ledgers(ensemble: Ensemble, path: str) -> LedgerList | Unknown | None:
-    found = ensemble.read(path)
+def _ledgers(znodes: Znodes, path: str) -> LedgerList | Unknown | None:
+    found = znodes.read(path)
     try:
         return None if found is None else decode_ledgers(*found)
     except MalformedDataError as error:
@@ -242,16 +242,16 @@ def _secrets_of_archive(tablespace: Tablespace, reader: ClusterReader) -> StoreS
     return observe_keys(where.encryption, f"{ARCHIVE_FIELD}encryption", reader, namespace=namespace, writes=True) or opened_with
 
 
-def _progress(ensemble: Ensemble, path: str) -> ArchiveProgress | Unknown | None:
-    found = ensemble.read(path)
+def _progress(znodes: Znodes, path: str) -> ArchiveProgress | Unknown | None:
+    found = znodes.read(path)
     try:
         return None if found is None else decode_archive_progress(found[0])
     except MalformedDataError as error:
         return Unknown(str(error))
 
 
-def _order(ensemble: Ensemble, path: str) -> SeenOrder | None:
-    found = ensemble.read(path)
+def _order(znodes: Znodes, path: str) -> SeenOrder | None:
+    found = znodes.read(path)
     if found is None:
         return None
     try:
@@ -260,8 +260,8 @@ def _order(ensemble: Ensemble, path: str) -> SeenOrder | None:
         return SeenOrder(None, found[1])
 
 
-def _pin(ensemble: Ensemble, path: str) -> LogPin | None:
-    found = ensemble.read(path)
+def _pin(znodes: Znodes, path: str) -> LogPin | None:
+    found = znodes.read(path)
     if found is None:
         return None
     try:
@@ -270,15 +270,15 @@ def _pin(ensemble: Ensemble, path: str) -> LogPin | None:
         return LogPin(None, found[1])
 
 
-def _streams(ensemble: Ensemble, root: str, uuid: str, wake: Wake | None) -> tuple[SeenStream, ...]:
-    names_of_pins = ensemble.children(log_pins_path(root, uuid), wake) or ()
+def _streams(znodes: Znodes, root: str, uuid: str, wake: Wake | None) -> tuple[SeenStream, ...]:
+    names_of_pins = znodes.children(log_pins_path(root, uuid), wake) or ()
     found = ((name, stream_of(name)) for name in names_of_pins)
-    seen = (_stream(ensemble, log_pin_path(root, uuid, name), stream) for name, stream in found if stream is not None)
+    seen = (_stream(znodes, log_pin_path(root, uuid, name), stream) for name, stream in found if stream is not None)
     return tuple(each for each in seen if each is not None)
 
 
-def _stream(ensemble: Ensemble, path: str, name: str) -> SeenStream | None:
-    found = ensemble.read_changed(path)
+def _stream(znodes: Znodes, path: str, name: str) -> SeenStream | None:
+    found = znodes.read_changed(path)
     if found is None:
         return None
     moved_at = datetime.datetime.fromtimestamp(found.changed_at, datetime.UTC)
@@ -288,7 +288,7 @@ def _stream(ensemble: Ensemble, path: str, name: str) -> SeenStream | None:
         return SeenStream(name, None, moved_at)
 
 
-def _leaders(ensemble: Ensemble, root: str, wake: Wake | None) -> dict[str, str]:
+def _leaders(znodes: Znodes, root: str, wake: Wake | None) -> dict[str, str]:
     """Returns the leader of each tablespace."""
-    found = {name: _record(ensemble, root, name) for name in ensemble.children(tablespaces_path(root), wake) or ()}
+    found = {name: _record(znodes, root, name) for name in znodes.children(tablespaces_path(root), wake) or ()}
     return {name: record.record.leader for name, record in found.items() if isinstance(record, VersionedRecord)}
