@@ -63,23 +63,20 @@ final class NodePlanner extends AbstractSQLPlanner {
         if (statements.incrementAndGet() % STATEMENTS_OF_A_SCHEMA == 0) {
             forgetSchema.run();
         }
-        try {
-            return planner.translate(tablespace, planned, parameters, scan, allowCache, returnValues, maxRows);
-        } catch (StatementExecutionException refusal) {
-            throw refusal;
-        } catch (RuntimeException error) {
-            forgetSchema.run();
-        }
-        try {
-            return planner.translate(tablespace, planned, parameters, scan, allowCache, returnValues, maxRows);
-        } catch (StatementExecutionException refusal) {
-            throw refusal;
-        } catch (RuntimeException error) {
-            TableSpaceManager led = manager.getTableSpaceManager(tablespace);
-            if (led == null || !led.isLeader() || led.isClosed() || led.isFailed()) {
-                throw error; // the next leader may plan it
+        for (boolean again = false;; again = true) {
+            try {
+                return planner.translate(tablespace, planned, parameters, scan, allowCache, returnValues, maxRows);
+            } catch (StatementExecutionException refusal) {
+                throw refusal;
+            } catch (RuntimeException error) {
+                if (again) {
+                    TableSpaceManager led = manager.getTableSpaceManager(tablespace);
+                    boolean leads = led != null && led.isLeader() && !led.isClosed() && !led.isFailed();
+                    // the next leader may plan it
+                    throw leads ? new StatementExecutionException("HerdDB can't plan this statement: " + error, error) : error;
+                }
             }
-            throw new StatementExecutionException("HerdDB can't plan this statement: " + error, error);
+            forgetSchema.run();
         }
     }
 

@@ -60,6 +60,14 @@ class NodePlannerTest {
     }
 
     @Test
+    void aStatementThatAnotherNodeMayPlanIsNotRefused() {
+        ClassCastException again = new ClassCastException("and again");
+        NodePlanner planner = over(new ClassCastException("once"), again);
+        assertSame(again, assertThrows(ClassCastException.class,
+                () -> planner.translate("led-by-another", "SELECT 1", null, true, true, false, -1)));
+    }
+
+    @Test
     void aRefusalIsNotTriedAgain() {
         NodePlanner planner = over(new StatementExecutionException("there is no table"));
         assertThrows(StatementExecutionException.class, () -> plan(planner, "SELECT 1"));
