@@ -6,6 +6,7 @@ import base64
 import datetime
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from cryptography import x509
@@ -14,10 +15,13 @@ from kubernetes.dynamic.exceptions import UnprocessibleEntityError
 from played_stack import PlayedStack
 from stage import Json, Stage, nothing_written
 
+from herdkeeper.certificates.authority import authority_data, read_authority, successor_of
+from herdkeeper.certificates.issue import AUTHORITY_LIFE, Validity, fresh_key
+from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.clients.kubernetes_writer import RefusedError
-from herdkeeper.planning.actions import Apply
+from herdkeeper.planning.actions import SetAuthority
+from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared import names
-from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper import authority_roll
 
 SECURE: dict[str, Json] = {"zk": {"security": {"mode": "TLS"}}, "db": {"tls": {"secretName": "db-herddb-identity"}}}
@@ -127,12 +131,27 @@ def test_other_authorities_take_over_on_request_and_members_restart_for_each_ste
             stack.reconcile(kind, name)
 
 
+def test_an_authority_that_was_restored_amid_a_roll_is_rolled_to_its_end(stack: PlayedStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its entries belong to the program that restored them."""
+    monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", datetime.timedelta(0))
+    secret, now = "zk-zookeeper-authority", datetime.datetime.now(datetime.UTC)
+    held = read_authority("zk", values_of_secret(stack.stage.found("Secret", secret)))
+    following = successor_of(held, fresh_key(), Validity(now, AUTHORITY_LIFE))
+    backup = replace(held, following=following, everywhere_since=now)
+    stack.stage.patch("Secret", secret, {"data": secret_of({}, authority_data(backup))["data"]})
+    stack.settle()
+    rolled = read_authority("zk", values_of_secret(stack.stage.found("Secret", secret)))
+    assert rolled == replace(held, generation=held.generation + 1, signing=following)
+    issuers = {certificate(stack.stage, issued).issuer.rfc4514_string() for issued in ISSUED - {"zk-zookeeper-quorum"}}
+    assert issuers == {f"CN=zk clients {rolled.generation}"}
+
+
 def test_a_step_onto_an_authority_that_has_changed_is_refused(stack: PlayedStack) -> None:
     found = stack.stage.found("Secret", "zk-zookeeper-authority")
     manifest = {**found, "metadata": {key: found["metadata"][key] for key in ("name", "namespace", "resourceVersion")}}
     stack.stage.patch("Secret", "zk-zookeeper-authority", {"metadata": {"annotations": {"somebody": "else"}}})
     with pytest.raises(RefusedError):
-        stack.stage.clients().writer.apply(Apply(manifest, new=False, reason=Reason.AUTHORITY_ROLLING))
+        stack.stage.clients().writer.set_authority(SetAuthority(manifest, "a step"))
 
 
 def test_an_ensemble_that_is_declared_anew_without_certificates_waits_for_a_person(dynamic: DynamicClient, namespace: str) -> None:

@@ -278,6 +278,12 @@ def test_each_state_is_read_as_it_was_written(stack: Stack) -> None:
         next_step(first)
 
 
+def test_a_successor_with_the_key_of_another_one_never_signs(stack: Stack) -> None:
+    held = values_of_secret(begun(stack).items["Secret", NAMED.authority_secret])
+    with pytest.raises(ValueError, match=r"following.key is not the key of following.crt"):
+        read_authority("zk", {**held, "following.key": held["signing.key"]})
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -13,7 +13,7 @@ from situations import quickstart
 
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, LiveSource
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter
-from herdkeeper.planning.actions import deletions
+from herdkeeper.planning.actions import SetAuthority, deletions
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 
@@ -60,6 +60,17 @@ def test_no_read_waits_for_ever(name):
     client = Client()
     getattr(LiveSource(client), name)(*READS[name])
     assert client.limits == [ANSWER_SECONDS] * len(client.limits) != []
+
+
+def test_a_step_of_an_authority_leaves_no_entry_of_an_earlier_state():
+    """Not even one that a restore wrote, and that server-side apply would keep as another program's."""
+    client = Client()
+    metadata = {"namespace": "demo", "name": "zk-zookeeper-authority", "resourceVersion": "7"}
+    data = {"generation": "Mg==", "signing.crt": "YQ==", "signing.key": "Yg=="}
+    KubernetesWriter(client).set_authority(SetAuthority({"kind": "Secret", "metadata": metadata, "data": data}, "a step"))
+    (body,) = client.bodies
+    gone = dict.fromkeys(("following.crt", "following.key", "leaving.crt", "everywhere-since"))
+    assert (body["data"], body["metadata"]["resourceVersion"]) == ({**data, **gone}, "7")
 
 
 def test_the_same_news_is_one_event_that_is_counted():

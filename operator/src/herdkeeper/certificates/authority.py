@@ -18,13 +18,20 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
-from herdkeeper.certificates.issue import KeyPair, Subject, Validity, make_authority
+from herdkeeper.certificates.issue import KeyPair, Subject, Validity, is_pair, make_authority
 from herdkeeper.shared.time import moment_of, text_of
 
 RENEWED_AFTER = 2 / 3
 """Share of a certificate's lifetime."""
 _GENERATION, _SIGNING, _FOLLOWING, _LEAVING, _EVERYWHERE = "generation", "signing", "following", "leaving.crt", "everywhere-since"
 """Keys of the Secret; those of pairs without their ending."""
+AUTHORITY_ENTRIES = (
+    _GENERATION,
+    *(f"{role}.{ending}" for role in (_SIGNING, _FOLLOWING) for ending in ("crt", "key")),
+    _LEAVING,
+    _EVERYWHERE,
+)
+"""All keys that the Secret can have."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +177,8 @@ def _pair(role: str, data: Mapping[str, str]) -> KeyPair | None:
     if not certificate or not key:
         raise ValueError(f"{role}.crt or {role}.key is missing")
     _require_certificate(f"{role}.crt", certificate)
+    if not is_pair(certificate, key):
+        raise ValueError(f"{role}.key is not the key of {role}.crt")
     return KeyPair(certificate, key)
 
 

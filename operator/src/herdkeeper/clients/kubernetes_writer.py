@@ -12,10 +12,11 @@ from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
 
 from herdkeeper.api.resource import API_VERSION, Resource
+from herdkeeper.certificates.authority import AUTHORITY_ENTRIES
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, as_sent
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.planning.actions import AddToSecret, Annotate, AnswerRequest, Apply, Create, Delete, Resize
+from herdkeeper.planning.actions import AddToSecret, Annotate, AnswerRequest, Apply, Create, Delete, Resize, SetAuthority
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Json, is_made_for
@@ -74,6 +75,15 @@ class KubernetesWriter:
         """Merge entries, if the Secret's uid still matches."""
         body = {"metadata": {"uid": action.uid}, "data": action.data}
         path = self._path("v1", "Secret", ObjectKey(namespace, action.name))
+        self._request("patch", path, "Secret", body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+
+    def set_authority(self, action: SetAuthority) -> None:
+        """Replace all entries of an authority, if its Secret is unchanged. Server-side apply would keep those that a restore of the Secret
+        wrote: a former key, or the time of another step.
+        """
+        manifest = action.manifest
+        body = {**manifest, "data": {**dict.fromkeys(AUTHORITY_ENTRIES), **manifest["data"]}}
+        path = self._path("v1", "Secret", _key(manifest))
         self._request("patch", path, "Secret", body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def answer_request(self, namespace: str, action: AnswerRequest) -> None:

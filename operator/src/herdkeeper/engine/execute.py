@@ -64,7 +64,6 @@ from herdkeeper.planning.actions import (
 from herdkeeper.planning.status import Failed, described
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
-from herdkeeper.shared.reason import Reason
 from herdkeeper.sql.errors import SqlError
 
 logger = structlog.get_logger()
@@ -145,8 +144,8 @@ def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: 
             clients.writer.annotate(namespace, action)
         case AddToSecret():
             clients.writer.add_to_secret(namespace, action)
-        case SetAuthority(manifest):
-            clients.writer.apply(Apply(manifest, new=False, reason=Reason.AUTHORITY_ROLLING))
+        case SetAuthority():
+            clients.writer.set_authority(action)
         case Delete():
             clients.writer.delete(namespace, action)
         case SetFinalizer(present):
