@@ -118,6 +118,13 @@ def test_a_request_while_another_takes_over_begins_no_second_one(stack: Stack) -
     assert len([event for event in stack.events if "it is made" in event]) == 2
 
 
+def test_no_authority_is_said_to_go_on_while_the_other_one_waits(stack: Stack) -> None:
+    before = values_of_secret(stack.items["Secret", NAMED.members_secret])
+    begun(stack).hold(NAMED.members_secret, before)
+    assert told(stack).count(f"it waits, since the Secret {NAMED.members_secret} does not have it yet") == 2
+    assert "take it up until" not in told(stack)
+
+
 def test_the_condition_names_its_reason(stack: Stack) -> None:
     found = begun(stack).rolled()
     assert found is not None

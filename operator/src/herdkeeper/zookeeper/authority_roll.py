@@ -30,11 +30,16 @@ def roll_authorities(ensemble: Ensemble, *, settled: bool) -> tuple[Action, ...]
     on together, since members restart for each step.
     """
     rolls = ensemble.rolls
-    behind = "the ensemble changes" if not settled else next((roll.behind for roll in rolls if roll.behind is not None), None)
+    behind = "the ensemble changes" if not settled else _behind(rolls)
     since = _since_when(rolls)
     steps = [(roll, _forward(roll, since) if behind is None else _back(roll, behind)) for roll in rolls]
     written = (_write(ensemble.cluster, roll, *step) for roll, step in steps if step is not None)
     return (*written, *_answer(ensemble, settled=settled))
+
+
+def _behind(rolls: Sequence[AuthorityRoll]) -> str | None:
+    """Returns who is behind with any authority, or None."""
+    return next((roll.behind for roll in rolls if roll.behind is not None), None)
 
 
 def _since_when(rolls: Sequence[AuthorityRoll]) -> datetime | None:
@@ -91,20 +96,23 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
 
 def authorities_rolled(rolls: Sequence[AuthorityRoll]) -> Mapping[str, Health]:
     """Returns the condition AuthoritiesRolled by its type, or nothing if no authority is followed by another one."""
-    told = [_state(roll) for roll in rolls if roll.authority.is_rolling]
+    told = [f"{_step(roll.authority)}; {_wait(rolls)}" for roll in rolls if roll.authority.is_rolling]
     return {AUTHORITIES_ROLLED: Health("False", Reason.AUTHORITY_ROLLING, ". ".join(told))} if told else {}
 
 
-def _state(roll: AuthorityRoll) -> str:
-    authority = roll.authority
+def _step(authority: Authority) -> str:
     step = "1 of 3, all are to trust both" if authority.following is not None else "2 of 3, the new one signs and both are trusted"
-    if roll.behind is not None:
-        waits = f"it waits, since {roll.behind}"
-    elif roll.since is None:
-        waits = "it waits until members have restarted with it, and nothing else of the ensemble changes"
-    else:
-        waits = f"all Secrets have it, and pods take it up until {text_of(roll.since + TAKEN_UP_WITHIN)}"
-    return f"{_both(authority)}: step {step}; {waits}"
+    return f"{_both(authority)}: step {step}"
+
+
+def _wait(rolls: Sequence[AuthorityRoll]) -> str:
+    """What is waited for: the same for all, since they go on together."""
+    behind, since = _behind(rolls), _since_when(rolls)
+    if behind is not None:
+        return f"it waits, since {behind}"
+    if since is None:
+        return "it waits until members have restarted with it, and nothing else of the ensemble changes"
+    return f"all Secrets have it, and pods take it up until {text_of(since + TAKEN_UP_WITHIN)}"
 
 
 def _both(authority: Authority) -> str:
