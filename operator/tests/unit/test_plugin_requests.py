@@ -45,6 +45,14 @@ def test_run_now_names_the_schedules_that_there_are(written: str, message: str) 
     assert str(refused.value) == message
 
 
+def test_roll_authorities_asks_the_ensemble_that_there_is() -> None:
+    cluster = PlayedCluster(stack())
+    assert called(cluster, "roll-authorities", "zk")[0].exit_code == FINE
+    assert annotations_set(cluster) == [("ZooKeeperCluster", "zk", {"herdkeeper.io/roll-authorities": "now"})]
+    with pytest.raises(BadInputError):
+        called(cluster, "roll-authorities", "other")
+
+
 @pytest.mark.parametrize(("answer", "exit_code"), [("done: nightly-20261121", FINE), ("refused: one is not over", WRONG)])
 def test_run_now_waits_for_the_operator_s_answer(answer: str, exit_code: int) -> None:
     cluster = PlayedCluster(schedules())
