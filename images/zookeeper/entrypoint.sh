@@ -134,6 +134,8 @@ as_asked_for() {
 }
 [ -z "$files" ] || start_when as_asked_for "${ZOOKEEPER_FILES_SECONDS:-150}" "the mounted certificates are not those of READ_AT_START"
 
+# A member that looks for a leader asks again after 0.2 s, and after twice as long each time, up to a minute (FastLeaderElection).
+# One that comes back under another address is reached by such a request only: its members would be without a quorum meanwhile.
 # Small heaps are told by Min-, larger ones by MaxRAMPercentage. The collector is left to the JVM: serial in small containers.
 # shellcheck disable=SC2086 # options are words
 exec java \
@@ -144,5 +146,6 @@ exec java \
     -Djava.security.properties="$home/conf/java.security" \
     -Dlogback.configurationFile="$home/conf/logback.xml" \
     -Dzookeeper.db.autocreate=false \
+    -Dzookeeper.fastleader.maxNotificationInterval=3000 \
     ${JVM_OPTIONS:-} \
     -cp "$home/lib/*" org.apache.zookeeper.server.quorum.QuorumPeerMain "$data/conf/zoo.cfg"
