@@ -135,7 +135,7 @@ as_asked_for() {
 [ -z "$files" ] || start_when as_asked_for "${ZOOKEEPER_FILES_SECONDS:-150}" "the mounted certificates are not those of READ_AT_START"
 
 # A member that looks for a leader asks again after 0.2 s, and after twice as long each time, up to a minute (FastLeaderElection).
-# One that comes back under another address is reached by such a request only: its members would be without a quorum meanwhile.
+# Only such a request makes the others connect to a member that came back under another address. Until then a quorum may be missing.
 # Small heaps are told by Min-, larger ones by MaxRAMPercentage. The collector is left to the JVM: serial in small containers.
 # shellcheck disable=SC2086 # options are words
 exec java \

@@ -63,7 +63,7 @@ class Tried:
 @dataclass(frozen=True)
 class Servers:
     """Host names of a stack's members and SQL nodes, and the addresses of its bookies with a ledger that one of them holds. `ledgers_root`
-    is the bookies' znode."""
+    is the root of the ledgers in ZooKeeper."""
 
     members: tuple[str, ...]
     bookies: Mapping[str, BookieAddress]

@@ -44,6 +44,25 @@ def home(folder: Path) -> Path:
     return made
 
 
+def start_member(host: str, folders: tuple[Path, Path, Path], log: Path, **variables: str) -> subprocess.Popen[bytes]:
+    """The image's entry point as a process. `folders`: the image's, that of the configuration, and the volume. It does not wait for its own
+    name, which leads to no pod.
+    """
+    home, config, volume = map(str, folders)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOSTNAME": host,
+        "ZOOKEEPER_HOME": home,
+        "ZOOKEEPER_CONFIG": config,
+        "ZOOKEEPER_DATA": volume,
+        "ZOOKEEPER_NAME_SECONDS": "0",
+        "JVM_OPTIONS": JVM_OPTIONS,
+        **variables,
+    }
+    with log.open("ab") as output:
+        return subprocess.Popen([str(IMAGE / "entrypoint.sh")], env=environment, stdout=output, stderr=subprocess.STDOUT)
+
+
 @dataclass(frozen=True)
 class Ports:
     """Where a member listens on 127.0.0.1."""
@@ -167,20 +186,9 @@ class RealMembers:
             )
         digest = self.folder / "super-digest"
         digest.write_bytes(base64.b64decode(self.stage.found("Secret", self.named.reconfig_secret)["data"]["super-digest"]))
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOSTNAME": self.named.pod(number),
-            "ZOOKEEPER_HOME": str(self._home),
-            "ZOOKEEPER_CONFIG": str(config),
-            "ZOOKEEPER_DATA": str(data),
-            "ZOOKEEPER_SUPER_DIGEST": str(digest),
-            "ZOOKEEPER_NAME_SECONDS": "0",  # the loopback address of all members is none of a pod's
-            "JVM_OPTIONS": JVM_OPTIONS if self.hosts is None else f"{JVM_OPTIONS} {RESOLVING} -Djdk.net.hosts.file={self.hosts}",
-        }
-        with self.log(number).open("ab") as output:
-            self.processes[number] = subprocess.Popen(
-                [str(IMAGE / "entrypoint.sh")], env=environment, stdout=output, stderr=subprocess.STDOUT
-            )
+        options = JVM_OPTIONS if self.hosts is None else f"{JVM_OPTIONS} {RESOLVING} -Djdk.net.hosts.file={self.hosts}"
+        variables = {"ZOOKEEPER_SUPER_DIGEST": str(digest), "JVM_OPTIONS": options}
+        self.processes[number] = start_member(self.named.pod(number), (self._home, config, data), self.log(number), **variables)
 
     def volume(self, number: int) -> Path:
         """The folder of a member's claim: another claim of the same name is another, empty folder."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import subprocess
@@ -10,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_members import IMAGE, JVM_OPTIONS, home
+from real_members import JVM_OPTIONS, home, start_member
 
 from herdkeeper_e2e.free_ports import free_ports
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -53,19 +52,9 @@ class Members:
             "4lw.commands.whitelist": "srvr",
         }
         (config / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOSTNAME": f"zk-zookeeper-{number - 1}",
-            "ZOOKEEPER_HOME": str(self.home),
-            "ZOOKEEPER_CONFIG": str(config),
-            "ZOOKEEPER_DATA": str(volume),
-            "ZOOKEEPER_NAME_SECONDS": "0",  # the names are known to the members only
-            "JVM_OPTIONS": f"{JVM_OPTIONS} -Djdk.net.hosts.file={self.hosts}",
-        }
-        with self.log(number).open("ab") as output:
-            self.processes[number] = subprocess.Popen(
-                [str(IMAGE / "entrypoint.sh")], env=environment, stdout=output, stderr=subprocess.STDOUT
-            )
+        options = f"{JVM_OPTIONS} -Djdk.net.hosts.file={self.hosts}"
+        folders, host = (self.home, config, volume), f"zk-zookeeper-{number - 1}"
+        self.processes[number] = start_member(host, folders, self.log(number), JVM_OPTIONS=options)
 
     def log(self, number: int) -> Path:
         return self.folder / f"member-{number}.log"

@@ -3,7 +3,6 @@ containers, and no API server."""
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 import yaml
-from real_members import IMAGE, JVM_OPTIONS, Ports, home
+from real_members import IMAGE, Ports, home, start_member
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
@@ -119,21 +118,14 @@ class Members:
             (config / name).write_text(self._here(text, number).replace("/data/", f"{volume}/"))
         digest = self.folder / "super-digest"
         digest.write_text(super_digest(PASSWORD))
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOSTNAME": self.named.pod(number),
-            "ZOOKEEPER_HOME": str(self.home),
-            "ZOOKEEPER_CONFIG": str(config),
-            "ZOOKEEPER_DATA": str(volume),
-            "ZOOKEEPER_SUPER_DIGEST": str(digest),
-            "ZOOKEEPER_NAME_SECONDS": "0",
-            "JVM_OPTIONS": JVM_OPTIONS,
-            "READ_AT_START": self._here(next(each["value"] for each in variables if each["name"] == "READ_AT_START"), number),
-        }
-        with (self.folder / f"member-{number}.log").open("ab") as output:
-            self.processes[number] = subprocess.Popen(
-                [str(IMAGE / "entrypoint.sh")], env=environment, stdout=output, stderr=subprocess.STDOUT
-            )
+        read_at_start = self._here(next(each["value"] for each in variables if each["name"] == "READ_AT_START"), number)
+        self.processes[number] = start_member(
+            self.named.pod(number),
+            (self.home, config, volume),
+            self.folder / f"member-{number}.log",
+            ZOOKEEPER_SUPER_DIGEST=str(digest),
+            READ_AT_START=read_at_start,
+        )
 
     def _here(self, text: str, number: int) -> str:
         """With this machine's ports and folders."""

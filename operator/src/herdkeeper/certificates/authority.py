@@ -2,9 +2,9 @@
 
 Its generation is part of its name: ZooKeeper keeps trusted authorities by name, so a successor needs another one.
 
-A successor takes over in three steps, so that nobody meets a certificate that he does not trust (docs/decisions/0106): it is trusted beside
-the old one (`following`), it signs while the old one is still trusted (`leaving`), and the old one is gone. Each step begins when the one
-before has reached everybody; who asks for it has seen that.
+A successor takes over in three steps, so that no process meets a certificate that it does not trust (docs/decisions/0106). First it is
+trusted beside the old one (`following`). Then it signs, and the old one is still trusted (`leaving`). Then the old one is gone. Callers
+begin a step only when the one before has reached all processes.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ AUTHORITY_ENTRIES = (
 class Authority:
     """The issuer of a stack's certificates. `generation` counts those that signed.
 
-    `following` is trusted already and signs nothing yet, `leaving` (PEM) is still trusted and signs nothing any more. `everywhere_since` is
-    since when all holders have been seen with this state; None: not yet, or nothing changes.
+    `following` is trusted already and signs nothing yet. `leaving` (PEM) is still trusted and signs nothing any more. `everywhere_since`:
+    since when all holders have had this state; None: not yet, or nothing changes.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Authority:
 
     @property
     def trusted(self) -> str:
-        """The certificates for everybody to trust, in PEM. The oldest is first: the second step of a roll then changes no text."""
+        """The certificates that all holders trust, in PEM. The oldest is first: the second step of a roll then changes no text."""
         return f"{self.leaving or ''}{self.signing.certificate}{'' if self.following is None else self.following.certificate}"
 
     @property

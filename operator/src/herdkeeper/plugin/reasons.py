@@ -234,7 +234,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
     ),
     Reason.DISK_REFUSES_REPLAY: Explained(
         "A SQL node can't apply an entry of the log, since its disk refuses the write: it may be full.",
-        "Enlarge `spec.storage.size`, or repair the disk. The node tries again each half minute.",
+        "Enlarge `spec.storage.size`, or rebuild the replica on another disk. The node tries again each half minute.",
     ),
     Reason.NAME_TAKEN: Explained("Another object has a name that the operator needs.", "Rename or delete the other object."),
     Reason.CLAIM_LOST: Explained("A bookie lost a disk, and the operator needs a decision.", "Read the message: it has the command."),

@@ -24,14 +24,15 @@ def log_replayable(name: str, uuid: str, nodes: Mapping[str, NodeView | Unknown]
     stuck = ", ".join(node for node, _ in of_log or found)
     lsn, table = f"{entry.lsn[0]},{entry.lsn[1]}", f" of {entry.table}" if entry.table is not None else ""
     cause = f"{stuck} can't apply the entry at LSN {lsn} of {name} ({entry.entry_type}{table}): {entry.message}"
+    rebuild = f"if no tablespace has its only replica there, delete the volume claim and the pod of {stuck} to rebuild it"
     if not of_log:
-        repair = "Its disk is the cause, not the log: enlarge spec.storage.size of the HerdDBCluster, or repair the disk"
-        return {LOG_REPLAYABLE: Health("False", Reason.DISK_REFUSES_REPLAY, f"{cause}. {repair}")}
+        repair = f"If its disk is full, enlarge spec.storage.size of the HerdDBCluster. If the disk is damaged, and {rebuild}"
+        return {LOG_REPLAYABLE: Health("False", Reason.DISK_REFUSES_REPLAY, f"{cause}. Its disk is the cause, not the log. {repair}")}
     past = [node for node, copy in copies if copy.role == "follower" and copy.unreplayable is None and (copy.lsn or BEGIN) >= entry.lsn]
     restored = f"make a Checkpoint of the moment before LSN {lsn} (spec.target), and a new Tablespace from it (spec.bootstrap)"
     way_out = (
-        f"{', '.join(past)} is past it, so that replica may be bad rather than the log. If no tablespace has its only replica there, "
-        f"delete the volume claim and the pod of {stuck} to rebuild it; if it stops at the same entry again, {restored}"
+        f"{', '.join(past)} is past it, so that replica may be bad rather than the log: {rebuild}; if it stops at the same entry again, "
+        f"{restored}"
         if past
         else f"No node that must replay it can lead: {restored}"
     )
