@@ -9,6 +9,7 @@ import herddb.core.AbstractIndexManager;
 import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
 import herddb.core.RunningStatementsStats;
+import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.core.stats.ConnectionsInfoProvider;
 import herddb.file.FileDataStorageManager;
@@ -28,6 +29,7 @@ import herddb.sql.SQLRecordKeyFunction;
 import java.lang.reflect.Field;
 import java.nio.file.Path;
 import java.security.CodeSource;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -66,6 +68,7 @@ public final class HerdInternals {
     private static final Field INDEXES = field(TableSpaceManager.class.getName(), "indexes", ConcurrentHashMap.class);
     private static final Field INDEXES_BY_TABLE =
             field(TableSpaceManager.class.getName(), "indexesByTable", ConcurrentHashMap.class);
+    private static final Field NEXT_KEY = field(TableManager.class.getName(), "nextPrimaryKeyValue", AtomicLong.class);
     private static final Field TRANSACTIONS = field(TableSpaceManager.class.getName(), "transactions", ConcurrentHashMap.class);
     private static final Field POSITION =
             field(TableSpaceManager.class.getName(), "actualLogSequenceNumber", LogSequenceNumber.class);
@@ -227,6 +230,18 @@ public final class HerdInternals {
         indexes.clear();
         ((Map<?, ?>) get(INDEXES_BY_TABLE, copy)).clear();
         ((Map<?, ?>) get(TRANSACTIONS, copy)).clear();
+    }
+
+    /** The counters of the next keys, by the names of the tables with auto-increment. */
+    @SuppressWarnings("unchecked")
+    public static Map<String, AtomicLong> nextKeys(TableSpaceManager tablespace) {
+        Map<String, AtomicLong> counters = new HashMap<>();
+        ((Map<String, AbstractTableManager>) get(TABLES, tablespace)).forEach((name, table) -> {
+            if (table.getTable().auto_increment) {
+                counters.put(name, (AtomicLong) get(NEXT_KEY, table));
+            }
+        });
+        return counters;
     }
 
     /** Says where a recovering copy is in the log, from where it follows when no entry comes behind. */

@@ -1,5 +1,6 @@
 package io.herdkeeper.node.log;
 
+import herddb.backup.DumpedLogEntry;
 import herddb.client.ClientConfiguration;
 import herddb.client.ClientSideMetadataProvider;
 import herddb.client.HDBClient;
@@ -7,11 +8,13 @@ import herddb.client.HDBConnection;
 import herddb.core.DBManager;
 import herddb.core.ReplicaFullTableDataDumpReceiver;
 import herddb.core.TableSpaceManager;
+import herddb.log.CommitLogListener;
 import herddb.log.FullRecoveryNeededException;
 import herddb.log.LogEntry;
 import herddb.log.LogEntryFactory;
 import herddb.log.LogEntryType;
 import herddb.log.LogNotAvailableException;
+import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.NodeMetadata;
 import herddb.model.TableSpace;
@@ -19,21 +22,28 @@ import herddb.model.Transaction;
 import herddb.network.ServerHostData;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.internals.HerdInternals;
+import java.io.EOFException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * What a leader sends of a tablespace at one position of its log: the committed rows of all tables, and the transactions that are open.
+ * What a leader sends of a tablespace at one position of its log: the committed rows of all tables, the next keys of those with
+ * auto-increment, and the transactions that are open.
  *
  * <p>HerdDB's own download leaves these transactions out. The log behind the position has the rest of each, which can't be applied without
  * what it did before. So here each one is told as entries that do at once what it has done so far. They are applied before the log is,
  * and change no committed row: a COMMIT or ROLLBACK behind the position decides on the whole of it.
+ *
+ * <p>It leaves the next keys out, too: a copy would take them from its rows, and give the key of a deleted row again. Here they come as
+ * entries that change nothing, which another version ignores.
  */
 final class Download extends ReplicaFullTableDataDumpReceiver {
 
@@ -42,9 +52,17 @@ final class Download extends ReplicaFullTableDataDumpReceiver {
     private static final long LONGEST_HOURS = 1;
 
     private final List<LogEntry> open = new ArrayList<>();
+    private final TableSpaceManager copy;
 
     private Download(TableSpaceManager copy) {
         super(copy);
+        this.copy = copy;
+    }
+
+    /** Tells the next keys of a leader's tables, while nobody writes. */
+    static void tellNextKeys(TableSpaceManager led, LogSequenceNumber position, CommitLogListener download) {
+        HerdInternals.nextKeys(led).forEach((table, next) -> download.logEntry(position, new LogEntry(System.currentTimeMillis(),
+                LogEntryType.TABLE_CONSISTENCY_CHECK, 0, table, null, Bytes.from_long(next.get()))));
     }
 
     /**
@@ -120,6 +138,23 @@ final class Download extends ReplicaFullTableDataDumpReceiver {
     /** What the transactions have done that were open, in an order in which it can be applied. */
     List<LogEntry> open() {
         return open;
+    }
+
+    /** Comes behind the rows of all tables. */
+    @Override
+    public void receiveTransactionLogChunk(List<DumpedLogEntry> nextKeys) {
+        Map<String, AtomicLong> counters = HerdInternals.nextKeys(copy);
+        for (DumpedLogEntry told : nextKeys) {
+            try {
+                LogEntry entry = LogEntry.deserialize(told.entryData);
+                AtomicLong counter = counters.get(entry.tableName);
+                if (entry.type == LogEntryType.TABLE_CONSISTENCY_CHECK && counter != null) {
+                    counter.accumulateAndGet(entry.value.to_long(), Math::max);
+                }
+            } catch (EOFException error) {
+                throw new UncheckedIOException("the next key of a table came in part", error);
+            }
+        }
     }
 
     @Override

@@ -399,6 +399,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         requireAnswers();
         if (sending == null || !sending.toFollower) {
             super.attachCommitLogListener(listener);
+        } else if (tablespace != null) {
+            Download.tellNextKeys(tablespace, appliedPosition(), listener);
         }
     }
 

@@ -125,6 +125,20 @@ class DownloadedCopyTest {
         assertEquals(rows(copy, "t"), rows(leader, "t"));
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"int", "long"})
+    void givesNoKeyAgainThatItsLeaderHasGivenToARowThatIsGone(String type) throws Exception {
+        sql(0, "CREATE TABLE " + app + ".given (k " + type + " auto_increment, n int, PRIMARY KEY (k))");
+        sql(0, "INSERT INTO " + app + ".given(n) VALUES(1)");
+        sql(0, "INSERT INTO " + app + ".given(n) VALUES(2)");
+        sql(0, "DELETE FROM " + app + ".given WHERE n=2");
+        dropTheLog(() -> { });
+        download();
+        name("n1");
+        Await.until("it leads", LIMIT, () -> copy.tablespace(app).path("role").asText().equals("leader"));
+        assertEquals(3, HerdInternals.nextKeys(copy.manager(app)).get("given").get(), "it boots from its disk to lead");
+    }
+
     @Test
     void isNotMadeWhileTheBookiesHaveNotAnsweredAndLetsTheLeaderGoOn() throws Exception {
         dropTheLog(() -> { });
