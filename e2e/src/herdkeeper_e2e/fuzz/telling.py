@@ -162,10 +162,7 @@ class Script(Conversation):
             self.note(f"{self.name}: ZooKeeper: {error!r}")
 
     def _judge(self) -> None:
-        connection = self.connection()
-        contents = self.contents(connection)
-        if contents is None and connection.closed:  # its server was killed after the script's last statement
-            contents = self.contents(self.connection())
+        contents = self._contents_at_leader()
         if contents is None:
             self.found(Kind.NO_ANSWER, "its rows can't be read")
             return
@@ -179,7 +176,7 @@ class Script(Conversation):
             self.forget("its transaction was left open")
             self.world.name_leader(self.name, node)
             self.hang_up()
-            found = self.contents(self.connection())
+            found = self._contents_at_leader()
             if found is None:
                 self.found(Kind.NO_ANSWER, f"its rows can't be read at {node}")
                 continue
@@ -187,6 +184,14 @@ class Script(Conversation):
             if words := differences(contents.tables, found.tables):
                 self.found(Kind.CHANGED_BY_MOVE, f"at {node}: {words}")
         self._judge_next_key()
+
+    def _contents_at_leader(self) -> Contents | None:
+        """Returns None if no leader answers. The last connection may be to a node that was killed or demoted after the last statement."""
+        contents = self.contents(self.connection())
+        if contents is None:
+            self.hang_up()
+            contents = self.contents(self.connection())
+        return contents
 
     def _can_lead(self, node: str) -> bool:
         """Wait for a replica that is being rebuilt."""
@@ -228,15 +233,21 @@ class Script(Conversation):
                 self.found(Kind.COPY_DIFFERS, f"{node} differs from the log in {sorted(wrong)}")
 
     def _judge_checks(self) -> None:
-        """Check the nodes' results of the story's full checks, and the followers' results of one more."""
-        self._order_leader(_CHECK)
+        """Check the nodes' results of the story's full checks, and the followers' results of one more. A follower that boots skips the
+        entries of a check that is over, so the story's own one, which may still run, does not count.
+        """
         check: dict[str, Any] = {}
+
+        def started() -> bool:
+            _, answer = self._order_leader(_CHECK)
+            return isinstance(answer, dict) and answer.get("started") is True
 
         def ended() -> bool:
             nonlocal check
             check = self._told(self.leader).get("fullCheck") or {}
             return check.get("endedAtMillis") is not None
 
+        self.world.wait(f"a full check of {self.name} at {self.leader} starts behind the story's", started)
         self.world.wait(f"the full check of {self.name} at {self.leader} ends", ended)
         for node in self.world.others(self.leader):
             with suppress(Stuck):
