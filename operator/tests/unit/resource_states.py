@@ -253,7 +253,8 @@ def _of_restores() -> Iterator[State]:
 def _job(name: str, condition: str | None, *, begun: bool = True) -> dict[tuple[str, str], Json]:
     conditions = [{"type": condition, "status": "True", "reason": "r", "message": "m"}] if condition else []
     status = {"conditions": conditions, **({"startTime": NOW} if begun else {})}
-    return {("Job", name): {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "uid": "job"}, "status": status}}
+    metadata = {"name": name, "uid": "job", "ownerReferences": [{"uid": CHECKPOINT.metadata.uid}]}
+    return {("Job", name): {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "status": status}}
 
 
 def _of_checkpoints() -> Iterator[State]:

@@ -9,6 +9,7 @@ from situations import EXAMPLES, bookkeeper_serving, objects, with_metadata, wit
 from herdkeeper.api import ReplicationAudit
 from herdkeeper.api.job import ClaimDestination, VolumeDestination
 from herdkeeper.api.resource import Condition
+from herdkeeper.jobs.audit.end import ended_well
 from herdkeeper.jobs.plan import plan_audit
 from herdkeeper.jobs.schedule.state import run_of
 from herdkeeper.jobs.state import JobObserved
@@ -31,7 +32,8 @@ def seen(*pods) -> JobObserved:
         "completionTime": "2026-06-01T20:00:00Z",
         "conditions": [{"type": "Complete", "status": "True", "reason": "r", "message": "m"}],
     }
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": JOB, "uid": "job-1"}, "status": status}
+    metadata = {"name": JOB, "uid": "job-1", "ownerReferences": [{"uid": AUDIT.metadata.uid}]}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "status": status}
     return JobObserved(objects({("Job", JOB): job}, *pods), bookkeeper=bookkeeper_serving())
 
 
@@ -46,6 +48,15 @@ def ready(status: str, reason: str) -> Condition:
     """As it was written when the run ended."""
     written = {"type": "Ready", "status": status, "reason": reason, "message": "m", "lastTransitionTime": "2026-06-01T20:00:01Z"}
     return Condition.model_validate(written | {"observedGeneration": 1})
+
+
+def test_what_an_earlier_audit_of_this_name_found_is_not_told_of_this_one():
+    left = seen(pod(WORDS))
+    assert summarize_audit(AUDIT, left).fields["phase"] == "Succeeded"
+    again = with_metadata(AUDIT, uid="another")
+    assert summarize_audit(again, left).fields == {"phase": "Pending"}
+    assert plan_audit(again, left, "spark:1").actions == ()
+    assert ended_well(again, left) is None
 
 
 LOST = "its driver's termination message is lost"

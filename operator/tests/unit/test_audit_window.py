@@ -45,7 +45,7 @@ def job(ended: datetime.datetime | None, condition: str = "Complete"):
     completed = {"completionTime": ended.strftime("%Y-%m-%dT%H:%M:%SZ")} if ended and condition == "Complete" else {}
     arguments = ["herdkeeper_jobs.audit.cli", "--read-until", CLOSES.strftime("%Y-%m-%dT%H:%M:%SZ")]
     spec = {"template": {"spec": {"containers": [{"name": "driver", "args": arguments}]}}}
-    metadata = {"name": JOB, "uid": "job-1"}
+    metadata = {"name": JOB, "uid": "job-1", "ownerReferences": [{"uid": AUDIT.metadata.uid}]}
     return {("Job", JOB): {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec, "status": {**status, **completed}}}
 
 

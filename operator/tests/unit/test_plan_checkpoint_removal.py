@@ -22,6 +22,7 @@ from herdkeeper.jobs.state import JobObserved
 from herdkeeper.planning.actions import Apply, Delete, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS, waited_seconds
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import build_removal
@@ -175,6 +176,16 @@ def test_the_resource_goes_once_its_files_have_and_a_failure_tells_how_to_go_on(
     if expected is Reason.REMOVAL_FAILED:
         assert "it ended. Fix the cause and delete the Job flights-1-removal" in plan.wait.message
         assert "spec.deletionPolicy to Retain" in plan.wait.message
+
+
+def test_a_drill_s_checkpoint_takes_along_only_what_its_own_run_made_and_keeps_nobody_s_files():
+    labels = {names.COMPONENT_LABEL: names.DRILL_COMPONENT}
+    (made,) = plan_removal(with_metadata(GOING, labels=labels), seen(), "spark:1").actions
+    assert "--only-own" in made.manifest["spec"]["template"]["spec"]["containers"][0]["args"]
+    drills = with_metadata(other(phase="Succeeded", manifest=MANIFEST), labels=labels)
+    plan = plan_removal(GOING, seen(checkpoints=(drills,)), "spark:1")
+    assert done(plan) == REMOVES, "else nobody would remove them: the drill's Checkpoint does not"
+    assert "--only-own" not in plan.actions[0].manifest["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
 def test_a_job_of_an_earlier_checkpoint_of_this_name_says_nothing_about_this_one():

@@ -41,8 +41,14 @@ SEEN = JobObserved(
     herddb=ready(quickstart("HerdDBCluster")),
     bookkeeper=bookkeeper_serving(),
 )
+NOW = "2026-11-21T14:30:00Z"
 JOB = {
-    ("Job", "flights-1-checkpoint"): {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "flights-1-checkpoint"}, "status": {}}
+    ("Job", "flights-1-checkpoint"): {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "flights-1-checkpoint", "ownerReferences": [{"uid": CHECKPOINT.metadata.uid}]},
+        "status": {},
+    }
 }
 
 
@@ -530,6 +536,26 @@ def test_the_result_of_a_run_stays_when_its_job_and_pods_are_gone():
     summary = summarize_checkpoint(ended, replace(SEEN, objects=objects()))
     assert summary.health.status == "True"
     assert (summary.fields["phase"], summary.fields["rows"]) == ("Succeeded", 7)
+
+
+def test_the_result_of_an_earlier_checkpoint_of_this_name_is_not_that_of_this_one():
+    name = "flights-1-checkpoint"
+    said = CheckpointSummary("r", JobOutcome.SUCCEEDED, "checkpoint at 3,9", ledger_id=3, entry_id=9, verified="compared with follower n1")
+    complete = {**JOB[("Job", name)], "status": {"conditions": [{"type": "Complete", "status": "True"}], "completionTime": NOW}}
+    driver = {"name": "driver", "state": {"terminated": {"message": said.to_json()}}}
+    pod = {
+        "metadata": {"name": "p", "creationTimestamp": NOW, "labels": {"batch.kubernetes.io/job-name": name}},
+        "status": {"phase": "Succeeded", "containerStatuses": [driver]},
+    }
+    left = replace(SEEN, objects=objects({("Job", name): complete, ("Pod", "p"): pod}))
+    assert summarize_checkpoint(CHECKPOINT, left).fields["lsn"] == {"ledgerId": 3, "entryId": 9}
+    again = with_metadata(CHECKPOINT, uid="another")
+    summary = summarize_checkpoint(again, left)
+    assert (summary.fields, summary.health.status) == ({"phase": "Pending"}, "False")
+    waiting = plan_checkpoint(again, left, "spark:1")
+    assert (waiting.actions, waiting.wait.reason) == ((), Reason.WAITING_FOR_OTHERS)
+    assert f"the Job {name} belongs to an earlier resource of this name" in waiting.wait.message
+    assert plan_checkpoint(again, SEEN, "spark:1").actions, "the run begins once that Job is gone"
 
 
 def test_a_job_whose_driver_said_nothing_is_still_told_of():

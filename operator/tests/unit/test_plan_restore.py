@@ -74,7 +74,8 @@ def plan(tablespace, seen) -> Plan:
 def with_job(condition: str | None = None, said: RestoreSummary | None = None, progress=None) -> TablespaceObserved:
     """The Job is there; `condition` is what Kubernetes says of its end, `said` its driver's last words."""
     conditions = [{"type": condition, "status": "True", "reason": "BackoffLimitExceeded", "message": "gave up"}] if condition else []
-    job = {"kind": "Job", "metadata": {"name": JOB}, "status": {"startTime": "2026-01-01T00:00:00Z", "conditions": conditions}}
+    metadata = {"name": JOB, "ownerReferences": [{"uid": DECLARED.metadata.uid}]}
+    job = {"kind": "Job", "metadata": metadata, "status": {"startTime": "2026-01-01T00:00:00Z", "conditions": conditions}}
     state = {"terminated": {"message": said.to_json()}} if said else {"running": {}}
     pod = {
         "metadata": {"name": "p", "labels": {"batch.kubernetes.io/job-name": JOB}, "creationTimestamp": "2026-01-01T00:00:00Z"},
@@ -256,6 +257,19 @@ def test_a_restore_whose_status_was_lost_goes_on(seen):
     assert plan(lost, seen).wait is None or plan(lost, seen).wait.reason is not Reason.INVALID_SPEC
     jobs = [action for action in plan(lost, seen).actions if isinstance(action, Apply) and action.manifest["kind"] == "Job"]
     assert len(jobs) == (1 if seen is MADE else 0)
+
+
+def test_what_the_job_of_an_earlier_tablespace_of_this_name_restored_is_not_in_this_one():
+    said = RestoreSummary("r", JobOutcome.SUCCEEDED, "done", ledger_id=3, entry_id=9, rows=100, verified="100 rows compared")
+    earlier = with_job("Complete", said)
+    again = with_metadata(DECLARED, uid="another")
+    noted = after(again, replace(ABSENT, objects=earlier.objects))
+    assert (noted.restore.phase, noted.restore.verified) == ("Pending", None)
+    begun = with_status(noted, uuid="a-uuid", restore=noted.restore)
+    summary = summarize_tablespace(begun, earlier)
+    assert (summary.health.status, summary.health.reason) == ("False", Reason.RESTORING)
+    assert f"the Job {JOB} belongs to an earlier resource of this name" in summary.health.message
+    assert [action for action in plan(begun, earlier).actions if isinstance(action, Apply)] == []
 
 
 def test_what_is_filled_is_not_filled_again_though_its_status_was_lost():

@@ -14,7 +14,7 @@ from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import ClaimDestination, Destination
 from herdkeeper.api.restore_drill import Drill, DrillStatus
 from herdkeeper.api.scheduled_checkpoint import Retention
-from herdkeeper.api.tablespace import LogArchive, RecoveryWindow, TablespaceLog
+from herdkeeper.api.tablespace import LogArchive, RecoveryWindow, RestoreStatus, TablespaceLog
 from herdkeeper.herddb.log.checkpoint_base import bases
 from herdkeeper.herddb.log.identity import LogIdentity
 from herdkeeper.jobs.drill.draw import drawn_moment, drawn_name
@@ -140,6 +140,19 @@ def test_every_moment_of_a_window_can_be_drawn_its_ends_too_and_none_outside():
     assert set(millis) == {0, 1000, 2000, 3000}
     assert drawn_moment(begin, begin, "any") == drawn_moment(begin, begin - datetime.timedelta(hours=1), "any") == begin
     assert drawn_name((), "any") is None
+
+
+def restored(completed_at: str):
+    """The archived tablespace, which was itself restored within its recovery window."""
+    restore = RestoreStatus(phase="Succeeded", completed_at=completed_at)
+    return seen(tablespace=with_status(ARCHIVED, restore=restore, recovery_window=ARCHIVED.status.recovery_window))
+
+
+def test_no_moment_is_drawn_at_which_the_tablespace_itself_was_still_being_restored():
+    drawn = [draw(with_metadata(SCHEDULE, uid=f"uid-{n}"), restored("2026-05-09T12:00:00Z"), SUNDAY) for n in range(20)]
+    assert min(each.moment for each in drawn) >= "2026-05-09T12:00:00.000Z"
+    just_now = draw(SCHEDULE, restored("2026-05-10T05:00:00Z"), SUNDAY)
+    assert isinstance(just_now, DrawnCheckpoint), "the archive has no later moment yet"
 
 
 def test_where_the_log_is_archived_a_moment_of_the_recovery_window_is_drawn():

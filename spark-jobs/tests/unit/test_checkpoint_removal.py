@@ -64,6 +64,16 @@ def test_a_checkpoint_is_removed_with_its_files_except_those_that_another_manife
     assert all_files(place) == staying
 
 
+def test_a_run_that_is_to_remove_only_its_own_leaves_a_checkpoint_of_another_run_and_its_files(place: StoredPath) -> None:
+    reused = checkpoint(place, "run-1", 7, file_of("run-1", "a"))
+    staying = all_files(place)
+    write(tablespace_folder(place, IDENTITY) / "data/drill/t/left.parquet", b"half")
+    removed = remove_checkpoint(place, "drill", reused, only_own=True)
+    assert (removed.existed, removed.files, all_files(place)) == (False, 1, staying)
+    assert remove_checkpoint(place, "run-1", reused, only_own=True).existed
+    assert all_files(place) == set()
+
+
 def test_the_report_goes_with_the_last_checkpoint_and_not_before(tmp_path: Path) -> None:
     report = report_path(tablespace_folder(tmp_path, IDENTITY))
     first, second = (checkpoint(tmp_path, f"run-{entry}", entry, file_of(f"run-{entry}", "a")) for entry in (5, 7))

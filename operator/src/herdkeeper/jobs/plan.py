@@ -30,6 +30,7 @@ from herdkeeper.spark.build_job import (
     build_audit,
     build_checkpoint,
 )
+from herdkeeper.spark.run import of_an_earlier_owner
 
 _LOG_WHOLE = (
     Reason.REPLICAS_NOT_READY,
@@ -47,7 +48,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
     """Create the Job, unless it exists or has ended. It never runs again: the resource is the record of one run."""
     name = names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT)
     if checkpoint.is_over or seen.objects.get("Job", name) is not None:
-        return Plan()
+        return _until_gone(checkpoint, seen, name) or Plan()
     if waiting := _waiting_for_places(checkpoint, seen):
         return waiting
     log = log_store(seen.bookkeeper)
@@ -72,6 +73,12 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         identity=log.readers_secret,
     )
     return _once(build_checkpoint(checkpoint, source, spark_image), seen)
+
+
+def _until_gone(run: Checkpoint | ReplicationAudit, seen: JobObserved, job: str) -> Plan | None:
+    """Returns that the run waits while a Job of its name belongs to an earlier resource. None if there is none."""
+    earlier = None if run.is_over else of_an_earlier_owner(seen.objects, job, run.metadata.uid)
+    return None if earlier is None else Plan.waiting(Reason.WAITING_FOR_OTHERS, earlier, requeue.SOON)
 
 
 def _can_be_checkpointed(tablespace: Tablespace) -> bool:
@@ -109,7 +116,7 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
     if audit.is_over:
         return Plan()
     if seen.objects.get("Job", name) is not None:
-        return _resume(audit, seen, name)
+        return _until_gone(audit, seen, name) or _resume(audit, seen, name)
     log = log_store(seen.bookkeeper)
     if seen.bookkeeper is None or log is None or not (seen.bookkeeper.status and seen.bookkeeper.status.instance_id):
         return Plan.waiting(

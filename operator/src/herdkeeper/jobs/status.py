@@ -34,7 +34,9 @@ def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
     if checkpoint.is_over or gone:
         summary = _kept(checkpoint)
     else:
-        summary = _from_message(observe_run(seen.objects, job), lambda said: checkpoint_fields(CheckpointSummary.from_json(said)))
+        summary = _from_message(
+            observe_run(seen.objects, job, checkpoint.metadata.uid), lambda said: checkpoint_fields(CheckpointSummary.from_json(said))
+        )
     return replace(summary, health=Health("False", Reason.DELETING, "its files are being removed")) if deleting else summary
 
 
@@ -44,7 +46,7 @@ def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
     """
     if audit.is_over:
         return _kept(audit)
-    run = observe_run(seen.objects, names.job_name(audit.key, names.AUDIT_COMPONENT))
+    run = observe_run(seen.objects, names.job_name(audit.key, names.AUDIT_COMPONENT), audit.metadata.uid)
     if (opens := resumes_at(audit, seen)) is not None:
         return _paused(audit, run, opens)
     if message_may_come(audit, seen):

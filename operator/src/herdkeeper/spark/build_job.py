@@ -273,12 +273,15 @@ def _moment(target: Target | None) -> str:
     raise ValueError("spec.target has no moment: set one of spec.target.lsn and spec.target.timestamp")
 
 
-def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: str) -> Json:
-    """Returns the Job that removes a Checkpoint's files. `manifest` is its path at the destination, None if the run reported none."""
+def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: str, *, only_own: bool = False) -> Json:
+    """Returns the Job that removes a Checkpoint's files. `manifest` is its path at the destination, None if the run reported none.
+    `only_own`: a manifest that another run made stays.
+    """
     command = (
         "herdkeeper_jobs.checkpoint.removal_cli",
         *("--destination", root_of(checkpoint.spec.destination)),
         *(("--manifest", manifest) if manifest else ()),
+        *(("--only-own",) if only_own else ()),
     )
     spec = checkpoint.spec.job.model_copy(update={"resources": REMOVAL_RESOURCES, "executors": Executors()})
     destination = checkpoint.spec.destination

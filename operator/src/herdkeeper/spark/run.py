@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from herdkeeper.shared.objects import Json, Objects, job_ended, pod_trouble, pods_of_job, termination_message_of, why_no_termination_message
+from herdkeeper.shared.objects import (
+    Json,
+    Objects,
+    is_owned_by,
+    job_ended,
+    pod_trouble,
+    pods_of_job,
+    termination_message_of,
+    why_no_termination_message,
+)
 
 
 @dataclass(frozen=True)
@@ -18,11 +27,22 @@ class Run:
     fields: dict[str, Any]
 
 
-def observe_run(objects: Objects, job_name: str) -> Run:
-    """Returns the state of a Job among its owner's objects."""
+def of_an_earlier_owner(objects: Objects, job_name: str, owner_uid: str) -> str | None:
+    """Returns why a Job of this name says nothing about this owner, or None. A deleted resource's Job outlives it until Kubernetes collects
+    it, and its result must not become that of a new resource with the same name.
+    """
     job = objects.get("Job", job_name)
-    if job is None:
-        return Run("Pending", "the job has not started yet", None, {"phase": "Pending"})
+    if job is None or is_owned_by(job, owner_uid):
+        return None
+    return f"the Job {job_name} belongs to an earlier resource of this name: it is about to be deleted; if it stays, delete it"
+
+
+def observe_run(objects: Objects, job_name: str, owner_uid: str) -> Run:
+    """Returns the state of a Job among the objects of its owner, which has this uid."""
+    job = objects.get("Job", job_name)
+    earlier = of_an_earlier_owner(objects, job_name, owner_uid)
+    if job is None or earlier is not None:
+        return Run("Pending", earlier or "the job has not started yet", None, {"phase": "Pending"})
     pods, termination_message = pods_of_job(objects, job_name), termination_message_of(objects, job_name)
     fields: dict[str, Any] = {"job": job_name, "startedAt": job.get("status", {}).get("startTime")}
     match job_ended(job):

@@ -39,13 +39,14 @@ class Removed:
     kept: int
 
 
-def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None) -> Removed:
+def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None, *, only_own: bool = False) -> Removed:
     """Removes a run's checkpoint, and what its attempts left behind. What is missing already is no error.
 
     Args:
         destination: the folder of all checkpoints.
         run_id: the run whose checkpoint is removed.
         manifest: the manifest's path below `destination`; None if no manifest of the run is known: then manifests stay.
+        only_own: keep the manifest, and its files, if another run made it.
 
     Raises:
         CheckpointRefused: the run's id or the manifest's path is invalid.
@@ -58,7 +59,7 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
         return Removed(False, *(sum(column) for column in zip(*leftovers, strict=True))) if leftovers else Removed(False, 0, 0, 0)
     if MANIFEST.fullmatch(manifest) is None:
         raise CheckpointRefused(f"--manifest is {manifest!r}: give <INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json")
-    return _remove(destination / manifest, run_id)
+    return _remove(destination / manifest, run_id, only_own=only_own)
 
 
 def remove_leftovers(folder: StoredPath, run_id: str) -> None:
@@ -69,7 +70,7 @@ def remove_leftovers(folder: StoredPath, run_id: str) -> None:
         _log.warning("leftovers stay", run_id=run_id, reason=str(error))
 
 
-def _remove(path: StoredPath, run_id: str) -> Removed:
+def _remove(path: StoredPath, run_id: str, *, only_own: bool) -> Removed:
     folder = path.parent.parent
     for part in (folder.parent, folder, path.parent, path, folder / "data"):
         _require_no_link(part)
@@ -79,6 +80,8 @@ def _remove(path: StoredPath, run_id: str) -> Removed:
     if current is None:
         return Removed(False, *_sweep(folder, {run_id}, _named_files(folder)))
     outline = _own_manifest(current, path)
+    if only_own and outline.run_id != run_id:
+        return Removed(False, *_sweep(folder, {run_id}, _named_files(folder)))
     files = _files_of(folder, outline)
     is_there = path.is_file() and path.read_bytes() == current.read_bytes()
     others = _named_files(folder, without=path if is_there else None)

@@ -35,7 +35,7 @@ def _attempt(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
         destination = stored_path(parsed.destination, DESTINATION_VARIABLES)
         if (unusable := why_unusable(destination, writes=False)) is not None:
             return JobOutcome.CONFIGURATION_REFUSED, f"--destination is {parsed.destination!r}: {unusable}"
-        removed = remove_checkpoint(destination, parsed.run_id, parsed.manifest or None)
+        removed = remove_checkpoint(destination, parsed.run_id, parsed.manifest or None, only_own=parsed.only_own)
     except (CheckpointRefused, ValueError) as error:
         return JobOutcome.CONFIGURATION_REFUSED, str(error)
     except InvariantViolated as error:
@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--manifest", default="", metavar="PATH", help="below the destination; without it only files without a manifest are removed"
     )
+    parser.add_argument("--only-own", action="store_true", help="keep a checkpoint that another run made, and this one only reused")
     return parser
 
 

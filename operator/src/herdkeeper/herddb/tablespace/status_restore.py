@@ -92,7 +92,7 @@ def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
 
 
 def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, RestoreSummary | None]:
-    run = observe_run(seen.objects, _job(tablespace))
+    run = observe_run(seen.objects, _job(tablespace), tablespace.metadata.uid)
     if run.termination_message is None:
         return run, None
     try:

@@ -6,7 +6,7 @@ from herdkeeper.api import ReplicationAudit
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.protocol.job_summary import AuditSummary, SummaryError
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Json, job_ended, pods_of_job, termination_message_of
+from herdkeeper.shared.objects import Json, is_owned_by, job_ended, pods_of_job, termination_message_of
 
 _ENDED = ("Succeeded", "Failed")
 """Final phases of a pod."""
@@ -18,7 +18,7 @@ def message_may_come(audit: ReplicationAudit, seen: JobObserved) -> bool:
     """
     job = job_of(audit)
     running = (pod.get("status", {}).get("phase") not in _ENDED for pod in pods_of_job(seen.objects, job))
-    return ended_well(seen, job) is not None and termination_message_of(seen.objects, job) is None and any(running)
+    return ended_well(audit, seen) is not None and termination_message_of(seen.objects, job) is None and any(running)
 
 
 def unknown_result(audit: ReplicationAudit, seen: JobObserved) -> str | None:
@@ -28,7 +28,7 @@ def unknown_result(audit: ReplicationAudit, seen: JobObserved) -> str | None:
     may come any more (`message_may_come`).
     """
     job = job_of(audit)
-    if ended_well(seen, job) is None:
+    if ended_well(audit, seen) is None:
         return None
     said = termination_message_of(seen.objects, job)
     if said is None:
@@ -45,7 +45,7 @@ def job_of(audit: ReplicationAudit) -> str:
     return names.job_name(audit.key, names.AUDIT_COMPONENT)
 
 
-def ended_well(seen: JobObserved, name: str) -> Json | None:
-    """Returns the Job of that name if it succeeded, or None."""
-    job = seen.objects.get("Job", name)
-    return job if job is not None and job_ended(job) == "Complete" else None
+def ended_well(audit: ReplicationAudit, seen: JobObserved) -> Json | None:
+    """Returns its Job if that succeeded, or None. An earlier audit of this name may have left one."""
+    job = seen.objects.get("Job", job_of(audit))
+    return job if job is not None and is_owned_by(job, audit.metadata.uid) and job_ended(job) == "Complete" else None

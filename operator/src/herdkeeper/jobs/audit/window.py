@@ -37,7 +37,7 @@ def resumes_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime 
     A Job that succeeded without a message may have paused: run again, it reports the end, if any. An unreadable message would recur each
     night, so it ends the run (`audit_end.unknown_result`).
     """
-    job = ended_well(seen, job_of(audit))
+    job = ended_well(audit, seen)
     if (
         audit.spec.window is None
         or job is None

@@ -109,6 +109,9 @@ def draw(schedule: ScheduledCheckpoint, seen: ScheduleObserved, due: datetime.da
     window = tablespace.status.recovery_window if tablespace.status is not None else None
     if tablespace.spec.log.archive is not None and window is not None:
         begin, end = moment_of(window.from_), moment_of(window.to)
+        restored = moment_of(tablespace.restore.completed_at) if tablespace.restore is not None else None
+        if begin is not None and restored is not None:
+            begin = max(begin, restored)  # before that it has a table of its own restore, with which no other one begins
         if begin is not None and end is not None and begin <= end:
             moment = drawn_moment(begin, end, seed).astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
             return DrawnMoment(names.drill_checkpoint(schedule.metadata.name, due), moment)

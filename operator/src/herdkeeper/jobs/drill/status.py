@@ -155,7 +155,7 @@ def _progress(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: Dril
     before = _stored(drill) or {}
     job, checkpoint = names.drill_job(schedule.metadata.name, due_of(drill)), seen.drill.checkpoint(drill.checkpoint)
     if seen.drill.objects.get("Job", job) is not None:
-        return _of_the_job({**before, "job": job}, seen, observe_run(seen.drill.objects, job), checkpoint)
+        return _of_the_job({**before, "job": job}, seen, observe_run(seen.drill.objects, job, schedule.metadata.uid), checkpoint)
     if (unusable := seen.drill.store_unusable) is not None and checkpoint is not None and is_restorable(checkpoint):
         return {**before, "message": f"waits: {unusable.why}"}
     if is_of_a_moment(schedule, drill):

@@ -1,7 +1,8 @@
 """Removes the files of a Checkpoint that is deleted with deletionPolicy Delete.
 
 A Job removes them once the run has ended and nothing else needs them. Two Checkpoints without a write between them have the same LSN and
-share a manifest, which the last of them removes. An unreadable resource may need the files, so it blocks the removal.
+share a manifest, which the last of them removes. A Checkpoint that was made for a drill removes only a manifest of its own: one that it
+found there may have been kept on purpose. An unreadable resource may need the files, so it blocks the removal.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
+from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
 from herdkeeper.herddb.tablespace.plan_restore import comes_too_late
 from herdkeeper.jobs.drill.draw import drilled_checkpoint
 from herdkeeper.jobs.removal.state import RemovalObserved
@@ -18,7 +20,7 @@ from herdkeeper.planning.actions import Delete, Plan, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Json, job_ended, termination_message_of
+from herdkeeper.shared.objects import Json, is_owned_by, job_ended, termination_message_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import build_removal
@@ -56,13 +58,13 @@ def _begin(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: 
             return _let_go(Reason.DELETION_GIVEN_UP, f"its files in {checkpoint.place} were left behind: {unusable.why}")
         why = f"{unusable.why}; or set spec.deletionPolicy to Retain, which leaves the files"
         return Plan.waiting(unusable.reason, f"its files are not removed: {why}")
-    made = settle((build_removal(checkpoint, checkpoint.manifest, spark_image),), seen.objects)
+    made = settle((build_removal(checkpoint, checkpoint.manifest, spark_image, only_own=is_made_for_a_drill(checkpoint)),), seen.objects)
     return Plan(made, Plan.waiting(Reason.DELETING, "a Job removes its files").wait)
 
 
 def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
     name = job["metadata"]["name"]
-    if not any(reference["uid"] == checkpoint.metadata.uid for reference in job["metadata"].get("ownerReferences") or []):
+    if not is_owned_by(job, checkpoint.metadata.uid):
         return Plan.waiting(
             Reason.DELETING, (f"the Job {name} belongs to an earlier Checkpoint of this name, and is about to be deleted"), requeue.SOON
         )
@@ -116,7 +118,7 @@ def _needed_by_checkpoints(checkpoint: Checkpoint, seen: JobObserved, others: li
     if writing := _writing(checkpoint, seen, others):
         message = f"these runs write to the same place and may use the same manifest: {', '.join(writing)}"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
-    living = [other for other in others if other.metadata.deletion_timestamp is None]
+    living = [other for other in others if other.metadata.deletion_timestamp is None and not is_made_for_a_drill(other)]
     if sharing := [other for other in living if other.manifest == checkpoint.manifest]:
         return _let_go(Reason.DATA_KEPT, f"its files stay: {_listed(sharing)} has the same manifest {checkpoint.manifest}")
     return None

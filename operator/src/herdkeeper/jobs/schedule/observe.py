@@ -16,7 +16,7 @@ from herdkeeper.jobs.drill.state import DrillObserved
 from herdkeeper.jobs.schedule.build import kind_of_runs
 from herdkeeper.jobs.schedule.state import ScheduleObserved, run_of
 from herdkeeper.shared.names import ObjectKey
-from herdkeeper.shared.objects import Json, Objects
+from herdkeeper.shared.objects import Objects, is_owned_by
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.observe_object_store import observe_destination
@@ -29,7 +29,7 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
     metadata = schedule.metadata
     kind, _ = kind_of_runs(schedule)
     found = reader.kubernetes.owned(schedule.KIND, ObjectKey(metadata.namespace, metadata.name), ((API_VERSION, kind.KIND),))
-    mine = [document for document in found.of_kind(kind.KIND) if _is_owned_by(document, metadata.uid)]
+    mine = [document for document in found.of_kind(kind.KIND) if is_owned_by(document, metadata.uid)]
     now = datetime.datetime.now(datetime.UTC)
     made = reader.kubernetes.models(kind, mine)
     if isinstance(made, Unknown):
@@ -76,7 +76,7 @@ def _with_drill(
         return replace(seen, drill=DrillObserved(Objects({}), checkpoints))
     key = schedule.key
     found = reader.kubernetes.owned(schedule.KIND, key, DRILL_OBJECTS)
-    mine = {of: item for of, item in found.items.items() if of[0] != "Job" or _is_owned_by(item, schedule.metadata.uid)}
+    mine = {of: item for of, item in found.items.items() if of[0] != "Job" or is_owned_by(item, schedule.metadata.uid)}
     herddb = None
     if schedule.spec.drill is not None and isinstance(seen.tablespace, Tablespace):
         herddb = reader.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, seen.tablespace.spec.herd_db_ref.name))
@@ -90,7 +90,3 @@ def _unusable(schedule: ScheduledCheckpoint, checkpoints: tuple[Checkpoint, ...]
     destination = drilled.spec.destination if drilled is not None else None
     field = f"the Checkpoint {name}: spec.destination."
     return observe_destination(destination, field, reader, namespace=schedule.metadata.namespace, writes=False)
-
-
-def _is_owned_by(document: Json, uid: str) -> bool:
-    return any(reference["uid"] == uid for reference in document["metadata"].get("ownerReferences") or [])
