@@ -99,7 +99,7 @@ def _expandable(cluster: BookKeeperCluster, objects: Objects, reader: ClusterRea
     named = cluster.names
     classes: set[str] = set()
     for name, claim in objects.claims.items():
-        number = named.number_of(name)
+        number = named.number_of_claim(name)
         if number is None:
             continue
         wanted = bytes_of((cluster.spec.journal if name == named.journal_claim(number) else cluster.spec.ledgers).size)

@@ -66,7 +66,7 @@ def known_claims(cluster: BookKeeperCluster, objects: Objects, cookies: frozense
 def bookie_ids(named: BookKeeperNames, objects: Objects, cookies: frozenset[str], number: int) -> tuple[str, ...]:
     """Returns every identity of a number: on its claims, in its StatefulSet, among the cookies. More than one is an error."""
     marked = {
-        claim.annotations.get(names.BOOKIE_ID_ANNOTATION) for name, claim in objects.claims.items() if named.number_of(name) == number
+        claim.annotations.get(names.BOOKIE_ID_ANNOTATION) for name, claim in objects.claims.items() if named.number_of_claim(name) == number
     }
     item = objects.get("StatefulSet", named.stateful_set(number))
     containers = item["spec"]["template"]["spec"]["containers"] if item is not None else []
