@@ -171,6 +171,16 @@ def test_what_moved_before_a_drain_was_taken_back_is_read_back_by_the_next_one(b
     assert bookies.replicas(4) == 0
 
 
+def test_an_open_ledger_is_not_for_a_round_of_a_drain_that_was_taken_back(bookies: Bookies) -> None:
+    """Its writer may have returned to the bookie, and would be fenced."""
+    bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)), (5, bookies.ids(2, 3, 0)), tablespace="flights")
+    bookies.want(bookies=4)
+    assert bookies.stage.found("ConfigMap", "bk-bookie-4-drain-1")["data"]["open"] == "9\n"
+    bookies.want(bookies=5)
+    kept = bookies.stage.found("ConfigMap", "bk-bookie-4-drain-1")["data"]
+    assert (kept["open"], read_record(kept["record"])) == ("", {9: (Place(0, 2),)})
+
+
 def test_a_bookie_that_is_read_only_by_itself_is_left_so(bookies: Bookies) -> None:
     bookies.stage.bookies.set_read_only(bookies.id(4), "", True)  # a full disk
     bookies.settle()
