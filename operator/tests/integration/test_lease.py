@@ -14,6 +14,7 @@ from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError
 
+from herdkeeper.clients.kubernetes_writer import MERGE_PATCH
 from herdkeeper.process import lease as lease_module
 from herdkeeper.process.lease import Lease
 from herdkeeper_e2e.control_plane import ControlPlane
@@ -94,10 +95,20 @@ class Election:
         self.candidates.append(found)
         return found
 
+    def delete(self) -> None:
+        """Somebody's `kubectl delete`."""
+        self._leases().delete(name=lease_module.NAME, namespace=self.namespace)
+
+    def write(self, spec: dict[str, Any]) -> None:
+        """Somebody's `kubectl patch`."""
+        self._leases().patch(name=lease_module.NAME, namespace=self.namespace, body={"spec": spec}, content_type=MERGE_PATCH)
+
+    def _leases(self) -> Any:
+        return self.dynamic.resources.get(api_version="coordination.k8s.io/v1", kind="Lease")
+
     def spec(self) -> dict[str, Any]:
-        leases = self.dynamic.resources.get(api_version="coordination.k8s.io/v1", kind="Lease")
         try:
-            return dict(leases.get(name=lease_module.NAME, namespace=self.namespace).to_dict()["spec"])
+            return dict(self._leases().get(name=lease_module.NAME, namespace=self.namespace).to_dict()["spec"])
         except NotFoundError:
             return {}
 
@@ -194,6 +205,39 @@ def test_a_renewal_under_way_does_not_undo_a_release(election: Election) -> None
     assert renewing.wait(PATIENCE_SECONDS)
     first.lease.release()
     assert (election.spec()["holderIdentity"], first.losses) == ("", [])
+
+
+def test_a_lease_that_somebody_deletes_makes_no_second_leader(election: Election) -> None:
+    first, second = election.candidate("first"), election.candidate("second")
+    first.lease.acquire()
+    looks = threading.Semaphore(0)
+    second.cable.before = lambda _: looks.release()
+    second.compete()
+    assert looks.acquire(timeout=PATIENCE_SECONDS)
+    assert looks.acquire(timeout=PATIENCE_SECONDS), "it has seen the Lease by its second look"
+    first.cable.cut.set()
+    election.delete()
+    assert second.led.wait(2 * PATIENCE_SECONDS)
+    assert (first.losses, first.lease.held()) == ([False], False)
+
+
+def test_a_leader_makes_a_lease_again_that_somebody_deletes(election: Election) -> None:
+    first, second = election.candidate("first"), election.candidate("second")
+    first.lease.acquire()
+    second.compete()
+    election.delete()
+    wait_until(lambda: election.spec().get("holderIdentity") == "first")
+    assert (first.lease.held(), first.losses, second.led.is_set()) == (True, [], False)
+
+
+def test_a_leader_from_which_another_takes_the_lease_stops_before_its_own_time_is_over(
+    election: Election, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_module, "RENEW_DEADLINE_SECONDS", 100 * PATIENCE_SECONDS)
+    first = election.candidate("first")
+    first.lease.acquire()
+    election.write({"holderIdentity": "another"})
+    wait_until(lambda: first.losses == [False])
 
 
 @pytest.mark.usefixtures("endless")

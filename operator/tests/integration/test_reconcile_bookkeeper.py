@@ -308,6 +308,19 @@ def test_a_lost_bookie_is_replaced_under_a_fresh_id_and_retired_once_its_ledgers
     assert [event["reason"] for event in stage.events("bk")].count("BookieRetired") == 2
 
 
+@pytest.mark.parametrize("volumes", [("journal",), ("journal", "ledgers")], ids="-".join)
+def test_a_bookie_whose_claims_lost_their_labels_is_not_lost(stage: Stage, volumes: tuple[str, ...]) -> None:
+    serving(stage)
+    before = {name: stage.found(CLAIM, name)["metadata"]["labels"] for name in claims(stage)}
+    stage.stop_bookie(named(stage), 1)
+    for volume in volumes:
+        name = f"bk-bookie-1-{volume}"
+        stage.patch(CLAIM, name, {"metadata": {"labels": dict.fromkeys(before[name])}})
+    stage.settle(KIND, "bk")
+    assert {name: stage.found(CLAIM, name)["metadata"].get("labels") for name in claims(stage)} == before
+    assert stage.found("StatefulSet", "bk-bookie-1")["spec"]["replicas"] == 1
+
+
 @pytest.mark.parametrize("volume", ["journal", "ledgers"])
 def test_what_is_left_of_a_lost_bookie_is_a_persons_to_give_up(stage: Stage, volume: str) -> None:
     serving(stage)

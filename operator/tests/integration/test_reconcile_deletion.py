@@ -428,13 +428,14 @@ def test_a_deleted_resource_that_can_not_be_read_goes_and_its_data_stays(stage: 
     assert stage.events("zk")[-1]["reason"] == "DeletionGivenUp"
 
 
-def test_a_paused_resource_keeps_its_data_when_it_is_deleted_and_goes_once_it_is_not_paused(stage: Stage) -> None:
+@pytest.mark.parametrize("mark", [names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION])
+def test_a_paused_resource_keeps_its_data_when_it_is_deleted_and_goes_once_it_is_not_paused(stage: Stage, mark: str) -> None:
     ensemble(stage, "Delete")
-    stage.patch(ZOOKEEPER, "zk", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}})
+    stage.patch(ZOOKEEPER, "zk", {"metadata": {"annotations": {mark: "true"}}})
     stage.delete(ZOOKEEPER, "zk")
     stage.settle(ZOOKEEPER, "zk")
     assert stage.live("StatefulSet", "zk-zookeeper") is not None
-    stage.patch(ZOOKEEPER, "zk", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+    stage.patch(ZOOKEEPER, "zk", {"metadata": {"annotations": {mark: None}}})
     stage.delete("Pod", "zk-zookeeper-0")
     reconcile_until_gone(stage, ZOOKEEPER, "zk")
 

@@ -81,7 +81,7 @@ def test_a_follower_that_differs_is_taken_off_moved_aside_made_anew_and_found_eq
     stage.nodes.documents[f"http://{named(stage).host(1)}:{HERDDB_HTTP_PORT}/tablespaces"] = []
     stage.reconcile(TABLESPACE, "flights")
     assert set_aside(stage) == [f"{NODES[1]} /tablespaces/flights/set-aside?uuid=a-uuid"]
-    assert stage.found(TABLESPACE, "flights")["metadata"]["annotations"][MARK] == "7,12"
+    assert stage.found(TABLESPACE, "flights")["metadata"]["annotations"][MARK] == "7,12 of a-uuid"
     stage.reconcile(TABLESPACE, "flights")
     assert on_list(stage) == NODES
     stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("leader", "follower"))
@@ -93,7 +93,7 @@ def test_a_follower_that_differs_is_taken_off_moved_aside_made_anew_and_found_eq
     stage.settle(TABLESPACE, "flights")
     assert verdicts(stage)[NODES[1]] == "Equal"
     assert stage.condition(TABLESPACE, "flights", "ReplicasVerified") == ("True", "Verified")
-    assert stage.found(TABLESPACE, "flights")["metadata"]["annotations"][MARK] == "7,12 verified"
+    assert stage.found(TABLESPACE, "flights")["metadata"]["annotations"][MARK] == "7,12 verified of a-uuid"
     told = [event["reason"] for event in stage.events("flights")]
     assert {"ReplicaDiffers", "ReplicaSetAside", "ReplicasChanged", "ReplicaRebuilt"} <= set(told)
 

@@ -149,8 +149,36 @@ def test_a_drain_can_be_taken_back(bookies: Bookies, progress: str) -> None:
         bookies.come_back(4, "ro")
     assert bookies.registered(4) == "rw"
     assert DRAINING not in bookies.stage.found(CLAIM, "bk-bookie-4-journal")["metadata"]["annotations"]
-    assert [name for _, name in bookies.stage.made() if "drain" in name] == []
+    unproven = [("ConfigMap", "bk-bookie-4-drain-1")] if progress == "moving" else []
+    assert [key for key in bookies.stage.made() if "drain" in key[1]] == unproven
     assert bookies.stage.condition(KIND, "bk") == ("True", "Ready")
+
+
+@pytest.mark.parametrize("ended", ["Failed", None])
+def test_what_moved_before_a_drain_was_taken_back_is_read_back_by_the_next_one(bookies: Bookies, ended: str | None) -> None:
+    bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=99)
+    bookies.want(bookies=4)
+    bookies.ledgers.move(bookies.id(4), bookies.id(0))
+    if ended is not None:
+        bookies.end_job("bk-bookie-4-drain-1", ended)
+    bookies.want(bookies=5)
+    assert (bookies.registered(4), bookies.stage.live("Job", "bk-bookie-4-drain-1")) == ("rw", None)
+    bookies.want(bookies=4)
+    record = bookies.stage.found("ConfigMap", "bk-bookie-4-drain-1")["data"]
+    assert read_record(record["record"]) == {7: (Place(0, 2),)}
+    assert bookies.replicas(4) == 1, "no metadata names it any more, but its copies were not read back"
+    bookies.end_job("bk-bookie-4-drain-1")
+    assert bookies.replicas(4) == 0
+
+
+def test_an_open_ledger_is_not_for_a_round_of_a_drain_that_was_taken_back(bookies: Bookies) -> None:
+    """Its writer may have returned to the bookie, and would be fenced."""
+    bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)), (5, bookies.ids(2, 3, 0)), tablespace="flights")
+    bookies.want(bookies=4)
+    assert bookies.stage.found("ConfigMap", "bk-bookie-4-drain-1")["data"]["open"] == "9\n"
+    bookies.want(bookies=5)
+    kept = bookies.stage.found("ConfigMap", "bk-bookie-4-drain-1")["data"]
+    assert (kept["open"], read_record(kept["record"])) == ("", {9: (Place(0, 2),)})
 
 
 def test_a_bookie_that_is_read_only_by_itself_is_left_so(bookies: Bookies) -> None:

@@ -200,6 +200,17 @@ def test_a_claim_that_the_stateful_set_made_in_the_place_of_a_lost_one_is_taken_
     assert marks(stage) == ["true"] * 3
 
 
+def test_claims_that_lost_all_their_labels_are_not_taken_for_lost_or_new_ones(stage: Stage) -> None:
+    founded(stage)
+    before = [stage.found(CLAIM, name)["metadata"]["labels"] for name in CLAIMS]
+    for name, labels in zip(CLAIMS, before, strict=True):
+        stage.patch(CLAIM, name, {"metadata": {"labels": dict.fromkeys(labels)}})
+    stage.settle(KIND, "zk")
+    assert [stage.found(CLAIM, name)["metadata"].get("labels") for name in CLAIMS] == before
+    assert (marks(stage), founding(stage)) == (["true"] * 3, "false")
+    assert stage.condition(KIND, "zk") == ("True", "Ready")
+
+
 def test_an_ensemble_that_lost_all_its_claims_is_not_founded_anew(stage: Stage) -> None:
     founded(stage)
     for name in CLAIMS:

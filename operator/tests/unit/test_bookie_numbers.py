@@ -41,6 +41,14 @@ def without_claims(found, *numbers):
     return objects({key: item for key, item in found.items.items() if key not in gone})
 
 
+def test_a_copy_of_a_claim_that_somebody_keeps_makes_no_bookie_and_gives_it_no_identity():
+    """As `kubectl get pvc … -o yaml` under another name: it has the labels and annotations of the claim."""
+    copies = [claim(f"bk-bookie-{number}-backup", **{names.BOOKIE_ID_ANNOTATION: "another"}) for number in (1, 7)]
+    found = objects(seen(0, 1, 2, 3).items, *copies)
+    assert bookie_numbers(CLUSTER, found, knows(0, 1, 2, 3)) == BookieNumbers((0, 1, 2, 3), (), ())
+    assert "another" not in bookie_ids(NAMED, found, cookies(1), 1)
+
+
 @pytest.mark.parametrize(
     ("situation", "spec", "numbers", "next_bookie", "expected"),
     [

@@ -337,6 +337,23 @@ def _record_gone(seen: Bookies) -> Steps:
         yield "somebody deletes the record of the last round", seen._replace(rounds=seen.rounds[:-1])
 
 
+def _taken_back(seen: Bookies) -> Steps:
+    """And asked for again. What was moved and not read back is read back then; open ledgers are for the next round."""
+    unproven = (begun for begun in seen.rounds if begun.job is not JobState.DONE)
+    kept = (each._replace(job=JobState.ABSENT, moved=tuple(n for n in each.recorded if not seen.ledgers[n].open)) for each in unproven)
+    yield from _writable_again(seen, tuple(kept))
+
+
+def _taken_back_without_records(seen: Bookies) -> Steps:
+    yield from _writable_again(seen, ())
+
+
+def _writable_again(seen: Bookies, rounds: tuple[Round_, ...]) -> Steps:
+    if seen.marked and seen.cookie and seen.retirement is JobState.ABSENT:
+        fresh = seen._replace(marked=False, read_only=False, scaled_to_zero=False, rounds=rounds, begun=None, planned=None)
+        yield "the drain is taken back, and asked for again", fresh
+
+
 FAULTS: Mapping[str, Callable[[Bookies], Steps]] = {
     "operator crash": _operator_crash,
     "bookie crash": _bookie_crash,
@@ -345,6 +362,8 @@ FAULTS: Mapping[str, Callable[[Bookies], Steps]] = {
     "copy lost": _copy_lost,
     "job gone": _job_gone,
     "record gone": _record_gone,
+    "taken back": _taken_back,
+    "taken back without records": _taken_back_without_records,
 }
 
 
@@ -386,6 +405,7 @@ SCOPES = {
     "disks that are lost": Scope(frozenset({"disk lost"})),
     "copies that are none": Scope(frozenset({"copy lost"})),
     "Jobs and records that are deleted": Scope(frozenset({"job gone", "record gone"})),
+    "drains that are taken back": Scope(frozenset({"taken back", "copy lost"}), most_faults=2),
     "writers that hear late": Scope(frozenset({"restart"}), late=True),
 }
 
@@ -405,12 +425,14 @@ def test_whatever_happens_in_whichever_order_a_bookie_takes_no_data_along(scope:
         (replace(SCOPES["writers that hear late"], ledgers_last=False), "less than two copies"),
         (replace(SCOPES["disks that are lost"], step=_deaf_to_others), "less than two copies"),
         (replace(SCOPES["copies that are none"], reads_back=False), "less than two copies"),
+        (Scope(frozenset({"taken back without records", "copy lost"}), most_faults=2), "less than two copies"),
     ],
     ids=[
         "looking again once it has stopped",
         "reading the ledgers after who is registered",
         "asking how the others are",
         "reading back what was moved",
+        "keeping the record of what was not read back when the drain is taken back",
     ],
 )
 def test_without_one_of_its_rules_a_story_is_found_in_which_data_goes(without: Scope, wrong: str) -> None:

@@ -42,7 +42,10 @@ NEW = replace(HEALTHY, writable=frozenset(), cookies=frozenset(), auditor=None)
 
 def claims(*numbers: int, kinds=("journal", "ledgers")):
     annotations = {number: {names.BOOKIE_ID_ANNOTATION: IDENTITIES[number].bookie_id} for number in numbers}
-    return [claim(f"bk-bookie-{number}-{kind}", **annotations[number]) for number in numbers for kind in kinds]
+    found = [claim(f"bk-bookie-{number}-{kind}", **annotations[number]) for number in numbers for kind in kinds]
+    for (made,) in map(dict.values, found):
+        made["metadata"]["labels"] = names.labels(names.BOOKIE_COMPONENT, "BookKeeperCluster", "bk")
+    return found
 
 
 def settled(cluster=CLUSTER):

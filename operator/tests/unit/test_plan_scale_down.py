@@ -243,6 +243,12 @@ LONELY = replace(BLOCKED, tablespaces=())
         ),
         ("nobody declares it", LONELY, Reason.WAITING_FOR_TABLESPACE, "no Tablespace declares flights"),
         (
+            "its Tablespace can't be read",
+            replace(LONELY, unread=("flights",)),
+            Reason.WAITING_FOR_TABLESPACE,
+            "the Tablespace flights can't be read: correct it",
+        ),
+        (
             "its Tablespace is paused",
             replace(BLOCKED, tablespaces=(with_metadata(TABLESPACE, annotations={names.PAUSED_ANNOTATION: "true"}),)),
             Reason.WAITING_FOR_TABLESPACE,
@@ -313,6 +319,7 @@ def test_a_node_that_is_gone_is_forgotten_and_its_claim_treated_as_declared(poli
         ("the nodes can't be listed", TWO, replace(WITH_VOLUME, registered=Unknown("no quorum"))),
         ("ZooKeeper lost all records", TWO, replace(WITH_VOLUME, records={})),
         ("ZooKeeper lost one record", TWO, without_record(WITH_VOLUME)),
+        ("its Tablespace can't be read", TWO, replace(without_record(WITH_VOLUME), tablespaces=(), unread=("flights",))),
     ],
 )
 def test_nothing_is_forgotten_or_deleted_while(situation, cluster, seen):

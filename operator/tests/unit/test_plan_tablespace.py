@@ -295,7 +295,7 @@ def test_off_the_list_it_is_moved_aside_and_that_is_marked_before_it_gets_a_copy
     order, mark = plan_tablespace(known(DIFFERENT), OFF).actions
     assert order == SetCopyAside("db", NODES[1], "flights", "a-uuid", SAYS)
     assert isinstance(mark, Annotate)
-    assert (mark.kind, mark.name, mark.uid, mark.annotations) == ("Tablespace", "flights", TABLESPACE.metadata.uid, {MARK: "4,9"})
+    assert (mark.kind, mark.name, mark.uid, mark.annotations) == ("Tablespace", "flights", TABLESPACE.metadata.uid, {MARK: "4,9 of a-uuid"})
     (added,) = plan_tablespace(known(DIFFERENT, **{MARK: "4,9"}), OFF).actions
     assert isinstance(added, ChangeTablespaceRecord)
     assert added.record.replicas == NODES
@@ -307,7 +307,7 @@ def test_the_mark_says_how_far_the_copy_that_was_moved_aside_can_have_been():
     seen = replace(OFF, nodes={**OFF.nodes, NODES[0]: (replace(leader, lsn=(4, 31)),)})
     _, mark = plan_tablespace(known(DIFFERENT), seen).actions
     assert isinstance(mark, Annotate)
-    assert mark.annotations == {MARK: "4,9 until 4,31"}
+    assert mark.annotations == {MARK: "4,9 until 4,31 of a-uuid"}
 
 
 def test_nothing_is_moved_aside_nor_added_while_its_node_does_not_answer():
@@ -326,8 +326,8 @@ def test_a_copy_that_was_made_anew_and_is_equal_is_marked_as_such_once():
     equal = COMPARED.model_copy(update={"verdict": "Equal"})
     (mark,) = plan_tablespace(known(equal, **{MARK: "4,7"}), SETTLED).actions
     assert isinstance(mark, Annotate)
-    assert (mark.annotations, mark.reason) == ({MARK: "4,7 verified"}, Reason.REPLICA_REBUILT)
-    assert plan_tablespace(known(equal, **{MARK: "4,7 verified"}), SETTLED).actions == ()
+    assert (mark.annotations, mark.reason) == ({MARK: "4,7 verified of a-uuid"}, Reason.REPLICA_REBUILT)
+    assert plan_tablespace(known(equal, **{MARK: "4,7 verified of a-uuid"}), SETTLED).actions == ()
 
 
 def test_a_copy_that_was_made_anew_and_differs_again_is_left_for_a_person():

@@ -220,6 +220,24 @@ def test_a_claim_that_the_stateful_set_made_anew_is_taken_over_as_a_new_one(othe
     assert founding_in(made) == founding
 
 
+def test_a_claim_whose_labels_somebody_removed_still_holds_a_voters_data():
+    whole, bare = claims("true", "true", "true"), claims("true")
+    bare["PersistentVolumeClaim", claim_of(0)]["metadata"]["labels"] = {}
+    (labelled,) = plan(saw(settled(membership()), whole, bare, members(0, 1, 2))).actions
+    assert isinstance(labelled, Apply)
+    assert "spec" not in labelled.manifest, "a claim's spec can't change"
+    assert labelled.manifest["metadata"]["annotations"][names.FOUNDED_ANNOTATION] == "true"
+    assert labelled.manifest["metadata"]["labels"] == whole["PersistentVolumeClaim", claim_of(0)]["metadata"]["labels"]
+
+
+def test_an_ensemble_whose_claims_all_lack_their_labels_is_not_founded_anew():
+    """As after a restore of the claims alone, or of a resource that was deleted: neither status nor ConfigMap tells of the founding."""
+    bare = claims("true", "true", "true")
+    for found in bare.values():
+        found["metadata"]["labels"] = {}
+    assert founding_in(plan(nothing_seen(bare))) == "false"
+
+
 def test_an_ensemble_that_lost_its_status_and_its_claims_is_not_founded_anew():
     seen = saw(settled(membership()))
     assert CLUSTER.status is None

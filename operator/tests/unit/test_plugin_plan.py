@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,16 @@ def test_it_is_taken_back_when_the_command_is_interrupted(tmp_path: Path) -> Non
         called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=pause)
     assert cluster.documents[0]["spec"]["bookies"] == 4
     assert cluster.documents[0]["metadata"]["annotations"] == {}
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGHUP], ids=["ended", "its terminal is closed"])
+def test_it_is_taken_back_when_the_process_is_to_end(tmp_path: Path, ended_by: signal.Signals) -> None:
+    cluster = bookkeeper()
+    with pytest.raises(KeyboardInterrupt):
+        called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=lambda _: signal.raise_signal(ended_by))
+    assert cluster.documents[0]["spec"]["bookies"] == 4
+    assert cluster.documents[0]["metadata"]["annotations"] == {}
+    assert signal.getsignal(ended_by) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("seconds", ["3"])

@@ -103,6 +103,8 @@ def test_the_newest_verdict_counts(before, checkpoints, expected):
         ("4,9 until 4,12", checkpoint("c", 13, "flights"), replace(DIFFERENT, lsn=(4, 13), made_anew=True)),
         ("4,9 until 4,12 verified", checkpoint("c", 13, "flights"), replace(DIFFERENT, lsn=(4, 13))),
         ("4,9 until 4,12", checkpoint("c", 9), EQUAL),
+        ("4,20 until 4,30 of another-uuid", checkpoint("c", 9, "flights"), DIFFERENT),
+        ("4,20 until 4,30 of a-uuid", checkpoint("c", 9, "flights"), None),
         ("whatever", checkpoint("c", 9, "flights"), DIFFERENT),
     ],
     ids=[
@@ -115,6 +117,8 @@ def test_the_newest_verdict_counts(before, checkpoints, expected):
         "different again, after all that the old copy could have had",
         "the same, but equal meanwhile",
         "equal again, in a log without new entries",
+        "another tablespace's copy was moved aside, as a manifest from a backup tells",
+        "moved aside for what was found later",
         "a mark that can't be read is none",
     ],
 )

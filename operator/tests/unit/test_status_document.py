@@ -267,6 +267,13 @@ def test_voters_that_a_person_added_count_in_a_quorum():
     assert (health.reason, health.message) == (Reason.MEMBERS_NOT_READY, "2 of 3 members serve (zk-zookeeper-2: no pod)")
 
 
+def test_volumes_of_voters_that_a_person_added_are_not_called_empty():
+    voters = first_membership(CLUSTER, (0, 1, 7, 8, 9))
+    left = objects(last_read(voters), member_claims("true", "true"), pods(MEMBERS[:2]))
+    health = summarize_zookeeper(Ensemble(FOUNDED, left, membership=Unknown("no answer"))).health
+    assert (health.reason, "empty" in health.message) == (Reason.QUORUM_LOST, False), health.message
+
+
 def test_members_that_serve_without_a_vote_do_not_make_an_ensemble_ready():
     grown = with_spec(FOUNDED, replicas=5)
     everyone = [f"zk-zookeeper-{number}" for number in range(5)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kazoo.exceptions import ConnectionLoss, NoNodeError
+from kazoo.exceptions import ConnectionLoss, NoAuthError, NoNodeError
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
@@ -44,10 +44,11 @@ class Answer:
 
 @dataclass
 class PlayedZooKeeper:
-    """A tree of znodes; reads of `broken` lose the connection."""
+    """A tree of znodes; reads of `broken` lose the connection, those of `forbidden` are refused."""
 
     nodes: dict[str, bytes] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    forbidden: set[str] = field(default_factory=set)
     in_flight: int = 0
     most_in_flight: int = 0
 
@@ -63,6 +64,8 @@ class PlayedZooKeeper:
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         if path in self.broken:
             return Answer(self, ConnectionLoss())
+        if path in self.forbidden:
+            return Answer(self, NoAuthError())
         known = any(node == path or node.startswith(path + "/") for node in self.nodes)
         return Answer(self, value() if known else NoNodeError())
 
@@ -121,6 +124,13 @@ def test_a_lost_connection_is_unavailable_and_never_an_empty_answer() -> None:
     zookeeper = cluster(LedgerLayout.HIERARCHICAL, [1, 20_000])
     zookeeper.broken.add(f"{ROOT}/00/0002")
     with pytest.raises(MetadataUnavailableError, match="ConnectionLoss"):
+        catalog_of(zookeeper).ledger_ids()
+
+
+def test_a_znode_that_may_not_be_read_is_named_and_not_asked_for_again() -> None:
+    zookeeper = cluster(LedgerLayout.HIERARCHICAL, [1, 20_000])
+    zookeeper.forbidden.add(f"{ROOT}/00/0002")
+    with pytest.raises(ClusterNotFoundError, match=f"{ROOT}/00/0002"):
         catalog_of(zookeeper).ledger_ids()
 
 

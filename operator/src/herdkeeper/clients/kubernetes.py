@@ -260,6 +260,15 @@ class KubernetesReader:
         found = (document for api_version, kind in kinds for document in self._source.select(api_version, kind, namespace, labels))
         return Objects({(document["kind"], document["metadata"]["name"]): document for document in found})
 
+    def with_claims(self, objects: Objects, namespace: str, claims: Iterable[str], mark: str) -> Objects:
+        """Returns the objects with volume claims of these names that lack the owner's labels but carry the annotation `mark`: they hold the
+        same data.
+        """
+        unseen = (ObjectKey(namespace, name) for name in claims if name not in objects.claims)
+        found = (document for key in unseen if (document := self.document("v1", "PersistentVolumeClaim", key)) is not None)
+        marked = (document for document in found if mark in (document["metadata"].get("annotations") or {}))
+        return Objects({**objects.items, **{(document["kind"], document["metadata"]["name"]): document for document in marked}})
+
     def made_for(self, owner_kind: str, namespace: str, kinds: tuple[tuple[str, str], ...]) -> tuple[Json, ...]:
         """Returns all objects of these kinds in a namespace with the labels of any owner of this kind."""
         labels = {names.OWNER_KIND_LABEL: owner_kind}

@@ -98,7 +98,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
         clients.require_live_reads()
         seen = steps.observe_ledgers(seen, clients.reader)
         plan = _plan(resource, seen, steps)
-    if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true" and not deleting:
+    if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true":
         plan = _shown(plan)
     summary = steps.summarize(resource, seen)
     summary = replace(summary, fields={**summary.fields, **plan.notes})

@@ -15,6 +15,7 @@ from herdkeeper.planning.actions import Apply
 from herdkeeper.shared import names, quantity
 from herdkeeper.shared.objects import Json, Objects, annotation
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.volumes import Claim
 
 
 def with_intent(manifest: Json) -> Json:
@@ -51,6 +52,12 @@ def difference(intended: Any, live: Any, path: str = "") -> str | None:
 def _same_quantity(one: Any, other: Any) -> bool:
     number = quantity.parsed(one)
     return number is not None and number == quantity.parsed(other)
+
+
+def adopted(manifest: Json, claim: Claim) -> Apply:
+    """Returns the apply of a volume claim's labels and annotations, if its uid still matches. Its spec stays: it can't change."""
+    bare = {name: value for name, value in manifest.items() if name != "spec"}
+    return Apply({**bare, "metadata": {**manifest["metadata"], "uid": claim.uid}}, new=False, reason=Reason.UPDATING)
 
 
 def unsettled(manifest: Json, objects: Objects) -> Apply | None:

@@ -110,11 +110,14 @@ class Lease:
     def _take_or_renew(self, begun: float) -> bool:
         found = self._read()
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        if found is None and self._may_be_held_by_another(begun):
+            return False  # somebody deleted it: its holder makes it again
         if found is None:
             return self._write("post", {"metadata": {"name": NAME, "namespace": self._namespace}, "spec": {}}, now)
         spec = found.get("spec") or {}
         holder, renewed = str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or "")
         if holder not in ("", self._identity) and not self._is_over(holder, renewed, begun):
+            self._renewed_at = None  # a leader from which another process took it must not act until its own time is over
             return False
         return self._write("put", found, now)
 
@@ -123,6 +126,10 @@ class Lease:
         if self._seen is None or (self._seen.holder, self._seen.renewed) != (holder, renewed):
             self._seen = _Seen(holder, renewed, now)
         return now - self._seen.at > DURATION_SECONDS
+
+    def _may_be_held_by_another(self, now: float) -> bool:
+        """Whether another process that does not know of the Lease's deletion may still lead."""
+        return not self.held() and self._seen is not None and now - self._seen.at <= DURATION_SECONDS
 
     def _write(self, verb: str, lease: dict[str, Any], now: str) -> bool:
         spec = lease.get("spec") or {}

@@ -179,6 +179,8 @@ _TOKEN = re.compile(r"[a-z0-9]{6,16}")
 _SECURE_MEMBER = re.compile(rf"(?P<name>[^.:]+)-{ZOOKEEPER_COMPONENT}-[0-9]\.[^:]+:{ZOOKEEPER_SECURE_PORT}")
 _OF_A_BOOKIE = re.compile(r"-(\d+)(?:-ledgers-[1-9]|-[a-z0-9]{6,16})?")
 """What follows the common name of all bookies: a StatefulSet, one of its claims, or an identity."""
+_CLAIM_OF_A_BOOKIE = re.compile(r"-(\d+)-(?:journal|ledgers(?:-[1-9])?)")
+"""The same of a claim only: another one, such as a copy that somebody keeps, is no bookie's."""
 
 
 @dataclass(frozen=True)
@@ -425,7 +427,14 @@ class BookKeeperNames(_ServerNames):
 
     def number_of(self, name: str) -> int | None:
         """Returns the number in a bookie's StatefulSet name, claim name or identity, or None."""
-        match = _OF_A_BOOKIE.fullmatch(name.removeprefix(self.servers)) if name.startswith(self.servers) else None
+        return self._number(_OF_A_BOOKIE, name)
+
+    def number_of_claim(self, name: str) -> int | None:
+        """Returns the number in a bookie's claim name, or None."""
+        return self._number(_CLAIM_OF_A_BOOKIE, name)
+
+    def _number(self, pattern: re.Pattern[str], name: str) -> int | None:
+        match = pattern.fullmatch(name.removeprefix(self.servers)) if name.startswith(self.servers) else None
         return None if match is None else int(match[1])
 
     def bookie_id(self, number: int, token: str) -> str:

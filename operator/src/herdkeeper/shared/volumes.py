@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from herdkeeper.shared import names
 from herdkeeper.shared.quantity import parsed
 
 
@@ -28,6 +29,10 @@ class Claim:
     capacity_bytes: int | None = None
     storage_class: str | None = None
     resizing: str = ""
+
+    def is_made_for(self, owner_kind: str, owner_name: str) -> bool:
+        """Returns whether it carries the labels of this owner."""
+        return {names.OWNER_KIND_LABEL: owner_kind, names.OWNER_NAME_LABEL: owner_name}.items() <= self.labels.items()
 
     @staticmethod
     def of(item: Mapping[str, Any]) -> Claim:

@@ -53,11 +53,18 @@ def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> Ensem
 
 
 def _objects(cluster: ZooKeeperCluster, reader: ClusterReader) -> Objects:
-    """Returns what the operator made, and claims that the StatefulSet made: it replaces a deleted claim before the operator can."""
-    key = cluster.key
+    """Returns what the operator made, and claims without its labels: those that the StatefulSet made, which replaces a deleted claim before
+    the operator can, and those that lost their labels. A deletion takes only what has labels.
+    """
+    key, named = cluster.key, cluster.names
     made = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
     claims = reader.kubernetes.labelled(key.namespace, names.selector(names.ZOOKEEPER_COMPONENT, key.name), CLAIMS)
-    return Objects({**claims.items, **made.items})
+    found = Objects({**claims.items, **made.items})
+    if cluster.metadata.deletion_timestamp is not None:
+        return found
+    running = (found.get("StatefulSet", named.stateful_set) or {"spec": {}})["spec"].get("replicas", 0)
+    members = range(max(cluster.spec.replicas, running))
+    return reader.kubernetes.with_claims(found, key.namespace, map(named.claim, members), names.FOUNDED_ANNOTATION)
 
 
 def _stats(ensemble: Ensemble, reader: ClusterReader) -> dict[int, tuple[str, int] | Unknown]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Annotate, Apply, Create, Delete, Plan, Wait, deletions, soonest
-from herdkeeper.planning.intent import settle, unsettled
+from herdkeeper.planning.intent import adopted, settle, unsettled
 from herdkeeper.planning.rolling import Gate, moving, restart
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
@@ -163,6 +163,8 @@ def _claim_of_another_ensemble(ensemble: Ensemble) -> Wait | None:
 
 
 def _adopt(ensemble: Ensemble, number: int) -> Apply:
-    """Make the StatefulSet's claim what the operator would have created, if its uid still matches."""
-    manifest = build_zookeeper_claim(ensemble, number)
-    return Apply({**manifest, "metadata": {**manifest["metadata"], "uid": ensemble.claims[number].uid}}, new=False, reason=Reason.CREATING)
+    """Give a claim the labels and annotations that the operator would have created it with. Its own annotations stay."""
+    claim, manifest = ensemble.claims[number], build_zookeeper_claim(ensemble, number)
+    metadata = manifest["metadata"]
+    kept = {name: claim.annotations.get(name, value) for name, value in metadata["annotations"].items()}
+    return adopted({**manifest, "metadata": {**metadata, "annotations": kept}}, claim)

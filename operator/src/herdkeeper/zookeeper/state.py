@@ -171,11 +171,11 @@ class Ensemble:
 
     @cached_property
     def claims(self) -> Mapping[int, Claim]:
-        """The existing claims. One that the StatefulSet made counts as new."""
+        """The existing claims. One that the StatefulSet made counts as new: it has no mark."""
         found = {number: claim for number in NUMBERS if (claim := self.objects.claims.get(self.named.claim(number))) is not None}
         new = {names.FOUNDED_ANNOTATION: names.NEW}
         made = {number: claim for number, claim in found.items() if self.is_foreign(claim)}
-        return {**found, **{number: replace(claim, annotations={**claim.annotations, **new}) for number, claim in made.items()}}
+        return {**found, **{number: replace(claim, annotations={**new, **claim.annotations}) for number, claim in made.items()}}
 
     @cached_property
     def marks(self) -> Mapping[int, str | None]:
@@ -232,9 +232,10 @@ class Ensemble:
         return address_of(self._published, tuple(map(self.named.host, self.declared)), self.cluster.client_port)
 
     def is_foreign(self, claim: Claim) -> bool:
-        """Returns whether the StatefulSet made this claim. It does so if it finds none, and sets neither annotations nor owner."""
-        owner = {names.OWNER_KIND_LABEL: self.cluster.KIND, names.OWNER_NAME_LABEL: self.cluster.metadata.name}
-        return not owner.items() <= claim.labels.items()
+        """Returns whether a claim lacks the operator's labels. The StatefulSet makes one if it finds none, and gives it no annotation. Of
+        any other one somebody removed the labels, and its annotations still count.
+        """
+        return not claim.is_made_for(self.cluster.KIND, self.cluster.metadata.name)
 
     def is_ready(self, number: int) -> bool:
         """Returns whether a member's pod is Ready. A person may have added a member with any number."""

@@ -63,8 +63,11 @@ def _why_no_quorum(ensemble: Ensemble) -> str | None:
 
 
 def _way_out(ensemble: Ensemble, voters: tuple[int, ...]) -> str:
-    """Returns advice for a lost quorum: an empty volume has no vote, and can't restore one."""
-    empty = [ensemble.named.claim(number) for number in voters if ensemble.marks.get(number) in (None, names.NEW)]
+    """Returns advice for a lost quorum: an empty volume has no vote, and can't restore one. Whether the volume of a member with another
+    number than the operator gives is empty is not known.
+    """
+    known = [number for number in voters if number in NUMBERS]
+    empty = [ensemble.named.claim(number) for number in known if ensemble.marks.get(number) in (None, names.NEW)]
     if len(voters) - len(empty) >= majority(len(voters)):
         return "They serve again once a majority runs: find out why their pods don't start"
     return (

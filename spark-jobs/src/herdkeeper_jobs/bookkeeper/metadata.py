@@ -32,12 +32,12 @@ class MetadataUnavailableError(RuntimeError):
     """ZooKeeper did not answer; a later retry can help."""
 
 
-class MetadataForbiddenError(MetadataUnavailableError):
-    """ZooKeeper does not let the holder of this certificate read a znode."""
-
-
 class ClusterNotFoundError(ValueError):
     """The given root has no BookKeeper cluster, or one that this program can't read."""
+
+
+class MetadataForbiddenError(ClusterNotFoundError):
+    """ZooKeeper does not let the holder of this certificate read a znode; no retry helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +121,13 @@ class LedgerCatalog:
 
     def _ask(self, request: Callable[[str], Any], paths: list[str]) -> Iterator[Any]:
         """Yields answers in the order of the paths, None for a missing znode. Bounds the requests in flight."""
-        waiting: deque[Any] = deque()
+        waiting: deque[tuple[str, Any]] = deque()
         for path in paths:
-            waiting.append(request(path))
+            waiting.append((path, request(path)))
             if len(waiting) >= _REQUESTS_IN_FLIGHT:
-                yield _answer(waiting.popleft())
+                yield _answer(*waiting.popleft())
         while waiting:
-            yield _answer(waiting.popleft())
+            yield _answer(*waiting.popleft())
 
 
 @contextmanager
@@ -152,8 +152,7 @@ def open_catalog(hosts: str, root: str) -> Iterator[LedgerCatalog]:
 
 def identify(client: KazooClient, root: str) -> LedgerCatalog:
     """Identifies the cluster under `root`, over the caller's connection. Raises ClusterNotFoundError, MetadataUnavailableError."""
-    layout = _answer(client.get_async(f"{root}/LAYOUT"))
-    instance = _answer(client.get_async(f"{root}/INSTANCEID"))
+    layout, instance = (_answer(path, client.get_async(path)) for path in (f"{root}/LAYOUT", f"{root}/INSTANCEID"))
     if layout is None or instance is None:
         raise ClusterNotFoundError(
             f"ledgers root {root!r}: no LAYOUT and INSTANCEID there; give the path at which the cluster was initialised"
@@ -164,13 +163,13 @@ def identify(client: KazooClient, root: str) -> LedgerCatalog:
         raise ClusterNotFoundError(f"ledgers root {root!r}: {error}") from error
 
 
-def _answer(request: Any) -> Any:
+def _answer(path: str, request: Any) -> Any:
     try:
         return request.get(timeout=_ANSWER_SECONDS)
     except NoNodeError:
         return None
     except NoAuthError as error:
-        raise MetadataForbiddenError("this job's certificate does not give the right to read a znode") from error
+        raise MetadataForbiddenError(f"this job's certificate does not give the right to read {path} in ZooKeeper") from error
     except (KazooException, KazooTimeoutError) as error:
         raise MetadataUnavailableError(f"ZooKeeper did not answer a read: {type(error).__name__} {error}") from error
 

@@ -51,6 +51,19 @@ def build_record(cluster: BookKeeperCluster, bookie: BookieIdentity, round_numbe
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(cluster, bookie, name), "data": data}
 
 
+def has_open_ledgers(record: Json) -> bool:
+    """Returns whether a round's Job would move open ledgers."""
+    return bool((record.get("data") or {}).get(OPEN_KEY))
+
+
+def kept_record(record: Json) -> Json:
+    """Returns the record of a cancelled drain for the next one: it only proves what moved. Writers may have returned to the bookie, and
+    would be fenced; the next round moves such ledgers.
+    """
+    meta = {key: record["metadata"][key] for key in ("name", "namespace", "uid", "labels", "ownerReferences")}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {**record["data"], OPEN_KEY: ""}}
+
+
 def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number: int, source: DrainSource) -> Json:
     """Returns the Job of a round: BookKeeper copies, then a program of the project reads back.
 

@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_stopped_bookie
-from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_record, build_retirement
+from herdkeeper.bookkeeper.drain.build import (
+    DrainSource,
+    build_move,
+    build_record,
+    build_retirement,
+    has_open_ledgers,
+    kept_record,
+)
 from herdkeeper.bookkeeper.drain.procedure import (
     CloseLedgers,
     ClusterState,
@@ -127,10 +134,22 @@ def close_orders(shares: Iterable[Share], fleet: BookieFleet, reason: Reason) ->
 def cancelled(fleet: BookieFleet) -> tuple[Action, ...]:
     """Returns the actions that cancel drains of bookies that stay: stop their Jobs and make them writable. Also removes leftovers of
     finished drains.
+
+    The record of a round that has not succeeded is kept for the next drain: the Job may have moved ledgers that were not read back, and no
+    metadata names the bookie for them any more.
     """
     numbers, named, metadata = fleet.numbers, fleet.named, fleet.known
-    left = [item for kind in ("Job", "ConfigMap") for item in fleet.objects.of_kind(kind) if _is_left(item, numbers)]
-    actions: list[Action] = list(deletions(left, Reason.REMOVED))
+    unproven = {
+        named.drain_round(number, begun.number)
+        for number in numbers.existing
+        for begun in _rounds(named, fleet.objects, number)
+        if begun.job is not JobState.DONE
+    }
+    # Records first: one without its Job counts as unproven.
+    left = [item for kind in ("ConfigMap", "Job") for item in fleet.objects.of_kind(kind) if _is_left(item, numbers)]
+    kept = [item for item in left if item["kind"] == "ConfigMap" and item["metadata"]["name"] in unproven]
+    actions: list[Action] = list(deletions((item for item in left if item not in kept), Reason.REMOVED))
+    actions += [Apply(kept_record(item), new=False, reason=Reason.DRAIN_TAKEN_BACK) for item in kept if has_open_ledgers(item)]
     for number in numbers.staying:
         claim = fleet.objects.claims.get(named.journal_claim(number))
         if claim is None or names.DRAINING_ANNOTATION not in claim.annotations or fleet.is_stopped(number):

@@ -22,6 +22,7 @@ from herdkeeper.bookkeeper.state.bookies import (
     StoreMissing,
 )
 from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
+from herdkeeper.bookkeeper.state.claims import known_claims
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.clients.cluster_reader import ClusterReader
@@ -62,6 +63,9 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
     store = _store(cluster, reader)
     objects = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, JOBS[0]))
     metadata = _metadata(reader, store, cluster)
+    if cluster.metadata.deletion_timestamp is None and isinstance(metadata, LedgersMetadata):
+        claims = known_claims(cluster, objects, metadata.cookies)
+        objects = reader.kubernetes.with_claims(objects, key.namespace, claims, names.BOOKIE_ID_ANNOTATION)
     fleet = BookieFleet(
         cluster=cluster,
         objects=objects,
@@ -95,7 +99,7 @@ def _expandable(cluster: BookKeeperCluster, objects: Objects, reader: ClusterRea
     named = cluster.names
     classes: set[str] = set()
     for name, claim in objects.claims.items():
-        number = named.number_of(name)
+        number = named.number_of_claim(name)
         if number is None:
             continue
         wanted = bytes_of((cluster.spec.journal if name == named.journal_claim(number) else cluster.spec.ledgers).size)

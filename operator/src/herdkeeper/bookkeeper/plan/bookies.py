@@ -26,8 +26,8 @@ from herdkeeper.bookkeeper.state.claims import claims_of, known_instance_id, vol
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.certificates.access import ledgers_access
 from herdkeeper.planning import requeue
-from herdkeeper.planning.actions import Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
-from herdkeeper.planning.intent import settle, unsettled
+from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
+from herdkeeper.planning.intent import adopted, settle, unsettled
 from herdkeeper.planning.rolling import Gate, kept_alive, moving, outdated_pods, restart
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
@@ -135,7 +135,7 @@ def _identities(fleet: BookieFleet) -> tuple[list[BookieIdentity], list[Step]]:
         found = _identity(fleet, number)
         if isinstance(found, BookieIdentity):
             identities.append(found)
-            steps += [*_missing_claims(fleet, found), *grow_claims(fleet, number)]
+            steps += [*_claims(fleet, found), *grow_claims(fleet, number)]
         else:
             steps.append(found)
     return identities, steps
@@ -216,10 +216,16 @@ def _identity(fleet: BookieFleet, number: int) -> BookieIdentity | Wait:
     return BookieIdentity(number, str(next(iter(ids)) if ids else fleet.named.bookie_id(number, str(token))))
 
 
-def _missing_claims(fleet: BookieFleet, identity: BookieIdentity) -> tuple[Create, ...]:
-    """Returns the claims that a new bookie lacks."""
-    manifests = build_bookie_claims(fleet.cluster, identity)
-    return tuple(Create(manifest) for manifest in manifests if manifest["metadata"]["name"] not in fleet.objects.claims)
+def _claims(fleet: BookieFleet, identity: BookieIdentity) -> tuple[Create | Apply, ...]:
+    """Returns the claims that a new bookie lacks, and the labels that somebody removed from a claim, or did not restore."""
+    steps: list[Create | Apply] = []
+    for manifest in build_bookie_claims(fleet.cluster, identity):
+        claim = fleet.objects.claims.get(manifest["metadata"]["name"])
+        if claim is None:
+            steps.append(Create(manifest))
+        elif not claim.is_made_for(fleet.cluster.KIND, fleet.cluster.metadata.name):
+            steps.append(adopted(manifest, claim))
+    return tuple(steps)
 
 
 def _recovery_delay(fleet: BookieFleet) -> tuple[SetRecoveryDelay, ...]:

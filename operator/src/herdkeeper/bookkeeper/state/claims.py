@@ -56,10 +56,17 @@ def claims_of(cluster: BookKeeperCluster, number: int, objects: Objects) -> dict
     return {name: objects.claims.get(name) for name in claim_names(cluster, number)}
 
 
+def known_claims(cluster: BookKeeperCluster, objects: Objects, cookies: frozenset[str]) -> tuple[str, ...]:
+    """Returns the names of the claims of all bookies that have a StatefulSet or a cookie, whether the claims exist or not."""
+    known = (*(item["metadata"]["name"] for item in objects.of_kind("StatefulSet")), *cookies)
+    numbers = sorted({number for name in known if (number := cluster.names.number_of(name)) is not None})
+    return tuple(name for number in numbers for name in claim_names(cluster, number))
+
+
 def bookie_ids(named: BookKeeperNames, objects: Objects, cookies: frozenset[str], number: int) -> tuple[str, ...]:
     """Returns every identity of a number: on its claims, in its StatefulSet, among the cookies. More than one is an error."""
     marked = {
-        claim.annotations.get(names.BOOKIE_ID_ANNOTATION) for name, claim in objects.claims.items() if named.number_of(name) == number
+        claim.annotations.get(names.BOOKIE_ID_ANNOTATION) for name, claim in objects.claims.items() if named.number_of_claim(name) == number
     }
     item = objects.get("StatefulSet", named.stateful_set(number))
     containers = item["spec"]["template"]["spec"]["containers"] if item is not None else []

@@ -95,5 +95,5 @@ def _lost(cluster: BookKeeperCluster, numbers: Iterable[int], objects: Objects, 
 
 def _existing(named: BookKeeperNames, objects: Objects, cookies: frozenset[str]) -> tuple[int, ...]:
     stateful_sets = (item["metadata"]["name"] for item in objects.of_kind("StatefulSet"))
-    found = {named.number_of(name) for name in (*stateful_sets, *objects.claims, *cookies)}
+    found = {*map(named.number_of, (*stateful_sets, *cookies)), *map(named.number_of_claim, objects.claims)}
     return tuple(sorted(number for number in found if number is not None))

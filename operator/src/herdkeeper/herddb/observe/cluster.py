@@ -100,6 +100,7 @@ def observe_leadership(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBO
         nodes=nodes,
         records=records,
         tablespaces=tablespaces,
+        unread=tuple(each.tablespace.metadata.name for each in declared if not each.readable),
         taken_services=_taken_services(tablespaces, objects, reader),
         now=time.time(),
         silent_seconds=silent_seconds,

@@ -82,7 +82,7 @@ def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_ad
     that the node existed.
     """
     metadata = _metadata(seen)
-    if isinstance(metadata, Unknown):
+    if isinstance(metadata, Unknown) or seen.unread:
         return ()
     records, registered = metadata
     named, running = cluster.names, running_nodes(cluster, seen.objects) or 0
@@ -132,7 +132,8 @@ def _blocked(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str,
         for node in staying_nodes(cluster)
         if isinstance(view := seen.nodes.get(node, Unknown("it was not asked")), Unknown)
     ]
-    reasons = [*_declared(cluster, seen, going), *(_unmovable(seen, found.record, going) for found in records.values())]
+    unread = [f"the Tablespace {name} can't be read: correct it, or run the operator version that wrote it" for name in seen.unread]
+    reasons = [*unread, *_declared(cluster, seen, going), *(_unmovable(seen, found.record, going) for found in records.values())]
     found = [reason for reason in reasons if reason is not None]
     if found:
         return Wait(Reason.WAITING_FOR_TABLESPACE, f"no SQL node is removed yet: {'; '.join(found)}")
@@ -164,6 +165,8 @@ def _unmovable(seen: HerdDBObserved, record: TablespaceRecord, going: tuple[str,
     if not held or record.name == DEFAULT_TABLESPACE:
         return None
     tablespace, has = declaring(seen, record.name), f"{' and '.join(held)} has a replica"
+    if tablespace is None and seen.unread:
+        return None  # one of them may declare it
     if tablespace is None:
         return f"no Tablespace declares {record.name} ({has}): declare it, or drop it"
     if stops := paused_by(tablespace.metadata):

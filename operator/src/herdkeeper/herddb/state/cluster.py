@@ -151,13 +151,14 @@ class HerdDBObserved:
     `credentials` is the content of the named Secret; None if none is named or the generated one does not exist yet. `bookkeeper` is the
     BookKeeperCluster that it refers to, or None. `root_parent` and `root` tell whether the parent znode and the cluster's root exist.
     `fresh_password` and `fresh_token` are random, for a new Secret. `records` are HerdDB's records by tablespace, `tablespaces` the
-    resources that refer to it; `now` is Unix seconds. `registered` are the nodes with a record in HerdDB. `taken_services` are names of
-    leaders' Services that another owner uses. `dependents` are the Tablespaces that refer to it. `disruption` is which bookie or ensemble
-    member is being disrupted, or None. `silent_seconds` is for how long each known node has been silent; `reports` the connection reports
-    of the others. `heartbeats` are those of all replicas by tablespace and node, `zookeeper` the current time, both by ZooKeeper's clock in
-    Unix seconds. `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls` is the verdict on the Secret of `spec.tls`, or
-    None. `users` are the contents of the Secrets of `spec.users`, by name. `ownerless_pins` are the log pins (path and version) of
-    tablespaces that no resource declares any more, so nothing would move them. `identities` are the due Secrets with certificates.
+    resources that refer to it, `unread` the names of those that can't be read; `now` is Unix seconds. `registered` are the nodes with a
+    record in HerdDB. `taken_services` are names of leaders' Services that another owner uses. `dependents` are the Tablespaces that refer
+    to it. `disruption` is which bookie or ensemble member is being disrupted, or None. `silent_seconds` is for how long each known node has
+    been silent; `reports` the connection reports of the others. `heartbeats` are those of all replicas by tablespace and node, `zookeeper`
+    the current time, both by ZooKeeper's clock in Unix seconds. `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls`
+    is the verdict on the Secret of `spec.tls`, or None. `users` are the contents of the Secrets of `spec.users`, by name. `ownerless_pins`
+    are the log pins (path and version) of tablespaces that no resource declares any more, so nothing would move them. `identities` are the
+    due Secrets with certificates.
     """
 
     objects: Objects
@@ -171,6 +172,7 @@ class HerdDBObserved:
     records: Mapping[str, VersionedRecord] | Unknown = field(default_factory=dict)
     registered: tuple[str, ...] | Unknown = ()
     tablespaces: tuple[Tablespace, ...] = ()
+    unread: tuple[str, ...] = ()
     taken_services: frozenset[str] = frozenset()
     now: float = 0.0
     dependents: Dependents = NO_DEPENDENTS

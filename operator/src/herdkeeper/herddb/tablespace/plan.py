@@ -131,7 +131,7 @@ def _change_record(tablespace: Tablespace, seen: TablespaceObserved, found: Vers
     wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=millis)
     if wished != record:
         return Plan((_change(seen, found, wished, "failover settings as declared"),), requeue_after_seconds=requeue.NEXT_STEP)
-    if proven := _proven(tablespace, verdicts):
+    if proven := _proven(tablespace, record.uuid, verdicts):
         return Plan(proven, requeue_after_seconds=requeue.NEXT_STEP)
     return _step_plan(tablespace, seen, found, next_replica(_replica_state(tablespace, seen, record, verdicts)))
 
@@ -149,7 +149,7 @@ def _step_plan(tablespace: Tablespace, seen: TablespaceObserved, found: Versione
             return Plan((replace(change, reason=Reason.REPLICA_DIFFERS) if differs else change,), requeue_after_seconds=requeue.SOON)
         case SetAside(node, verdict):
             order = SetCopyAside(tablespace.spec.herd_db_ref.name, node, record.name, record.uuid, f"it {verdict.sentence}")
-            state = Rebuilt(verdict.lsn, max(verdict.lsn, _end_of_log(seen, record)))
+            state = Rebuilt(verdict.lsn, max(verdict.lsn, _end_of_log(seen, record)), uuid=record.uuid)
             mark = _mark(tablespace, node, state, Reason.REPLICA_SET_ASIDE)
             return Plan((order, mark), requeue_after_seconds=requeue.NEXT_STEP)
         case Wait():
@@ -168,13 +168,13 @@ def _end_of_log(seen: TablespaceObserved, record: TablespaceRecord) -> tuple[int
     return told or (-1, -1)
 
 
-def _proven(tablespace: Tablespace, verdicts: Mapping[str, Verdict]) -> tuple[Annotate, ...]:
+def _proven(tablespace: Tablespace, uuid: str, verdicts: Mapping[str, Verdict]) -> tuple[Annotate, ...]:
     """Note that a rebuilt replica is equal: if it ever differs again, it is rebuilt again."""
-    marks = ((node, rebuilt(tablespace, node)) for node, verdict in sorted(verdicts.items()) if verdict.equal)
+    marks = ((node, rebuilt(tablespace, node, uuid)) for node, verdict in sorted(verdicts.items()) if verdict.equal)
     return tuple(
-        _mark(tablespace, node, replace(before, proven=True), Reason.REPLICA_REBUILT)
+        _mark(tablespace, node, replace(before, proven=True, uuid=uuid), Reason.REPLICA_REBUILT)
         for node, before in marks
-        if before is not None and not before.proven
+        if before is not None and not (before.proven and before.uuid)
     )
 
 

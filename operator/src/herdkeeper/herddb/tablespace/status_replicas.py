@@ -61,7 +61,7 @@ def _leader_in_doubt(
     if check is None or check.node != record.leader:
         return None
     for replica in check.replicas or ():
-        verdict, anew = verdicts.get(replica.node), rebuilt(tablespace, replica.node)
+        verdict, anew = verdicts.get(replica.node), rebuilt(tablespace, replica.node, record.uuid)
         about_present_copy = anew is None or anew.until < check.after
         if replica.verdict == "Failed" and verdict is not None and verdict.equal and about_present_copy:
             tables = ", ".join(replica.different_tables or ())

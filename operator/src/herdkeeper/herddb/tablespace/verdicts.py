@@ -19,9 +19,9 @@ from herdkeeper.shared import names
 from herdkeeper.shared.unknown import Unknown
 
 NO_NODES: Mapping[str, NodeView | Unknown] = {}
-_UNTIL, _PROVEN = " until ", " verified"
+_UNTIL, _PROVEN, _OF = " until ", " verified", " of "
 _LSN = "([0-9]{1,19}),([0-9]{1,19})"
-_REBUILT = re.compile(f"{_LSN}(?:{_UNTIL}{_LSN})?({_PROVEN})?")
+_REBUILT = re.compile(f"{_LSN}(?:{_UNTIL}{_LSN})?({_PROVEN})?(?:{_OF}(.+))?")
 
 
 @dataclass(frozen=True)
@@ -77,18 +77,21 @@ class Rebuilt:
     """A node's files were set aside because of a Checkpoint's verdict at `lsn`; its replica since then is another one.
 
     `until` is where the log ended then: another Checkpoint may have compared the old replica anywhere up to there, and report later.
-    `proven`: the new replica was equal to the log once.
+    `proven`: the new replica was equal to the log once. `uuid` is the tablespace's, since LSNs of another log mean nothing here; None in a
+    mark of an earlier version.
     """
 
     lsn: tuple[int, int]
     until: tuple[int, int]
     proven: bool = False
+    uuid: str | None = None
 
     @property
     def text(self) -> str:
         """The value of the annotation."""
         until = f"{_UNTIL}{self.until[0]},{self.until[1]}" if self.until > self.lsn else ""
-        return f"{self.lsn[0]},{self.lsn[1]}{until}{_PROVEN if self.proven else ''}"
+        of = "" if self.uuid is None else f"{_OF}{self.uuid}"
+        return f"{self.lsn[0]},{self.lsn[1]}{until}{_PROVEN if self.proven else ''}{of}"
 
     def is_about(self, verdict: Verdict) -> bool:
         """Returns whether a verdict is about the new replica. The old one was not equal at `lsn`, so an equal verdict there, in a log that
@@ -97,15 +100,15 @@ class Rebuilt:
         return verdict.lsn >= self.lsn if verdict.equal else verdict.lsn > self.until
 
 
-def rebuilt(tablespace: Tablespace, node: str) -> Rebuilt | None:
-    """Returns the Tablespace's annotation about a node. None if there is none, or it is unreadable: then the replica is
-    rebuilt once more.
+def rebuilt(tablespace: Tablespace, node: str, uuid: str) -> Rebuilt | None:
+    """Returns the Tablespace's annotation about a node. None if there is none, or it is about another tablespace, as in a manifest from a
+    backup, or unreadable: then the replica is rebuilt once more.
     """
     match = _REBUILT.fullmatch(tablespace.metadata.annotations.get(names.SET_ASIDE_PREFIX + node, ""))
-    if match is None:
+    if match is None or match[6] not in (None, uuid):
         return None
     lsn = int(match[1]), int(match[2])
-    return Rebuilt(lsn, (int(match[3]), int(match[4])) if match[3] else lsn, bool(match[5]))
+    return Rebuilt(lsn, (int(match[3]), int(match[4])) if match[3] else lsn, bool(match[5]), match[6])
 
 
 def verdicts_in_force(
@@ -117,11 +120,11 @@ def verdicts_in_force(
     status = tablespace.status if tablespace is not None else None
     remembered = status.replicas if status is not None and status.uuid in (None, uuid) else ()
     found = (*map(_remembered, remembered), *(_found_by(checkpoint, uuid) for checkpoint in checkpoints))
-    known = _weighed(_in_force(tablespace, found))
+    known = _weighed(_in_force(tablespace, uuid, found))
     wrong = {node for node, verdict in known.items() if not verdict.equal}
-    barred = _newest(_in_force(tablespace, _barred(nodes, uuid)))
+    barred = _newest(_in_force(tablespace, uuid, _barred(nodes, uuid)))
     failing = _failing(nodes, uuid, {*wrong, *barred})
-    return {**barred, **_weighed(_in_force(tablespace, (*found, *_miscounted(nodes, uuid, wrong), *failing)))}
+    return {**barred, **_weighed(_in_force(tablespace, uuid, (*found, *_miscounted(nodes, uuid, wrong), *failing)))}
 
 
 def _weighed(found: Iterable[Verdict]) -> Mapping[str, Verdict]:
@@ -138,8 +141,8 @@ def _outweighs(by_leader: Verdict, by_log: Verdict | None) -> bool:
     return by_log is None or (by_log.equal and by_log.lsn < by_leader.lsn)
 
 
-def _in_force(tablespace: Tablespace | None, found: Iterable[Verdict | None]) -> Iterable[Verdict]:
-    about_present = (_about_present_copy(tablespace, verdict) for verdict in found if verdict is not None)
+def _in_force(tablespace: Tablespace | None, uuid: str, found: Iterable[Verdict | None]) -> Iterable[Verdict]:
+    about_present = (_about_present_copy(tablespace, uuid, verdict) for verdict in found if verdict is not None)
     return (verdict for verdict in about_present if verdict is not None)
 
 
@@ -176,9 +179,9 @@ def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verd
     return (Verdict(node, copy.lsn, equal=False) for node, copy in copies if copy.barred is True and copy.lsn is not None)
 
 
-def _about_present_copy(tablespace: Tablespace | None, verdict: Verdict) -> Verdict | None:
+def _about_present_copy(tablespace: Tablespace | None, uuid: str, verdict: Verdict) -> Verdict | None:
     """Returns None for a verdict on a replica that was set aside since."""
-    before = rebuilt(tablespace, verdict.node) if tablespace is not None else None
+    before = rebuilt(tablespace, verdict.node, uuid) if tablespace is not None else None
     if before is None:
         return verdict
     if not before.is_about(verdict):

@@ -7,8 +7,10 @@ together, too: a killed command leaves nothing executed.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from herdkeeper.plugin.change import Patch
@@ -23,6 +25,9 @@ from herdkeeper.shared.objects import Json, annotation
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation in which `kubectl apply` keeps what it applied."""
+
+
+_TO_END = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 
 
 def run(call: Call) -> Answer:
@@ -49,16 +54,30 @@ def _plan(call: Call, kind: Kind, item: Json, live: Json | None, seconds: int) -
     if annotation(live, names.PLAN_ANNOTATION) is not None:
         raise BadInputError(f"{label} shows a plan already (the annotation {names.PLAN_ANNOTATION}): `resume` it first")
     change = shown_change(item, live)
-    try:
-        changed = call.cluster.patch(kind, name, change.body, dry_run=False)
-        outcome = wait_until(call, kind, name, lambda now: plan_told(now, int(changed["metadata"]["generation"])), seconds)
-        shown = call.cluster.get(kind, name) or {}
-    finally:
-        _undo(call, kind, name, live)
+    with _reverted_when_ended():
+        try:
+            changed = call.cluster.patch(kind, name, change.body, dry_run=False)
+            outcome = wait_until(call, kind, name, lambda now: plan_told(now, int(changed["metadata"]["generation"])), seconds)
+            shown = call.cluster.get(kind, name) or {}
+        finally:
+            _undo(call, kind, name, live)
     plan = (shown.get("status") or {}).get("plan") or {}
     told = outcome if outcome.good else Outcome(outcome.sentence, good=False)
     blockers = [*(plan.get("blockers") or []), *([] if told.good else [told.sentence])]
     return {"resource": label, "shown": told.good, "steps": plan.get("steps") or [], "blockers": blockers}
+
+
+@contextmanager
+def _reverted_when_ended() -> Iterator[None]:
+    """Lets signals to end, such as that of a closed terminal, end the command like Ctrl-C. By default the process ends at once: the change
+    would stay, and the operator would replace no lost leader of that resource.
+    """
+    before = {number: signal.signal(number, signal.default_int_handler) for number in _TO_END}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def shown_change(item: Json, live: Json) -> Patch:
