@@ -47,7 +47,7 @@ public final class GuardedHttpServer extends VertxHttpServer {
     @Override
     public boolean startServer(int port, String host, HttpServerConfiguration configuration) {
         if (Boolean.getBoolean(OF_A_BOOKIE) && !bookieRuns()) {
-            throw new IllegalStateException("the bookie could not start, as told above: its process ends, and its container starts again");
+            throw new IllegalStateException("the bookie could not start, see the error above: its process exits, and Kubernetes restarts its container");
         }
         return super.startServer(port, host, configuration);
     }

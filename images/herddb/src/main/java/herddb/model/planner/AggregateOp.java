@@ -181,7 +181,7 @@ public final class AggregateOp extends OpWithInput {
 
         private Object single() {
             if (count > 1) {
-                throw new StatementExecutionException("a query that stands for one value gives " + count + " rows");
+                throw new StatementExecutionException("a subquery that is used as one value returns " + count + " rows");
             }
             return chosen;
         }

@@ -64,7 +64,7 @@ public final class Repeated {
         } catch (InterruptedException ended) {
             throw ended;
         } catch (Exception | Error error) {
-            LOGGER.log(Level.INFO, "{0} failed, and is tried again: {1}", new Object[]{name, error.toString()});
+            LOGGER.log(Level.INFO, "{0} failed and will be retried: {1}", new Object[]{name, error.toString()});
             return false;
         }
     }

@@ -102,7 +102,7 @@ public final class FollowerDigest {
             throw new NotAFollowerException("this node leads the tablespace, and a leader is never held: ask a follower");
         }
         if (tableSpace.isClosed() || tableSpace.isFailed()) {
-            throw new NotAFollowerException("the tablespace stops or reboots on this node: ask again");
+            throw new NotAFollowerException("the tablespace is stopping or rebooting on this node: ask again");
         }
     }
 }

@@ -39,7 +39,7 @@ final class AliveStream implements HttpHandler {
     public void handle(HttpExchange exchange) throws IOException {
         if (!places.tryAcquire()) {
             try (exchange) {
-                Answer.error(503, MOST_LISTENERS + " listen already").send(exchange);
+                Answer.error(503, MOST_LISTENERS + " clients are already connected").send(exchange);
             }
             return;
         }

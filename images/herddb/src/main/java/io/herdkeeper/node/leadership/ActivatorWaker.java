@@ -75,14 +75,14 @@ public final class ActivatorWaker {
         try {
             while (status.phase() != Phase.STOPPING && !status.settled() && System.nanoTime() - deadline < 0) {
                 if (!status.errors().equals(before)) {
-                    LOGGER.log(Level.INFO, "not woken any further, since a tablespace failed: {0}", status.errors());
+                    LOGGER.log(Level.INFO, "the activator is no longer woken, since a tablespace failed: {0}", status.errors());
                     return;
                 }
                 server.getManager().triggerActivator(ActivatorRunRequest.TABLESPACEMANAGEMENT);
                 Thread.sleep(System.nanoTime() - start < TimeUnit.SECONDS.toNanos(1) ? PAUSE_MILLIS : LATER_PAUSE_MILLIS);
             }
         } catch (MetadataStorageManagerException | RuntimeException error) {
-            LOGGER.log(Level.INFO, "not woken any further, since the metadata is not readable: {0}", error.toString());
+            LOGGER.log(Level.INFO, "the activator is no longer woken, since the metadata is not readable: {0}", error.toString());
         }
     }
 }

@@ -30,9 +30,9 @@ public final class Departure {
                 Thread.sleep(POLL_MILLIS);
                 led = status.leaderships();
             }
-            LOGGER.log(Level.INFO, led.isEmpty() ? "leads nothing any more" : "stops as the leader of {0}: nobody took it over", led);
+            LOGGER.log(Level.INFO, led.isEmpty() ? "leads no tablespace any more" : "stops while it still leads {0}: no other node took over", led);
         } catch (MetadataStorageManagerException | RuntimeException error) {
-            LOGGER.log(Level.WARNING, "stops without knowing what it leads: {0}", error.toString());
+            LOGGER.log(Level.WARNING, "stops without knowing which tablespaces it leads: {0}", error.toString());
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
         }

@@ -73,7 +73,7 @@ public final class DisplacedLeader {
         } catch (MetadataStorageManagerException | RuntimeException error) {
             // What can't be read may have been given back: the time begins anew.
             since.clear();
-            LOGGER.log(Level.FINE, "who leads is not readable: {0}", error.toString());
+            LOGGER.log(Level.FINE, "the leaders can''t be read: {0}", error.toString());
         }
     }
 }

@@ -265,7 +265,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     @Override
     public boolean isRecoveryAvailable(LogSequenceNumber snapshot) {
         if (manager.isBarred(tableSpaceUuid)) {
-            LOGGER.log(Level.WARNING, "this node does not make itself the leader of tablespace {0}: its copy is barred", tableSpaceName);
+            LOGGER.log(Level.WARNING, "this node does not promote itself to leader of tablespace {0}: its replica is barred", tableSpaceName);
             return false;
         }
         return super.isRecoveryAvailable(snapshot) && recoverableFrom(snapshot);
@@ -332,7 +332,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     private CommitLogResult writeInOrder(LogEntry edit, boolean sync, Transaction open) {
         if (isClosed() || isFailed() || getWriter() == null || endsBehindALoss()) {
-            return refused("this node does not write tablespace " + tableSpaceName + " any more");
+            return refused("this node no longer writes tablespace " + tableSpaceName);
         }
         ends.note(edit, open, tablespace);
         if (TransactionEnds.isDefinition(edit)) {
@@ -344,7 +344,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         } catch (RuntimeException | Error error) {
             // BookKeeper may have queued the entry, and sent it to some bookies. Nothing behind it would ever be acknowledged.
             end(error);
-            return refused("whether an entry of tablespace " + tableSpaceName + " was written is not known: " + error);
+            return refused("it is unknown whether an entry of tablespace " + tableSpaceName + " was written: " + error);
         }
         unanswered.incrementAndGet();
         written.logSequenceNumber.whenComplete((position, error) -> unanswered.decrementAndGet());
@@ -423,7 +423,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      */
     private void requireAnswers() {
         if (!awaitAnswers(() -> unanswered.get() > 0)) {
-            throw new LogNotAvailableException("the bookies have not answered for all entries of tablespace " + tableSpaceName + " in "
+            throw new LogNotAvailableException("the bookies did not acknowledge all entries of tablespace " + tableSpaceName + " within "
                     + ANSWERS_SECONDS + " s: no checkpoint of it is written, and no copy is sent");
         }
     }
@@ -479,7 +479,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      */
     public void end(Throwable error) {
         LOGGER.log(Level.SEVERE, "tablespace " + tableSpaceName + ": an entry was written and not applied, or was not written;"
-                + " this leader's log ends, and the tablespace boots as the log has it", error);
+                + " this leader's log ends, and the tablespace boots again from the log", error);
         manager.failures().failed(tableSpaceUuid, tableSpaceName, error);
         HerdInternals.fail(this);
     }
@@ -567,7 +567,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
                 return new LedgerChange(-1, -1, writer.getLedgerId());
             }
             if (!awaitAnswers(() -> HerdInternals.pendingAdds(writer) > 0)) {
-                throw new NotNowException("the bookies of ledger " + writer.getLedgerId() + " have not answered for all entries in "
+                throw new NotNowException("the bookies of ledger " + writer.getLedgerId() + " did not acknowledge all entries within "
                         + ANSWERS_SECONDS + " s: it stays open");
             }
             roll();
@@ -633,10 +633,10 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             manager.getBookKeeper().deleteLedger(ledger);
             LOGGER.log(Level.INFO, "tablespace {0}: ledger {1} is dropped", new Object[]{tableSpaceName, String.valueOf(ledger)});
         } catch (BKNoSuchLedgerExistsOnMetadataServerException gone) {
-            LOGGER.log(Level.INFO, "tablespace {0}: ledger {1} was gone already", new Object[]{tableSpaceName, String.valueOf(ledger)});
+            LOGGER.log(Level.INFO, "tablespace {0}: ledger {1} was already deleted", new Object[]{tableSpaceName, String.valueOf(ledger)});
         } catch (BKException error) {
             throw new LogNotAvailableException(
-                    "ledger " + ledger + " is no part of tablespace " + tableSpaceName + " any more, and BookKeeper still has it", error);
+                    "ledger " + ledger + " no longer belongs to tablespace " + tableSpaceName + ", and BookKeeper still has it", error);
         }
     }
 

@@ -222,7 +222,7 @@ public final class StatementGuard extends DBManager {
         String key = statement.getTableSpace() + "/" + ended;
         if (!ending.add(key)) {
             return CompletableFuture.failedFuture(
-                    new StatementExecutionException("transaction " + ended + " is being ended by another statement: that one tells how"));
+                    new StatementExecutionException("transaction " + ended + " is being ended by another statement: that one gets the result"));
         }
         try {
             return super.executeStatementAsync(statement, context, transaction).whenComplete((done, error) -> ending.remove(key));
@@ -386,7 +386,7 @@ public final class StatementGuard extends DBManager {
         }
         if (locksCommittedRows(tablespace.getTransaction(transaction.transactionId), table)) {
             throw new StatementExecutionException(
-                    refused + "this transaction has locked rows of it; make the index before them, or after its COMMIT");
+                    refused + "this transaction has locked rows of it; create the index before them, or after its COMMIT");
         }
     }
 
@@ -412,7 +412,7 @@ public final class StatementGuard extends DBManager {
         Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(table);
         if (indexes != null && !indexes.values().stream().allMatch(AbstractIndexManager::isAvailable)) {
             throw new StatementExecutionException(
-                    refused + "a transaction made one of its indexes and has not committed it; commit it, or drop the index");
+                    refused + "a transaction created one of its indexes and has not committed it; commit it, or drop the index");
         }
     }
 

@@ -28,12 +28,12 @@ public final class ThrowawayServer {
     public static void main(String[] arguments) {
         try {
             Server server = start(configuration(System.getenv(), arguments));
-            LOGGER.log(Level.INFO, "a throw-away server serves {0}", server.getJdbcUrl());
+            LOGGER.log(Level.INFO, "the temporary server serves {0}", server.getJdbcUrl());
         } catch (IllegalArgumentException error) {
             LOGGER.log(Level.SEVERE, error.getMessage());
             exit(EXIT_REFUSED);
         } catch (Throwable error) {
-            LOGGER.log(Level.SEVERE, "the throw-away server can't start", error);
+            LOGGER.log(Level.SEVERE, "the temporary server can't start", error);
             exit(EXIT_FAILED);
         }
     }

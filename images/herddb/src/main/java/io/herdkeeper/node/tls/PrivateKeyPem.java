@@ -59,7 +59,7 @@ final class PrivateKeyPem {
                 case "RSA PRIVATE KEY" -> wrapped(RSA, content);
                 case "EC PRIVATE KEY" -> wrapped(element(SEQUENCE, ELLIPTIC_CURVE, curveOf(content)), content);
                 default -> throw new GeneralSecurityException(
-                        block.group(1) + " is no form that can be read: use PKCS #8, without a password");
+                        block.group(1) + " is not a supported format: use PKCS #8, without a password");
             };
             return KeyFactory.getInstance(algorithm).generatePrivate(new PKCS8EncodedKeySpec(pkcs8));
         } catch (IllegalArgumentException | IndexOutOfBoundsException error) {

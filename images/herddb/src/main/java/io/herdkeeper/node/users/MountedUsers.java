@@ -109,7 +109,7 @@ public final class MountedUsers extends UserManager {
             loaded = found;
             server.getManager().setServerToServerUsername(found.login().username());
             server.getManager().setServerToServerPassword(found.login().password());
-            LOGGER.log(Level.INFO, "new logins are of {0} users, revision {1}",
+            LOGGER.log(Level.INFO, "logins are now checked against {0} users, revision {1}",
                     new Object[]{found.users().size(), found.users().revision()});
         }
     }
@@ -119,7 +119,7 @@ public final class MountedUsers extends UserManager {
         for (ServerSideConnectionPeer connection : HerdInternals.connections(server).values()) {
             String username = HerdInternals.username(connection);
             if (!username.isEmpty() && getExpectedPassword(username) == null) {
-                LOGGER.log(Level.INFO, "the connection of {0} is closed, who is no user any more", username);
+                LOGGER.log(Level.INFO, "the connection of {0} is closed, since the user was removed", username);
                 HerdInternals.channel(connection).close();
             }
         }

@@ -50,7 +50,7 @@ public final class UsersFile {
             }
             if (passwords.put(parts[0], parts[1]) != null) {
                 throw new UnusableUsersException(
-                        file + ": user line " + (i + 1) + " is about a user whom a line above has already: remove one of them");
+                        file + ": user line " + (i + 1) + " repeats a user of an earlier line: remove one of them");
             }
         }
         return new UsersFile(file, revision, passwords);
