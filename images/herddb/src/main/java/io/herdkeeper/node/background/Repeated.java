@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
-/** Something that a thread of its own does again and again for as long as the process lives, or until it is interrupted. */
+/** A task that a thread of its own repeats until the process ends or the thread is interrupted. */
 public final class Repeated {
 
     private static final Logger LOGGER = Logger.getLogger(Repeated.class.getName());

@@ -20,10 +20,10 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Compares the rows of this node's followers with what their leaders wrote to the log of theirs, and keeps the verdicts.
+ * Compares the rows of this node's followers with their leaders' digests in the log, and keeps the verdicts.
  *
- * <p>A table passes when all of its parts came by, one after the other, and none differed. One part that differs is a verdict at once,
- * whatever was missed before it.
+ * <p>A table passes if all of its parts arrived in order and none differed. A part that differs is a verdict at once, even if earlier
+ * parts were missed.
  */
 public final class FollowerChecks implements FollowerCheck {
 

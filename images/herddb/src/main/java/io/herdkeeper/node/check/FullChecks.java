@@ -20,11 +20,11 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Checks the tables of tablespaces that this node leads, in the background, one tablespace at most once at a time.
+ * Checks the tables of tablespaces that this node leads, in the background. A tablespace has at most one check at a time.
  *
- * <p>The leader writes digests of its rows to the log ({@link LedTable}), followers compare theirs there ({@link FollowerChecks}). It rests
- * after each part for as long as it has stopped writes. A statement may wait for a row of a transaction whose COMMIT then waits for the
- * check; so it waits for statements for a short while only, again and again, and gives up after a minute.
+ * <p>The leader writes digests of its rows to the log ({@link LedTable}), and followers compare theirs ({@link FollowerChecks}). After
+ * each part it pauses for as long as it blocked writes. A statement may wait for a row of a transaction whose COMMIT then waits for the
+ * check. So the check waits for statements only briefly, repeats that, and gives up after a minute.
  */
 public final class FullChecks {
 

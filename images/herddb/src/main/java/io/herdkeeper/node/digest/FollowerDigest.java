@@ -15,9 +15,8 @@ import java.util.concurrent.TimeoutException;
 /**
  * The digest of a follower's tables exactly after one entry of the log.
  *
- * <p>Rows are read without a lock ({@link StoredRows#visit}), so that checkpoints and heartbeats go on. It is sound here because the
- * follower's log consumer is the only writer of a follower's tables, and it stands: no key appears or goes while the primary key index is
- * walked.
+ * <p>Rows are read without a lock ({@link StoredRows#visit}), so that checkpoints and heartbeats continue. That is sound here: the log
+ * consumer is the only writer of a follower's tables, and it is held. So no key appears or disappears while the primary key index is read.
  */
 public final class FollowerDigest {
 

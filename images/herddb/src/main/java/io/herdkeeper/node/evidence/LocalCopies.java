@@ -31,11 +31,11 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * What this node's disk has of tablespaces: it is written on request, barred from leading, and moved aside.
+ * This node's files of tablespaces: written on request, barred from leading, and moved aside.
  *
- * <p>HerdDB keeps what a node had that replicates a tablespace no more, and begins with it when the node gets a copy again. A copy whose rows are wrong is moved aside, so that
- * the next one is made anew, and stays as evidence: {@code evidence/<uuid>.<time>.<ledger>.<entry>} beside the tablespaces'
- * own folders. One for each tablespace; an older one is deleted.
+ * <p>HerdDB keeps the files of a replica that was removed, and starts from them when the node gets a replica again. A replica whose rows
+ * are wrong is moved aside, so that the next one starts from nothing. It stays as evidence in {@code
+ * evidence/<uuid>.<time>.<ledger>.<entry>}, beside the tablespaces' own folders. Each tablespace has one; an older one is deleted.
  */
 public final class LocalCopies {
 

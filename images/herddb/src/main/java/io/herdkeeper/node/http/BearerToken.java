@@ -6,7 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 
-/** The token of the mounted Secret. It is read at each request, so that one that was added or changed needs no restart. */
+/** The token of the mounted Secret. It is read at each request, so an added or changed token needs no restart. */
 final class BearerToken {
 
     private static final String SCHEME = "Bearer ";

@@ -8,10 +8,10 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * The time between SIGTERM and the end of the server: it serves on until its leaderships have gone to other nodes.
+ * The time between SIGTERM and the end of the server: it serves until other nodes have taken over its leaderships.
  *
- * <p>Who leads next is decided by the operator, which sees that the pod is terminating; without it HerdDB's own failover finds
- * the node gone. So this waits, and takes nothing into its own hands.
+ * <p>The operator sees that the pod is terminating, and chooses the next leaders. Without an operator, HerdDB's own failover finds that
+ * the node is gone. So this class only waits.
  */
 public final class Departure {
 

@@ -49,11 +49,11 @@ import java.util.concurrent.locks.StampedLock;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /**
- * HerdDB's database, which refuses a TRUNCATE or a change of definitions before it is logged, where HerdDB refuses it after.
+ * HerdDB's database, which refuses a TRUNCATE or a change of definitions before it is logged. HerdDB refuses it afterwards.
  *
- * <p>HerdDB logs such a statement, then applies it, and may throw there. The followers apply the entry all the same, or throw at it for
- * ever. So these statements have the tablespace to themselves from the question whether they can be applied to the end of applying them.
- * HerdDB lets a TRUNCATE, and what begins an implicit transaction, run beside others. {@code docs/refused-statements.md} has every case.
+ * <p>HerdDB logs such a statement, then applies it, and may throw there. The followers apply the entry anyway, or fail at it forever. So
+ * these statements run alone in their tablespace, from the check until they are applied. HerdDB runs a TRUNCATE, and a statement that
+ * begins an implicit transaction, beside others. {@code docs/refused-statements.md} has every case.
  */
 public final class StatementGuard extends DBManager {
 

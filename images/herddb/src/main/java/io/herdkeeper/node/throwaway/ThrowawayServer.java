@@ -9,10 +9,10 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * A HerdDB server of its own, without ZooKeeper and bookies, for a restore that is only tried: it listens on this machine's
- * loopback alone, its tablespace {@code herd} is in one folder, and nothing of it outlives that.
+ * A temporary HerdDB server without ZooKeeper and bookies, for restore drills. It listens only on the loopback interface. Its only
+ * tablespace {@code herd} is in one folder.
  *
- * <p>Usage: {@code --folder FOLDER --port PORT}; who may log in is in HERDDB_USERNAME and HERDDB_PASSWORD.
+ * <p>Usage: {@code --folder FOLDER --port PORT}; HERDDB_USERNAME and HERDDB_PASSWORD contain the login.
  */
 public final class ThrowawayServer {
 

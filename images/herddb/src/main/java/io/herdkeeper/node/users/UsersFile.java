@@ -11,8 +11,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * HerdDB's users file, of which no line is skipped: HerdDB skips silently what it doesn't understand, and without any file it lets
- * {@code sa} in with the password {@code hdb}.
+ * HerdDB's users file, of which no line is skipped. HerdDB silently skips invalid lines, and without any file it accepts {@code sa} with
+ * the password {@code hdb}.
  */
 public final class UsersFile {
 
