@@ -22,9 +22,9 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * GROUP BY and its functions, in place of HerdDB's class of this name.
+ * GROUP BY and its functions, instead of HerdDB's class of this name.
  *
- * <p>HerdDB counts NULLs in COUNT and AVG, adds doubles without their decimals, and has 0 for the SUM of nothing.
+ * <p>HerdDB counts NULLs in COUNT and AVG, adds doubles without their decimals, and returns 0 for the SUM of no rows.
  */
 public final class AggregateOp extends OpWithInput {
 

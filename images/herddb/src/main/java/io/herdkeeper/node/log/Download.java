@@ -29,11 +29,11 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * What a leader sends of a tablespace at one position of its log: the committed rows of all tables, and the transactions that are open.
+ * A leader's copy of a tablespace at one position of its log: the committed rows of all tables, and the open transactions.
  *
- * <p>HerdDB's own download leaves these transactions out. The log behind the position has the rest of each, which can't be applied without
- * what it did before. So here each one is told as entries that do at once what it has done so far. They are applied before the log is,
- * and change no committed row: a COMMIT or ROLLBACK behind the position decides on the whole of it.
+ * <p>HerdDB's own download omits these transactions. The log after the position has the rest of each, which can't be applied without its
+ * beginning. So each transaction is sent as entries with its changes so far. They are applied before the log is, and change no committed
+ * row: a COMMIT or ROLLBACK after the position decides on the whole transaction.
  */
 final class Download extends ReplicaFullTableDataDumpReceiver {
 

@@ -45,10 +45,10 @@ import org.apache.bookkeeper.client.api.BKException;
  * <li>A leader's transaction ids are above those of all earlier leaders ({@link TransactionIds}).
  * <li>A ledger is never closed between a write's choice of it and the write ({@link #rollNewLedger}), and can be closed on
  *     request ({@link #closeLedger}).
- * <li>Its oldest ledgers are dropped one by one, beside the statements ({@link #dropOldest}); HerdDB's own way is off.
- * <li>A follower whose copy is barred never makes itself the leader ({@link PromotionBars}).
- * <li>A follower can be held after one entry ({@link #gate()}), rests for a moment when there is nothing to read, and waits for nothing
- *     once its node shall lead ({@link FollowerEnd}).
+ * <li>Its oldest ledgers are dropped one by one, beside the statements ({@link #dropOldest}); HerdDB's own release is off.
+ * <li>A node with a barred replica never promotes itself ({@link PromotionBars}).
+ * <li>A follower can be held after one entry ({@link #gate()}), pauses for a moment when there is nothing to read, and waits for nothing
+ *     once its node is the assigned leader ({@link FollowerEnd}).
  * </ul>
  */
 public class NodeCommitLog extends BookkeeperCommitLog {
@@ -758,7 +758,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         }
     }
 
-    /** An entry as HerdDB shall apply it: of one that checks a table nothing is left to do once its rows were compared. */
+    /** The entry that HerdDB applies. An entry that checks a table has no effect once its rows were compared. */
     private LogEntry compared(LogSequenceNumber position, LogEntry entry) {
         FollowerCheck check = manager.followerCheck();
         TableSpaceManager copy = tablespace;
