@@ -128,7 +128,7 @@ def annotate(stack: Stack, mark: str) -> None:
 
 def keeps_from_leading(stack: Stack, writer: WriterProcess, node: str, leader: str) -> None:
     """No operator runs and the leader hangs: HerdDB's own failover asks the node again and again, and it does not take over."""
-    refusal = f"this node does not make itself the leader of tablespace {TABLESPACE}: its copy is barred"
+    refusal = f"this node does not promote itself to leader of tablespace {TABLESPACE}: its replica is barred"
     before = record_of(stack)
     assert before.leader == leader
 

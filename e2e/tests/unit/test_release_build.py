@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from herdkeeper_e2e.release.build import Release, checksums, release_notes, stamp, write_chart
+from herdkeeper_e2e.release.build import Release, checksums, release_notes, stamp, write_package
 from herdkeeper_e2e.release.source import REPOSITORY, ReleaseError, commit_epoch
 
 CHANGELOG = """\
@@ -81,11 +81,11 @@ def test_a_file_without_the_line_is_refused(checkout):
 
 def test_a_chart_package_has_the_same_bytes_whenever_it_is_made(checkout):
     chart, files = checkout / "charts/herdkeeper", (checkout / "a.tgz", checkout / "b.tgz")
-    write_chart(chart, files[0], 1_000_000_000)
+    write_package(chart, files[0], 1_000_000_000)
     for file in chart.iterdir():
         file.touch()
         file.chmod(0o600)
-    write_chart(chart, files[1], 1_000_000_000)
+    write_package(chart, files[1], 1_000_000_000)
     assert files[0].read_bytes() == files[1].read_bytes()
     with tarfile.open(files[0]) as archive:
         assert archive.getnames() == ["herdkeeper/Chart.yaml", "herdkeeper/values.yaml"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from herdkeeper_e2e.control_plane import HOME, REPOSITORY, helm, running
 from herdkeeper_e2e.release.build import Release, checksums, write_files
 
 RELEASE = Release("0.1.0", "example.com/team", 1_700_000_000)
-CHART = "herdkeeper-0.1.0.tgz"
+CHART, EXAMPLES = "herdkeeper-0.1.0.tgz", "herdkeeper-examples-0.1.0.tgz"
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +33,14 @@ def installed(dist: Path) -> list[dict[str, Any]]:
 
 
 def test_it_has_what_people_install_from(dist: Path) -> None:
-    names = {"RELEASE-NOTES.md", CHART, "install.yaml", "quickstart.yaml", *(wheel.name for wheel in wheels(Path()))}
+    names = {"RELEASE-NOTES.md", CHART, EXAMPLES, "install.yaml", "quickstart.yaml", *(wheel.name for wheel in wheels(Path()))}
     assert {file.name for file in dist.iterdir()} == names
+
+
+def test_it_has_every_example(dist: Path) -> None:
+    committed = subprocess.run(["git", "ls-files", "examples"], cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout.split()
+    with tarfile.open(dist / EXAMPLES) as archive:
+        assert sorted(archive.getnames()) == sorted(committed)
 
 
 def wheels(dist: Path) -> list[Path]:

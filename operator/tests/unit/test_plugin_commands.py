@@ -58,7 +58,7 @@ def test_each_command_says_what_it_does_and_takes_the_common_options(command, ca
 
 @EACH
 def test_each_command_is_described_in_sentences(command) -> None:
-    assert not command.summary.endswith(".")
+    assert not command.summary.endswith((".", "?"))
     assert command.description == "" or command.description.endswith(".")
 
 
@@ -91,7 +91,9 @@ def test_a_context_that_is_not_there_is_named_with_those_that_are(tmp_path: Path
 
 def test_a_kubeconfig_that_is_not_there_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--kubeconfig", str(tmp_path / "none")]) == WRONG
-    assert "--kubeconfig" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "Name a kubeconfig with --kubeconfig" in shown
+    assert ".." not in shown
 
 
 def kubeconfig(folder: Path) -> Path:

@@ -77,7 +77,7 @@ def following(follower: PlayedFollower) -> Iterator[str]:
             follower.asked.append(url.path)
             query = {name: int(values[0]) for name, values in parse_qs(url.query).items()}
             if self.headers["Authorization"] != f"Bearer {TOKEN}":
-                self._answer(401, b'{"error":"this is not the token"}')
+                self._answer(401, b'{"error":"the token is wrong"}')
             elif url.path.endswith("/digest"):
                 tables = {name: {"rows": digest.rows, "digest": digest.hex} for name, digest in follower.digests.items()}
                 self._answer(200, json.dumps({"ledger": query["ledger"], "entry": query["entry"], "tables": tables}).encode())

@@ -220,7 +220,7 @@ def test_a_followers_digest_is_asked_for_at_the_lsn() -> None:
 
 
 def test_a_node_that_rejects_the_token_is_named_with_what_it_demands() -> None:
-    with node(401, {"error": "this is not the token"}) as address, pytest.raises(CheckpointRefused, match="HERDDB_TOKEN must be the key"):
+    with node(401, {"error": "the token is wrong"}) as address, pytest.raises(CheckpointRefused, match="HERDDB_TOKEN must be the key"):
         follower_digest(address, "demo", Lsn(5, 7), "another", 9)
 
 

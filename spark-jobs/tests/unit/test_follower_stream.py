@@ -103,8 +103,8 @@ def test_a_frame_that_is_missing_or_stands_twice_is_noticed() -> None:
 
 def test_why_a_node_ended_it_is_told() -> None:
     torn = b"".join(frame(*item) for item in frames(Lsn(12, 345), "0ab", TABLES)[:4])
-    with pytest.raises(StreamBroken, match="the node ended it: the follower was held as long as it may be"):
-        list(read_stream(io.BytesIO(torn + frame(b"F", b"the follower was held as long as it may be"))))
+    with pytest.raises(StreamBroken, match="the node ended it: the follower was held for the allowed time"):
+        list(read_stream(io.BytesIO(torn + frame(b"F", b"the follower was held for the allowed time"))))
 
 
 def test_another_version_is_refused_by_its_number() -> None:

@@ -1,7 +1,7 @@
 """Makes the files of a release in dist/, from a commit of the repository: whoever makes them again gets the same bytes.
 
-chart package, install.yaml (the chart rendered, for those without Helm), quickstart.yaml, two wheels, release notes, and SHA256SUMS over
-all of it. Images are built from the checkout and archived, each with a list of what it holds, where a container engine answers; their
+chart package, install.yaml (the chart rendered, for those without Helm), quickstart.yaml, all examples, two wheels, release notes, and
+SHA256SUMS over all of it. Images are built from the checkout and archived, each with a list of what it holds, where a container engine answers; their
 bytes differ from build to build.
 """
 
@@ -71,12 +71,12 @@ def stamp(checkout: Path, release: Release) -> None:
     _replace(checkout / CHART / "values.yaml", r'^  registry: ""$', f'  registry: "{release.registry}"')
 
 
-def write_chart(chart: Path, to: Path, epoch: int) -> None:
-    """The chart's package. Helm's own `package` writes the present time into it."""
+def write_package(folder: Path, to: Path, epoch: int) -> None:
+    """A folder as a tar file, such as the chart's package: Helm's own `package` writes the present time into it."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path in sorted(path for path in chart.rglob("*") if path.is_file()):
-            entry = tarfile.TarInfo(f"{chart.name}/{path.relative_to(chart)}")
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            entry = tarfile.TarInfo(f"{folder.name}/{path.relative_to(folder)}")
             entry.size, entry.mtime, entry.mode = path.stat().st_size, epoch, 0o644
             with path.open("rb") as content:
                 archive.addfile(entry, content)
@@ -98,6 +98,7 @@ def write_files(repository: Path, release: Release, dist: Path) -> None:
         _write_chart_of(checkout, release, dist)
         (dist / "install.yaml").write_text(install_manifest(checkout / CHART))
         (dist / "quickstart.yaml").write_bytes((checkout / "examples/quickstart.yaml").read_bytes())
+        write_package(checkout / "examples", dist / f"herdkeeper-examples-{release.version}.tgz", release.epoch)
         for project in (checkout, checkout / SQL_PROJECT):
             _write_wheel(project, dist, release.epoch)
 
@@ -122,7 +123,7 @@ def _stamped(repository: Path, release: Release) -> Iterator[Path]:
 
 
 def _write_chart_of(checkout: Path, release: Release, dist: Path) -> None:
-    write_chart(checkout / CHART, dist / f"herdkeeper-{release.version}.tgz", release.epoch)
+    write_package(checkout / CHART, dist / f"herdkeeper-{release.version}.tgz", release.epoch)
 
 
 def _write_wheel(project: Path, dist: Path, epoch: int) -> None:

@@ -32,7 +32,7 @@ def open_session(access: Access) -> tuple[Any, str]:
         contexts, active = config.list_kube_config_contexts(access.kubeconfig)
     except ConfigException as error:
         raise ClusterError(
-            f"no cluster is configured: {error}. Name a kubeconfig with --kubeconfig or in the variable KUBECONFIG"
+            f"no cluster is configured: {str(error).rstrip('.')}. Name a kubeconfig with --kubeconfig or in the variable KUBECONFIG"
         ) from error
     by_name = {context["name"]: context for context in contexts}
     if access.context is not None and access.context not in by_name:

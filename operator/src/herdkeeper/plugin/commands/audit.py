@@ -41,7 +41,7 @@ def audit_spec(bookkeeper: str, given: argparse.Namespace, template: Json) -> Js
 
 COMMAND = Command(
     "audit",
-    "creates a ReplicationAudit of a BookKeeper cluster: does every entry have all its copies, undamaged?",
+    "creates a ReplicationAudit of a BookKeeper cluster: it checks that every entry has all its copies, undamaged",
     run,
     (
         Argument("bookkeeper", "a BookKeeperCluster", kind=BOOKKEEPER),

@@ -14,10 +14,9 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Between which keys of an index a scan finds all the rows that are asked for. Whoever reads it looks at each row again.
+ * The keys of an index between which a scan finds all matching rows. The reader checks each row again.
  *
- * <p>HerdDB compares keys byte by byte, so that a negative number is behind all others, and a text of a composite key behind all that are
- * shorter.
+ * <p>HerdDB compares keys byte by byte. So a negative number comes after all others, and a text of a composite key after all shorter ones.
  */
 final class KeyRange {
 

@@ -2,7 +2,7 @@ package herddb.index;
 
 import herddb.sql.SQLRecordKeyFunction;
 
-/** A range of primary keys, in place of HerdDB's class of this name; {@link KeyRange} says why. */
+/** A range of primary keys, instead of HerdDB's class of this name; {@link KeyRange} has the reason. */
 public final class PrimaryIndexRangeScan implements IndexOperation {
 
     public final String[] columnsToMatch;

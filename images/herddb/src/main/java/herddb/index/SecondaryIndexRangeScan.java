@@ -2,7 +2,7 @@ package herddb.index;
 
 import herddb.sql.SQLRecordKeyFunction;
 
-/** A range of an index, in place of HerdDB's class of this name; {@link KeyRange} says why. */
+/** A range of an index, instead of HerdDB's class of this name; {@link KeyRange} has the reason. */
 public final class SecondaryIndexRangeScan implements IndexOperation {
 
     public final String indexName;

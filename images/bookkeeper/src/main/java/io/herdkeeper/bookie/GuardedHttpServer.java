@@ -14,13 +14,13 @@ import org.apache.bookkeeper.http.vertx.VertxHttpServer;
 import org.apache.bookkeeper.server.http.service.BookieStateService.BookieState;
 
 /**
- * BookKeeper's HTTP server with only those endpoints that somebody uses: probes, metrics, the state, the mode for drains, and garbage
- * collection. BookKeeper's own has no password; it also deletes ledgers, shows entries, changes its configuration and decommissions bookies.
- * Each endpoint asks for its service by type, after routing, so no spelling of a path gets round the list.
+ * BookKeeper's HTTP server with only the endpoints in use: probes, metrics, the state, the mode for drains, and garbage collection.
+ * BookKeeper's own has no password; it also deletes ledgers, shows entries, changes its configuration and decommissions bookies. Each
+ * endpoint requests its service by type, after routing, so no spelling of a path bypasses the list.
  *
- * <p>It starts behind the bookie, and refuses to if the bookie could not start. BookKeeper ends the process then. Without that, a bookie
- * whose registration fails stays a process that accepts connections and answers nothing: its server returns without an error, and nobody
- * watches it (BookieServer.start).
+ * <p>It starts after the bookie, and refuses to start if the bookie could not. BookKeeper then ends the process. Otherwise, a bookie whose
+ * registration fails would remain as a process that accepts connections and answers nothing: its server returns without an error, and
+ * nothing watches it (BookieServer.start).
  */
 public final class GuardedHttpServer extends VertxHttpServer {
 
@@ -47,7 +47,7 @@ public final class GuardedHttpServer extends VertxHttpServer {
     @Override
     public boolean startServer(int port, String host, HttpServerConfiguration configuration) {
         if (Boolean.getBoolean(OF_A_BOOKIE) && !bookieRuns()) {
-            throw new IllegalStateException("the bookie could not start, as told above: its process ends, and its container starts again");
+            throw new IllegalStateException("the bookie could not start, see the error above: its process exits, and Kubernetes restarts its container");
         }
         return super.startServer(port, host, configuration);
     }

@@ -12,7 +12,8 @@ import herddb.utils.Bytes;
 import herddb.utils.ObjectSizeUtils;
 
 /**
- * A change of rows, in place of HerdDB's class of this name: by a key alone that changes each row, too, that the transaction has inserted.
+ * A change of rows, instead of HerdDB's class of this name. That one, given only a key, also changes each row that the transaction has
+ * inserted.
  */
 public final class UpdateStatement extends DMLStatement {
 

@@ -22,9 +22,9 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * GROUP BY and its functions, in place of HerdDB's class of this name.
+ * GROUP BY and its functions, instead of HerdDB's class of this name.
  *
- * <p>HerdDB counts NULLs in COUNT and AVG, adds doubles without their decimals, and has 0 for the SUM of nothing.
+ * <p>HerdDB counts NULLs in COUNT and AVG, adds doubles without their decimals, and returns 0 for the SUM of no rows.
  */
 public final class AggregateOp extends OpWithInput {
 
@@ -181,7 +181,7 @@ public final class AggregateOp extends OpWithInput {
 
         private Object single() {
             if (count > 1) {
-                throw new StatementExecutionException("a query that stands for one value gives " + count + " rows");
+                throw new StatementExecutionException("a subquery that is used as one value returns " + count + " rows");
             }
             return chosen;
         }

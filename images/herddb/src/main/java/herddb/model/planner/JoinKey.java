@@ -4,10 +4,7 @@ import herddb.utils.DataAccessor;
 import herddb.utils.RawString;
 import org.apache.calcite.linq4j.function.Function1;
 
-/**
- * By what rows are joined, in place of HerdDB's class of this name, for which NULL equals NULL, and a negative INT differs from the same
- * LONG.
- */
+/** The key of a join, instead of HerdDB's class of this name. For that one NULL equals NULL, and a negative INT differs from the same LONG. */
 final class JoinKey implements Comparable<JoinKey> {
 
     private final Object[] values;

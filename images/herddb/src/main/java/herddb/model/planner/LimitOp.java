@@ -18,7 +18,7 @@ import herddb.sql.expressions.ConstantExpression;
 import herddb.utils.DataAccessor;
 import java.util.Arrays;
 
-/** LIMIT and OFFSET, in place of HerdDB's class of this name, for which a parameter 0 is no limit. */
+/** LIMIT and OFFSET, instead of HerdDB's class of this name, which takes a parameter 0 for no limit. */
 public final class LimitOp extends OpWithInput implements ScanLimits {
 
     private final CompiledSQLExpression maxRows;

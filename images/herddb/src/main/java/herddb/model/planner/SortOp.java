@@ -23,10 +23,10 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * ORDER BY, in place of HerdDB's class of this name.
+ * ORDER BY, instead of HerdDB's class of this name.
  *
- * <p>HerdDB compares the first column only. Where a scan sorts, it compares whole rows of the table, and takes positions in the result for
- * positions in the table.
+ * <p>HerdDB compares the first column only. If a scan sorts, HerdDB compares whole rows of the table, and confuses positions in the result
+ * with positions in the table.
  */
 public final class SortOp extends OpWithInput {
 

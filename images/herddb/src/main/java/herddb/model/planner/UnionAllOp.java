@@ -17,9 +17,9 @@ import herddb.model.TupleComparator;
 import java.util.List;
 
 /**
- * UNION ALL, in place of HerdDB's class of this name.
+ * UNION ALL, instead of HerdDB's class of this name.
  *
- * <p>Calcite sorts the parts of a union that is to be sorted, and has them merged; HerdDB puts one behind the other.
+ * <p>For a sorted union, Calcite sorts the parts and expects a merge; HerdDB concatenates them.
  */
 public final class UnionAllOp implements PlannerOp {
 

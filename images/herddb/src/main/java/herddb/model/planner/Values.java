@@ -3,7 +3,7 @@ package herddb.model.planner;
 import herddb.utils.SQLRecordPredicateFunctions;
 import herddb.utils.SQLRecordPredicateFunctions.CompareResult;
 
-/** Compares as HerdDB does, but for whole numbers: it subtracts them, and a difference may have too many bits. */
+/** Compares like HerdDB, except whole numbers: HerdDB subtracts them, and the difference may overflow. */
 public final class Values {
 
     private Values() {

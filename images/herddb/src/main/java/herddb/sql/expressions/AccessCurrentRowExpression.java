@@ -6,9 +6,7 @@ import herddb.model.planner.Values;
 import herddb.utils.DataAccessor;
 import herddb.utils.SQLRecordPredicateFunctions.CompareResult;
 
-/**
- * A column of the row, in place of HerdDB's class of this name, which subtracts numbers to compare them: 2^63 - 1 is less than -5 then.
- */
+/** A column of the row, instead of HerdDB's class of this name, which subtracts numbers to compare them: then 2^63 - 1 is less than -5. */
 public final class AccessCurrentRowExpression implements CompiledSQLExpression {
 
     private final int index;

@@ -8,7 +8,7 @@ import java.util.function.BinaryOperator;
 import java.util.function.LongBinaryOperator;
 
 /**
- * Of the operators and casts that stand in place of HerdDB's: for those NULL is 0, and a number that is too large is cut.
+ * Shared code of the operators and casts that replace HerdDB's. For HerdDB's, NULL is 0, and a number that is too large is cut.
  *
  * <p>In this package are {@link CompiledAddExpression}, {@link CompiledSubtractExpression}, {@link CompiledMultiplyExpression},
  * {@link CompiledDivideExpression}, {@link CompiledModuloExpression}, {@link CastExpression}, {@link TypedJdbcParameterExpression},

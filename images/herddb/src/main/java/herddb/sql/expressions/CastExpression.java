@@ -5,7 +5,7 @@ import herddb.model.StatementExecutionException;
 import herddb.utils.DataAccessor;
 import java.util.List;
 
-/** CAST, in place of HerdDB's class of this name, which cuts a whole number that is too large for the type. */
+/** CAST, instead of HerdDB's class of this name, which cuts a whole number that is too large for the type. */
 public final class CastExpression implements CompiledSQLExpression {
 
     private final CompiledSQLExpression inner;

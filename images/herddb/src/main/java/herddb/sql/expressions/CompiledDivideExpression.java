@@ -5,7 +5,7 @@ import herddb.model.StatementExecutionException;
 import herddb.utils.DataAccessor;
 import herddb.utils.SQLRecordPredicateFunctions;
 
-/** The operator /, whose result is always a double, in place of HerdDB's class of this name, for which NULL is 0. */
+/** The operator /, whose result is always a double, instead of HerdDB's class of this name, for which NULL is 0. */
 public final class CompiledDivideExpression extends CompiledBinarySQLExpression {
 
     public CompiledDivideExpression(CompiledSQLExpression left, CompiledSQLExpression right) {

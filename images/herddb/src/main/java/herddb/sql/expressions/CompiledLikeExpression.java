@@ -8,7 +8,7 @@ import herddb.utils.SQLRecordPredicateFunctions;
 import java.util.regex.Pattern;
 
 /**
- * LIKE, in place of HerdDB's class of this name, for which NULL is not like anything, so that NOT LIKE is true of it. That forgets ESCAPE, too,
+ * LIKE, instead of HerdDB's class of this name. For that one NULL is not like anything, so NOT LIKE is true of it. It also ignores ESCAPE
  * where the pattern is a parameter, or the column is a key.
  */
 public final class CompiledLikeExpression extends CompiledBinarySQLExpression {

@@ -5,7 +5,7 @@ import herddb.model.StatementExecutionException;
 import herddb.utils.DataAccessor;
 import herddb.utils.SQLRecordPredicateFunctions;
 
-/** MOD, in place of HerdDB's class of this name; {@link Arithmetic} says why. */
+/** MOD, instead of HerdDB's class of this name; {@link Arithmetic} has the reason. */
 public final class CompiledModuloExpression extends CompiledBinarySQLExpression {
 
     public CompiledModuloExpression(CompiledSQLExpression left, CompiledSQLExpression right) {

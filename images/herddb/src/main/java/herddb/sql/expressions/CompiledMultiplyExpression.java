@@ -5,7 +5,7 @@ import herddb.model.StatementExecutionException;
 import herddb.utils.DataAccessor;
 import herddb.utils.SQLRecordPredicateFunctions;
 
-/** The operator *, in place of HerdDB's class of this name; {@link Arithmetic} says why. */
+/** The operator *, instead of HerdDB's class of this name; {@link Arithmetic} has the reason. */
 public final class CompiledMultiplyExpression extends CompiledBinarySQLExpression {
 
     public CompiledMultiplyExpression(CompiledSQLExpression left, CompiledSQLExpression right) {

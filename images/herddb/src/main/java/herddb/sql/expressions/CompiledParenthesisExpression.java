@@ -5,7 +5,7 @@ import herddb.model.StatementExecutionException;
 import herddb.utils.DataAccessor;
 import herddb.utils.SQLRecordPredicateFunctions;
 
-/** NOT, in place of HerdDB's class of this name, for which NOT NULL is true. */
+/** NOT, instead of HerdDB's class of this name, for which NOT NULL is true. */
 public final class CompiledParenthesisExpression implements CompiledSQLExpression {
 
     private final boolean not;

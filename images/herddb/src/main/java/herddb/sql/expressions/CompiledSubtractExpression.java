@@ -5,7 +5,7 @@ import herddb.model.StatementExecutionException;
 import herddb.utils.DataAccessor;
 import herddb.utils.SQLRecordPredicateFunctions;
 
-/** The operator -, in place of HerdDB's class of this name; {@link Arithmetic} says why. */
+/** The operator -, instead of HerdDB's class of this name; {@link Arithmetic} has the reason. */
 public final class CompiledSubtractExpression extends CompiledBinarySQLExpression {
 
     public CompiledSubtractExpression(CompiledSQLExpression left, CompiledSQLExpression right) {

@@ -4,7 +4,7 @@ import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
 import herddb.utils.DataAccessor;
 
-/** A parameter, in place of HerdDB's class of this name, which cuts a whole number that is too large for its type. */
+/** A parameter, instead of HerdDB's class of this name, which cuts a whole number that is too large for its type. */
 public final class TypedJdbcParameterExpression implements CompiledSQLExpression {
 
     private final int index;

@@ -93,7 +93,7 @@ public final class Main {
                 new BootRehearsal(Path.of(System.getProperty("java.io.tmpdir"))));
         new LogRelease(server, Clock.systemUTC()).start(LogRelease.PERIOD);
         new DisplacedLeader(status, DISPLACED, why -> {
-            LOGGER.log(Level.SEVERE, "the process ends, and starts again: {0}", why);
+            LOGGER.log(Level.SEVERE, "the process exits, and Kubernetes restarts it: {0}", why);
             exit(EXIT_DISPLACED);
         }).start();
         status.enter(Phase.RUNNING);
@@ -122,7 +122,7 @@ public final class Main {
             server.close();
             LOGGER.log(Level.INFO, "stopped");
         } catch (Exception error) {
-            LOGGER.log(Level.SEVERE, "did not stop cleanly; the log on the bookies is what counts", error);
+            LOGGER.log(Level.SEVERE, "did not stop cleanly; the log on the bookies is authoritative", error);
         }
     }
 

@@ -16,7 +16,7 @@ import io.herdkeeper.node.statement.StatementGuard;
 import io.herdkeeper.node.tls.SqlPortTls;
 import org.apache.bookkeeper.stats.StatsProvider;
 
-/** Makes HerdDB's server with this program's log and its way to ZooKeeper in it, and its TLS. */
+/** Makes HerdDB's server with this program's log, ZooKeeper client and TLS. */
 public final class NodeServer {
 
     static {

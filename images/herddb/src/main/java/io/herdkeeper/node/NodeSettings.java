@@ -73,7 +73,7 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
         String nodeId = required(options, "--node-id");
         if (!NODE_ID.matcher(nodeId).matches()) {
             throw new RefusedException("--node-id " + nodeId + ": use lower case letters, digits and '-', no dots: "
-                    + "HerdDB makes names of it");
+                    + "HerdDB derives names from it");
         }
         properties.setProperty(ServerConfiguration.PROPERTY_NODEID, nodeId);
         properties.setProperty(ServerConfiguration.PROPERTY_ADVERTISED_HOST, required(options, "--advertised-host"));
@@ -93,7 +93,7 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
         String folder = properties.getProperty(TLS, "");
         if (folder.isBlank()) {
             demand(properties, ServerConfiguration.PROPERTY_SSL, "false",
-                    "HerdDB's own certificate can't be verified by anybody; name a folder with one in " + TLS);
+                    "no client can verify HerdDB's own certificate; name a folder with a certificate in " + TLS);
             return null;
         }
         // by this the node's record says that it speaks TLS
@@ -160,11 +160,11 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
 
     private static void refuseWhatDestroysOrGuesses(Properties properties) throws RefusedException {
         demand(properties, ServerConfiguration.PROPERTY_MODE, ServerConfiguration.PROPERTY_MODE_CLUSTER,
-                "this program closes the holes of the replicated log, which only cluster mode has");
+                "this program repairs the replicated log, which exists only in cluster mode");
         demand(properties, ServerConfiguration.PROPERTY_CLEAR_AT_BOOT, "false",
                 "it wipes the metadata of all nodes; remove it");
         demand(properties, ServerConfiguration.PROPERTY_BOOKKEEPER_START, "false",
-                "bookies are pods of their own; remove it");
+                "bookies run in their own pods; remove it");
         properties.setProperty(ServerConfiguration.PROPERTY_BOOKKEEPER_START, "false");
         for (String key : new String[]{
             ServerConfiguration.PROPERTY_ZOOKEEPER_ADDRESS, ServerConfiguration.PROPERTY_ZOOKEEPER_PATH,

@@ -11,11 +11,11 @@ import org.apache.zookeeper.server.auth.ServerAuthenticationProvider;
 /**
  * The scheme {@value #SCHEME} of ACLs: its ids are subjects of certificates, in which one {@code *} stands for any name.
  *
- * <p>BookKeeper and HerdDB leave what they create open to everybody. So a znode gets the ACL of its parent, whatever was asked for; only who
- * may change the parent's ACL chooses another one. And who deletes a znode must be allowed to write it: ZooKeeper itself asks the parent
- * only, in which others have znodes, too.
+ * <p>BookKeeper and HerdDB create open znodes. So a znode gets the ACL of its parent, whatever the client asks for. Only a client that may
+ * change the parent's ACL can choose another one. A client that deletes a znode needs write access to it. ZooKeeper itself checks only the
+ * parent, which also contains other clients' znodes.
  *
- * <p>ZooKeeper (3.9.5, {@code PrepRequestProcessor}) asks this class about a creation with the list that it then stores.
+ * <p>ZooKeeper (3.9.5, {@code PrepRequestProcessor}) passes this class the list that it then stores.
  */
 public final class StackAccess extends ServerAuthenticationProvider {
 

@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
-/** Something that a thread of its own does again and again for as long as the process lives, or until it is interrupted. */
+/** A task that a thread of its own repeats until the process ends or the thread is interrupted. */
 public final class Repeated {
 
     private static final Logger LOGGER = Logger.getLogger(Repeated.class.getName());
@@ -64,7 +64,7 @@ public final class Repeated {
         } catch (InterruptedException ended) {
             throw ended;
         } catch (Exception | Error error) {
-            LOGGER.log(Level.INFO, "{0} failed, and is tried again: {1}", new Object[]{name, error.toString()});
+            LOGGER.log(Level.INFO, "{0} failed and will be retried: {1}", new Object[]{name, error.toString()});
             return false;
         }
     }

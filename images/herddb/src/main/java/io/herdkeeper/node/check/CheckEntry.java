@@ -11,11 +11,11 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 
 /**
- * What a leader writes to the log of one part of a table: the digest of its rows whose keys lie behind {@code after} and not behind
- * {@code upTo}, as they were committed at this entry.
+ * The log entry that a leader writes for one part of a table: the digest of its committed rows whose keys are after {@code after} and up
+ * to {@code upTo}.
  *
- * <p>It goes into an entry of HerdDB's type TABLE_CONSISTENCY_CHECK. A follower that runs HerdDB's own code can't read this one's content,
- * says so in its log, and follows on.
+ * <p>The entry has HerdDB's type TABLE_CONSISTENCY_CHECK. A follower with HerdDB's own code can't read the content, logs that, and
+ * continues.
  *
  * @param check     the check that it belongs to; its parts follow one another
  * @param leader    the node that wrote it

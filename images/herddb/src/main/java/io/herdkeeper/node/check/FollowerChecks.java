@@ -20,10 +20,10 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Compares the rows of this node's followers with what their leaders wrote to the log of theirs, and keeps the verdicts.
+ * Compares the rows of this node's followers with their leaders' digests in the log, and keeps the verdicts.
  *
- * <p>A table passes when all of its parts came by, one after the other, and none differed. One part that differs is a verdict at once,
- * whatever was missed before it.
+ * <p>A table passes if all of its parts arrived in order and none differed. A part that differs is a verdict at once, even if earlier
+ * parts were missed.
  */
 public final class FollowerChecks implements FollowerCheck {
 
@@ -61,7 +61,7 @@ public final class FollowerChecks implements FollowerCheck {
     public void compare(TableSpaceManager copy, LogSequenceNumber position, LogEntry entry, BooleanSupplier hurried) {
         CheckEntry theirs = CheckEntry.read(entry);
         if (theirs == null) {
-            LOGGER.log(Level.INFO, "tablespace {0}: the check of table {1} at {2} is of another program: it is passed over",
+            LOGGER.log(Level.INFO, "tablespace {0}: the check of table {1} at {2} has the format of another version and is skipped",
                     new Object[]{copy.getTableSpaceName(), entry.tableName, position});
             return;
         }
@@ -79,7 +79,7 @@ public final class FollowerChecks implements FollowerCheck {
         Progress before = progress.remove(key);
         AbstractTableManager table = entry.copy().getTableManager(entry.table());
         if (table == null || !table.getTable().uuid.equals(theirs.tableUuid()) || table.getCreatedInTransaction() != 0) {
-            differs(entry, "this copy has no such table");
+            differs(entry, "this replica has no such table");
             return;
         }
         RowDigest ours = new RowDigest();
@@ -104,7 +104,7 @@ public final class FollowerChecks implements FollowerCheck {
 
     private void differs(Entry entry, String here) {
         CheckEntry theirs = entry.content();
-        LOGGER.log(Level.SEVERE, "tablespace {0} at {1}: table {2} differs from leader {3}''s in its keys behind {4} up to {5}: {6} rows there,"
+        LOGGER.log(Level.SEVERE, "tablespace {0} at {1}: table {2} differs from leader {3}''s in its keys after {4} up to {5}: {6} rows there,"
                 + " digest {7}; {8}", new Object[]{entry.copy().getTableSpaceName(), entry.position(), entry.table(), theirs.leader(),
                         shown(theirs.after(), "the beginning"), shown(theirs.upTo(), "the end"), String.valueOf(theirs.rows()), theirs.digest(), here});
         put(entry, false);

@@ -20,11 +20,11 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Checks the tables of tablespaces that this node leads, in the background, one tablespace at most once at a time.
+ * Checks the tables of tablespaces that this node leads, in the background. A tablespace has at most one check at a time.
  *
- * <p>The leader writes digests of its rows to the log ({@link LedTable}), followers compare theirs there ({@link FollowerChecks}). It rests
- * after each part for as long as it has stopped writes. A statement may wait for a row of a transaction whose COMMIT then waits for the
- * check; so it waits for statements for a short while only, again and again, and gives up after a minute.
+ * <p>The leader writes digests of its rows to the log ({@link LedTable}), and followers compare theirs ({@link FollowerChecks}). After
+ * each part it pauses for as long as it blocked writes. A statement may wait for a row of a transaction whose COMMIT then waits for the
+ * check. So the check waits for statements only briefly, repeats that, and gives up after a minute.
  */
 public final class FullChecks {
 
@@ -115,7 +115,7 @@ public final class FullChecks {
 
         @Override
         public void run() {
-            String error = "it ended before its time";
+            String error = "it ended early";
             try {
                 checkAll();
                 error = null;
@@ -125,8 +125,8 @@ public final class FullChecks {
                 error = failed instanceof NotCheckedException ? failed.getMessage() : failed.toString();
             } finally {
                 tell(check.ended(System.currentTimeMillis(), error));
-                LOGGER.log(Level.INFO, "the full check of tablespace {0} has ended; writes could have been stopped for {1} ms, for {2} ms in one"
-                        + " piece; error: {3}", new Object[]{tablespace.getTableSpaceName(), String.valueOf(check.writesStoppedMillis()),
+                LOGGER.log(Level.INFO, "the full check of tablespace {0} has ended; writes were blocked for at most {1} ms, and {2} ms at a"
+                        + " time; error: {3}", new Object[]{tablespace.getTableSpaceName(), String.valueOf(check.writesStoppedMillis()),
                                 String.valueOf(check.longestStopMillis()), error});
             }
         }
@@ -176,7 +176,7 @@ public final class FullChecks {
 
         private void giveUpAfter(long lastProgress, Table table) throws NotCheckedException {
             if (System.nanoTime() - lastProgress >= patience.toNanos()) {
-                throw new NotCheckedException("table " + table.name + ": statements were under way for " + patience.toSeconds() + " s");
+                throw new NotCheckedException("table " + table.name + ": statements were running for " + patience.toSeconds() + " s");
             }
         }
 
@@ -192,7 +192,7 @@ public final class FullChecks {
             return Position.of(entry.get(LONGEST_WRITE.toSeconds(), TimeUnit.SECONDS));
         } catch (TimeoutException silence) {
             throw new NotCheckedException(
-                    "table " + table.name + ": the bookies have not answered for its entry in " + LONGEST_WRITE.toSeconds() + " s");
+                    "table " + table.name + ": the bookies did not acknowledge its entry within " + LONGEST_WRITE.toSeconds() + " s");
         } catch (ExecutionException failed) {
             throw new NotCheckedException("table " + table.name + ": its entry was not written: "
                     + failed.getCause().toString().lines().findFirst().orElse(""));

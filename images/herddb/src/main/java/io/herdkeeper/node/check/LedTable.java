@@ -17,14 +17,13 @@ import java.util.concurrent.locks.StampedLock;
 import java.util.function.LongSupplier;
 
 /**
- * A table that a leader reads part by part, in the order of its keys, and writes the digest of each part to the log.
+ * A table that a leader reads in parts, in the order of its keys. It writes the digest of each part to the log.
  *
- * <p>A part is read and logged under the tablespace's write lock: no statement is under way, all that is logged is applied, and no
- * checkpoint runs. Its rows are those that a follower has when it comes to the entry. Between two parts writes go on; what they change
- * behind the last part comes with a later one.
+ * <p>A part is read and logged under the tablespace's write lock: no statement runs, everything logged is applied, and no checkpoint runs.
+ * Its rows are those of a follower at that entry. Writes continue between two parts; a later part covers changes after the last one.
  *
- * <p>A part is what can be read in half of the time for which writes may stand still; the other half is for the lock, since whoever began
- * to wait for it keeps new statements waiting. One row is read at any rate.
+ * <p>A part is as large as can be read in half of the allowed pause. The other half is for the lock, since a waiter for the lock blocks
+ * new statements. At least one row is read.
  */
 final class LedTable {
 

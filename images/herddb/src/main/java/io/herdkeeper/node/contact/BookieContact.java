@@ -11,9 +11,9 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * For how long the bookies have acknowledged nothing, though entries of a log wait for it.
+ * How long the bookies have acknowledged nothing although entries of a log wait.
  *
- * <p>They acknowledge in the order of the log: as long as the same entry is the next one, not one was acknowledged.
+ * <p>They acknowledge in the order of the log. So if the next entry to be acknowledged stays the same, none was acknowledged.
  */
 public final class BookieContact {
 

@@ -6,7 +6,7 @@ import io.herdkeeper.node.log.NodeCommitLogManager;
 import java.util.List;
 import java.util.Map;
 
-/** What the node knows of its own way to ZooKeeper and to its bookies; nothing of it needs either. */
+/** The state of the node's connections to ZooKeeper and to its bookies. Reading it needs neither. */
 public final class Contacts {
 
     /**

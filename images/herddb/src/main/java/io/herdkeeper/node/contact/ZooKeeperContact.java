@@ -12,10 +12,10 @@ import org.apache.zookeeper.KeeperException.Code;
 import org.apache.zookeeper.ZooKeeper;
 
 /**
- * Asks ZooKeeper for something small, twice a second, through the session that HerdDB has.
+ * Sends ZooKeeper a small request twice a second, in HerdDB's session.
  *
- * <p>The session's own state would tell too late: a member that falls silent is noticed after two thirds of the session's time. And
- * heartbeats would tell too much: HerdDB writes none while it checkpoints.
+ * <p>The session's own state would be too late: it notices a silent member after two thirds of the session's time. Heartbeats would give
+ * false alarms: HerdDB writes none while it checkpoints.
  */
 public final class ZooKeeperContact {
 

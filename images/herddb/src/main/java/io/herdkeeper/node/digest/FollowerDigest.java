@@ -15,9 +15,8 @@ import java.util.concurrent.TimeoutException;
 /**
  * The digest of a follower's tables exactly after one entry of the log.
  *
- * <p>Rows are read without a lock ({@link StoredRows#visit}), so that checkpoints and heartbeats go on. It is sound here because the
- * follower's log consumer is the only writer of a follower's tables, and it stands: no key appears or goes while the primary key index is
- * walked.
+ * <p>Rows are read without a lock ({@link StoredRows#visit}), so that checkpoints and heartbeats continue. That is sound here: the log
+ * consumer is the only writer of a follower's tables, and it is held. So no key appears or disappears while the primary key index is read.
  */
 public final class FollowerDigest {
 
@@ -102,7 +101,7 @@ public final class FollowerDigest {
             throw new NotAFollowerException("this node leads the tablespace, and a leader is never held: ask a follower");
         }
         if (tableSpace.isClosed() || tableSpace.isFailed()) {
-            throw new NotAFollowerException("the tablespace stops or reboots on this node: ask again");
+            throw new NotAFollowerException("the tablespace is stopping or rebooting on this node: ask again");
         }
     }
 }

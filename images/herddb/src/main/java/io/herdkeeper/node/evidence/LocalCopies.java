@@ -31,11 +31,11 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * What this node's disk has of tablespaces: it is written on request, barred from leading, and moved aside.
+ * This node's files of tablespaces: written on request, barred from leading, and moved aside.
  *
- * <p>HerdDB keeps what a node had that replicates a tablespace no more, and begins with it when the node gets a copy again. A copy whose rows are wrong is moved aside, so that
- * the next one is made anew, and stays as evidence: {@code evidence/<uuid>.<time>.<ledger>.<entry>} beside the tablespaces'
- * own folders. One for each tablespace; an older one is deleted.
+ * <p>HerdDB keeps the files of a replica that was removed, and starts from them when the node gets a replica again. A replica whose rows
+ * are wrong is moved aside, so that the next one starts from nothing. It stays as evidence in {@code
+ * evidence/<uuid>.<time>.<ledger>.<entry>}, beside the tablespaces' own folders. Each tablespace has one; an older one is deleted.
  */
 public final class LocalCopies {
 
@@ -131,10 +131,10 @@ public final class LocalCopies {
     public void bar(String name, String uuid)
             throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException, IOException {
         if (!isReplica(record(name, uuid))) {
-            throw new RefusedException("this node is no replica of tablespace " + name + ": there is nothing to bar");
+            throw new RefusedException("this node has no replica of tablespace " + name + ": there is nothing to bar");
         }
         bars.put(uuid);
-        LOGGER.log(Level.INFO, "this node does not make itself the leader of tablespace {0} any more", name);
+        LOGGER.log(Level.INFO, "this node no longer promotes itself to leader of tablespace {0}", name);
     }
 
     /** Takes back {@link #bar}; without effect on what is not barred. */
@@ -142,7 +142,7 @@ public final class LocalCopies {
             throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException, IOException {
         record(name, uuid);
         bars.take(uuid);
-        LOGGER.log(Level.INFO, "this node may make itself the leader of tablespace {0}", name);
+        LOGGER.log(Level.INFO, "this node may promote itself to leader of tablespace {0}", name);
     }
 
     private Lock folder(String uuid) {
@@ -171,7 +171,7 @@ public final class LocalCopies {
             folder.unlock();
         }
         if (moved != null) {
-            LOGGER.log(Level.INFO, "what the disk had of tablespace {0} is now in {1}", new Object[]{name, moved.folder()});
+            LOGGER.log(Level.INFO, "the files of tablespace {0} were moved to {1}", new Object[]{name, moved.folder()});
             deleteOlder(kept, uuid, moved.folder());
         }
         // After the move, so that there is no moment in which nothing bars the copy. Who repeats the order takes what was left of it.
@@ -184,7 +184,7 @@ public final class LocalCopies {
         // Shared with the activator, which boots nothing meanwhile: not even a copy that is declared in this very moment.
         Lock lock = HerdInternals.generalLock(server.getManager()).readLock();
         if (!lock.tryLock(LOCK_SECONDS, TimeUnit.SECONDS)) {
-            throw new RefusedException("this node boots or stops a tablespace: ask again");
+            throw new RefusedException("this node is booting or stopping a tablespace: ask again");
         }
         try {
             refuseWhatIsUsed(name, uuid);
@@ -197,7 +197,7 @@ public final class LocalCopies {
     private void refuseWhatIsUsed(String name, String uuid)
             throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException {
         if (isReplica(record(name, uuid))) {
-            throw new RefusedException("this node is a replica of tablespace " + name + ": take it off the list first");
+            throw new RefusedException("this node has a replica of tablespace " + name + ": remove it from the replica list first");
         }
         DBManager node = server.getManager();
         if (node.getTableSpaceManager(name) != null) {

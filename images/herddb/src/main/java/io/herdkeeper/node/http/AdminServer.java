@@ -99,7 +99,7 @@ public final class AdminServer {
             Request request = Request.of(exchange.getRequestMethod(), exchange.getRequestURI());
             List<Endpoint> there = endpoints.stream().filter(endpoint -> endpoint.matches(request.segments())).toList();
             if (there.isEmpty()) {
-                return Answer.error(404, "there is nothing at " + exchange.getRequestURI().getPath());
+                return Answer.error(404, "there is no endpoint at " + exchange.getRequestURI().getPath());
             }
             for (Endpoint endpoint : there) {
                 if (endpoint.method().equals(request.method())) {

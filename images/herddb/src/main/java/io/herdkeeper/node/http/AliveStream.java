@@ -13,11 +13,11 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Semaphore;
 
 /**
- * {@code GET /alive}: a line each second for as long as the process lives, and at once when a leader's log fails.
+ * {@code GET /alive}: a line each second while the process runs, and at once when a leader's log fails.
  *
- * <p>Its end tells at once what a probe finds out seconds later: the kernel closes the connection of a killed process. Its lines tell
- * what the node knows of its own way to ZooKeeper and to its bookies ({@link Report}), on which
- * tablespaces statements hang, and which users it lets in.
+ * <p>The end of the stream shows at once what a probe finds seconds later: the kernel closes the connections of a killed process. The
+ * lines report the node's connections to ZooKeeper and to its bookies ({@link Report}), the tablespaces on which statements hang, and the
+ * active users file.
  */
 final class AliveStream implements HttpHandler {
 
@@ -39,7 +39,7 @@ final class AliveStream implements HttpHandler {
     public void handle(HttpExchange exchange) throws IOException {
         if (!places.tryAcquire()) {
             try (exchange) {
-                Answer.error(503, MOST_LISTENERS + " listen already").send(exchange);
+                Answer.error(503, MOST_LISTENERS + " clients are already connected").send(exchange);
             }
             return;
         }

@@ -8,8 +8,8 @@ import java.io.IOException;
 import java.util.Map;
 
 /**
- * {@code POST /tablespaces/<name>/bar?uuid=U}: from now on this node does not make itself the leader of the tablespace.
- * {@code POST /tablespaces/<name>/unbar?uuid=U}: it may again.
+ * {@code POST /tablespaces/<name>/bar?uuid=U}: from now on this node does not promote itself to leader of the tablespace. {@code POST
+ * /tablespaces/<name>/unbar?uuid=U}: it may again.
  */
 final class BarEndpoint extends DiskOrder {
 

@@ -6,7 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 
-/** The token of the mounted Secret. It is read at each request, so that one that was added or changed needs no restart. */
+/** The token of the mounted Secret. It is read at each request, so an added or changed token needs no restart. */
 final class BearerToken {
 
     private static final String SCHEME = "Bearer ";
@@ -30,12 +30,12 @@ final class BearerToken {
             token = "";
         }
         if (token.isEmpty()) {
-            return "this node has no token file " + (file == null ? "" : file + " ") + "yet: nobody is let in";
+            return "this node has no token file " + (file == null ? "" : file + " ") + "yet: every request is refused";
         }
         if (authorization == null || !authorization.startsWith(SCHEME)) {
-            return "show the token of the cluster's credentials Secret: Authorization: Bearer TOKEN";
+            return "send the token of the cluster's credentials Secret: Authorization: Bearer TOKEN";
         }
         byte[] shown = authorization.substring(SCHEME.length()).strip().getBytes(StandardCharsets.UTF_8);
-        return MessageDigest.isEqual(shown, token.getBytes(StandardCharsets.UTF_8)) ? null : "this is not the token";
+        return MessageDigest.isEqual(shown, token.getBytes(StandardCharsets.UTF_8)) ? null : "the token is wrong";
     }
 }

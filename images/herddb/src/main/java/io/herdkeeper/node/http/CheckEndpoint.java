@@ -9,8 +9,8 @@ import java.time.Duration;
 import java.util.Map;
 
 /**
- * {@code POST /tablespaces/<name>/check?maxStopMillis=M}: the leader begins to check all tables with its followers, and stops writes for M ms
- * at most in one piece.
+ * {@code POST /tablespaces/<name>/check?maxStopMillis=M}: the leader starts a check of all tables with its followers. Each part blocks
+ * writes for at most M ms.
  */
 final class CheckEndpoint extends CopyOrder {
 

@@ -36,7 +36,7 @@ abstract class DiskOrder extends TablespaceOrder {
         } catch (RefusedException error) {
             return Answer.error(409, error.getMessage());
         } catch (MetadataStorageManagerException error) {
-            return Answer.error(503, "ZooKeeper can't be asked who replicates the tablespace, and nothing was done: " + error);
+            return Answer.error(503, "the replica list can't be read from ZooKeeper, and nothing was done: " + error);
         }
     }
 

@@ -7,8 +7,8 @@ import java.util.Map;
 /**
  * {@code GET /healthz}: whether a restart would help.
  *
- * <p>Only a dead activator says so: nothing in the process can start that thread again. Whatever is away, ZooKeeper, bookies
- * or the leader, is no reason: a restart would only add its own outage.
+ * <p>Only a dead activator needs one: nothing in the process can start that thread again. An outage of ZooKeeper, bookies or the leader is
+ * no reason: a restart would only add its own outage.
  */
 final class HealthEndpoint implements Endpoint {
 

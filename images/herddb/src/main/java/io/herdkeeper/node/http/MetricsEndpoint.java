@@ -7,7 +7,7 @@ import java.io.StringWriter;
 import java.util.List;
 import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
 
-/** {@code GET /metrics}: HerdDB's, its BookKeeper client's, the JVM's and the node's own figures for Prometheus. */
+/** {@code GET /metrics}: metrics of HerdDB, its BookKeeper client, the JVM and the node program for Prometheus. */
 final class MetricsEndpoint implements Endpoint {
 
     private final PrometheusMetricsProvider metrics;

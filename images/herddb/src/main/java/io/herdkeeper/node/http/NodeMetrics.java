@@ -11,8 +11,8 @@ import java.util.Properties;
 import java.util.function.ToLongFunction;
 
 /**
- * The node program's own figures in Prometheus' text format. They come from the node itself: neither ZooKeeper nor a bookie is asked.
- * What each means is in {@code metrics.properties}.
+ * The node program's own metrics in Prometheus' text format. They are read on the node; neither ZooKeeper nor a bookie is asked. {@code
+ * metrics.properties} has their descriptions.
  */
 final class NodeMetrics {
 

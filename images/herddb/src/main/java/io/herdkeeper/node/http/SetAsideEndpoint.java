@@ -11,8 +11,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * {@code POST /tablespaces/<name>/set-aside?uuid=U}: what this node's disk has of a tablespace that it no longer replicates
- * becomes evidence, so that its next copy is made anew.
+ * {@code POST /tablespaces/<name>/set-aside?uuid=U}: this node's files of a tablespace that it no longer replicates become evidence, so
+ * its next replica starts from nothing.
  */
 final class SetAsideEndpoint extends DiskOrder {
 

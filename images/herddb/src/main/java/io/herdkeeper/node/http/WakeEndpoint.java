@@ -4,7 +4,7 @@ import io.herdkeeper.node.leadership.ActivatorWaker;
 import java.util.List;
 import java.util.Map;
 
-/** {@code POST /activator/wake}: a changed leadership is acted on now. */
+/** {@code POST /activator/wake}: the node applies a changed leadership now. */
 final class WakeEndpoint implements Endpoint {
 
     private final ActivatorWaker waker;

@@ -13,12 +13,12 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Has a leadership change acted on at once.
+ * Makes the node apply a leadership change at once.
  *
- * <p>HerdDB's activator stops a tablespace in one pass and boots it in the next, and waits a second before each pass unless it
- * is triggered; ZooKeeper's watch triggers the first one only. So after each change of the metadata, and whenever it is
- * asked to, this class triggers the activator until every tablespace has its role. It stops at the first failure: repeating a
- * boot that fails is left to the activator, which does that once a second.
+ * <p>HerdDB's activator stops a tablespace in one pass and boots it in the next. It waits a second before each pass unless it is
+ * triggered, and ZooKeeper's watch triggers only the first one. So after each change of the metadata, and on request, this class triggers
+ * the activator until every tablespace has its role. It stops at the first failure: the activator repeats a failing boot by itself, once a
+ * second.
  */
 public final class ActivatorWaker {
 
@@ -75,14 +75,14 @@ public final class ActivatorWaker {
         try {
             while (status.phase() != Phase.STOPPING && !status.settled() && System.nanoTime() - deadline < 0) {
                 if (!status.errors().equals(before)) {
-                    LOGGER.log(Level.INFO, "not woken any further, since a tablespace failed: {0}", status.errors());
+                    LOGGER.log(Level.INFO, "the activator is no longer woken, since a tablespace failed: {0}", status.errors());
                     return;
                 }
                 server.getManager().triggerActivator(ActivatorRunRequest.TABLESPACEMANAGEMENT);
                 Thread.sleep(System.nanoTime() - start < TimeUnit.SECONDS.toNanos(1) ? PAUSE_MILLIS : LATER_PAUSE_MILLIS);
             }
         } catch (MetadataStorageManagerException | RuntimeException error) {
-            LOGGER.log(Level.INFO, "not woken any further, since the metadata is not readable: {0}", error.toString());
+            LOGGER.log(Level.INFO, "the activator is no longer woken, since the metadata is not readable: {0}", error.toString());
         }
     }
 }

@@ -25,12 +25,11 @@ import java.util.logging.Logger;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 
 /**
- * Boots a tablespace of nobody's as its leader, some times, in a folder that goes again.
+ * Boots a temporary tablespace as its leader several times, in a temporary folder.
  *
- * <p>What a boot does (read a checkpoint, replay a log, write a checkpoint) a young process does in code that is not compiled yet, in
- * three times the time: time without an acknowledged write, when that process has just become the leader. HerdDB runs here as it does
- * when it is embedded, with a log in a file and without a port; nothing of it is seen by ZooKeeper, bookies or clients, nor in
- * what this process logs.
+ * <p>In a young process the code of a boot (read a checkpoint, replay a log, write a checkpoint) is not compiled yet and takes three times
+ * as long. After a leader change that is time without an acknowledged write. HerdDB runs here embedded, with its log in a file and without
+ * a port. ZooKeeper, bookies, clients and the log of this process see nothing of it.
  */
 public final class BootRehearsal {
 

@@ -8,10 +8,10 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * The time between SIGTERM and the end of the server: it serves on until its leaderships have gone to other nodes.
+ * The time between SIGTERM and the end of the server: it serves until other nodes have taken over its leaderships.
  *
- * <p>Who leads next is decided by the operator, which sees that the pod is terminating; without it HerdDB's own failover finds
- * the node gone. So this waits, and takes nothing into its own hands.
+ * <p>The operator sees that the pod is terminating, and chooses the next leaders. Without an operator, HerdDB's own failover finds that
+ * the node is gone. So this class only waits.
  */
 public final class Departure {
 
@@ -30,9 +30,9 @@ public final class Departure {
                 Thread.sleep(POLL_MILLIS);
                 led = status.leaderships();
             }
-            LOGGER.log(Level.INFO, led.isEmpty() ? "leads nothing any more" : "stops as the leader of {0}: nobody took it over", led);
+            LOGGER.log(Level.INFO, led.isEmpty() ? "leads no tablespace any more" : "stops while it still leads {0}: no other node took over", led);
         } catch (MetadataStorageManagerException | RuntimeException error) {
-            LOGGER.log(Level.WARNING, "stops without knowing what it leads: {0}", error.toString());
+            LOGGER.log(Level.WARNING, "stops without knowing which tablespaces it leads: {0}", error.toString());
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
         }

@@ -14,13 +14,13 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Ends the process of a node that goes on leading a tablespace which the metadata has given to another one.
+ * Ends the process of a node that still leads a tablespace which the metadata has assigned to another node.
  *
- * <p>HerdDB's one activator thread stops such a tablespace within a second, unless it waits for ever: an UPDATE or a DELETE whose
- * log entry failed keeps the lock of its row (TableManager.executeUpdateAsync), the next one waits for that lock with the
- * tablespace's read lock in its hand, and the activator waits for the tablespace: to stop it, or for the checkpoint that was due
- * before it looked. The node then acts on no change of any tablespace any more, and answers reads with what it had. Nothing is lost with the process: its log is fenced, and it follows
- * once it is started again.
+ * <p>HerdDB's only activator thread stops such a tablespace within a second, unless it waits forever. An UPDATE or a DELETE whose log
+ * entry failed keeps the lock of its row (TableManager.executeUpdateAsync). The next one waits for that lock and holds the tablespace's
+ * read lock. The activator waits for the tablespace: to stop it, or for a checkpoint that was due before. The node then ignores changes of
+ * all tablespaces, and answers reads with outdated rows. Nothing is lost with the process: its log is fenced, and it follows after the
+ * restart.
  */
 public final class DisplacedLeader {
 
@@ -73,7 +73,7 @@ public final class DisplacedLeader {
         } catch (MetadataStorageManagerException | RuntimeException error) {
             // What can't be read may have been given back: the time begins anew.
             since.clear();
-            LOGGER.log(Level.FINE, "who leads is not readable: {0}", error.toString());
+            LOGGER.log(Level.FINE, "the leaders can''t be read: {0}", error.toString());
         }
     }
 }

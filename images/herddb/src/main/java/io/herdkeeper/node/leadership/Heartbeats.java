@@ -12,12 +12,12 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Writes what a node says of its copies beside the thread that says it.
+ * Writes the node's heartbeats in a separate thread.
  *
- * <p>HerdDB's activator says it in each pass, of one tablespace after the other, and waits each time until ZooKeeper has it on its disks:
- * a tablespace that it has just stopped, to boot it as the leader, waits with it for those of all others. Nothing that the activator
- * does depends on the answer. Written is only what it said, never more often: an activator that hangs still falls silent. Of what
- * was said of one copy meanwhile the last counts; nothing older follows a newer one.
+ * <p>HerdDB's activator sends a heartbeat in each pass, for one tablespace after the other, and waits each time until ZooKeeper has
+ * written it to its disks. So a tablespace that is stopped in order to boot as the leader would wait for the heartbeats of all others. The
+ * activator needs no answer. This class writes only heartbeats that the activator has sent, so a hanging activator still falls silent. Of
+ * several heartbeats of one replica only the latest is written.
  */
 final class Heartbeats implements AutoCloseable {
 

@@ -12,13 +12,12 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /**
- * HerdDB's way to ZooKeeper, on which nobody waits for heartbeats ({@link Heartbeats}), and which tells of each record that is read, so
- * that a follower ends as soon as this node is named as the leader.
+ * HerdDB's ZooKeeper client. Heartbeats block no other request ({@link Heartbeats}), and it reports each record that is read, so that a
+ * follower ends as soon as this node is its leader.
  *
- * <p>HerdDB opens a session again in whichever thread is told that it has expired, and closes the one that is there before, without
- * looking whether another thread has just opened it: of two threads with one session, which expires, each would end the session that the
- * other one goes on with. So one thread at a time asks: the next one asks in the session that was opened. Heartbeats, which nobody may hold
- * up, have a session of their own.
+ * <p>HerdDB reopens an expired session in each thread that learns of it, and closes the existing one, even if another thread has just
+ * opened that. Two threads with one expired session would close each other's new sessions. So one thread at a time sends requests, and the
+ * next one uses the reopened session. Heartbeats must not wait, so they have their own session.
  */
 public class LeadershipMetadata extends ZookeeperMetadataStorageManager {
 

@@ -18,9 +18,9 @@ import java.util.stream.Collectors;
 /**
  * Keeps the SQL planner of followers warm.
  *
- * <p>A follower plans no statement, and the first one that it plans as a leader costs one to two seconds, in which classes are
- * loaded. So one statement of each kind is planned for each table that a follower has got; planning executes and writes
- * nothing, and what is planned here is not put into the plan cache.
+ * <p>A follower plans no statement. The first plan after its promotion costs one to two seconds, in which classes are loaded. So one
+ * statement of each kind is planned for each table of a follower. Planning executes and writes nothing, and the plan cache doesn't keep
+ * these plans.
  */
 public final class PlannerWarmer {
 

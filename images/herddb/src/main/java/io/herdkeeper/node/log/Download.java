@@ -35,14 +35,14 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * What a leader sends of a tablespace at one position of its log: the committed rows of all tables, the next keys of those with
- * auto-increment, and the transactions that are open.
+ * A leader's copy of a tablespace at one position of its log: the committed rows of all tables, the next keys of those with
+ * auto-increment, and the open transactions.
  *
- * <p>HerdDB's own download leaves these transactions out. The log behind the position has the rest of each, which can't be applied without
- * what it did before. So here each one is told as entries that do at once what it has done so far. They are applied before the log is,
- * and change no committed row: a COMMIT or ROLLBACK behind the position decides on the whole of it.
+ * <p>HerdDB's own download omits these transactions. The log after the position has the rest of each, which can't be applied without its
+ * beginning. So each transaction is sent as entries with its changes so far. They are applied before the log is, and change no committed
+ * row: a COMMIT or ROLLBACK after the position decides on the whole transaction.
  *
- * <p>It leaves the next keys out, too: a copy would take them from its rows, and give the key of a deleted row again. Here they come as
+ * <p>It omits the next keys, too: a copy would compute them from its rows, and give the key of a deleted row again. Here they are sent as
  * entries that change nothing, which another version ignores.
  */
 final class Download extends ReplicaFullTableDataDumpReceiver {

@@ -5,7 +5,7 @@ import herddb.log.LogEntry;
 import herddb.log.LogSequenceNumber;
 import java.util.function.BooleanSupplier;
 
-/** What a follower does when it comes to an entry that checks a table, with all before it applied and nothing behind it. */
+/** A follower's reaction to an entry that checks a table, with all earlier entries applied and no later one. */
 @FunctionalInterface
 public interface FollowerCheck {
 

@@ -38,7 +38,7 @@ public final class FollowerGate {
         private static final long serialVersionUID = 1L;
 
         AlreadyHeldException(LogSequenceNumber limit) {
-            super(limit == null ? "already held as soon as its tables suit another request" : "already held at " + limit);
+            super(limit == null ? "another request already waits to hold it" : "already held at " + limit);
         }
     }
 

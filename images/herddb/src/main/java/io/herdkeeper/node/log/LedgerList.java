@@ -98,7 +98,7 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
         List<Long> fenced = only;
         if (fenced != null && !list.getActiveLedgers().equals(fenced)) {
             throw new LogNotAvailableException("tablespace " + tableSpaceUuid + ": ledgers " + fenced + " were fenced, but the list is now "
-                    + list.getActiveLedgers() + ": an earlier leader has written meanwhile; this boot fails, and the next one replays that");
+                    + list.getActiveLedgers() + ": an earlier leader wrote meanwhile; this boot fails, and the next one replays those entries");
         }
         LogSequenceNumber checkpoint = from;
         if (checkpoint != null) {
@@ -142,7 +142,7 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
                     Stat stat = new Stat();
                     if (!answerLost || !Arrays.equals(content, lists.ensureZooKeeper().getData(path, false, stat))) {
                         throw new LogNotAvailableException("the list of ledgers of tablespace " + tableSpaceUuid
-                                + " has been written by somebody else since version " + list.getZkVersion(), error);
+                                + " was changed by another process since version " + list.getZkVersion(), error);
                     }
                     list.setZkVersion(stat.getVersion());
                     return;

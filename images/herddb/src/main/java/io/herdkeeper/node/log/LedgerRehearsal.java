@@ -81,7 +81,7 @@ public final class LedgerRehearsal {
             }
         }
         Files.delete(note);
-        LOGGER.log(Level.INFO, "rehearsed a leader''s ledger with number {0} in {1} ms",
+        LOGGER.log(Level.INFO, "rehearsed a leader''s work with ledger {0} in {1} ms",
                 new Object[]{String.valueOf(ledger.getId()), String.valueOf((System.nanoTime() - begun) / 1_000_000)});
     }
 
@@ -98,7 +98,7 @@ public final class LedgerRehearsal {
                 deleteIfOfThisNode(Long.parseLong(number));
             }
         } catch (NumberFormatException noNumber) {
-            LOGGER.log(Level.INFO, "the note of an earlier rehearsal is none: {0}", noNumber.toString());
+            LOGGER.log(Level.INFO, "the file of an earlier rehearsal holds no ledger number: {0}", noNumber.toString());
         }
     }
 
@@ -119,10 +119,10 @@ public final class LedgerRehearsal {
                             .getValue().getCustomMetadata();
             if (describe().entrySet().stream().allMatch(own -> Arrays.equals(own.getValue(), metadata.get(own.getKey())))) {
                 logs.getBookKeeper().deleteLedger(ledger);
-                LOGGER.log(Level.INFO, "ledger {0}, which an earlier process rehearsed with, is deleted", String.valueOf(ledger));
+                LOGGER.log(Level.INFO, "ledger {0} of an earlier rehearsal is deleted", String.valueOf(ledger));
             }
         } catch (BKNoSuchLedgerExistsOnMetadataServerException gone) {
-            LOGGER.log(Level.FINE, "ledger {0} is gone already", String.valueOf(ledger));
+            LOGGER.log(Level.FINE, "ledger {0} is already deleted", String.valueOf(ledger));
         }
     }
 

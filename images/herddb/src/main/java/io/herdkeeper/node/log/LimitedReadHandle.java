@@ -8,10 +8,7 @@ import org.apache.bookkeeper.client.api.LedgerEntry;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.client.api.ReadHandle;
 
-/**
- * A ledger's reader that shows entries only up to the limit of a {@link FollowerGate}, and that is not held up by a bookie which
- * hangs.
- */
+/** A ledger's reader that shows entries only up to the limit of a {@link FollowerGate}. A bookie that hangs does not delay it. */
 final class LimitedReadHandle implements ReadHandle {
 
     /** Ten times what a bookie that is there needs for an answer from its memory. */

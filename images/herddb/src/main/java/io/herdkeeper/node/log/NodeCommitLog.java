@@ -45,10 +45,10 @@ import org.apache.bookkeeper.client.api.BKException;
  * <li>A leader's transaction ids are above those of all earlier leaders ({@link TransactionIds}).
  * <li>A ledger is never closed between a write's choice of it and the write ({@link #rollNewLedger}), and can be closed on
  *     request ({@link #closeLedger}).
- * <li>Its oldest ledgers are dropped one by one, beside the statements ({@link #dropOldest}); HerdDB's own way is off.
- * <li>A follower whose copy is barred never makes itself the leader ({@link PromotionBars}).
- * <li>A follower can be held after one entry ({@link #gate()}), rests for a moment when there is nothing to read, and waits for nothing
- *     once its node shall lead ({@link FollowerEnd}).
+ * <li>Its oldest ledgers are dropped one by one, beside the statements ({@link #dropOldest}); HerdDB's own release is off.
+ * <li>A node with a barred replica never promotes itself ({@link PromotionBars}).
+ * <li>A follower can be held after one entry ({@link #gate()}), pauses for a moment when there is nothing to read, and waits for nothing
+ *     once its node is the assigned leader ({@link FollowerEnd}).
  * </ul>
  */
 public class NodeCommitLog extends BookkeeperCommitLog {
@@ -265,7 +265,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     @Override
     public boolean isRecoveryAvailable(LogSequenceNumber snapshot) {
         if (manager.isBarred(tableSpaceUuid)) {
-            LOGGER.log(Level.WARNING, "this node does not make itself the leader of tablespace {0}: its copy is barred", tableSpaceName);
+            LOGGER.log(Level.WARNING, "this node does not promote itself to leader of tablespace {0}: its replica is barred", tableSpaceName);
             return false;
         }
         return super.isRecoveryAvailable(snapshot) && recoverableFrom(snapshot);
@@ -332,7 +332,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     private CommitLogResult writeInOrder(LogEntry edit, boolean sync, Transaction open) {
         if (isClosed() || isFailed() || getWriter() == null || endsBehindALoss()) {
-            return refused("this node does not write tablespace " + tableSpaceName + " any more");
+            return refused("this node no longer writes tablespace " + tableSpaceName);
         }
         ends.note(edit, open, tablespace);
         if (TransactionEnds.isDefinition(edit)) {
@@ -344,7 +344,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         } catch (RuntimeException | Error error) {
             // BookKeeper may have queued the entry, and sent it to some bookies. Nothing behind it would ever be acknowledged.
             end(error);
-            return refused("whether an entry of tablespace " + tableSpaceName + " was written is not known: " + error);
+            return refused("it is unknown whether an entry of tablespace " + tableSpaceName + " was written: " + error);
         }
         unanswered.incrementAndGet();
         written.logSequenceNumber.whenComplete((position, error) -> unanswered.decrementAndGet());
@@ -425,7 +425,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      */
     private void requireAnswers() {
         if (!awaitAnswers(() -> unanswered.get() > 0)) {
-            throw new LogNotAvailableException("the bookies have not answered for all entries of tablespace " + tableSpaceName + " in "
+            throw new LogNotAvailableException("the bookies did not acknowledge all entries of tablespace " + tableSpaceName + " within "
                     + ANSWERS_SECONDS + " s: no checkpoint of it is written, and no copy is sent");
         }
     }
@@ -481,7 +481,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      */
     public void end(Throwable error) {
         LOGGER.log(Level.SEVERE, "tablespace " + tableSpaceName + ": an entry was written and not applied, or was not written;"
-                + " this leader's log ends, and the tablespace boots as the log has it", error);
+                + " this leader's log ends, and the tablespace boots again from the log", error);
         manager.failures().failed(tableSpaceUuid, tableSpaceName, error);
         HerdInternals.fail(this);
     }
@@ -569,7 +569,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
                 return new LedgerChange(-1, -1, writer.getLedgerId());
             }
             if (!awaitAnswers(() -> HerdInternals.pendingAdds(writer) > 0)) {
-                throw new NotNowException("the bookies of ledger " + writer.getLedgerId() + " have not answered for all entries in "
+                throw new NotNowException("the bookies of ledger " + writer.getLedgerId() + " did not acknowledge all entries within "
                         + ANSWERS_SECONDS + " s: it stays open");
             }
             roll();
@@ -635,10 +635,10 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             manager.getBookKeeper().deleteLedger(ledger);
             LOGGER.log(Level.INFO, "tablespace {0}: ledger {1} is dropped", new Object[]{tableSpaceName, String.valueOf(ledger)});
         } catch (BKNoSuchLedgerExistsOnMetadataServerException gone) {
-            LOGGER.log(Level.INFO, "tablespace {0}: ledger {1} was gone already", new Object[]{tableSpaceName, String.valueOf(ledger)});
+            LOGGER.log(Level.INFO, "tablespace {0}: ledger {1} was already deleted", new Object[]{tableSpaceName, String.valueOf(ledger)});
         } catch (BKException error) {
             throw new LogNotAvailableException(
-                    "ledger " + ledger + " is no part of tablespace " + tableSpaceName + " any more, and BookKeeper still has it", error);
+                    "ledger " + ledger + " no longer belongs to tablespace " + tableSpaceName + ", and BookKeeper still has it", error);
         }
     }
 
@@ -760,7 +760,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         }
     }
 
-    /** An entry as HerdDB shall apply it: of one that checks a table nothing is left to do once its rows were compared. */
+    /** The entry that HerdDB applies. An entry that checks a table has no effect once its rows were compared. */
     private LogEntry compared(LogSequenceNumber position, LogEntry entry) {
         FollowerCheck check = manager.followerCheck();
         TableSpaceManager copy = tablespace;

@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
-/** The entries at which this node's tablespaces don't get on: each one was tried twice or more, and could not be applied. */
+/** The entries at which this node's tablespaces are stuck: each was tried twice or more, and could not be applied. */
 public final class StuckReplays {
 
     /** HerdDB boots such a tablespace again each second, and its other tablespaces wait meanwhile. */

@@ -8,9 +8,9 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The transactions that have ended in a leader's log, and the tables that they dropped. HerdDB's own tables tell that only when the
- * bookies have answered: meanwhile it accepts a second COMMIT, a row of the transaction, or a row of the table. Whoever replays the
- * log could not apply that.
+ * The transactions that have ended in a leader's log, and the tables that they dropped. HerdDB's own tables show that only after the
+ * bookies have answered. Until then it accepts a second COMMIT, a row of the transaction, or a row of the table, which a replay of the log
+ * could not apply.
  */
 final class TransactionEnds {
 

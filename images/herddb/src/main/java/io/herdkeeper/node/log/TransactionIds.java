@@ -3,16 +3,15 @@ package io.herdkeeper.node.log;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Which transaction ids a leader may give.
+ * The transaction ids that a leader may assign.
  *
- * <p>HerdDB counts them from 1 at each boot, and a client repeats a COMMIT on the new leader with the id that the old one
- * gave: there it may commit a stranger's transaction. Here the ids of a leader start above {@code ledgerId << 32}, where
- * {@code ledgerId} is the ledger that it writes. BookKeeper gives ledger ids in ascending order, and a leader's first
- * ledger is made after every ledger that an earlier leader wrote, so that no id is ever given twice. An id of an earlier
- * leader is unknown to the new one, and HerdDB refuses unknown ids.
+ * <p>HerdDB counts them from 1 at each boot. A client may repeat a COMMIT on the new leader with an id of the old one, and would commit
+ * another client's transaction. So the ids of a leader start above {@code ledgerId << 32}, where {@code ledgerId} is the ledger that it
+ * writes. BookKeeper's ledger ids are ascending, and a leader's first ledger is made after every ledger of earlier leaders. So no id is
+ * assigned twice. An id of an earlier leader is unknown to the new one, and HerdDB refuses unknown ids.
  *
- * <p>Each new ledger raises the counter again. So 2^32 is the limit for one ledger, not for a leader's whole life; a
- * ledger of any size that HerdDB can write holds far fewer transactions.
+ * <p>Each new ledger raises the counter again. So 2^32 is the limit for one ledger, not for a leader's whole life. A ledger of any size
+ * that HerdDB can write has far fewer transactions.
  */
 final class TransactionIds {
 

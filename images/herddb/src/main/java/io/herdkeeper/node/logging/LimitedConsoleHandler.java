@@ -9,10 +9,10 @@ import java.util.logging.Level;
 import java.util.logging.LogRecord;
 
 /**
- * Writes records to standard output, but from one logger and level only so many in ten seconds.
+ * Writes records to standard output, at most a fixed number per logger and level in ten seconds.
  *
- * <p>With one bookie down HerdDB's BookKeeper client logs some 16,000 lines a minute, which hides everything else and fills
- * disks. What is left out is counted, and told when the ten seconds are over. Of {@link MutedThreads} nothing is written.
+ * <p>With one bookie down, HerdDB's BookKeeper client logs some 16,000 lines a minute, which hides everything else and fills disks.
+ * Omitted records are counted, and the count is logged when the ten seconds are over. Records of {@link MutedThreads} are not written.
  */
 public final class LimitedConsoleHandler extends Handler {
 

@@ -5,9 +5,9 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 
 /**
- * Threads that nobody needs to read of: what they log is not written.
+ * Threads whose records are not written, since they are of no use to readers.
  *
- * <p>They are known by their thread group, which the threads that they start are of, too.
+ * <p>They are recognised by their thread group, which includes the threads that they start.
  */
 public final class MutedThreads {
 

@@ -68,7 +68,7 @@ public final class LogRelease {
             } catch (NotWritingException another) {
                 LOGGER.log(Level.FINE, "{0}", another.getMessage());
             } catch (KeeperException | IOException | RuntimeException error) {
-                LOGGER.log(Level.INFO, "tablespace {0}: nothing of its log is dropped now: {1}", new Object[]{name, error.toString()});
+                LOGGER.log(Level.INFO, "tablespace {0}: no ledger is dropped now: {1}", new Object[]{name, error.toString()});
             }
         }
     }
@@ -122,7 +122,7 @@ public final class LogRelease {
             boolean dead = signs.containsKey(node) && signs.get(node) < deadBefore;
             boolean copiesFromTheLeader = from.isPresent() && !NodeCommitLog.hasAllAfter(ledgers, from.get());
             if (!node.equals(server.getNodeId()) && !dead && !copiesFromTheLeader) {
-                needs.add(new Need("replica " + node + (from.isPresent() ? "" : ", of which is not known what its disk has"), from));
+                needs.add(new Need("replica " + node + (from.isPresent() ? "" : ", whose position on disk is unknown"), from));
             }
         }
         found.forEach((name, from) -> {

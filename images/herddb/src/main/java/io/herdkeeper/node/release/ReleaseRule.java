@@ -8,11 +8,11 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Which ledgers of a log may be dropped. Pure: whoever asks has read everything that counts.
+ * Decides which ledgers of a log may be dropped. Pure: the caller has read everything that counts.
  *
- * <p>Only the log's oldest ledgers, without a hole: the list ends where the first one must be kept. A ledger's age is that of its
- * end, which is when the next one was opened. And nothing that somebody still needs. And a few at a time: for each, writes wait until
- * ZooKeeper has the next list.
+ * <p>Only the log's oldest ledgers may be dropped, without a gap: the list ends at the first one that must be kept. A ledger's age counts
+ * from its end, when the next one was opened. A ledger that is still needed stays. Only a few are dropped at a time, since writes wait for
+ * each until ZooKeeper has the next list.
  */
 public final class ReleaseRule {
 

@@ -16,15 +16,16 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.StampedLock;
 
 /**
- * For how long nobody who waits for the lock of a tablespace that this node leads has got it.
+ * How long no waiter has got the lock of a tablespace that this node leads.
  *
- * <p>A statement that changes rows holds that lock for reading. A change of definitions, a checkpoint and a part of a full check wait until
- * nobody has it, and hold it for writing. A lock for writing that is not given back stops every statement. One statement that never ends,
- * with a change of definitions that waits for it, stops them one after the other: a statement gets past the waiting one, unless it meets
- * another at the same moment; then it queues up, too. The node leads the tablespace all the while, and answers all else.
+ * <p>A statement that changes rows holds that lock for reading. A change of definitions, a checkpoint and a part of a full check wait
+ * until it is free, and hold it for writing. A write lock that is not released stops every statement. One endless statement, with a change
+ * of definitions waiting for it, stops them one after the other: a statement passes the waiting one, unless it meets another at the same
+ * moment; then it queues as well. The node leads the tablespace all the while, and answers everything else.
  *
- * <p>Every few seconds this class queues up for the lock, and gives it back at once. A lock with a limit of time queues up in any case;
- * {@link StampedLock#readLock} would get past. The limit is long, since who gives up sends those that queued up with it to the queue's end.
+ * <p>Every few seconds this class queues for the lock, and releases it at once. A lock request with a time limit always queues; {@link
+ * StampedLock#readLock} would pass. The limit is long, since a request that gives up moves those that queued with it to the end of the
+ * queue.
  */
 public final class BlockedTablespaces {
 

@@ -24,11 +24,11 @@ import org.apache.calcite.sql.parser.SqlParser;
 import org.apache.calcite.sql.util.SqlBasicVisitor;
 
 /**
- * HerdDB's planner: it gets no statement that it would plan wrongly in silence, and its failures are answers. By itself it would throw, and
- * the connection end, so that a client could not know whether its statement was executed.
+ * HerdDB's planner, without its silent errors: statements that it would plan wrongly are refused, and its failures become answers.
+ * Otherwise it would throw, and the connection would end, so a client could not know whether its statement was executed.
  *
- * <p>HerdDB 0.29 adds functions to a list of its schema whenever it plans (CalcitePlanner.runPlanner). Statements that are planned at once
- * meet there, and the list never shrinks. So the schema is forgotten now and then, and before a failed statement is planned once more.
+ * <p>HerdDB 0.29 adds functions to a list of its schema with each plan (CalcitePlanner.runPlanner). Concurrent plans conflict there, and
+ * the list never shrinks. So the schema is reset from time to time, and before a failed statement is planned once more.
  */
 final class NodePlanner extends AbstractSQLPlanner {
 

@@ -49,11 +49,11 @@ import java.util.concurrent.locks.StampedLock;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /**
- * HerdDB's database, which refuses a TRUNCATE or a change of definitions before it is logged, where HerdDB refuses it after.
+ * HerdDB's database, which refuses a TRUNCATE or a change of definitions before it is logged. HerdDB refuses it afterwards.
  *
- * <p>HerdDB logs such a statement, then applies it, and may throw there. The followers apply the entry all the same, or throw at it for
- * ever. So these statements have the tablespace to themselves from the question whether they can be applied to the end of applying them.
- * HerdDB lets a TRUNCATE, and what begins an implicit transaction, run beside others. {@code docs/refused-statements.md} has every case.
+ * <p>HerdDB logs such a statement, then applies it, and may throw there. The followers apply the entry anyway, or fail at it forever. So
+ * these statements run alone in their tablespace, from the check until they are applied. HerdDB runs a TRUNCATE, and a statement that
+ * begins an implicit transaction, beside others. {@code docs/refused-statements.md} has every case.
  */
 public final class StatementGuard extends DBManager {
 
@@ -222,7 +222,7 @@ public final class StatementGuard extends DBManager {
         String key = statement.getTableSpace() + "/" + ended;
         if (!ending.add(key)) {
             return CompletableFuture.failedFuture(
-                    new StatementExecutionException("transaction " + ended + " is being ended by another statement: that one tells how"));
+                    new StatementExecutionException("transaction " + ended + " is being ended by another statement: that one gets the result"));
         }
         try {
             return super.executeStatementAsync(statement, context, transaction).whenComplete((done, error) -> ending.remove(key));
@@ -386,7 +386,7 @@ public final class StatementGuard extends DBManager {
         }
         if (locksCommittedRows(tablespace.getTransaction(transaction.transactionId), table)) {
             throw new StatementExecutionException(
-                    refused + "this transaction has locked rows of it; make the index before them, or after its COMMIT");
+                    refused + "this transaction has locked rows of it; create the index before them, or after its COMMIT");
         }
     }
 
@@ -412,7 +412,7 @@ public final class StatementGuard extends DBManager {
         Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(table);
         if (indexes != null && !indexes.values().stream().allMatch(AbstractIndexManager::isAvailable)) {
             throw new StatementExecutionException(
-                    refused + "a transaction made one of its indexes and has not committed it; commit it, or drop the index");
+                    refused + "a transaction created one of its indexes and has not committed it; commit it, or drop the index");
         }
     }
 

@@ -7,9 +7,9 @@ import herddb.model.Tuple;
 import herddb.utils.DataAccessor;
 
 /**
- * The rows of a query in a transaction, which are given up when one of them can't be computed.
+ * The rows of a query in a transaction. The scanner is closed if one of them can't be computed.
  *
- * <p>HerdDB forgets the scanner then, the transaction counts it as open, and its COMMIT and ROLLBACK wait for it for ever.
+ * <p>Otherwise HerdDB forgets the scanner, the transaction counts it as open, and COMMIT and ROLLBACK wait for it forever.
  */
 final class TransactionScanner extends DataScanner {
 

@@ -8,8 +8,8 @@ import java.util.function.Supplier;
 /**
  * Runs the statements of one transaction one after the other.
  *
- * <p>HerdDB lets them run beside each other. Two of them may be applied in another order than they are logged, delete one row twice, or
- * wait for a lock that their own transaction has. No thread waits here: a statement is begun by the thread that ends the one before it.
+ * <p>HerdDB runs them concurrently. Two of them may be applied in another order than logged, delete one row twice, or wait for a lock of
+ * their own transaction. No thread waits here: the thread that ends a statement starts the next one.
  */
 final class Turns {
 

@@ -9,7 +9,7 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
 /**
- * Hears what HerdDB tells nowhere but in its log: why a tablespace failed.
+ * Reads from HerdDB's log messages what HerdDB reports nowhere else: why a tablespace failed.
  *
  * <p>The texts are those of HerdDB {@value io.herdkeeper.node.internals.HerdInternals#HERDDB_VERSION}.
  */

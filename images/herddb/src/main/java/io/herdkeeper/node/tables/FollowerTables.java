@@ -63,7 +63,7 @@ public final class FollowerTables implements AutoCloseable {
         try {
             hold = log.gate().holdWhen(() -> tableSpace.getOpenTransactions().isEmpty(), wait);
         } catch (TimeoutException error) {
-            throw new TimeoutException("transactions were open at each position that was looked at within " + wait.toSeconds()
+            throw new TimeoutException("transactions were open at each position that was examined within " + wait.toSeconds()
                     + " s (now " + tableSpace.getOpenTransactions().size() + "), or the follower did not move: " + error.getMessage());
         }
         return new FollowerTables(tableSpace, log, hold, limit);
@@ -129,7 +129,7 @@ public final class FollowerTables implements AutoCloseable {
     /** Behind each row, so that none is sent that another position has. */
     private void checkHeld() throws NotAFollowerException, TimeoutException {
         if (System.nanoTime() - deadline > 0) {
-            throw new TimeoutException("the follower was held as long as it may be, and goes on");
+            throw new TimeoutException("the follower was held for the allowed time, and continues");
         }
         FollowerDigest.checkFollows(tableSpace);
         if (!log.appliedPosition().equals(hold.position())) {

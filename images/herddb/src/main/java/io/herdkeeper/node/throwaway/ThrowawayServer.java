@@ -9,10 +9,10 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * A HerdDB server of its own, without ZooKeeper and bookies, for a restore that is only tried: it listens on this machine's
- * loopback alone, its tablespace {@code herd} is in one folder, and nothing of it outlives that.
+ * A temporary HerdDB server without ZooKeeper and bookies, for restore drills. It listens only on the loopback interface. Its only
+ * tablespace {@code herd} is in one folder.
  *
- * <p>Usage: {@code --folder FOLDER --port PORT}; who may log in is in HERDDB_USERNAME and HERDDB_PASSWORD.
+ * <p>Usage: {@code --folder FOLDER --port PORT}; HERDDB_USERNAME and HERDDB_PASSWORD contain the login.
  */
 public final class ThrowawayServer {
 
@@ -28,12 +28,12 @@ public final class ThrowawayServer {
     public static void main(String[] arguments) {
         try {
             Server server = start(configuration(System.getenv(), arguments));
-            LOGGER.log(Level.INFO, "a throw-away server serves {0}", server.getJdbcUrl());
+            LOGGER.log(Level.INFO, "the temporary server serves {0}", server.getJdbcUrl());
         } catch (IllegalArgumentException error) {
             LOGGER.log(Level.SEVERE, error.getMessage());
             exit(EXIT_REFUSED);
         } catch (Throwable error) {
-            LOGGER.log(Level.SEVERE, "the throw-away server can't start", error);
+            LOGGER.log(Level.SEVERE, "the temporary server can't start", error);
             exit(EXIT_FAILED);
         }
     }

@@ -8,11 +8,11 @@ import io.netty.handler.ssl.SslContext;
 import java.util.List;
 
 /**
- * Sees from the first byte of a connection whether it is TLS, and makes way.
+ * Decides from the first byte of a connection whether it is TLS, and then removes itself.
  *
- * <p>TLS begins with the type of a handshake record (RFC 8446, 5.1); HerdDB with the highest byte of a length, which would mean a
- * login of 369 MB. Netty's own look ({@code SslUtils.getEncryptedPacketLength}) takes HerdDB's version 3 in the fifth byte for
- * SSL 2, and waits for more of that.
+ * <p>TLS begins with the type of a handshake record (RFC 8446, 5.1). HerdDB begins with the highest byte of a length, which would mean a
+ * login of 369 MB. Netty's own test ({@code SslUtils.getEncryptedPacketLength}) takes HerdDB's version 3 in the fifth byte for SSL 2, and
+ * waits for more.
  */
 final class FirstByte extends ByteToMessageDecoder {
 

@@ -16,7 +16,7 @@ import java.util.Arrays;
 import java.util.Map;
 
 /**
- * What a node proves with who it is: a certificate with those that lead to its authority, and the private key.
+ * A node's certificate, its chain, and the private key.
  *
  * @param chain the node's own certificate first
  */

@@ -12,10 +12,10 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Reads a private key out of PEM text, in each of the three forms that cert-manager and openssl write.
+ * Reads a private key from PEM text, in each of the three forms that cert-manager and openssl write.
  *
- * <p>Java reads PKCS #8 (RFC 5208) only. The older forms, of RSA (RFC 8017, appendix A.1.2) and of elliptic curves (RFC 5915),
- * are what stands inside of one, so they are put into it.
+ * <p>Java reads only PKCS #8 (RFC 5208). The older forms, of RSA (RFC 8017, appendix A.1.2) and of elliptic curves (RFC 5915), are the
+ * content of a PKCS #8 key, so they are wrapped in one.
  */
 final class PrivateKeyPem {
 
@@ -59,7 +59,7 @@ final class PrivateKeyPem {
                 case "RSA PRIVATE KEY" -> wrapped(RSA, content);
                 case "EC PRIVATE KEY" -> wrapped(element(SEQUENCE, ELLIPTIC_CURVE, curveOf(content)), content);
                 default -> throw new GeneralSecurityException(
-                        block.group(1) + " is no form that can be read: use PKCS #8, without a password");
+                        block.group(1) + " is not a supported format: use PKCS #8, without a password");
             };
             return KeyFactory.getInstance(algorithm).generatePrivate(new PKCS8EncodedKeySpec(pkcs8));
         } catch (IllegalArgumentException | IndexOutOfBoundsException error) {

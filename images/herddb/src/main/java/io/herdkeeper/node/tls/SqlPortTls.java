@@ -14,11 +14,10 @@ import java.util.logging.Logger;
 import javax.net.ssl.SSLException;
 
 /**
- * TLS on the SQL port, with a certificate that somebody issued for this node.
+ * TLS on the SQL port, with a certificate that was issued for this node.
  *
- * <p>HerdDB has TLS of its own, with a certificate that it makes at each start and that nobody can verify. Its acceptor could be
- * given files, which it reads once, of keys in one form. Here each new connection gets what the files held last, so that a
- * renewed certificate needs no restart.
+ * <p>HerdDB's own TLS makes a new certificate at each start, which no client can verify. Its acceptor accepts files, but reads them once,
+ * and keys in one form only. Here each new connection gets the latest content of the files, so a renewed certificate needs no restart.
  */
 public final class SqlPortTls {
 

@@ -13,11 +13,10 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Who may log in, as a mounted Secret says now.
+ * The logins of a mounted Secret.
  *
- * <p>HerdDB reads its users file once, when it starts. It asks for a user's password at each login, so that whoever answers can
- * take up another file without a restart. What can't be used is told, and the users that could be go on to be let in: a file that
- * is half written, or empty, locks nobody out.
+ * <p>HerdDB reads its users file once, at start-up. It asks for a user's password at each login, so this class can use a new file without
+ * a restart. An invalid file is reported, and the previous users stay: a half-written or empty file locks nobody out.
  */
 public final class MountedUsers extends UserManager {
 
@@ -109,7 +108,7 @@ public final class MountedUsers extends UserManager {
             loaded = found;
             server.getManager().setServerToServerUsername(found.login().username());
             server.getManager().setServerToServerPassword(found.login().password());
-            LOGGER.log(Level.INFO, "new logins are of {0} users, revision {1}",
+            LOGGER.log(Level.INFO, "logins are now checked against {0} users, revision {1}",
                     new Object[]{found.users().size(), found.users().revision()});
         }
     }
@@ -119,7 +118,7 @@ public final class MountedUsers extends UserManager {
         for (ServerSideConnectionPeer connection : HerdInternals.connections(server).values()) {
             String username = HerdInternals.username(connection);
             if (!username.isEmpty() && getExpectedPassword(username) == null) {
-                LOGGER.log(Level.INFO, "the connection of {0} is closed, who is no user any more", username);
+                LOGGER.log(Level.INFO, "the connection of {0} is closed, since the user was removed", username);
                 HerdInternals.channel(connection).close();
             }
         }

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** What a follower shows to the leader when it downloads a dump: the administrator's name and password. */
+/** The login of a follower that downloads a dump from the leader: the administrator's name and password. */
 public record OwnLogin(String username, String password) {
 
     /** Reads the files {@code username} and {@code password}, of one line each. */

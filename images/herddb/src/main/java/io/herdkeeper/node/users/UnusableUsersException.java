@@ -1,6 +1,6 @@
 package io.herdkeeper.node.users;
 
-/** What can't say who may log in; the message names the file and what is wrong with it, and tells no password. */
+/** A users file or login that can't be used. The message names the file and the fault, and contains no password. */
 public final class UnusableUsersException extends Exception {
 
     private static final long serialVersionUID = 1L;

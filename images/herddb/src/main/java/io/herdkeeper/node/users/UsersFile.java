@@ -11,8 +11,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * HerdDB's users file, of which no line is skipped: HerdDB skips silently what it doesn't understand, and without any file it lets
- * {@code sa} in with the password {@code hdb}.
+ * HerdDB's users file, of which no line is skipped. HerdDB silently skips invalid lines, and without any file it accepts {@code sa} with
+ * the password {@code hdb}.
  */
 public final class UsersFile {
 
@@ -50,7 +50,7 @@ public final class UsersFile {
             }
             if (passwords.put(parts[0], parts[1]) != null) {
                 throw new UnusableUsersException(
-                        file + ": user line " + (i + 1) + " is about a user whom a line above has already: remove one of them");
+                        file + ": user line " + (i + 1) + " repeats a user of an earlier line: remove one of them");
             }
         }
         return new UsersFile(file, revision, passwords);

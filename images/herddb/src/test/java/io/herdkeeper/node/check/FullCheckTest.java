@@ -227,7 +227,7 @@ class FullCheckTest {
         try {
             FullChecks checks = new FullChecks(System::nanoTime, Duration.ZERO);
             FullCheck check = ended(checks);
-            assertEquals("table t: statements were under way for 0 s", check.error());
+            assertEquals("table t: statements were running for 0 s", check.error());
             assertEquals(Map.of(), check.tables());
             assertTrue(check.writesStoppedMillis() >= STOP.toMillis() / 2, "who waits for the lock keeps others waiting: " + check);
         } finally {

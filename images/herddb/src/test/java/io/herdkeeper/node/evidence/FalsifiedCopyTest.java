@@ -169,7 +169,7 @@ class FalsifiedCopyTest {
     }
 
     private void refusedAsLongAsItIsUsed() throws Exception {
-        assertTrue(setAside(409).contains("take it off the list first"));
+        assertTrue(setAside(409).contains("remove it from the replica list first"));
         assertEquals(401, follower.ask("POST", "/tablespaces/app/set-aside?uuid=" + uuid).statusCode());
     }
 

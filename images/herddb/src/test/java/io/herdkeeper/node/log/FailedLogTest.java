@@ -125,7 +125,7 @@ class FailedLogTest {
             NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));
             CountDownLatch answered = bench.runOutOfMemoryAtTheNextEntry();
             LogNotAvailableException unknown = assertThrows(LogNotAvailableException.class, () -> LogBench.write(leader, "row"));
-            assertTrue(unknown.getMessage().contains("is not known"), unknown.getMessage());
+            assertTrue(unknown.getMessage().contains("it is unknown whether an entry"), unknown.getMessage());
             assertTrue(leader.isFailed());
             assertThrows(LogNotAvailableException.class, () -> LogBench.write(leader, "after"));
             Await.until("the bookie has the entry", LIMIT, () -> answered.getCount() == 0);

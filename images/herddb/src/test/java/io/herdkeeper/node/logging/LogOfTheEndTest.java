@@ -30,7 +30,7 @@ class LogOfTheEndTest {
                         throw new IllegalStateException(error);
                     }
                 });
-                logger.info("leads nothing any more");
+                logger.info("leads no tablespace any more");
             }));
             logger.info("asked to stop");
             System.exit(0);
@@ -48,6 +48,6 @@ class LogOfTheEndTest {
         String told = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         process.waitFor();
         assertTrue(told.contains("asked to stop"), told);
-        assertTrue(told.contains("leads nothing any more"), told);
+        assertTrue(told.contains("leads no tablespace any more"), told);
     }
 }

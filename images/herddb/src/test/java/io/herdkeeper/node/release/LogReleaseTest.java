@@ -166,7 +166,7 @@ class LogReleaseTest {
         // As a node with an older program, which tells nothing.
         metadata().ensureZooKeeper().delete(metadata().getBasePath() + "/logPins/" + uuid + "/" + name, -1);
         List<Long> before = active();
-        awaitKeptFor(reasons -> reasons.contains("not known"));
+        awaitKeptFor(reasons -> reasons.contains("unknown"));
         assertEquals(before, active());
     }
 

@@ -156,7 +156,7 @@ class FollowerTablesTest {
         Await.until("the follower goes on", LIMIT, () -> follower.tablespace("app").path("rows").has("behind"));
         StreamedTables torn = StreamedTables.read(untaken.body());
         assertFalse(torn.isWhole());
-        assertTrue(torn.failure().contains("goes on") || torn.failure().contains("the log moved"), torn.failure());
+        assertTrue(torn.failure().contains("held for the allowed time, and continues") || torn.failure().contains("the log moved"), torn.failure());
         assertTrue(StreamedTables.read(tables(follower, "").body()).isWhole(), "the next one is not in its way");
     }
 
