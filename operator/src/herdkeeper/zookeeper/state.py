@@ -206,8 +206,8 @@ class Ensemble:
 
     @cached_property
     def pods(self) -> range:
-        """The pods that should run: one per member of the committed membership, up to the highest, and one for an unlisted follower. Members
-        beyond NUMBERS, which a person added, run elsewhere.
+        """The pods that should run: one per member of the committed membership, up to the highest, and one for an unlisted follower. A
+        member beyond NUMBERS, which a person added, runs elsewhere.
 
         If the membership can't be read, one per claim whose member has voted, and no pod is removed. While an ensemble is founded, the
         number stays as declared when its StatefulSet was created: a later member might vote with an empty disk.
