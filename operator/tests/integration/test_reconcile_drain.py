@@ -167,6 +167,7 @@ def test_what_moved_before_a_drain_was_taken_back_is_read_back_by_the_next_one(b
     record = bookies.stage.found("ConfigMap", "bk-bookie-4-drain-1")["data"]
     assert read_record(record["record"]) == {7: (Place(0, 2),)}
     assert bookies.replicas(4) == 1, "no metadata names it any more, but its copies were not read back"
+    assert "secondsLeft" not in bookies.drain_of(4), "the record is as old as the earlier drain"
     bookies.end_job("bk-bookie-4-drain-1")
     assert bookies.replicas(4) == 0
 

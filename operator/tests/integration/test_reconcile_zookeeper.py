@@ -133,6 +133,17 @@ def test_what_others_add_beside_the_intent_stays(stage: Stage) -> None:
     assert stage.found("Service", SERVERS)["metadata"]["annotations"]["example.com/note"] == "mine"
 
 
+@pytest.mark.parametrize("kind", ["StatefulSet", "ConfigMap", "Service"])
+def test_an_object_that_lost_its_labels_gets_them_back_and_nobody_is_told_to_delete_it(stage: Stage, kind: str) -> None:
+    founded(stage)
+    before = stage.found(kind, SERVERS)["metadata"]
+    stage.patch(kind, SERVERS, {"metadata": {"labels": dict.fromkeys(before["labels"])}})
+    stage.settle(KIND, "zk")
+    after = stage.found(kind, SERVERS)["metadata"]
+    assert (after["uid"], after.get("labels")) == (before["uid"], before["labels"])
+    assert "ActionFailed" not in [event["reason"] for event in stage.events("zk")]
+
+
 def test_a_strangers_object_is_not_taken_over(stage: Stage) -> None:
     stage.of("ConfigMap").create(  # the name is the stranger's
         body={"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": SERVERS}, "data": {"theirs": "1"}}, namespace=stage.namespace

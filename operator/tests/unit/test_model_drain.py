@@ -43,11 +43,12 @@ class Ledger(NamedTuple):
 
 
 class Round_(NamedTuple):  # noqa: N801 - the plan's own Round has the name
-    """`ledgers` of the record that may be moved, and all of it; what became of the Job."""
+    """`ledgers` of the record that may be moved, and all of it; what became of the Job; whether it is of a drain that was taken back."""
 
     moved: tuple[int, ...]
     recorded: tuple[int, ...]
     job: JobState
+    kept: bool = False
 
 
 class Begun(NamedTuple):
@@ -90,6 +91,9 @@ START = Bookies(
         Ledger((Segment(frozenset({0, 2}), frozenset({0, 2})),), open=True),
     )
 )
+
+CAME = Ledger((Segment(frozenset({0, 3}), frozenset({0, 3})),), open=False)
+"""A ledger that came to the bookie while no drain was asked for."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ def _leaving(seen: Bookies) -> DrainingBookie:
         pod_present=seen.pod,
         scaled_to_zero=seen.scaled_to_zero,
         shares=(),
-        rounds=tuple(Round(number, begun.job) for number, begun in enumerate(seen.rounds, 1)),
+        rounds=tuple(Round(number, begun.job, kept=begun.kept) for number, begun in enumerate(seen.rounds, 1)),
         cookie=seen.cookie,
         retirement=seen.retirement,
         claims=CLAIMS if seen.claims else (),
@@ -240,7 +244,8 @@ def _elsewhere(seen: Bookies, segment: Segment, gone: int) -> Segment | None:
 
 
 def _moved(seen: Bookies, begun: Round_) -> Steps:
-    for number in begun.moved:
+    closed = (number for number, ledger in enumerate(seen.ledgers) if not ledger.open and _names(ledger))
+    for number in sorted({*begun.moved, *closed}):
         ledger = seen.ledgers[number]
         for place, segment in enumerate(ledger.segments):
             elsewhere = _elsewhere(seen, segment, LEAVES) if LEAVES in segment.bookies else None
@@ -314,14 +319,15 @@ def _disk_lost(seen: Bookies) -> Steps:
 
 
 def _copy_lost(seen: Bookies) -> Steps:
-    """A copy that was just made is none: what the Job reads back must tell."""
-    for number, (ledger, first) in enumerate(zip(seen.ledgers, START.ledgers, strict=False)):
-        for begun in seen.rounds:
-            made = ledger.segments[0].copies - first.segments[0].copies
-            if number in begun.recorded and begun.job is JobState.RUNNING and made:
-                lacking = ledger.segments[0]._replace(copies=ledger.segments[0].copies - made)
-                after = _with_ledger(seen, number, ledger._replace(segments=(lacking, *ledger.segments[1:])))
-                yield f"the new copy of ledger {number} can't be read", after
+    """A copy that was just made is none: what the Job reads back must tell. The Job moves ledgers, too, that its record lacks."""
+    running = {number for begun in seen.rounds if begun.job is JobState.RUNNING for number in (*begun.recorded, len(START.ledgers))}
+    proven = {number for begun in seen.rounds if begun.job is JobState.DONE for number in begun.recorded}
+    for number, (ledger, first) in enumerate(zip(seen.ledgers, (*START.ledgers, CAME), strict=False)):
+        made = ledger.segments[0].copies - first.segments[0].copies
+        if number in running - proven and made:
+            lacking = ledger.segments[0]._replace(copies=ledger.segments[0].copies - made)
+            after = _with_ledger(seen, number, ledger._replace(segments=(lacking, *ledger.segments[1:])))
+            yield f"the new copy of ledger {number} can't be read", after
 
 
 def _job_gone(seen: Bookies) -> Steps:
@@ -340,8 +346,14 @@ def _record_gone(seen: Bookies) -> Steps:
 def _taken_back(seen: Bookies) -> Steps:
     """And asked for again. What was moved and not read back is read back then; open ledgers are for the next round."""
     unproven = (begun for begun in seen.rounds if begun.job is not JobState.DONE)
-    kept = (each._replace(job=JobState.ABSENT, moved=tuple(n for n in each.recorded if not seen.ledgers[n].open)) for each in unproven)
+    closed = tuple(number for number, ledger in enumerate(seen.ledgers) if not ledger.open)
+    kept = (Round_(tuple(set(each.recorded).intersection(closed)), each.recorded, JobState.ABSENT, kept=True) for each in unproven)
     yield from _writable_again(seen, tuple(kept))
+
+
+def _taken_back_unmarked(seen: Bookies) -> Steps:
+    unproven = (begun for begun in seen.rounds if begun.job is not JobState.DONE)
+    yield from _writable_again(seen, tuple(begun._replace(job=JobState.ABSENT) for begun in unproven))
 
 
 def _taken_back_without_records(seen: Bookies) -> Steps:
@@ -352,6 +364,8 @@ def _writable_again(seen: Bookies, rounds: tuple[Round_, ...]) -> Steps:
     if seen.marked and seen.cookie and seen.retirement is JobState.ABSENT:
         fresh = seen._replace(marked=False, read_only=False, scaled_to_zero=False, rounds=rounds, begun=None, planned=None)
         yield "the drain is taken back, and asked for again", fresh
+        if seen.pod and len(seen.ledgers) == len(START.ledgers):
+            yield "the drain is taken back, a ledger comes, and it is asked for again", fresh._replace(ledgers=(*seen.ledgers, CAME))
 
 
 FAULTS: Mapping[str, Callable[[Bookies], Steps]] = {
@@ -364,6 +378,7 @@ FAULTS: Mapping[str, Callable[[Bookies], Steps]] = {
     "record gone": _record_gone,
     "taken back": _taken_back,
     "taken back without records": _taken_back_without_records,
+    "taken back unmarked": _taken_back_unmarked,
 }
 
 
@@ -426,6 +441,7 @@ def test_whatever_happens_in_whichever_order_a_bookie_takes_no_data_along(scope:
         (replace(SCOPES["disks that are lost"], step=_deaf_to_others), "less than two copies"),
         (replace(SCOPES["copies that are none"], reads_back=False), "less than two copies"),
         (Scope(frozenset({"taken back without records", "copy lost"}), most_faults=2), "less than two copies"),
+        (Scope(frozenset({"taken back unmarked", "copy lost"}), most_faults=2), "less than two copies"),
     ],
     ids=[
         "looking again once it has stopped",
@@ -433,6 +449,7 @@ def test_whatever_happens_in_whichever_order_a_bookie_takes_no_data_along(scope:
         "asking how the others are",
         "reading back what was moved",
         "keeping the record of what was not read back when the drain is taken back",
+        "recording what came since before such a round is repeated",
     ],
 )
 def test_without_one_of_its_rules_a_story_is_found_in_which_data_goes(without: Scope, wrong: str) -> None:

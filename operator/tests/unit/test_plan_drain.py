@@ -69,6 +69,21 @@ AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
         ("it stops taking new entries", MARKED, MakeReadOnly()),
         ("what it holds is written down", READ_ONLY, Record(1, (CLOSED, WRITTEN))),
         ("and moves while it can still be read", replace(READ_ONLY, rounds=(Round(1, JobState.ABSENT),)), Move(1)),
+        (
+            "after a drain that was taken back, what came since is written down first",
+            replace(READ_ONLY, rounds=(Round(1, JobState.ABSENT, kept=True),)),
+            Record(2, (CLOSED, WRITTEN)),
+        ),
+        (
+            "then what that drain had moved is read back",
+            replace(READ_ONLY, rounds=(Round(1, JobState.ABSENT, kept=True), Round(2, JobState.ABSENT))),
+            Move(1),
+        ),
+        (
+            "also where nothing came since",
+            replace(READ_ONLY, shares=(), rounds=(Round(1, JobState.ABSENT, kept=True),)),
+            Move(1),
+        ),
         ("an open ledger moves when its writer has turned away", replace(READ_ONLY, shares=(TURNED,), rounds=MOVED), Record(2, (TURNED,))),
         (
             "the writer of an idle database is asked to close its ledger",

@@ -476,6 +476,14 @@ def test_the_membership_is_not_changed_while_somebody_is_not_in_step(situation, 
     assert (made.actions, made.wait.reason if made.wait else None) == ((), reason), situation
 
 
+def test_a_member_that_a_person_added_beyond_all_numbers_gets_no_pod_and_leaves():
+    committed = membership((0, 1, 2, 8))
+    seen = saw(settled(committed), claims("true", "true", "true"), members(0, 1, 2), committed=committed)
+    (change,) = plan(seen).actions
+    assert isinstance(change, ChangeMembership)
+    assert change.leaving == (9,)
+
+
 def test_a_member_that_leaves_may_be_away():
     committed = membership((0, 1, 2, 3, 4))
     seen = saw(

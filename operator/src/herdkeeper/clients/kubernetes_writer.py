@@ -218,7 +218,9 @@ class KubernetesWriter:
                 return
             raise RefusedError(_message_of(error, f"get {manifest['kind']} {key}")) from error
         wanted = manifest["metadata"]["labels"]
-        if not is_made_for(found, wanted[names.OWNER_KIND_LABEL], wanted[names.OWNER_NAME_LABEL]):
+        # one that lost its labels still has its owner
+        ours = _owners(manifest) & _owners(found) or is_made_for(found, wanted[names.OWNER_KIND_LABEL], wanted[names.OWNER_NAME_LABEL])
+        if not ours:
             raise RefusedError(f"a {manifest['kind']} {key.name} exists that this resource did not create: delete it, or use another name")
 
     def _path(self, api_version: str, kind: str, key: ObjectKey) -> str:
@@ -241,6 +243,10 @@ def _message_of(error: ApiException, what: str) -> str:
     except (ValueError, AttributeError):
         message = error.reason
     return f"{what}: {message}"
+
+
+def _owners(item: Json) -> set[str]:
+    return {reference["uid"] for reference in item["metadata"].get("ownerReferences") or []}
 
 
 def _key(manifest: Json) -> ObjectKey:

@@ -206,7 +206,8 @@ class Ensemble:
 
     @cached_property
     def pods(self) -> range:
-        """The pods that should run: one per member of the committed membership, up to the highest, and one for an unlisted follower.
+        """The pods that should run: one per member of the committed membership, up to the highest, and one for an unlisted follower. A
+        member beyond NUMBERS, which a person added, runs elsewhere.
 
         If the membership can't be read, one per claim whose member has voted, and no pod is removed. While an ensemble is founded, the
         number stays as declared when its StatefulSet was created: a later member might vote with an empty disk.
@@ -214,8 +215,8 @@ class Ensemble:
         voted = [number for number, mark in self.marks.items() if mark == names.FOUNDED]
         if not voted and self._replicas is None:
             return self.declared
-        if voted and self.listed:
-            return range(max(self.listed) + 1)
+        if voted and (own := self.listed.intersection(NUMBERS)):
+            return range(max(own) + 1)
         made = next(number for number in range(len(self.claims) + 1) if number not in self.claims)
         return range(max(self._replicas or 0, max(voted) + 1 if voted else made))
 

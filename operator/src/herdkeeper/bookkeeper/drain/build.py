@@ -18,8 +18,8 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
 
-RECORD_KEY, OPEN_KEY, BYTES_KEY = "record", "open", "bytes"
-"""In a round's ConfigMap: what the bookie held, which open ledgers may be moved, and the estimated bytes."""
+RECORD_KEY, OPEN_KEY, BYTES_KEY, KEPT_KEY = "record", "open", "bytes", "kept"
+"""In a round's ConfigMap: what the bookie held, which open ledgers may be moved, the estimated bytes, and that its drain was cancelled."""
 RECORD = "/record"
 """Mount path of the record."""
 RETIRE_SECONDS = 900
@@ -51,9 +51,9 @@ def build_record(cluster: BookKeeperCluster, bookie: BookieIdentity, round_numbe
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(cluster, bookie, name), "data": data}
 
 
-def has_open_ledgers(record: Json) -> bool:
-    """Returns whether a round's Job would move open ledgers."""
-    return bool((record.get("data") or {}).get(OPEN_KEY))
+def is_kept(record: Json) -> bool:
+    """Returns whether a round's record is kept from a cancelled drain."""
+    return KEPT_KEY in (record.get("data") or {})
 
 
 def kept_record(record: Json) -> Json:
@@ -61,7 +61,7 @@ def kept_record(record: Json) -> Json:
     would be fenced; the next round moves such ledgers.
     """
     meta = {key: record["metadata"][key] for key in ("name", "namespace", "uid", "labels", "ownerReferences")}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {**record["data"], OPEN_KEY: ""}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {**record["data"], OPEN_KEY: "", KEPT_KEY: "true"}}
 
 
 def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number: int, source: DrainSource) -> Json:

@@ -15,7 +15,7 @@ from herdkeeper.bookkeeper.drain.build import (
     build_move,
     build_record,
     build_retirement,
-    has_open_ledgers,
+    is_kept,
     kept_record,
 )
 from herdkeeper.bookkeeper.drain.procedure import (
@@ -149,7 +149,7 @@ def cancelled(fleet: BookieFleet) -> tuple[Action, ...]:
     left = [item for kind in ("ConfigMap", "Job") for item in fleet.objects.of_kind(kind) if _is_left(item, numbers)]
     kept = [item for item in left if item["kind"] == "ConfigMap" and item["metadata"]["name"] in unproven]
     actions: list[Action] = list(deletions((item for item in left if item not in kept), Reason.REMOVED))
-    actions += [Apply(kept_record(item), new=False, reason=Reason.DRAIN_TAKEN_BACK) for item in kept if has_open_ledgers(item)]
+    actions += [Apply(kept_record(item), new=False, reason=Reason.DRAIN_TAKEN_BACK) for item in kept if not is_kept(item)]
     for number in numbers.staying:
         claim = fleet.objects.claims.get(named.journal_claim(number))
         if claim is None or names.DRAINING_ANNOTATION not in claim.annotations or fleet.is_stopped(number):
@@ -266,9 +266,10 @@ def _rounds(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Roun
 
 def _round(objects: Objects, number: int, job: str) -> Round:
     state, message = _job_state(objects, job), _termination_message(objects, job)
+    kept = is_kept(objects.get("ConfigMap", job) or {})
     if state is JobState.FAILED:
-        return Round(number, state, f"{message or 'its pods left no message'}; delete the Job {job} to try again")
-    return Round(number, state, message)
+        return Round(number, state, f"{message or 'its pods left no message'}; delete the Job {job} to try again", kept)
+    return Round(number, state, message, kept)
 
 
 def _job_state(objects: Objects, name: str) -> JobState:

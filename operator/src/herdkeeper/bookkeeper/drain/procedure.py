@@ -44,11 +44,14 @@ class JobState(Enum):
 
 @dataclass(frozen=True)
 class Round:
-    """A record of what the bookie held, and the Job that moves it and reads it back. `why` is the error of its last failed attempt."""
+    """A record of what the bookie held, and the Job that moves it and reads it back. `why` is the error of its last failed attempt. `kept`:
+    it is of an earlier drain that was cancelled before the Job succeeded.
+    """
 
     number: int
     job: JobState
     why: str = ""
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -225,14 +228,19 @@ def _when_registered(bookie: DrainingBookie, state: ClusterState) -> Step:
         return MarkDraining()
     if bookie.mode is Mode.WRITABLE:
         return MakeReadOnly() if bookie.answers else Wait(Reason.BOOKIE_DOWN, f"{bookie.bookie_id} is registered, but its pod is not Ready")
-    return _during_round(bookie) or _between_rounds(bookie, state)
+    return _during_round(bookie, state) or _between_rounds(bookie, state)
 
 
-def _during_round(bookie: DrainingBookie) -> Step | None:
-    """Returns the step of the first round that has not succeeded, or None."""
-    begun = next((begun for begun in bookie.rounds if begun.job is not JobState.DONE), None)
-    if begun is None:
+def _during_round(bookie: DrainingBookie, state: ClusterState) -> Step | None:
+    """Returns the step of the first round that has not succeeded, or None. Any round moves all closed ledgers: after a drain that was
+    cancelled, what came to the bookie since is recorded first.
+    """
+    left = [begun for begun in bookie.rounds if begun.job is not JobState.DONE]
+    if not left:
         return None
+    begun = left[0]
+    if all(each.kept for each in left) and begun.job is JobState.ABSENT:
+        return _why_not_record(bookie, state) or (_record(bookie) if bookie.shares else Move(begun.number))
     match begun.job:
         case JobState.ABSENT:
             return Move(begun.number)
@@ -244,16 +252,27 @@ def _during_round(bookie: DrainingBookie) -> Step | None:
             return Wait(Reason.MOVING_LEDGERS, f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes{again}")
 
 
-def _between_rounds(bookie: DrainingBookie, state: ClusterState) -> Step:
-    """Start another round if something is left to move. Stop the bookie once no ledger names it."""
+def _record(bookie: DrainingBookie) -> Record:
+    return Record(max((begun.number for begun in bookie.rounds), default=0) + 1, bookie.shares)
+
+
+def _why_not_record(bookie: DrainingBookie, state: ClusterState) -> Wait | None:
+    """Returns why no round can begin, or None."""
     if state.also_leaving:
         return Wait(Reason.WAITING_FOR_OTHERS, f"{', '.join(state.also_leaving)} must become read-only first: copies would go there")
     if len(bookie.shares) > MOST_LEDGERS:
         return Wait(
             Reason.DRAIN_FAILED, f"{bookie.bookie_id} holds {len(bookie.shares)} ledgers; this version drains at most {MOST_LEDGERS}"
         )
+    return None
+
+
+def _between_rounds(bookie: DrainingBookie, state: ClusterState) -> Step:
+    """Start another round if something is left to move. Stop the bookie once no ledger names it."""
+    if blocked := _why_not_record(bookie, state):
+        return blocked
     if any(not share.written for share in bookie.shares):
-        return Record(max((begun.number for begun in bookie.rounds), default=0) + 1, bookie.shares)
+        return _record(bookie)
     if idle := tuple(share for share in bookie.shares if share.tablespace is not None and share.writer in bookie.own_writers):
         return CloseLedgers(idle)
     if bookie.shares:

@@ -170,8 +170,8 @@ def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
 
 
 def _seconds_left(fleet: BookieFleet, bookie: DrainingBookie, left: int) -> int | None:
-    """Estimated from what the running round has moved so far; None while unknown."""
-    running = next((begun for begun in bookie.rounds if begun.job is JobState.RUNNING), None)
+    """Estimated from what the running round has moved so far; None while unknown. A record from an earlier drain is too old for that."""
+    running = next((begun for begun in bookie.rounds if begun.job is JobState.RUNNING and not begun.kept), None)
     record = fleet.objects.get("ConfigMap", fleet.named.drain_round(bookie.number, running.number)) if running else None
     if record is None or not fleet.now:
         return None
