@@ -300,6 +300,33 @@ def test_of_two_archivers_one_goes_on_and_the_other_stops(archive: Archive, monk
     assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
 
 
+@pytest.mark.parametrize(("there", "closed"), [(8, False), (8, True), (2, True)], ids=["goes on", "ended", "ended before"])
+def test_a_copied_cluster_does_not_continue_the_archive_of_the_original(archive: Archive, there: int, closed: bool) -> None:
+    archive.write(3, 5, closed=True)
+    archive.write(5, 4, closed=False)
+    archive.copy()
+    before = archive.archived()
+    others = [LogEntry(9_000 + number, LogEntryType.DELETE, 0, "t", b"of the copy") for number in range(there)]
+    archive.log.write(5, others, closed=closed)
+    archive.log.write(6, others, closed=False)
+    with pytest.raises(InvariantViolated, match="writes to the same destination"):
+        archive.copy()
+    assert archive.archived() == before
+
+
+def test_an_archive_goes_on_though_its_last_entry_is_on_no_bookie_any_more(archive: Archive) -> None:
+    archive.write(3, 5, closed=True)
+    archive.write(5, 1, closed=False)
+    archive.copy()
+    for bookie in archive.log.bookies:
+        del bookie.entries[3, 4]
+    archive.write(5, 4, closed=False)
+    assert archive.copy().end.last.lsn == Lsn(5, 2)
+    archive.log.drop(3)
+    archive.write(5, 8, closed=False)
+    assert archive.copy().end.last.lsn == Lsn(5, 6)
+
+
 def test_a_changed_byte_a_missing_segment_and_another_log_are_found(archive: Archive) -> None:
     archive.write(3, 9, closed=True)
     archive.copy()
