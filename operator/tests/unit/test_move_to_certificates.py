@@ -9,6 +9,8 @@ import pytest
 from situations import live, member_claims, objects, pods, quickstart, with_spec, with_status
 
 from herdkeeper.api.zookeeper_cluster import MOST_PLAINTEXT_USERS, Security
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, Founded, build_bookie, build_bookies_shared
+from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_retirement
 from herdkeeper.bookkeeper.state.bookies import MetadataAbsent, MetadataStore
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
@@ -16,7 +18,7 @@ from herdkeeper.planning.actions import ChangeMembership, Create
 from herdkeeper.planning.identities import secret_of
 from herdkeeper.planning.network_policies import build_server_policies
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Json
+from herdkeeper.shared.objects import Json, mounts
 from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper.zookeeper.membership import change
@@ -180,6 +182,28 @@ def test_clients_of_bookies_use_certificates_once_every_bookie_has_one() -> None
     assert published(None, False, True) == plain, "the status is lost"
     assert published(None) == SECURE_ADDRESS, "a new cluster"
     assert published(plain, False, True, plaintext=False) == SECURE_ADDRESS
+
+
+def test_bookies_accept_both_until_plain_text_is_refused() -> None:
+    bookkeeper = quickstart("BookKeeperCluster")
+
+    def said(address: str, *, plaintext: bool) -> tuple[bool, bool]:
+        (config, *_) = build_bookies_shared(bookkeeper, address, Founded("i", frozenset(), frozenset()), plaintext=plaintext)
+        return "tlsProviderFactoryClass=" in config["data"]["bk_server.conf"], "authorizedRoles=" in config["data"]["bk_server.conf"]
+
+    assert said(NAMED.address(3), plaintext=True) == (False, False)
+    assert said(SECURE_ADDRESS, plaintext=True) == (True, False)
+    assert said(SECURE_ADDRESS, plaintext=False) == (True, True)
+    bookie = BookieIdentity(0, "bk-bookie-0-aaaaaa")
+    one, other = (build_bookie(bookkeeper, bookie, SECURE_ADDRESS, plaintext=plaintext) for plaintext in (True, False))
+    assert one["spec"]["template"] != other["spec"]["template"], "it restarts"
+
+
+def test_a_drain_reads_bookies_as_all_clients_do_and_ends_with_the_bookies_own_configuration() -> None:
+    bookkeeper, bookie = quickstart("BookKeeperCluster"), BookieIdentity(0, "bk-bookie-0-aaaaaa")
+    amid = DrainSource(NAMED.address(3), "jobs", SECURE_ADDRESS)
+    jobs = (build_move(bookkeeper, bookie, 1, amid), build_retirement(bookkeeper, bookie, amid))
+    assert [mounts(job["spec"]["template"], bookkeeper.names.identity_secret) for job in jobs] == [False, True]
 
 
 # plain text is refused
