@@ -30,15 +30,15 @@ from herdkeeper.zookeeper.status import summarize_zookeeper
 PLAIN = quickstart("ZooKeeperCluster")
 PERMISSIVE, SECURE = (with_spec(PLAIN, security=Security(mode=mode)) for mode in ("Permissive", "TLS"))
 NAMED = PLAIN.names
-ACCEPTED, USED = names.TLS_ACCEPTED, names.TLS_USED
+ACCEPTED, USED, REQUIRED = names.TLS_ACCEPTED, names.TLS_USED, "required"
 SECURE_ADDRESS = NAMED.address(3, names.ZOOKEEPER_SECURE_PORT)
 
 
 def running(*steps: str | None) -> dict[tuple[str, str], Json]:
-    """Members' pods, each made when the template said this of TLS. None: nothing; it has no certificate."""
+    """Members' pods, each made when the template said this of TLS. None: it has no certificate."""
     found = pods([NAMED.pod(number) for number in range(len(steps))])
     for pod, step in zip(found.values(), steps, strict=True):
-        pod["metadata"]["annotations"] = {} if step is None else {names.QUORUM_TLS_ANNOTATION: step}
+        pod["metadata"]["annotations"] = {names.QUORUM_TLS_ANNOTATION: step} if step in (ACCEPTED, USED) else {}
         pod["spec"] = {"volumes": [] if step is None else [{"name": "t", "secret": {"secretName": NAMED.members_secret}}]}
     return found
 
@@ -77,8 +77,11 @@ def lines(ensemble: Ensemble) -> set[str]:
         (SECURE, (USED, USED, USED), 0, Encryption.USED),
         (SECURE, (USED, USED, USED), 2, Encryption.USED),
         (SECURE, (USED, USED, USED), 3, Encryption.REQUIRED),
+        (SECURE, (USED, USED, REQUIRED), 3, Encryption.REQUIRED),
+        (SECURE, (REQUIRED, REQUIRED, REQUIRED), 3, Encryption.REQUIRED),
         (PERMISSIVE, (USED, USED, ACCEPTED), 3, Encryption.USED),
         (PERMISSIVE, (USED, USED, USED), 3, Encryption.REQUIRED),
+        (PERMISSIVE, (REQUIRED, REQUIRED, REQUIRED), 3, Encryption.REQUIRED),
         (SECURE, (None, None, None), 0, Encryption.ACCEPTED),
     ],
 )
@@ -229,6 +232,14 @@ def test_plain_ports_are_closed_one_by_one_once_nobody_needs_them() -> None:
 def test_no_port_is_closed_before_and_the_status_names_who_needs_it(seen: Ensemble, who: str) -> None:
     assert change(seen) is None
     assert summarize_zookeeper(seen).fields["plaintextNeededBy"] == who
+
+
+@pytest.mark.parametrize("closed", [0, 2])
+def test_a_port_that_somebody_opened_is_closed_again_and_no_member_comes_to_accept_plain_text(closed: int) -> None:
+    opened = saw(SECURE, REQUIRED, REQUIRED, REQUIRED, closed=closed)
+    assert opened.encryption is Encryption.REQUIRED
+    assert isinstance(change(opened), ChangeMembership)
+    assert summarize_zookeeper(opened).fields["plaintextNeededBy"] is None
 
 
 def test_the_first_closed_port_decides() -> None:

@@ -34,7 +34,7 @@ def users(*documents: Json) -> tuple[str, ...]:
 
     class Kubernetes:
         def labelled(self, _namespace: str, _labels: Any, _kinds: Any) -> Objects:
-            return Objects({("Pod", each["metadata"]["name"]): each for each in documents if each.get("kind") == "Pod"})
+            return Objects({(each["kind"], each["metadata"]["name"]): each for each in documents if "kind" in each})
 
         def documents(self, kind: Any, _namespace: str) -> tuple[Json, ...]:
             return tuple(
@@ -69,6 +69,10 @@ def test_a_job_that_was_told_the_plain_port_is_waited_for_until_it_has_ended() -
     job = pod("Checkpoint", "once", "once-checkpoint-x", containers=[{"args": ["--zookeeper", PLAIN]}])
     assert users(bookkeeper(SECURE), job) == ("the pod once-checkpoint-x",)
     assert users(bookkeeper(SECURE), {**job, "status": {"phase": "Succeeded"}}) == ()
+    between_two_pods = {"kind": "Job", "metadata": job["metadata"], "spec": {"template": {"spec": job["spec"]}}}
+    assert users(bookkeeper(SECURE), between_two_pods) == ("the Job once-checkpoint-x",)
+    ended = {"conditions": [{"type": "Complete", "status": "True"}]}
+    assert users(bookkeeper(SECURE), {**between_two_pods, "status": ended}) == ()
     moved = pod("Checkpoint", "once", "once-checkpoint-x", containers=[{"args": ["--zookeeper", SECURE]}])
     assert users(bookkeeper(SECURE), moved) == ()
 

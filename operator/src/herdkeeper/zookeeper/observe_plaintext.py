@@ -12,18 +12,19 @@ from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ObjectKey
-from herdkeeper.shared.objects import Json, mounts
+from herdkeeper.shared.objects import Json, job_ended, mounts
 from herdkeeper.shared.references import referred_name
 
 _OF_THE_OPERATOR = {names.MANAGED_BY_LABEL: names.MANAGER}
-_PODS = (("v1", "Pod"),)
+_PODS_AND_JOBS = (("v1", "Pod"), ("batch/v1", "Job"))
 
 
 def plaintext_users(cluster: ZooKeeperCluster, reader: ClusterReader) -> tuple[str, ...]:
     """Returns who needs plain text besides the members, as phrases."""
-    found = reader.kubernetes.labelled(cluster.metadata.namespace, _OF_THE_OPERATOR, _PODS).of_kind("Pod")
-    pods = [pod for pod in found if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
-    return tuple(dict.fromkeys((*_of_resources(cluster, pods, reader), *_connecting(cluster, pods))))
+    found = reader.kubernetes.labelled(cluster.metadata.namespace, _OF_THE_OPERATOR, _PODS_AND_JOBS)
+    pods = [pod for pod in found.of_kind("Pod") if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
+    jobs = [job for job in found.of_kind("Job") if job_ended(job) is None]  # its next pod may be yet to come
+    return tuple(dict.fromkeys((*_of_resources(cluster, pods, reader), *_told_the_plain_port(cluster, (*pods, *jobs)))))
 
 
 def _of_resources(cluster: ZooKeeperCluster, pods: Iterable[Json], reader: ClusterReader) -> Iterator[str]:
@@ -59,11 +60,10 @@ def _without(secret: str, kind: str, name: str, pods: Iterable[Json]) -> Iterato
             yield f"the pod {pod['metadata']['name']}"
 
 
-def _connecting(cluster: ZooKeeperCluster, pods: Iterable[Json]) -> Iterator[str]:
-    """The pods of jobs that were told the port for plain text."""
-    for pod in pods:
-        if _plain_members(cluster) in json.dumps(pod.get("spec", {})):
-            yield f"the pod {pod['metadata']['name']}"
+def _told_the_plain_port(cluster: ZooKeeperCluster, pods_and_jobs: Iterable[Json]) -> Iterator[str]:
+    for item in pods_and_jobs:
+        if _plain_members(cluster) in json.dumps(item.get("spec", {})):
+            yield f"the {'Job' if item['kind'] == 'Job' else 'pod'} {item['metadata']['name']}"
 
 
 def _plain_members(cluster: ZooKeeperCluster) -> str:

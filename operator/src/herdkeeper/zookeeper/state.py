@@ -191,14 +191,13 @@ class Ensemble:
         """
         if not self.cluster.has_certificates:
             return Encryption.NONE
-        both, known = set(self._encryption_of_pods.values()), None if self.founding else self.known_membership
-        if known is not None:
-            closed = not open_members(known)
-        else:
-            closed = self.cluster.spec.security.mode == "TLS" and not both & set(_BOTH.values())
-        if closed and Encryption.ACCEPTED not in both:
+        pods, known = set(self._encryption_of_pods.values()), None if self.founding else self.known_membership
+        closed = self.cluster.spec.security.mode == "TLS" and not pods & set(_BOTH.values())
+        if known is not None:  # somebody may have opened a port of a member that requires TLS
+            closed = not open_members(known) or (closed and pods == {Encryption.REQUIRED})
+        if closed and Encryption.ACCEPTED not in pods:
             return Encryption.REQUIRED
-        return Encryption.ACCEPTED if Encryption.NONE in both or not (both or self.founding) else Encryption.USED
+        return Encryption.ACCEPTED if Encryption.NONE in pods or not (pods or self.founding) else Encryption.USED
 
     @property
     def accepts_both(self) -> bool:
@@ -213,7 +212,7 @@ class Ensemble:
     @cached_property
     def plaintext_needed_by(self) -> tuple[str, ...]:
         """Who can't do without plain text, as phrases: members and others. Only of an ensemble that accepts both."""
-        lagging = (number for number, step in self._encryption_of_pods.items() if step is not Encryption.USED)
+        lagging = (number for number, step in self._encryption_of_pods.items() if step.value < Encryption.USED.value)
         members = tuple(f"the pod {self.named.pod(number)}" for number in lagging)
         absent = tuple(f"the pod {self.named.pod(number)}" for number in self.pods if number not in self._encryption_of_pods)
         return (*members, *absent, *self.plaintext_users)
