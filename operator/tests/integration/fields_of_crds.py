@@ -26,6 +26,7 @@ CHOSEN: dict[str, Any] = {
     r"BookKeeperCluster config": {"numAddWorkerThreads": "4"},
     r"HerdDBCluster config": {"server.checkpoint.period": "1200000"},
     r"ZooKeeperCluster replicas": 5,
+    r"ZooKeeperCluster security\.mode": "TLS",
     r"BookKeeperCluster bookies": 3,
     r"BookKeeperCluster drain": [3],
     r"HerdDBCluster ledgers\.(write|ack)Quorum": 1,

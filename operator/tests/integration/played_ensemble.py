@@ -152,12 +152,13 @@ class PlayedEnsemble:
 @dataclass
 class PlayedEnsembles:
     """An EnsembleDirectory of one ensemble, which is found at `address` only. `password` is the one that may change its membership,
-    `identity` the Secret whose certificate it asks for; None: it speaks plain text."""
+    `identity` the Secret whose certificate it asks for; None: it speaks plain text. It speaks that at the address `plain`, too."""
 
     address: str
     ensemble: PlayedEnsemble = field(default_factory=PlayedEnsemble)
     password: str | None = None
     identity: ObjectKey | None = None
+    plain: str | None = None
 
     def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
         """See EnsembleDirectory. EnsembleError without the password that the members were started with."""
@@ -167,6 +168,8 @@ class PlayedEnsembles:
 
     def at(self, address: str, identity: ObjectKey | None = None) -> PlayedEnsemble:
         """The ensemble. EnsembleError at another address, to who shows another certificate, and when it is silent."""
+        if (address, identity) == (self.plain, None) and not self.ensemble.silent:
+            return self.ensemble
         if identity != self.identity:
             raise EnsembleError(f"ZooKeeper at {address} asks for the certificate of {self.identity}, and was shown that of {identity}")
         if address != self.address or self.ensemble.silent:

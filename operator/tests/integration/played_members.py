@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stage import Stage
 
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
-from herdkeeper.shared.names import ObjectKey, ZooKeeperNames, operator_identity
+from herdkeeper.shared.names import ObjectKey, ZooKeeperNames, operator_identity, plain_address
 
 FOUNDING_VERSION = 0x100000000
 """What ZooKeeper gives the membership of a founding, when its first leader begins."""
@@ -47,8 +47,9 @@ class PlayedMembers:
                 self.stage.delete("Pod", self.named.pod(number))
         if CONFIG_PATH not in self.stage.ensemble.znodes:
             self._found(wanted)
-        published = (self.stage.found("ZooKeeperCluster", self.name).get("status") or {}).get("address")
-        self.stage.ensembles.address = published or self.named.address(wanted)
+        status = self.stage.found("ZooKeeperCluster", self.name).get("status") or {}
+        self.stage.ensembles.address = status.get("address") or self.named.address(wanted)
+        self.stage.ensembles.plain = plain_address(self.stage.ensembles.address) if status.get("plaintextNeededBy") else None
         self.stage.ensembles.identity = operator_identity(self.stage.ensembles.address, self.stage.namespace)
         self.speak(wanted)
 

@@ -111,16 +111,16 @@ class PlayedStack:
         said = RestoreSummary("r", JobOutcome.SUCCEEDED, "done", ledger_id=4, entry_id=66113, rows=7, verified="7 rows compared")
         end_job(self.stage, self.stage.found("Job", "from-files-restore"), said)
 
-    def settle(self) -> None:
+    def settle(self, turns: int = 40) -> None:
         """Turns of operator and servers, until nothing is written any more and nothing is to be played."""
-        for _ in range(40):
+        for _ in range(turns):
             before = written()
             self.stage.cache = self.stage.watched()
             for kind, name in self.resources:
                 self.reconcile(kind, name)
             if not self._play() and written() == before:
                 return
-        raise AssertionError(f"it is still written to after 40 turns: {self.disrupted}")
+        raise AssertionError(f"it is still written to after {turns} turns: {self.disrupted}")
 
     def remove(self, kind: str, name: str) -> None:
         """A resource goes, with what it owns: there is no garbage collector here."""

@@ -19,11 +19,15 @@ from typing import Any
 from stage import CLAIM, Stage
 
 from herdkeeper.clients.http import HttpJsonReader
+from herdkeeper.clients.identities import read_identity
+from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
 from herdkeeper.clients.zookeeper import EnsembleSessions, MembershipChange, Znodes
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH
+from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper.build import CLIENTS_MOUNT, MEMBERS_MOUNT
 from herdkeeper_e2e.control_plane import REPOSITORY
 from herdkeeper_e2e.free_ports import free_ports
 from herdkeeper_e2e.server_processes import jars_of
@@ -32,7 +36,8 @@ IMAGE = REPOSITORY / "images/zookeeper"
 MOST = 5
 JVM_OPTIONS = "-Xmx96m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 RESOLVING = "-Dsun.net.inetaddr.negative.ttl=1 -Dsun.net.inetaddr.ttl=1"
-_SERVER = re.compile(r"server\.(\d+)=[^;\s]+:(participant|observer);\S+")
+_SERVER = re.compile(r"server\.(\d+)=[^;\s]+:(participant|observer);(\S+)")
+LOOPBACK = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}"
 
 
 def home(folder: Path) -> Path:
@@ -65,12 +70,14 @@ def start_member(host: str, folders: tuple[Path, Path, Path], log: Path, **varia
 
 @dataclass(frozen=True)
 class Ports:
-    """Where a member listens on 127.0.0.1."""
+    """Where a member listens on 127.0.0.1: `secure` for clients with certificates, `loopback` for its own probes once it refuses others."""
 
     client: int
     quorum: int
     election: int
     admin: int
+    secure: int = 0
+    loopback: int = 0
 
 
 @dataclass
@@ -84,7 +91,7 @@ class RealMembers:
     stage: Stage
     name: str
     folder: Path
-    ports: tuple[Ports, ...] = field(default_factory=lambda: tuple(Ports(*free_ports(4)) for _ in range(MOST)))
+    ports: tuple[Ports, ...] = field(default_factory=lambda: tuple(Ports(*free_ports(6)) for _ in range(MOST)))
     processes: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
     changes: list[MembershipChange] = field(default_factory=list)
     hosts: Path | None = None
@@ -92,7 +99,8 @@ class RealMembers:
 
     def __post_init__(self) -> None:
         self._home = home(self.folder)
-        self._sessions = EnsembleSessions()
+        kubernetes = KubernetesReader(LiveSource(self.stage.dynamic), self.stage.images)
+        self._sessions = EnsembleSessions(lambda secret: read_identity(kubernetes, secret))
         self._uids: dict[int, str] = {}
 
     @property
@@ -103,12 +111,13 @@ class RealMembers:
 
     def at(self, address: str, identity: ObjectKey | None = None) -> Znodes:
         """See EnsembleDirectory."""
-        return _Translated(self, self._sessions.at(self.local_address(address)))  # type: ignore[return-value]
+        return _Translated(self, self._sessions.at(self.local_address(address), identity))  # type: ignore[return-value]
 
     def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
         """See EnsembleDirectory."""
         joining = tuple(self.to_process(line) for line in change.joining)
-        self._sessions.reconfigure(self.local_address(address), password, MembershipChange(joining, change.leaving, change.version))
+        local = MembershipChange(joining, change.leaving, change.version)
+        self._sessions.reconfigure(self.local_address(address), password, local, identity)
         self.changes.append(change)
         if self.dies_after_change:
             raise OperatorDied(f"after {change}")
@@ -121,6 +130,8 @@ class RealMembers:
     def local_address(self, address: str) -> str:
         """Where clients of this machine find the members that a connection string names."""
         numbers = [number for number in range(MOST) if f"{self.named.host(number)}:" in address]
+        if f":{names.ZOOKEEPER_SECURE_PORT}" in address:
+            return ",".join(f"localhost:{self.ports[number].secure}" for number in numbers)
         return ",".join(f"127.0.0.1:{self.ports[number].client}" for number in numbers)
 
     def to_process(self, text: str) -> str:
@@ -129,7 +140,8 @@ class RealMembers:
         def server(found: re.Match[str]) -> str:
             ports = self.ports[int(found[1]) - 1]
             host = "127.0.0.1" if self.hosts is None else f"member-{found[1]}.test"
-            return f"server.{found[1]}={host}:{ports.quorum}:{ports.election}:{found[2]};127.0.0.1:{ports.client}"
+            client = ports.loopback if found[3] == LOOPBACK else ports.client
+            return f"server.{found[1]}={host}:{ports.quorum}:{ports.election}:{found[2]};127.0.0.1:{client}"
 
         return _SERVER.sub(server, text)
 
@@ -137,7 +149,9 @@ class RealMembers:
         """Servers with the names and ports of the cluster, as ZooKeeper writes them."""
 
         def server(found: re.Match[str]) -> str:
-            return f"server.{found[1]}={self.named.host(int(found[1]) - 1)}:2888:3888:{found[2]};0.0.0.0:2181"
+            closed = found[3] == f"127.0.0.1:{self.ports[int(found[1]) - 1].loopback}"
+            client = LOOPBACK if closed else "0.0.0.0:2181"
+            return f"server.{found[1]}={self.named.host(int(found[1]) - 1)}:2888:3888:{found[2]};{client}"
 
         return _SERVER.sub(server, text)
 
@@ -166,9 +180,15 @@ class RealMembers:
             self.stage.stop_serving(self.named.pod(number))
 
     def serves(self, number: int) -> bool:
-        """What the image's readiness probe says."""
-        probe = [str(IMAGE / "serving.sh"), str(self.ports[number].client)]
-        return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+        """What the image's readiness probe says, at the ports that the present template names."""
+        probe = self._container()["readinessProbe"]["exec"]["command"]
+        there = " ".join(probe) if len(probe) <= 2 else probe[-1]
+        here = there.replace("/opt/zookeeper/serving.sh", f"{IMAGE}/serving.sh {self.ports[number].client}")
+        here = here.replace(f"{self.ports[number].client} {names.ZOOKEEPER_LOOPBACK_PORT}", str(self.ports[number].loopback))
+        return subprocess.run(["/bin/sh", "-c", here], capture_output=True, check=False).returncode == 0
+
+    def _container(self) -> Any:
+        return self.stage.found("StatefulSet", self.named.stateful_set)["spec"]["template"]["spec"]["containers"][0]
 
     def start(self, number: int) -> None:
         """A member on the volume of its claim, with what is mounted now."""
@@ -178,17 +198,33 @@ class RealMembers:
         for old in config.iterdir():
             old.unlink()
         for name, text in self.stage.found("ConfigMap", self.named.config_map)["data"].items():
-            local = self.to_process(text).replace("/data/", f"{data}/")
-            (config / name).write_text(
-                local.replace("admin.serverPort=8080", f"admin.serverPort={self.ports[number].admin}").replace(
-                    "initLimit=30", "initLimit=10"
-                )
-            )
+            local = self._mounted(self.to_process(text), number).replace("/data/", f"{data}/")
+            for there, here in (
+                ("admin.serverPort=8080", f"admin.serverPort={self.ports[number].admin}"),
+                (f"secureClientPort={names.ZOOKEEPER_SECURE_PORT}", f"secureClientPort={self.ports[number].secure}"),
+                ("initLimit=30", "initLimit=10"),
+            ):
+                local = local.replace(there, here)
+            (config / name).write_text(local)
         digest = self.folder / "super-digest"
         digest.write_bytes(base64.b64decode(self.stage.found("Secret", self.named.reconfig_secret)["data"]["super-digest"]))
         options = JVM_OPTIONS if self.hosts is None else f"{JVM_OPTIONS} {RESOLVING} -Djdk.net.hosts.file={self.hosts}"
         variables = {"ZOOKEEPER_SUPER_DIGEST": str(digest), "JVM_OPTIONS": options}
+        for told in self._container()["env"]:
+            if told["name"] == "READ_AT_START":
+                variables["READ_AT_START"] = self._mounted(told["value"], number)
         self.processes[number] = start_member(self.named.pod(number), (self._home, config, data), self.log(number), **variables)
+
+    def _mounted(self, text: str, number: int) -> str:
+        """A text with the folders of this machine, where a member's certificates are as they are now."""
+        for mount, secret in ((CLIENTS_MOUNT, self.named.clients_secret), (MEMBERS_MOUNT, self.named.members_secret)):
+            if mount in text:
+                folder = self.folder / f"{secret}-{number}"
+                folder.mkdir(exist_ok=True)
+                for key, value in self.stage.found("Secret", secret)["data"].items():
+                    (folder / key).write_bytes(base64.b64decode(value))
+                text = text.replace(mount, str(folder))
+        return text
 
     def volume(self, number: int) -> Path:
         """The folder of a member's claim: another claim of the same name is another, empty folder."""

@@ -195,10 +195,12 @@ class Stage:
         revision, template = self._see_template(document), document["spec"]["template"]
         if (pod := self.live("Pod", name)) is None:
             containers = [{"name": "server", "image": template["spec"]["containers"][0]["image"]}]
-            encrypts = [volume for volume in template["spec"].get("volumes") or [] if volume["name"] == names.TLS_VOLUME]
-            spec = {"containers": containers, "volumes": encrypts, **({"nodeName": node} if node else {})}
+            secrets = [volume for volume in template["spec"].get("volumes") or [] if "secret" in volume]
+            spec = {"containers": containers, "volumes": secrets, **({"nodeName": node} if node else {})}
             labels = {**template["metadata"]["labels"], names.REVISION_LABEL: revision}
-            made = {"metadata": {"name": name, "labels": labels, "ownerReferences": [_made_by(document)]}, "spec": spec}
+            annotations = template["metadata"].get("annotations") or {}
+            metadata = {"name": name, "labels": labels, "annotations": annotations, "ownerReferences": [_made_by(document)]}
+            made = {"metadata": metadata, "spec": spec}
             self.of("Pod").create(body={"apiVersion": "v1", "kind": "Pod", **made}, namespace=self.namespace)
         self._ready(name, "True", pod)
 

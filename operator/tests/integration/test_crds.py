@@ -47,7 +47,13 @@ ROWS: list[tuple[str, dict[str, Any], str | None]] = [
     *(("ZooKeeperCluster", {"replicas": replicas}, "spec.replicas") for replicas in (2, 4, 6)),
     *(
         ("ZooKeeperCluster", {"security": {"mode": mode}, "resources": {"memory": memory}}, refused and "spec.resources.memory")
-        for mode, memory, refused in (("TLS", "255Mi", True), ("TLS", "256Mi", None), ("Insecure", "192Mi", None))
+        for mode, memory, refused in (
+            ("TLS", "255Mi", True),
+            ("Permissive", "255Mi", True),
+            ("TLS", "256Mi", None),
+            ("Permissive", "256Mi", None),
+            ("Insecure", "192Mi", None),
+        )
     ),
     ("BookKeeperCluster", {"resources": {"memory": "511Mi"}}, "spec.resources.memory"),
     *(("BookKeeperCluster", {"resources": {"memory": memory}}, None) for memory in ("512Mi", "524288Ki", "1Gi")),

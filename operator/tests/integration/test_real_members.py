@@ -6,12 +6,14 @@ members on empty or old volumes never outvote the others.
 
 from __future__ import annotations
 
+import base64
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +28,8 @@ from stage import CLAIM, Stage
 
 from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, Znodes
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, decode_membership
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ZooKeeperNames
 
 KIND, SERVERS = "ZooKeeperCluster", "zk-zookeeper"
 PATIENCE_SECONDS = 300
@@ -37,13 +41,23 @@ UNSURE = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, KazooTimeo
 
 
 class Writer:
-    """Makes numbered znodes one after the other, and knows which ones were acknowledged."""
+    """Makes numbered znodes one after the other, and knows which ones were acknowledged. It shows the certificate in the folder `identity`,
+    if there is one.
+    """
 
-    def __init__(self, members: RealMembers) -> None:
+    def __init__(self, members: RealMembers, root: str = "/written", identity: Path | None = None) -> None:
         self.acknowledged: list[str] = []
         self.failed: BaseException | None = None
+        self._root = root
+        address = members.named.address(MOST, names.ZOOKEEPER_CLIENT_PORT if identity is None else names.ZOOKEEPER_SECURE_PORT)
+        files = {} if identity is None else {"certfile": "tls.crt", "keyfile": "tls.key", "ca": "ca.crt"}
+        shown = {key: str(identity / name) for key, name in files.items() if identity is not None}
         self._client = KazooClient(
-            hosts=members.local_address(members.named.address(MOST)), timeout=10, connection_retry={"max_tries": -1, "max_delay": 1}
+            hosts=members.local_address(address),
+            timeout=10,
+            connection_retry={"max_tries": -1, "max_delay": 1},
+            use_ssl=bool(shown),
+            **shown,
         )
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._write, daemon=True)
@@ -52,9 +66,9 @@ class Writer:
         number = 0
         try:
             self._client.start(timeout=60)
-            self._client.ensure_path("/written")
+            self._client.ensure_path(self._root)
             while not self._stopping.is_set():
-                path = f"/written/{number:08d}"
+                path = f"{self._root}/{number:08d}"
                 try:
                     self._client.create_async(path, b"x").get(timeout=30)
                 except NodeExistsError:
@@ -76,8 +90,8 @@ class Writer:
             self._stopping.set()
             self._thread.join(120)
             assert (self._thread.is_alive(), self.failed) == (False, None)
-            self._client.sync("/written")
-            there = set(self._client.get_children("/written"))
+            self._client.sync(self._root)
+            there = set(self._client.get_children(self._root))
             assert [path for path in self.acknowledged if path.rpartition("/")[2] not in there] == []
             assert len(self.acknowledged) > 0
         finally:
@@ -198,6 +212,72 @@ def test_a_changed_image_reaches_the_leader_last_and_a_lost_volume_is_filled_aga
         assert marks(members)[str(lost)] == "true"
         assert "starts from" in members.log(lost).read_text()
         assert members.log(lost).read_text().rpartition("starts from")[2].splitlines()[0].count("not founding") == 1
+
+
+def test_members_move_to_certificates_one_by_one_under_writers_in_plain_text_and_with_a_certificate(
+    members: RealMembers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_pods = ZooKeeperNames.served_hosts.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(ZooKeeperNames, "served_hosts", property(lambda named: of_pods(named) | {"localhost"}))
+    founded(members, 3)
+    restarts = Restarts(members)
+    with ExitStack() as until_the_end:
+        with Writer(members).running():
+            members.stage.patch(KIND, "zk", {"spec": {"security": {"mode": "Permissive"}}})
+            until(members, "all accept certificates", lambda: restarts.seen() and ":2281" in status(members)["address"])
+            until_the_end.enter_context(Writer(members, "/encrypted", shown(members, tmp_path / "operator")).running())
+            until(members, "all use certificates", lambda: restarts.seen() and status(members).get("plaintextNeededBy") == "nobody")
+            until(members, "both are accepted", lambda: restarts.seen() and settled(members))
+        assert [sorted(part) for part in (restarts.order[:3], restarts.order[3:])] == [[0, 1, 2], [0, 1, 2]]
+        assert quorum_of(members) == {("sslQuorum=true", "portUnification=true")}
+        members.stage.patch(KIND, "zk", {"spec": {"security": {"mode": "TLS"}}})
+        until(members, "plain text is refused", lambda: restarts.seen() and settled(members) and len(restarts.order) == 9)
+    assert sorted(restarts.order[6:]) == [0, 1, 2]
+    assert quorum_of(members) == {("sslQuorum=true", "portUnification=false")}
+    assert [change.joining[0].partition(";")[2] for change in members.changes] == ["127.0.0.1:2182"] * 3
+    for number in range(3):
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", members.ports[number].client), 10)
+
+
+class Restarts:
+    """Which members were started anew, in order, never two between two looks."""
+
+    def __init__(self, members: RealMembers) -> None:
+        self.order: list[int] = []
+        self._members, self._pids = members, self._now(members)
+
+    @staticmethod
+    def _now(members: RealMembers) -> dict[int, int]:
+        return {number: process.pid for number, process in members.processes.items()}
+
+    def seen(self) -> bool:
+        """Look; always true."""
+        now = self._now(self._members)
+        changed = [number for number, pid in now.items() if pid != self._pids.get(number, pid)]
+        assert len(changed) <= 1, "two members were restarted at once"
+        self.order += changed
+        self._pids = {**self._pids, **now}
+        return True
+
+
+def status(members: RealMembers) -> dict[str, str]:
+    found: dict[str, str] = members.stage.found(KIND, "zk")["status"]
+    return found
+
+
+def shown(members: RealMembers, folder: Path) -> Path:
+    """A folder with the operator's certificate."""
+    folder.mkdir()
+    for key, value in members.stage.found("Secret", members.named.operator_secret)["data"].items():
+        (folder / key).write_bytes(base64.b64decode(value))
+    return folder
+
+
+def quorum_of(members: RealMembers) -> set[tuple[str, ...]]:
+    """What members were started with."""
+    texts = [(members.folder / f"config-{number}/zoo.cfg").read_text().splitlines() for number in range(3)]
+    return {tuple(line for line in text if line.startswith(("sslQuorum=", "portUnification="))) for text in texts}
 
 
 def test_two_of_three_empty_members_elect_nobody_and_the_lost_quorum_is_told(members: RealMembers) -> None:

@@ -90,7 +90,7 @@ class Stack:
 
     def ensemble(self) -> Ensemble:
         found = Ensemble(self.cluster, Objects(self.items))
-        everybody = tuple(server_of(SECURE, number, Role.PARTICIPANT) for number in range(3))
+        everybody = tuple(server_of(SECURE, number, Role.PARTICIPANT, closed=True) for number in range(3))
         return replace(
             found,
             modes={0: "follower", 1: "follower", 2: "leader"},

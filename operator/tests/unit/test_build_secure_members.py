@@ -38,7 +38,7 @@ def test_clients_find_the_port_that_is_served(cluster: ZooKeeperCluster, clients
 
 
 def test_with_certificates_plain_text_is_for_a_members_own_probe() -> None:
-    clients = [server_of(cluster, 0, Role.PARTICIPANT).client for cluster in (PLAIN, SECURE)]
+    clients = [server_of(PLAIN, 0, Role.PARTICIPANT, closed=closed).client for closed in (False, True)]
     assert clients == ["2181", "127.0.0.1:2182"]
     assert ";127.0.0.1:2182" in built(SECURE)["ConfigMap", "zk-zookeeper"]["data"]["zoo.cfg.dynamic"]
     assert template(SECURE)["spec"]["containers"][0]["readinessProbe"]["exec"]["command"][-1] == "2182"

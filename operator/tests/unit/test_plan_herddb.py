@@ -16,7 +16,7 @@ from herdkeeper.codecs.herddb.users import SqlUser, decode_users
 from herdkeeper.herddb.build import build_herddb, build_herddb_secret, token_data, users_data
 from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials
-from herdkeeper.herddb.state.log_store import LogStore
+from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.status.cluster import summarize_herddb
 from herdkeeper.planning.actions import AddToSecret, Apply, Create, CreateHerdRoot, EnsureZnode, SetLogPin
@@ -147,6 +147,16 @@ def test_a_database_on_an_ensemble_that_asks_for_certificates_has_no_node_that_t
     assert "set spec.tls.secretName to db-herddb-identity" in plan.wait.message
     encrypted = with_spec(CLUSTER, tls=Tls(secret_name="db-herddb-identity"))
     assert applied(plan_herddb(encrypted, replace(seen, tls=TlsUsable("certificates"))))[-1] == "StatefulSet"
+
+
+def test_a_database_without_tls_goes_on_while_its_stack_is_moved_and_applications_find_leaders_in_plain_text():
+    address = "zk-zookeeper-0.zk-zookeeper-members.demo.svc:2281"
+    status = {**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": address, "accepts_plaintext": True}
+    moved = replace(SEEN, bookkeeper=with_status(bookkeeper_serving(), **status))
+    assert applied(plan_herddb(CLUSTER, moved))[-1] == "StatefulSet"
+    told = log_store(moved.bookkeeper)
+    assert (told.zookeeper_address, told.applications_address) == (address, address.replace("2281", "2181"))
+    assert told.readers_secret == "bk-bookie-readers"
 
 
 def test_tls_rolls_the_nodes_and_a_renewed_certificate_does_not():

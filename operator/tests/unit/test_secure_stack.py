@@ -48,7 +48,7 @@ def secrets(*names_of: str, life: timedelta = timedelta(days=3650)) -> dict[tupl
 
 
 def saw(found: Objects, cluster: Any = SECURE) -> Ensemble:
-    security = observe_security(cluster, found) if cluster.asks_for_certificates else None
+    security = observe_security(cluster, found) if cluster.has_certificates else None
     return Ensemble(cluster, found, fresh_password="fresh", security=security)
 
 
@@ -134,7 +134,7 @@ def test_an_ensemble_that_was_founded_with_certificates_is_not_started_without()
     plan = planned(FOUNDED, secrets(*AUTHORITIES), cluster=PLAIN)
     assert plan.actions == ()
     assert plan.wait is not None
-    assert "spec.security.mode is Insecure, but the ensemble was founded with TLS" in plan.wait.message
+    assert "spec.security.mode is Insecure, but the ensemble has certificates" in plan.wait.message
 
 
 def test_a_damaged_authority_is_told_signs_nothing_and_no_member_is_touched() -> None:

@@ -219,6 +219,9 @@ class BookKeeperClusterStatus(Status):
     """The observed state of the bookies."""
 
     zoo_keeper_address: str | None = Field(None, description="Connection string of the metadata's ensemble.")
+    accepts_plaintext: bool | None = Field(
+        None, description="Whether bookies with certificates accept plain text, too; absent if they don't, or have none."
+    )
     ledgers_root: str | None = Field(None, description="The cluster's root in ZooKeeper.")
     metadata_service_uri: str | None = Field(None, description="The URI that BookKeeper clients connect to.")
     instance_id: str | None = Field(None, description="Instance id that BookKeeper assigned when the cluster was formatted.")

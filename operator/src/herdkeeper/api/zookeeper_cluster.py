@@ -25,7 +25,6 @@ from herdkeeper.api.resource import (
     VolumeClaim,
     formatted,
     least_memory,
-    unchanged,
     unchanged_volume,
 )
 from herdkeeper.shared.names import ZOOKEEPER_CLIENT_PORT, ZOOKEEPER_SECURE_PORT, ZooKeeperNames
@@ -33,16 +32,22 @@ from herdkeeper.shared.quorum import SAFE_SIZE
 
 LEAST_WITH_TLS = "256Mi"
 """A member with 40 TLS sessions used 152 MiB where the limit would have been 192Mi; in plain text, 103."""
+NOBODY = "nobody"
+"""`status.plaintextNeededBy` if plain text can be refused."""
+MOST_PLAINTEXT_USERS = 1000
+"""Characters of `status.plaintextNeededBy`: the API server must know how long it can be."""
+_IN_ORDER = "the mode changes from Insecure to Permissive, and then to TLS (docs/security.md, 'Move a stack to certificates'); revert it"
 
 
 class Security(Model):
     """How the servers of a stack authenticate each other and their clients."""
 
-    mode: Literal["Insecure", "TLS"] = Field(
+    mode: Literal["Insecure", "Permissive", "TLS"] = Field(
         "Insecure",
         description="`TLS`: members, bookies and SQL nodes on this ensemble, jobs and the operator use certificates that the operator "
         "issues. Their connections are encrypted, and clients without a certificate are refused. `Insecure`: plain text for every "
-        "client that reaches the ports. Immutable.",
+        "client that reaches the ports. `Permissive`: both, to move a stack from `Insecure` to `TLS`: servers and jobs come to use "
+        "certificates one after the other, and plain text is still accepted. It changes in this order only.",
     )
 
 
@@ -88,8 +93,13 @@ class ZooKeeperClusterStatus(Status):
     leader: str | None = Field(None, description="Pod of the leading member.")
     authority_expires: str | None = Field(
         None,
-        description="With `security.mode: TLS`: when the first of the authorities that sign certificates expires (RFC 3339). "
+        description="With certificates: when the first of the authorities that sign certificates expires (RFC 3339). "
         "Another one takes over when two thirds of its life are over.",
+    )
+    plaintext_needed_by: str | None = Field(
+        None,
+        max_length=MOST_PLAINTEXT_USERS,
+        description="While members accept plain text beside certificates: who still needs it. `nobody`: `security.mode` can become `TLS`.",
     )
     founded: bool | None = Field(
         None, description="Whether all members have served once. From then on, an empty member joins without a vote."
@@ -135,16 +145,32 @@ class ZooKeeperCluster(Resource):
             ),
             field_path=".replicas",
         ),
-        unchanged(
-            "security.mode",
-            "SELF.security.mode",
-            "this version can't change the mode of existing servers; revert it, or create a new stack with this mode and restore a "
-            "Checkpoint into it",
+        Rule(
+            rule="[oldSelf.security.mode, self.security.mode] in [['Insecure', 'Insecure'], ['Insecure', 'Permissive'], "
+            "['Permissive', 'Permissive'], ['Permissive', 'TLS'], ['TLS', 'TLS']]",
+            message=f"spec.security.mode can't change so: {_IN_ORDER}",
+            message_expression=formatted(
+                f"spec.security.mode can't change from %s to %s: {_IN_ORDER}", "oldSelf.security.mode", "self.security.mode"
+            ),
+            field_path=".security.mode",
+        ),
+        Rule(
+            scope="resource",
+            rule="oldSelf.spec.security.mode != 'Permissive' || self.spec.security.mode != 'TLS' || "
+            f"(has(oldSelf.status) && has(oldSelf.status.plaintextNeededBy) && oldSelf.status.plaintextNeededBy == '{NOBODY}')",
+            message="spec.security.mode can't become TLS yet: status.plaintextNeededBy is not nobody",
+            message_expression=formatted(
+                "spec.security.mode can't become TLS yet, since plain text is still needed by %s; keep Permissive until "
+                f"status.plaintextNeededBy is {NOBODY}",
+                "has(oldSelf.status) && has(oldSelf.status.plaintextNeededBy) ? oldSelf.status.plaintextNeededBy : "
+                "'servers that have not been looked at'",
+            ),
+            field_path=".spec.security.mode",
         ),
         unchanged_volume("storage", "ZooKeeperCluster"),
         least_memory("resources.memory", 192),
         Rule(
-            rule=f"self.security.mode != 'TLS' || quantity(self.resources.memory).compareTo(quantity('{LEAST_WITH_TLS}')) >= 0",
+            rule=f"self.security.mode == 'Insecure' || quantity(self.resources.memory).compareTo(quantity('{LEAST_WITH_TLS}')) >= 0",
             message=f"spec.resources.memory is too small: a member with certificates needs {LEAST_WITH_TLS}; raise it",
             message_expression=formatted(
                 f"spec.resources.memory is %s: a member with certificates needs {LEAST_WITH_TLS}; raise it", "self.resources.memory"
@@ -159,14 +185,19 @@ class ZooKeeperCluster(Resource):
     status: ZooKeeperClusterStatus | None = None
 
     @property
-    def asks_for_certificates(self) -> bool:
-        """Whether certificates are required."""
-        return self.spec.security.mode == "TLS"
+    def has_certificates(self) -> bool:
+        """Whether its servers have certificates."""
+        return self.spec.security.mode != "Insecure"
+
+    @property
+    def accepts_plaintext(self) -> bool:
+        """Whether members accept plain text, by the status: they do until nobody needs it any more."""
+        return self.spec.security.mode != "TLS" or (self.status is not None and self.status.plaintext_needed_by is not None)
 
     @property
     def client_port(self) -> int:
-        """The port for clients."""
-        return ZOOKEEPER_SECURE_PORT if self.asks_for_certificates else ZOOKEEPER_CLIENT_PORT
+        """The port that every client of the declared mode may use."""
+        return ZOOKEEPER_SECURE_PORT if self.spec.security.mode == "TLS" else ZOOKEEPER_CLIENT_PORT
 
     @property
     def address(self) -> str:

@@ -16,11 +16,12 @@ _REFRESH_SECONDS = 10
 """BookKeeper's maximum age of loaded files at the next connection."""
 
 
-def member_lines(clients: str, members: str, port: int) -> dict[str, object]:
-    """Lines of zoo.cfg. `clients` and `members` are the folders of the Secrets for the client port `port` and for the quorum. Every holder
-    of a certificate of the quorum's authority is a member (host names are not compared), so that authority differs from the clients'.
+def member_lines(clients: str, members: str, port: int, *, use: bool = True, plaintext: bool = False) -> dict[str, object]:
+    """Lines of zoo.cfg. `clients` and `members` are the folders of the Secrets for the client port `port` and for the quorum, `use` and
+    `plaintext` as in quorum_lines(). Every holder of a certificate of the quorum's authority is a member (host names are not compared), so
+    that authority differs from the clients'.
     """
-    return {**client_port_lines(clients, port), **quorum_lines(members)}
+    return {**client_port_lines(clients, port), **quorum_lines(members, use=use, plaintext=plaintext)}
 
 
 def client_port_lines(folder: str, port: int) -> dict[str, object]:
@@ -33,9 +34,10 @@ def client_port_lines(folder: str, port: int) -> dict[str, object]:
     }
 
 
-def quorum_lines(folder: str) -> dict[str, object]:
-    """Lines of zoo.cfg for the ports of members, which refuse plain text."""
-    return {"sslQuorum": "true", "portUnification": "false", "ssl.quorum.clientAuth": "need", **_stores(folder, "ssl.quorum.")}
+def quorum_lines(folder: str, *, use: bool = True, plaintext: bool = False) -> dict[str, object]:
+    """Lines of zoo.cfg for the ports of members: whether a member `use`s TLS to others, and also accepts `plaintext` from them."""
+    both = {"sslQuorum": str(use).lower(), "portUnification": str(plaintext).lower()}
+    return {**both, "ssl.quorum.clientAuth": "need", **_stores(folder, "ssl.quorum.")}
 
 
 def zookeeper_client_options(folder: str) -> tuple[str, ...]:

@@ -88,10 +88,11 @@ def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Js
 
 
 def _unused_ports(cluster: Servers) -> frozenset[int]:
-    """An ensemble serves clients at only one of two ports."""
+    """An ensemble serves clients at one of two ports, or at both."""
     if not isinstance(cluster, ZooKeeperCluster):
         return frozenset()
-    return frozenset({names.ZOOKEEPER_CLIENT_PORT, names.ZOOKEEPER_SECURE_PORT} - {cluster.client_port})
+    plain = () if cluster.accepts_plaintext else (names.ZOOKEEPER_CLIENT_PORT,)
+    return frozenset(plain if cluster.has_certificates else (names.ZOOKEEPER_SECURE_PORT,))
 
 
 def build_job_policy(owner: Resource, component: str, name: str) -> Json:

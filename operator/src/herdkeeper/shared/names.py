@@ -81,6 +81,10 @@ ROLL_AUTHORITIES_ANNOTATION = "herdkeeper.io/roll-authorities"
 """On a ZooKeeperCluster with certificates, by the user, with any value: let other authorities take over. Answered once, then removed."""
 ROLL_AUTHORITIES_ANSWER_ANNOTATION = "herdkeeper.io/roll-authorities-answer"
 """On a ZooKeeperCluster, by the operator: result of the last request."""
+QUORUM_TLS_ANNOTATION = "herdkeeper.io/quorum-tls"
+"""On a ZooKeeper member's pod that accepts plain text and TLS: whether it only accepts TLS from other members, or uses it, too."""
+TLS_ACCEPTED, TLS_USED = "accepted", "used"
+"""Values of QUORUM_TLS_ANNOTATION."""
 DUE_AT_ANNOTATION = "herdkeeper.io/due-at"
 """On a schedule's run: its scheduled time."""
 REQUESTED_AT_ANNOTATION = "herdkeeper.io/requested-at"
@@ -358,6 +362,11 @@ def secure_ensemble(zookeeper_address: str, namespace: str) -> ZooKeeperNames | 
     named = ZooKeeperNames(ObjectKey(namespace, first["name"]))
     known = {f"{named.host(number)}:{ZOOKEEPER_SECURE_PORT}" for number in range(ZOOKEEPER_MOST_MEMBERS)}
     return named if known.issuperset(members) else None
+
+
+def plain_address(zookeeper_address: str) -> str:
+    """Returns where the same members serve plain text."""
+    return zookeeper_address.replace(f":{ZOOKEEPER_SECURE_PORT}", f":{ZOOKEEPER_CLIENT_PORT}")
 
 
 def operator_identity(zookeeper_address: str, namespace: str) -> ObjectKey | None:

@@ -83,6 +83,12 @@ def is_owned_by(item: Json, uid: str) -> bool:
     return any(owner["uid"] == uid for owner in item["metadata"].get("ownerReferences") or [])
 
 
+def mounts(pod: Json, secret: str) -> bool:
+    """Returns whether a pod mounts a Secret."""
+    volumes = pod.get("spec", {}).get("volumes") or []
+    return any((volume.get("secret") or {}).get("secretName") == secret for volume in volumes)
+
+
 def ip_address(pod: Json) -> str | None:
     """Returns a pod's address as written in a URL, or None before it has one."""
     address = (pod.get("status") or {}).get("podIP")

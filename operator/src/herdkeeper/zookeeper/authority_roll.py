@@ -85,7 +85,7 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
     if names.ROLL_AUTHORITIES_ANNOTATION not in metadata.annotations:
         return ()
     begin = [roll for roll in rolls if roll.authority.is_rolling or (settled and roll.successor is not None)]
-    if not cluster.asks_for_certificates:
+    if not cluster.has_certificates:
         answer = "refused: spec.security.mode is Insecure, so there is none"
     elif rolls and len(begin) == len(rolls):
         answer = f"done: {' and '.join(f'{name_of(_new(roll))} takes over' for roll in rolls)}"

@@ -14,12 +14,22 @@ from herdkeeper.planning import pods as pod
 from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
-from herdkeeper.zookeeper.state import Ensemble, server_of
+from herdkeeper.zookeeper.state import Encryption, Ensemble, server_of
 
 COMPONENT = names.ZOOKEEPER_COMPONENT
 FEW_BUFFERS = ("-Dio.netty.allocator.numHeapArenas=1", "-Dio.netty.allocator.numDirectArenas=1")
 """Otherwise Netty, which does TLS, keeps memory chunks per pair of cores: 24 MiB of a small member."""
 CLIENTS_MOUNT, MEMBERS_MOUNT = "/tls/clients", "/tls/members"
+_SERVING = "/opt/zookeeper/serving.sh"
+_AT_EITHER_PORT = ("/bin/sh", "-c", f"{_SERVING} || {_SERVING} {names.ZOOKEEPER_LOOPBACK_PORT}")
+_PROBES: Mapping[Encryption, tuple[str, ...]] = {
+    Encryption.NONE: (_SERVING,),
+    # The plain port of a running member moves to the loopback.
+    Encryption.ACCEPTED: _AT_EITHER_PORT,
+    Encryption.USED: _AT_EITHER_PORT,
+    Encryption.REQUIRED: (_SERVING, str(names.ZOOKEEPER_LOOPBACK_PORT)),
+}
+_STEPS = {Encryption.ACCEPTED: names.TLS_ACCEPTED, Encryption.USED: names.TLS_USED}
 
 
 def build_zookeeper(ensemble: Ensemble) -> tuple[Json, ...]:
@@ -29,14 +39,19 @@ def build_zookeeper(ensemble: Ensemble) -> tuple[Json, ...]:
     running members know it already.
     """
     cluster, named = ensemble.cluster, ensemble.named
-    config = _config(cluster)
+    encryption = ensemble.encryption
+    config = _config(cluster, encryption)
     membership, follower = ensemble.initial_membership, ensemble.follower
     # ZooKeeper starts only a member that finds itself in its file. The one that is not listed yet begins with a file without a version,
     # which is older than any other, so that it learns the committed membership, and that it is not in it, from the first one it meets.
-    unlisted = () if follower is None else (server_of(cluster, follower, Role.PARTICIPANT),)
+    closed = encryption is Encryption.REQUIRED
+    unlisted = () if follower is None else (server_of(cluster, follower, Role.PARTICIPANT, closed=closed),)
     oldest = Membership(0, (*membership.servers, *unlisted))
     files = {"zoo.cfg": config, file_name(0): oldest.file, file_name(membership.version): membership.file}
-    clients = {"secure" if cluster.asks_for_certificates else "client": cluster.client_port}
+    clients = {
+        **({"client": names.ZOOKEEPER_CLIENT_PORT} if encryption.accepts_plaintext else {}),
+        **({"secure": names.ZOOKEEPER_SECURE_PORT} if encryption.has_certificates else {}),
+    }
     ports = {
         **clients,
         "quorum": names.ZOOKEEPER_QUORUM_PORT,
@@ -50,8 +65,7 @@ def build_zookeeper(ensemble: Ensemble) -> tuple[Json, ...]:
         pod.client_service(cluster, COMPONENT, named.client_service, clients),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
         _stateful_set(
-            cluster,
-            len(ensemble.pods),
+            ensemble,
             pod.config_hash({"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(_password(ensemble))}),
             read_at_start,
         ),
@@ -85,7 +99,7 @@ def _password(ensemble: Ensemble) -> str:
     return ensemble.password or ensemble.fresh_password
 
 
-def _config(cluster: ZooKeeperCluster) -> str:
+def _config(cluster: ZooKeeperCluster, encryption: Encryption) -> str:
     lines = {
         "tickTime": 2000,
         "initLimit": 30,
@@ -110,9 +124,16 @@ def _config(cluster: ZooKeeperCluster) -> str:
         "autopurge.snapRetainCount": 5,
         "autopurge.purgeInterval": 1,
         "maxClientCnxns": 0,
-        **(member_lines(CLIENTS_MOUNT, MEMBERS_MOUNT, names.ZOOKEEPER_SECURE_PORT) if cluster.asks_for_certificates else {}),
+        **_encryption_lines(encryption),
     }
     return pod.properties(lines, cluster.spec.config)
+
+
+def _encryption_lines(encryption: Encryption) -> dict[str, object]:
+    if not encryption.has_certificates:
+        return {}
+    use, plaintext = encryption is not Encryption.ACCEPTED, encryption.accepts_plaintext
+    return member_lines(CLIENTS_MOUNT, MEMBERS_MOUNT, names.ZOOKEEPER_SECURE_PORT, use=use, plaintext=plaintext)
 
 
 def _read_at_start(files: Mapping[str, str]) -> list[Json]:
@@ -121,16 +142,18 @@ def _read_at_start(files: Mapping[str, str]) -> list[Json]:
     return [{"name": "READ_AT_START", "value": " ".join((content, *files))}] if files else []
 
 
-def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, read_at_start: Mapping[str, str]) -> Json:
-    named = cluster.names
+def _stateful_set(ensemble: Ensemble, config_hash: str, read_at_start: Mapping[str, str]) -> Json:
+    cluster, named, encryption = ensemble.cluster, ensemble.named, ensemble.encryption
     selector = names.selector(COMPONENT, cluster.metadata.name)
     # A StatefulSet adopts claims by this template's name. The operator creates them earlier, so the StatefulSet creates one only in place
     # of a deleted one. That one lacks our labels and annotations, which an existing StatefulSet's template can't get.
     template = {"metadata": {"name": "data"}, "spec": pod.claim_spec(cluster.spec.storage)}
-    asks = cluster.asks_for_certificates
-    certificates = ((named.clients_secret, CLIENTS_MOUNT), (named.members_secret, MEMBERS_MOUNT)) if asks else ()
-    probe = ["/opt/zookeeper/serving.sh", *([str(names.ZOOKEEPER_LOOPBACK_PORT)] if asks else [])]
-    serving = {"exec": {"command": probe}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
+    has = encryption.has_certificates
+    certificates = ((named.clients_secret, CLIENTS_MOUNT), (named.members_secret, MEMBERS_MOUNT)) if has else ()
+    serving = {"exec": {"command": [*_PROBES[encryption]]}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
+    marks = {names.CONFIG_ANNOTATION: config_hash}
+    if encryption in _STEPS:
+        marks[names.QUORUM_TLS_ANNOTATION] = _STEPS[encryption]
     container = {
         "name": "zookeeper",
         "image": image_of(cluster),
@@ -142,7 +165,7 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, read_a
         "ports": pod.metrics_port(names.ZOOKEEPER_METRICS_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": serving,
-        "livenessProbe": {**pod.http_probe("/commands/ruok", names.ZOOKEEPER_ADMIN_PORT, 6), "initialDelaySeconds": 240 if asks else 60},
+        "livenessProbe": {**pod.http_probe("/commands/ruok", names.ZOOKEEPER_ADMIN_PORT, 6), "initialDelaySeconds": 240 if has else 60},
         "volumeMounts": [
             pod.CONFIG_MOUNT,
             {"name": "reconfig", "mountPath": "/reconfig", "readOnly": True},
@@ -164,7 +187,7 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, read_a
         "kind": "StatefulSet",
         "metadata": pod.metadata(cluster, COMPONENT, named.stateful_set),
         "spec": {
-            "replicas": pods,
+            "replicas": len(ensemble.pods),
             "serviceName": named.members_service,
             # Parallel: the first member alone has no quorum and would never become ready.
             "podManagementPolicy": "Parallel",
@@ -172,9 +195,7 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str, read_a
             "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": selector},
             "template": {
-                "metadata": pod.template_metadata(
-                    names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), {names.CONFIG_ANNOTATION: config_hash}, cluster.spec.pods
-                ),
+                "metadata": pod.template_metadata(names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), marks, cluster.spec.pods),
                 "spec": spec,
             },
             "volumeClaimTemplates": [template],

@@ -16,7 +16,7 @@ from herdkeeper.codecs.zookeeper.membership import Membership, Role
 from herdkeeper.planning.actions import ChangeMembership, Wait
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.zookeeper.state import Ensemble, observers_of, server_of, voters_of
+from herdkeeper.zookeeper.state import Encryption, Ensemble, observers_of, open_members, server_of, voters_of
 
 MOST_BEHIND = 1000
 """Transactions that a joining member may lack when it gets its vote: a moment's worth."""
@@ -60,29 +60,49 @@ def change(ensemble: Ensemble) -> ChangeMembership | Wait | None:
     voters, observers = voters_of(membership), observers_of(membership)
     joining = [number for number in declared if number not in voters]
     leaving = [number for number in (*observers, *voters) if number not in declared]
-    if not joining and not leaving:
+    closing = () if joining or leaving else _closing(ensemble, membership)
+    if not (joining or leaving or closing):
         return None
     if ensemble.password is None:
         return Wait(Reason.MEMBERSHIP_CHANGING, "the Secret with the password for membership changes is being created")
     staying = tuple(number for number in voters if number in declared)
     if (why := why_not_in_step(ensemble, staying)) is not None:
         return Wait(Reason.WAITING_FOR_OTHERS, f"the membership changes once every remaining member is in step: {why}")
+    if closing:
+        return _close(ensemble, membership, closing[0])
     return _join(ensemble, membership, joining[0]) if joining else _leave(ensemble, membership, leaving)
+
+
+def _closing(ensemble: Ensemble, membership: Membership) -> tuple[int, ...]:
+    """Returns the members whose plain ports are to be closed to clients: all, once nobody needs one. The first one decides, since servers
+    refuse plain text from then on.
+    """
+    if ensemble.cluster.spec.security.mode != "TLS" or (ensemble.plaintext_needed_by and not ensemble.closes_to_plaintext):
+        return ()
+    return open_members(membership)
+
+
+def _close(ensemble: Ensemble, membership: Membership, number: int) -> ChangeMembership:
+    """Move a running member's plain port to its loopback."""
+    role = Role.PARTICIPANT if number in voters_of(membership) else Role.OBSERVER
+    server, why = server_of(ensemble.cluster, number, role, closed=True), f"{ensemble.named.pod(number)} refuses plain text"
+    return ChangeMembership(ensemble.address, ensemble.password or "", server, (), membership.version, Reason.UPDATING, why)
 
 
 def _join(ensemble: Ensemble, membership: Membership, number: int) -> ChangeMembership | Wait:
     pod, size, version = ensemble.named.pod(number), len(membership.voters), membership.version
     address, password = ensemble.address, ensemble.password or ""
-    listed = number in observers_of(membership)
+    listed, closed = number in observers_of(membership), ensemble.encryption is Encryption.REQUIRED
     if listed and size == 1:
         why = f"{pod} becomes a follower: next to a single voter, an observer can't get a vote"
         return ChangeMembership(address, password, None, (number + 1,), version, Reason.JOINING, why)
     if ensemble.follower != number and not listed:
-        server, why = server_of(ensemble.cluster, number, Role.OBSERVER), f"{pod} joins without a vote, beside {size} voters"
+        server, why = server_of(ensemble.cluster, number, Role.OBSERVER, closed=closed), f"{pod} joins without a vote, beside {size} voters"
         return ChangeMembership(address, password, server, (), version, Reason.JOINING, why)
     if (behind := why_not_in_step(ensemble, (number,))) is not None:
         return Wait(Reason.JOINING, f"{pod} gets its vote once it is in step: {behind}")
-    server, why = server_of(ensemble.cluster, number, Role.PARTICIPANT), f"{pod} is in step and gets its vote, as one of {size + 1}"
+    server = server_of(ensemble.cluster, number, Role.PARTICIPANT, closed=closed)
+    why = f"{pod} is in step and gets its vote, as one of {size + 1}"
     return ChangeMembership(address, password, server, (), version, Reason.JOINED, why)
 
 

@@ -23,6 +23,7 @@ from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Objects, ip_address, why_gone
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.observe_authority_roll import observe_authority_rolls
+from herdkeeper.zookeeper.observe_plaintext import plaintext_users
 from herdkeeper.zookeeper.observe_security import observe_security
 from herdkeeper.zookeeper.state import NOT_READ, NUMBERS, Ensemble
 
@@ -37,7 +38,7 @@ def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> Ensem
     found = Ensemble(cluster, _objects(cluster, reader))
     stats = _stats(found, reader)
     secret = reader.kubernetes.secret(ObjectKey(key.namespace, named.reconfig_secret)) or {}
-    return replace(
+    seen = replace(
         found,
         modes={number: answer if isinstance(answer, Unknown) else answer[0] for number, answer in stats.items()},
         zxids={number: answer[1] for number, answer in stats.items() if not isinstance(answer, Unknown)},
@@ -47,9 +48,10 @@ def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> Ensem
         disruption=dependents_disruption(key, reader),
         dependents=observe_dependents(cluster, BookKeeperCluster, reader),
         machines=nodes_of_doubted(found.objects, map(named.pod, NUMBERS), reader),
-        security=observe_security(cluster, found.objects) if cluster.asks_for_certificates else None,
-        rolls=observe_authority_rolls(found, reader.kubernetes, datetime.now(UTC)) if cluster.asks_for_certificates else (),
+        security=observe_security(cluster, found.objects) if cluster.has_certificates else None,
+        rolls=observe_authority_rolls(found, reader.kubernetes, datetime.now(UTC)) if cluster.has_certificates else (),
     )
+    return replace(seen, plaintext_users=plaintext_users(cluster, reader)) if seen.accepts_both else seen
 
 
 def _objects(cluster: ZooKeeperCluster, reader: ClusterReader) -> Objects:

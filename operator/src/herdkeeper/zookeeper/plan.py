@@ -20,7 +20,7 @@ from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.authority_roll import roll_authorities
 from herdkeeper.zookeeper.build import build_authority, build_zookeeper, build_zookeeper_claim, build_zookeeper_secret
 from herdkeeper.zookeeper.membership import change, why_not_in_step
-from herdkeeper.zookeeper.state import Ensemble
+from herdkeeper.zookeeper.state import Ensemble, EnsembleSecurity
 
 CLAIM = "PersistentVolumeClaim"
 
@@ -52,6 +52,8 @@ def plan_zookeeper(ensemble: Ensemble) -> Plan:
         step = _when_settled(ensemble)
     serving = all(map(ensemble.is_ready, ensemble.pods))
     again = None if serving and step == () else requeue.PENDING
+    if ensemble.accepts_both and ensemble.plaintext_needed_by:
+        again = soonest(again, requeue.UNREAD)
     settled = serving and not actions and step == () and _certificates_settled(ensemble)
     rolls = roll_authorities(ensemble, settled=settled)
     if ensemble.rolls:
@@ -78,21 +80,30 @@ def _before_certificates(ensemble: Ensemble) -> Plan | None:
         there = [name for name in (named.authority_secret, named.quorum_authority_secret) if ensemble.objects.get("Secret", name)]
         if not there:
             return None
-        why = f"spec.security.mode is Insecure, but the ensemble was founded with TLS (its Secret {there[0]} exists): set TLS"
+        why = f"spec.security.mode is Insecure, but the ensemble has certificates (its Secret {there[0]} exists): set Permissive or TLS"
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
     if security.identities.obstacle is not None:
         # a certificate that a restarting member needs may be missing, so none is restarted
         return Plan.waiting(Reason.INVALID_SECRET, security.identities.obstacle, requeue.BLOCKED)
     if not security.fresh_authorities:
         return None
-    if not ensemble.founding:
-        why = (
-            f"spec.security.mode is TLS, but the Secret {next(iter(security.fresh_authorities))} of the authority is missing: restore it "
-            "from a backup. An ensemble that was founded without certificates can't change: set Insecure"
-        )
-        return Plan.waiting(Reason.INVALID_SECRET, why, requeue.BLOCKED)
+    if not ensemble.founding and (missing := _why_no_new_authority(ensemble, security)) is not None:
+        return Plan.waiting(Reason.INVALID_SECRET, missing, requeue.BLOCKED)
     made = (build_authority(ensemble.cluster, name, data) for name, data in security.fresh_authorities.items())
     return Plan(tuple(map(Create, made)), requeue_after_seconds=requeue.NEXT_STEP)
+
+
+def _why_no_new_authority(ensemble: Ensemble, security: EnsembleSecurity) -> str | None:
+    """Returns why an existing ensemble gets no authority. None for one that has none yet, with no certificate of it."""
+    named, mode = ensemble.named, ensemble.cluster.spec.security.mode
+    issued = {named.authority_secret: named.clients_secret, named.quorum_authority_secret: named.members_secret}
+    lost = [name for name in security.fresh_authorities if mode == "TLS" or ensemble.objects.get("Secret", issued[name]) is not None]
+    if not lost:
+        return None
+    return (
+        f"spec.security.mode is {mode}, but the Secret {lost[0]} of the authority is missing: restore it from a backup. An ensemble "
+        "that never had certificates gets them with Permissive"
+    )
 
 
 def _restarts(ensemble: Ensemble, stateful_set: Json) -> tuple[Delete, ...] | Wait:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cached_property
 
 from herdkeeper.api import ZooKeeperCluster
@@ -18,7 +19,7 @@ from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.node import Nodes
-from herdkeeper.shared.objects import Objects, why_stopping
+from herdkeeper.shared.objects import Objects, mounts, why_stopping
 from herdkeeper.shared.quorum import address_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
@@ -29,18 +30,51 @@ NUMBERS = range(names.ZOOKEEPER_MOST_MEMBERS)
 _LEADING = ("leader", "standalone")
 
 
-def server_of(cluster: ZooKeeperCluster, number: int, role: Role) -> Server:
-    """Member `number` as in the membership. If it requires certificates, it uses the plain port only for its own probes: ZooKeeper (3.9.5,
-    QuorumPeer.processReconfig) needs a plain port once the membership has had one."""
-    plain = str(names.ZOOKEEPER_CLIENT_PORT)
-    client = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}" if cluster.asks_for_certificates else plain
+class Encryption(Enum):
+    """What members do with plain text and TLS, in the order of a move. Neighbours understand each other, so one member after the other
+    goes on.
+
+    ACCEPTED: both at the client ports; plain text to other members, and both from them. USED: the same, and TLS to other members.
+    REQUIRED: TLS only.
+    """
+
+    NONE = 0
+    ACCEPTED = 1
+    USED = 2
+    REQUIRED = 3
+
+    @property
+    def has_certificates(self) -> bool:
+        """Whether members have certificates."""
+        return self is not Encryption.NONE
+
+    @property
+    def accepts_plaintext(self) -> bool:
+        """Whether clients may use plain text."""
+        return self is not Encryption.REQUIRED
+
+
+_BOTH = {names.TLS_ACCEPTED: Encryption.ACCEPTED, names.TLS_USED: Encryption.USED}
+_CLOSED = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}"
+"""The plain port of a member that requires certificates: for its own probes."""
+
+
+def server_of(cluster: ZooKeeperCluster, number: int, role: Role, *, closed: bool = False) -> Server:
+    """Member `number` as in the membership. If it is `closed` to plain text, it uses the plain port only for its own probes: ZooKeeper
+    (3.9.5, QuorumPeer.processReconfig) needs a plain port once the membership has had one."""
+    client = _CLOSED if closed else str(names.ZOOKEEPER_CLIENT_PORT)
     address = f"{cluster.names.host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
     return Server(number + 1, address, role, client)
 
 
-def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int]) -> Membership:
+def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int], *, closed: bool = False) -> Membership:
     """The membership that an ensemble is founded with."""
-    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT) for number in voters))
+    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT, closed=closed) for number in voters))
+
+
+def open_members(membership: Membership) -> tuple[int, ...]:
+    """Returns the numbers of the members whose plain port is open to clients, in order."""
+    return tuple(sorted(server.server_id - 1 for server in membership.servers if server.client != _CLOSED))
 
 
 def voters_of(membership: Membership) -> tuple[int, ...]:
@@ -93,7 +127,8 @@ class Ensemble:
     reason. `zxids` has the last applied transactions that were reported. `membership` is the committed one. `password` may change it (None
     without a Secret); `fresh_password` is random, for a new Secret. `disruption` is why the stack must not be disrupted now, or None.
     `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes of members that are not Ready. `security`
-    is None without certificates; `rolls` are the authorities that others follow.
+    is None without certificates; `rolls` are the authorities that others follow. `plaintext_users` are who, besides members, can't do
+    without plain text, as phrases; they are only looked for while both are accepted.
     """
 
     cluster: ZooKeeperCluster
@@ -108,6 +143,7 @@ class Ensemble:
     machines: Nodes = field(default_factory=dict)
     security: EnsembleSecurity | None = None
     rolls: tuple[AuthorityRoll, ...] = ()
+    plaintext_users: tuple[str, ...] = ()
 
     @property
     def named(self) -> ZooKeeperNames:
@@ -147,10 +183,47 @@ class Ensemble:
             return None
 
     @cached_property
+    def encryption(self) -> Encryption:
+        """What the members' template is to say.
+
+        It follows from the pods and the committed membership alone: TLS is used only once every pod accepts it, and required only once
+        every pod uses it and no member's plain port is open.
+        """
+        if not self.cluster.has_certificates:
+            return Encryption.NONE
+        pods, known = set(self._encryption_of_pods.values()), None if self.founding else self.known_membership
+        closed = self.cluster.spec.security.mode == "TLS" and not pods & set(_BOTH.values())
+        if known is not None:  # somebody may have opened a port of a member that requires TLS
+            closed = not open_members(known) or (closed and pods == {Encryption.REQUIRED})
+        if closed and Encryption.ACCEPTED not in pods:
+            return Encryption.REQUIRED
+        return Encryption.ACCEPTED if Encryption.NONE in pods or not (pods or self.founding) else Encryption.USED
+
+    @property
+    def accepts_both(self) -> bool:
+        """Whether clients may use plain text or certificates."""
+        return self.encryption.has_certificates and self.encryption.accepts_plaintext and not self.closes_to_plaintext
+
+    @property
+    def closes_to_plaintext(self) -> bool:
+        """Whether a member is closed already: there is no way back."""
+        return self.known_membership is not None and len(open_members(self.known_membership)) < len(self.known_membership.servers)
+
+    @cached_property
+    def plaintext_needed_by(self) -> tuple[str, ...]:
+        """Who can't do without plain text, as phrases: members and others. Only of an ensemble that accepts both."""
+        lagging = (number for number, step in self._encryption_of_pods.items() if step.value < Encryption.USED.value)
+        members = tuple(f"the pod {self.named.pod(number)}" for number in lagging)
+        absent = tuple(f"the pod {self.named.pod(number)}" for number in self.pods if number not in self._encryption_of_pods)
+        return (*members, *absent, *self.plaintext_users)
+
+    @cached_property
     def initial_membership(self) -> Membership:
         """What a member begins with whose volume knows nothing newer: the committed membership as last read, unless it is founded."""
         known = None if self.founding else self.known_membership
-        return first_membership(self.cluster, self.pods) if known is None else known
+        if known is not None:
+            return known
+        return first_membership(self.cluster, self.pods, closed=self.encryption is Encryption.REQUIRED)
 
     @cached_property
     def follower(self) -> int | None:
@@ -223,14 +296,21 @@ class Ensemble:
     @property
     def address(self) -> str:
         """Where the members are asked: at the published address, or at that of all pods before there is one."""
-        return self._published or self.named.address(self._replicas or len(self.declared), self.cluster.client_port)
+        return self._published or self.named.address(self._replicas or len(self.declared), self.client_port)
+
+    @property
+    def client_port(self) -> int:
+        """The port to publish: the secure one once all members serve there. Then it stays."""
+        published = self._published is not None and f":{names.ZOOKEEPER_SECURE_PORT}" in self._published
+        secure = published or self.encryption.value >= Encryption.USED.value
+        return names.ZOOKEEPER_SECURE_PORT if self.cluster.has_certificates and secure else names.ZOOKEEPER_CLIENT_PORT
 
     @property
     def clients_address(self) -> str:
         """The address to publish. It changes only once the membership is the declared one. Otherwise clients would restart at each step."""
         if self._published and self.voters != tuple(self.declared):
             return self._published
-        return address_of(self._published, tuple(map(self.named.host, self.declared)), self.cluster.client_port)
+        return address_of(self._published, tuple(map(self.named.host, self.declared)), self.client_port)
 
     def is_foreign(self, claim: Claim) -> bool:
         """Returns whether a claim lacks the operator's labels. The StatefulSet makes one if it finds none, and gives it no annotation. Of
@@ -250,6 +330,16 @@ class Ensemble:
     def trouble_of(self, number: int) -> str:
         """Returns why a member does not serve, as a phrase."""
         return trouble_of(self.objects.get("Pod", self.named.pod(number)), self.machines)
+
+    @cached_property
+    def _encryption_of_pods(self) -> Mapping[int, Encryption]:
+        """What the template said that each existing pod was made from."""
+        pods = {number: pod for number in NUMBERS if (pod := self.objects.get("Pod", self.named.pod(number))) is not None}
+        told = {number: (pod["metadata"].get("annotations") or {}).get(names.QUORUM_TLS_ANNOTATION) for number, pod in pods.items()}
+        others = {
+            number: Encryption.REQUIRED if mounts(pod, self.named.members_secret) else Encryption.NONE for number, pod in pods.items()
+        }
+        return {number: _BOTH.get(step or "", others[number]) for number, step in told.items()}
 
     @property
     def _published(self) -> str | None:

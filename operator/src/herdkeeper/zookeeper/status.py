@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from herdkeeper.api.zookeeper_cluster import MOST_PLAINTEXT_USERS, NOBODY
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
@@ -22,6 +23,7 @@ def summarize_zookeeper(ensemble: Ensemble) -> Summary:
         "voters": None if ensemble.voters is None else len(ensemble.voters),
         "leader": None if ensemble.leader is None else named.pod(ensemble.leader),
         "authorityExpires": text_of(security.expires) if security is not None and security.expires is not None else None,
+        "plaintextNeededBy": _plaintext_needed_by(ensemble),
         "founded": ensemble.founded,
     }
     health = _health(ensemble)
@@ -31,6 +33,13 @@ def summarize_zookeeper(ensemble: Ensemble) -> Summary:
     meanwhile = f"{len(ready)} of {len(members)} members serve. Restarts and membership changes wait."
     lost = nodes_reachable(ensemble.objects, map(named.pod, NUMBERS), ensemble.machines, meanwhile)
     return Summary(health, fields, {**lost, **authorities_rolled(ensemble.rolls)})
+
+
+def _plaintext_needed_by(ensemble: Ensemble) -> str | None:
+    if not ensemble.accepts_both:
+        return None
+    text = ", ".join(ensemble.plaintext_needed_by) or NOBODY
+    return text if len(text) <= MOST_PLAINTEXT_USERS else f"{text[: MOST_PLAINTEXT_USERS - 4]} ..."
 
 
 def _health(ensemble: Ensemble) -> Health:

@@ -38,13 +38,15 @@ class Founded:
     served: frozenset[str]
 
 
-def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, founded: Founded) -> tuple[Json, ...]:
-    """Returns what all bookies share. `zookeeper_address` is `host:port,host:port`. The lists next to the configuration are for the entry
-    point.
+def build_bookies_shared(
+    cluster: BookKeeperCluster, zookeeper_address: str, founded: Founded, *, plaintext: bool = False
+) -> tuple[Json, ...]:
+    """Returns what all bookies share. `zookeeper_address` is `host:port,host:port`; `plaintext`: those with certificates accept plain text,
+    too. The lists next to the configuration are for the entry point.
     """
     named = cluster.names
     files = {
-        **_bookie_files(cluster, zookeeper_address),
+        **_bookie_files(cluster, zookeeper_address, plaintext=plaintext),
         names.KNOWN_BOOKIES_KEY: "".join(f"{bookie_id}\n" for bookie_id in sorted(founded.served)),
         "cookies": "".join(f"{bookie_id}\n" for bookie_id in sorted(founded.cookies)),
         names.INSTANCE_ID_KEY: f"{founded.instance_id}\n",
@@ -79,8 +81,10 @@ def build_stopped_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zoo
     return {**running, "metadata": meta, "spec": {**running["spec"], "replicas": 0}}
 
 
-def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str) -> Json:
-    """Returns the StatefulSet (one replica) of one bookie. Apply a changed one only while the rest of the stack is Ready."""
+def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str, *, plaintext: bool = False) -> Json:
+    """Returns the StatefulSet (one replica) of one bookie. Apply a changed one only while the rest of the stack is Ready. Arguments as in
+    build_bookies_shared().
+    """
     named, folders, identity = cluster.names, _ledger_folders(cluster), identity_of(cluster, zookeeper_address)
     selector = {**names.selector(COMPONENT, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
     container = {
@@ -127,7 +131,9 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": pod.template_metadata(
-                    labels, {names.CONFIG_ANNOTATION: pod.config_hash(_bookie_files(cluster, zookeeper_address))}, cluster.spec.pods
+                    labels,
+                    {names.CONFIG_ANNOTATION: pod.config_hash(_bookie_files(cluster, zookeeper_address, plaintext=plaintext))},
+                    cluster.spec.pods,
                 ),
                 # All bookies of the cluster are spread, whatever their number.
                 "spec": {
@@ -198,7 +204,12 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
 
 def identity_of(cluster: BookKeeperCluster, zookeeper_address: str) -> PodIdentity:
     """Returns what bookies and autorecovery present to the ensemble, and bookies to their clients."""
-    return java_identity(cluster.names.identity_secret if _asks_for_certificates(cluster, zookeeper_address) else None)
+    return java_identity(identity_secret(cluster, zookeeper_address))
+
+
+def identity_secret(cluster: BookKeeperCluster, zookeeper_address: str) -> str | None:
+    """Returns the Secret with the certificate of bookies and those who do their work, or None at this address."""
+    return cluster.names.identity_secret if _asks_for_certificates(cluster, zookeeper_address) else None
 
 
 def directories_of(cluster: BookKeeperCluster) -> tuple[str, tuple[str, ...]]:
@@ -235,9 +246,9 @@ def _asks_for_certificates(cluster: BookKeeperCluster, zookeeper_address: str) -
     return names.secure_ensemble(zookeeper_address, cluster.metadata.namespace) is not None
 
 
-def _bookie_files(cluster: BookKeeperCluster, zookeeper_address: str) -> dict[str, str]:
-    """Files of bookies. With certificates, bookies admit the authorized users of this cluster."""
-    asks = _asks_for_certificates(cluster, zookeeper_address)
+def _bookie_files(cluster: BookKeeperCluster, zookeeper_address: str, *, plaintext: bool) -> dict[str, str]:
+    """Files of bookies. With certificates alone, bookies admit the authorized users of this cluster."""
+    asks = _asks_for_certificates(cluster, zookeeper_address) and not plaintext
     return _files(cluster, zookeeper_address, bookie_lines(cluster.metadata.name) if asks else None)
 
 

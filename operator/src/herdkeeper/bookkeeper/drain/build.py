@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.api.default_images import image_of
-from herdkeeper.bookkeeper.build.bookies import BookieIdentity
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, identity_of, identity_secret
 from herdkeeper.bookkeeper.build.racks import MOUNT, racks_volume
 from herdkeeper.codecs.bookkeeper.share import Share, record_of
 from herdkeeper.planning import pods as pod
@@ -28,15 +28,17 @@ RETIRE_SECONDS = 900
 
 @dataclass(frozen=True)
 class DrainSource:
-    """What a drain's Jobs need besides the resource: `host:port,host:port`, and the image with the jobs."""
+    """What a drain's Jobs need besides the resource: `host:port,host:port` for clients of bookies, the image with the jobs, and the address
+    of the bookies' own configuration if that is another one.
+    """
 
     zookeeper_address: str
     image: str
+    bookies_address: str | None = None
 
     def identity_secret(self, cluster: BookKeeperCluster) -> str | None:
         """Returns the Secret with the certificate that the Jobs present, or None. They do the work of bookies."""
-        asks = names.secure_ensemble(self.zookeeper_address, cluster.metadata.namespace) is not None
-        return cluster.names.identity_secret if asks else None
+        return identity_secret(cluster, self.zookeeper_address)
 
 
 def build_record(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number: int, shares: tuple[Share, ...]) -> Json:
@@ -109,7 +111,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
 
 def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity, source: DrainSource) -> Json:
     """Returns the Job that removes the identity of a stopped bookie that no ledger names."""
-    named, identity = cluster.names, java_identity(source.identity_secret(cluster))
+    named, identity = cluster.names, identity_of(cluster, source.bookies_address or source.zookeeper_address)
     container = {
         "name": "retire",
         "image": image_of(cluster),

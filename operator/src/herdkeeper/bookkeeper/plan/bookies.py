@@ -52,7 +52,7 @@ def plan_bookkeeper(fleet: BookieFleet, jobs_image: str) -> Plan:
             "not know",
             requeue.BLOCKED,
         )
-    return _other_volumes(fleet) or _with_metadata(fleet, DrainSource(fleet.store.address, jobs_image))
+    return _other_volumes(fleet) or _with_metadata(fleet, DrainSource(fleet.clients_address, jobs_image, fleet.store.address))
 
 
 def _without_metadata(fleet: BookieFleet, store: MetadataStore) -> Plan:
@@ -78,7 +78,7 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
     metadata, numbers = fleet.known, fleet.numbers
     identities, steps = _identities(fleet)
     founded = Founded(metadata.instance_id, metadata.cookies, fleet.served_ids)
-    shared = build_bookies_shared(fleet.sized, source.zookeeper_address, founded)
+    shared = build_bookies_shared(fleet.sized, fleet.zookeeper_address, founded, plaintext=fleet.plaintext)
     steps += settle((*shared, build_racks(fleet.cluster, fleet.racks)), fleet.objects)
     steps += _recovery_delay(fleet)
     leaving = drains(fleet)
@@ -160,7 +160,8 @@ def _stateful_set_steps(fleet: BookieFleet, running: tuple[int, ...], identities
     hanging = unreachable(objects, pods, fleet.nodes)
     serving = frozenset(named.pod(each.number) for each in identities if fleet.is_registered(each.number))
     for identity in identities:
-        manifest, pod = build_bookie(fleet.sized, identity, fleet.zookeeper_address), named.pod(identity.number)
+        manifest = build_bookie(fleet.sized, identity, fleet.zookeeper_address, plaintext=fleet.plaintext)
+        pod = named.pod(identity.number)
         if (first := kept_alive(manifest, objects, [pod]) or unsettled(manifest, objects)) is not None:
             steps.append(first)
             continue
@@ -184,7 +185,7 @@ def _autorecovery(fleet: BookieFleet, running: tuple[int, ...], rolled: Iterable
     most.
     """
     objects, named = fleet.objects, fleet.named
-    manifests = build_autorecovery(fleet.sized, fleet.zookeeper_address, fleet.racks)
+    manifests = build_autorecovery(fleet.sized, fleet.clients_address, fleet.racks)
     if not manifests:
         return deletions((objects.get("Deployment", named.autorecovery), objects.get("ConfigMap", named.autorecovery)), Reason.REMOVED)
     if not fleet.known.cookies:  # an auditor that finds no bookie exits

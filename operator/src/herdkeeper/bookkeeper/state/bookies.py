@@ -14,10 +14,13 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass(frozen=True)
 class MetadataStore:
-    """The ZooKeeper ensemble with the metadata: `host:port,host:port`, and whether all of it serves."""
+    """The ZooKeeper ensemble with the metadata: `host:port,host:port`, and whether all of it serves. `plaintext`: bookies with
+    certificates accept plain text, too, while their stack is moved.
+    """
 
     address: str
     serving: bool
+    plaintext: bool = False
 
 
 @dataclass(frozen=True)

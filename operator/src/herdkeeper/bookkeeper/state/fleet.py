@@ -13,10 +13,11 @@ from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, i
 from herdkeeper.bookkeeper.state.racks import Rack, racks_of, rule_of
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
+from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.node import Nodes
-from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.objects import Objects, mounts
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -61,6 +62,26 @@ class BookieFleet:
         if not isinstance(self.store, MetadataStore):
             raise ValueError(self.store.why)
         return self.store.address
+
+    @property
+    def plaintext(self) -> bool:
+        """Whether bookies have certificates and accept plain text, too."""
+        store, namespace = self.store, self.cluster.metadata.namespace
+        return isinstance(store, MetadataStore) and store.plaintext and names.secure_ensemble(store.address, namespace) is not None
+
+    @cached_property
+    def clients_address(self) -> str:
+        """The address to publish, which tells clients of bookies what to speak: certificates once all bookies have some, and none leaves.
+        Then it stays. Raises ValueError if there is none.
+        """
+        address, namespace = self.zookeeper_address, self.cluster.metadata.namespace
+        published = self.cluster.status.zoo_keeper_address if self.cluster.status is not None else None
+        if not self.plaintext or (published is not None and names.secure_ensemble(published, namespace) is not None):
+            return address
+        pods = {number: pod for number in self.numbers.existing if (pod := self.objects.get("Pod", self.named.pod(number))) is not None}
+        everybody = bool(pods) and not self.numbers.leaving and set(self.numbers.wanted) <= pods.keys()
+        ready = (everybody or published is None) and all(mounts(pod, self.named.identity_secret) for pod in pods.values())
+        return address if ready else names.plain_address(address)
 
     @cached_property
     def numbers(self) -> BookieNumbers:

@@ -56,11 +56,12 @@ def summarize_bookkeeper(fleet: BookieFleet) -> Summary:
         if bookie["state"] == WRITABLE and bookie["number"] in numbers.staying and fleet.objects.pod_ready(named.pod(bookie["number"]))
     ]
     store = fleet.store if isinstance(fleet.store, MetadataStore) else None
-    before = cluster.status
+    before, address = cluster.status, fleet.clients_address if store else None
     fields = {
-        "zooKeeperAddress": store.address if store else (before.zoo_keeper_address if before else None),
+        "zooKeeperAddress": address or (before.zoo_keeper_address if before else None),
         "ledgersRoot": named.ledgers_root,
-        "metadataServiceUri": names.metadata_service_uri(store.address, named.ledgers_root) if store else None,
+        "metadataServiceUri": names.metadata_service_uri(address, named.ledgers_root) if address else None,
+        "acceptsPlaintext": (fleet.plaintext or None) if store else (before.accepts_plaintext if before else None),
         # remembered: metadata that is missing or replaced later must not be taken for this cluster's
         "instanceId": known_instance_id(cluster, fleet.objects) or (metadata.instance_id if metadata else None),
         # unknown is not the same as none writable

@@ -52,7 +52,7 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
 
 def _why_not_yet(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore) -> Plan | None:
     """Returns what must be known, or fixed, before a node is touched."""
-    if log.asks_for_certificates and cluster.spec.tls is None:
+    if log.asks_for_certificates and not log.plaintext and cluster.spec.tls is None:
         why = (
             "spec.tls is absent, but the ensemble requires certificates (spec.security.mode: TLS), so SQL must not be plain text "
             f"either: set spec.tls.secretName to {cluster.names.identity_secret}, which the operator creates, or to your own Secret"

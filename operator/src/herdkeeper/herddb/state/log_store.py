@@ -12,12 +12,15 @@ from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 
 @dataclass(frozen=True)
 class LogStore:
-    """The location of a log: ZooKeeper's `host:port,host:port`, the BookKeeperCluster and its root there, and how ensembles are chosen."""
+    """The location of a log: ZooKeeper's `host:port,host:port`, the BookKeeperCluster and its root there, and how ensembles are chosen.
+    `plaintext`: its servers accept plain text beside certificates.
+    """
 
     zookeeper_address: str
     ledgers_root: str
     placement: Placement
     bookkeeper: ObjectKey
+    plaintext: bool = False
 
     @property
     def namespace(self) -> str:
@@ -25,8 +28,13 @@ class LogStore:
         return self.bookkeeper.namespace
 
     @property
+    def applications_address(self) -> str:
+        """Where applications find leaders: in plain text while that is accepted, since they may have no certificate yet."""
+        return names.plain_address(self.zookeeper_address) if self.plaintext else self.zookeeper_address
+
+    @property
     def asks_for_certificates(self) -> bool:
-        """Whether its servers require certificates."""
+        """Whether the operator's servers and jobs show certificates there."""
         return names.secure_ensemble(self.zookeeper_address, self.namespace) is not None
 
     @property
@@ -59,4 +67,5 @@ def log_store(bookkeeper: BookKeeperCluster | None) -> LogStore | None:
         named.ledgers_root,
         Placement(policy, wanted.min_racks_per_write_quorum, wanted.enforced, named.racks_config_map),
         bookkeeper.key,
+        bool(bookkeeper.status.accepts_plaintext),
     )

@@ -34,7 +34,7 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
         "readyNodes": len(ready),
         "herdRoot": named.herd_root,
         "sqlAddress": named.sql_address,
-        "jdbcUrl": named.jdbc_url(log.zookeeper_address) if log else None,
+        "jdbcUrl": named.jdbc_url(log.applications_address) if log else None,
         "credentialsSecret": reference.name if reference else named.generated_secret,
         **users,
         "encrypted": _encrypted(cluster, seen.objects),

@@ -82,6 +82,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
     seen = TablespaceObserved(
         herddb=herddb,
         zookeeper_address=log.zookeeper_address,
+        applications_address=log.applications_address,
         ledgers_root=log.ledgers_root,
         readers_secret=log.readers_secret,
         record=metadata.record,

@@ -279,8 +279,9 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
     if seen.zookeeper_address is None or seen.credentials is None or isinstance(seen.tls, TlsUnusable):
         return plan
     # the leader's URL shows how to connect to every node: it changes only after all have restarted
+    address = seen.applications_address or seen.zookeeper_address
     authorities = seen.tls.authorities if seen.tls is not None and is_encrypted(seen.herddb) else None
-    secret = settle((build_connection_secret(tablespace, seen.zookeeper_address, seen.credentials, authorities),), seen.objects)
+    secret = settle((build_connection_secret(tablespace, address, seen.credentials, authorities),), seen.objects)
     service = tablespace.names.leader_service
     unmade = None if seen.objects.get("Service", service) is not None else requeue.PENDING
     return replace(plan, actions=(*plan.actions, *secret), requeue_after_seconds=plan.requeue_after_seconds or unmade)

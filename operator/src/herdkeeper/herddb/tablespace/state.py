@@ -51,7 +51,7 @@ class TablespaceObserved:
     rows on a single disk, each or None. `archive` is the observation of the log's archive. `ledgers` is the log's ledger list, or None.
     `streams` are the pins of change streams. `standings` is computed once from the rest, for plan, status and gauges. `now` is the time of
     the observation. `instance_id` is the INSTANCEID of the log's BookKeeper cluster. `readers_secret` is the Secret with the certificate of
-    jobs that read the log, or None.
+    jobs that read the log, or None. `applications_address` is `zookeeper_address` as applications use it.
     """
 
     herddb: HerdDBCluster | None
@@ -82,6 +82,7 @@ class TablespaceObserved:
     work: tuple[CheckpointWork, ...] = ()
     instance_id: str | Unknown = NOT_LOOKED_AT
     readers_secret: str | None = None
+    applications_address: str | None = None
 
     def log_of(self, uuid: str) -> LogIdentity | Unknown:
         """Returns the log of the tablespace with this uuid."""
