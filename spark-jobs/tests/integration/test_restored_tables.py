@@ -18,9 +18,12 @@ from real_database import Database
 from restored_twin import Twins, checkpoint_of, content, require_same, restore
 
 from herdkeeper.protocol.job_summary import JobOutcome
+from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.frames import Value
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.manifest import read_manifest
+from herdkeeper_jobs.restore import bookkeeping
 
 _MOMENT = datetime(2024, 2, 29, 23, 59, 59, 999000, UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -190,3 +193,16 @@ def test_a_restore_that_is_killed_at_its_first_request_then_at_its_second_and_so
 ) -> None:
     killed = require_each_row_once_though_killed_at_each_request(spark, database, written, "mortal")
     assert killed > 20, "there were few requests: it tells little"
+
+
+def test_a_driver_that_stood_still_while_another_one_restored_the_tablespace_deletes_no_row_of_it(
+    spark: SparkSession, database: Database, written: Written
+) -> None:
+    with database.tablespace("late") as name, database.connect(name) as connection:
+        restore(spark, database, written.manifest, name)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bookkeeping, "user_tables", lambda _: set())  # as it was when it looked
+            with pytest.raises(InvariantViolated, match="another client wrote them"):
+                restore(spark, database, written.manifest, name)
+        connection.execute(f"DROP TABLE {RESTORE_TABLE}")
+        require_same(content(connection), written.content)
