@@ -18,9 +18,13 @@ from real_database import Database
 from restored_twin import Twins, checkpoint_of, content, require_same, restore
 
 from herdkeeper.protocol.job_summary import JobOutcome
+from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.frames import Value
+from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.manifest import read_manifest
+from herdkeeper_jobs.restore import bookkeeping
 
 _MOMENT = datetime(2024, 2, 29, 23, 59, 59, 999000, UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -190,3 +194,37 @@ def test_a_restore_that_is_killed_at_its_first_request_then_at_its_second_and_so
 ) -> None:
     killed = require_each_row_once_though_killed_at_each_request(spark, database, written, "mortal")
     assert killed > 20, "there were few requests: it tells little"
+
+
+def test_a_driver_that_stood_still_while_another_one_restored_the_tablespace_deletes_no_row_of_it(
+    spark: SparkSession, database: Database, written: Written
+) -> None:
+    with database.tablespace("late") as name, database.connect(name) as connection:
+        restore(spark, database, written.manifest, name)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bookkeeping, "user_tables", lambda _: set())  # as it was when it looked
+            with pytest.raises(InvariantViolated, match="another client wrote them"):
+                restore(spark, database, written.manifest, name)
+        connection.execute(f"DROP TABLE {RESTORE_TABLE}")
+        require_same(content(connection), written.content)
+
+
+_NAMES = ("../../out", "a/b", "./dot", ".", "..", "/root", "ends/", "#?%41*", "é" * 128, "naïve")
+
+
+def test_tables_of_any_name_are_written_into_the_folder_of_their_run_and_restored_and_removed(
+    spark: SparkSession, database: Database, tmp_path: Path
+) -> None:
+    with database.tablespace("oddly_named") as name, database.connect(name) as connection:
+        for table in _NAMES:
+            connection.execute(f"CREATE TABLE `{table}` (k int PRIMARY KEY)")
+            connection.execute(f"INSERT INTO `{table}` (k) VALUES (1), (2)")
+        manifest = checkpoint_of(spark, database, name, tmp_path)
+        original = content(connection)
+        run = manifest.parent.parent / "data" / read_manifest(manifest).run_id
+        assert {path.resolve() for path in tmp_path.rglob("*.parquet")} == {path.resolve() for path in run.rglob("*.parquet")}
+    with database.tablespace("again") as name, database.connect(name) as connection:
+        restore(spark, database, manifest, name)
+        require_same(content(connection), original)
+    removed = remove_checkpoint(tmp_path, run.name, "/".join(manifest.parts[-4:]))
+    assert (removed.existed, removed.kept, list(tmp_path.rglob("*.parquet"))) == (True, 0, [])

@@ -18,7 +18,15 @@ from herdkeeper.codecs.herddb.row_digest import digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
 from herdkeeper_jobs.checkpoint import data_files
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
-from herdkeeper_jobs.checkpoint.data_files import DataFile, NewParquetFile, content_fault, sync_folders, verify_files, write_tables
+from herdkeeper_jobs.checkpoint.data_files import (
+    DataFile,
+    NewParquetFile,
+    content_fault,
+    folder_of,
+    sync_folders,
+    verify_files,
+    write_tables,
+)
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash, file_size
@@ -74,6 +82,15 @@ def test_written_tables_are_what_was_stored_and_a_changed_byte_is_found(spark: S
     path.unlink()
     with pytest.raises(InvariantViolated, match="is missing"):
         verify_files(spark, zip(tables, written, strict=True), folder)
+
+
+def test_each_table_has_a_folder_of_its_own_in_that_of_its_run_whatever_its_name(tmp_path: Path) -> None:
+    odd = ("../../out", "a/b", "a", "./a", ".", "..", "/a", "a/", "a.", "~u0", "u0", "#?%41* \n", "x" * 300, "漢" * 60, "naïve")
+    folders = [folder_of(replace(NUMBERS, name=name, uuid=f"u{number}")) for number, name in enumerate(odd)]
+    assert dict(zip(odd, folders, strict=True)).items() >= {"a": "a", "naïve": "naïve", "漢" * 60: "漢" * 60}.items()
+    for folder in folders:
+        (tmp_path / folder).mkdir()
+    assert len(list(tmp_path.iterdir())) == len(odd)
 
 
 def test_a_column_gets_a_dictionary_only_if_its_values_repeat(tmp_path: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import NotLeader, ServerError
 from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.restore import bookkeeping, run
 from herdkeeper_jobs.restore.bookkeeping import Begin, Header, end_left_open, find_begin
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.run import failed_comparison
@@ -85,3 +90,41 @@ def test_what_a_killed_run_left_open_is_rolled_back_and_what_has_ended_meanwhile
 def test_a_former_leader_is_not_asked_to_roll_back() -> None:
     with pytest.raises(NotLeader):
         end_left_open(cast(Connection, PlayedLeader({7: NotLeader("not me")})))
+
+
+class ReadyTablespace:
+    """A tablespace that another driver has restored: no bookkeeping is left. It is its own session, connection and transaction."""
+
+    tablespace = "restored"
+    id = 1
+
+    def __init__(self) -> None:
+        self.changed: list[str] = []
+
+    def connection(self) -> ReadyTablespace:
+        return self
+
+    def query(self, sql: str) -> list[dict[str, object]]:
+        return []
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
+        if OURS in sql:
+            raise ServerError(f"no such table {OURS}")
+        self.changed += [] if sql.startswith("CREATE TABLE IF NOT EXISTS") else [sql]
+        return 1
+
+    @contextmanager
+    def transaction(self) -> Iterator[ReadyTablespace]:
+        yield self
+
+
+def test_a_driver_that_goes_on_after_another_one_has_ended_changes_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    keyed = TableDefinition("demo", "keyed", "u", (Column("k", ColumnType.LONG, 0, nullable=False),), ("k",), auto_increment=True)
+    manifest = SimpleNamespace(highest_auto_increment=4)
+    source = SimpleNamespace(tables=(SimpleNamespace(name="keyed", definition=keyed, manifest=manifest, indexes=()),))
+    monkeypatch.setattr(run, "levels", lambda _: [])
+    monkeypatch.setattr(bookkeeping, "marks", lambda _: {})
+    ready = ReadyTablespace()
+    with pytest.raises(ServerError, match="no such table"):
+        run._fill(cast(Any, None), cast(Any, source), cast(Any, None), (cast(Any, ready), HEADER))
+    assert ready.changed == []

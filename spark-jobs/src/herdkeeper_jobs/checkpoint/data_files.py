@@ -9,6 +9,7 @@ of such rows. So a checkpoint made from this one has the same rows and digests a
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,8 @@ _HELD_BYTES = 32 * 1024 * 1024
 _SAMPLED_VALUES, _FEWEST_VALUES, _MOST_DISTINCT = 16_384, 100, 0.75
 _ROWS_READ_AT_ONCE = 1_000
 """Rows that a re-read holds decoded: rows may have some kilobytes each, and tasks share a pod."""
+_FOLDER_NAME = re.compile(r"[\w-][\w.-]{0,59}")
+"""At most 240 bytes: a volume takes 255."""
 _RESULT_COLUMNS = (
     "table_index int, path string, rows long, size long, hash string, digest string, "
     "older_path string, older_rows long, older_size long, older_hash string, not_null array<string>"
@@ -83,6 +86,14 @@ class WrittenTable:
     """Columns declared NOT NULL that hold a NULL nevertheless."""
 
 
+def folder_of(table: TableDefinition) -> str:
+    """The name of a table's folder in that of a run: the table's own if that is a short folder name, else made of its uuid.
+
+    HerdDB takes any text for a name, also one that leads out of the folder, or that is too long for a volume.
+    """
+    return table.name if _FOLDER_NAME.fullmatch(table.name) else f"~{table.uuid}"
+
+
 def write_tables(
     rows: RowsInTasks, tables: tuple[TableDefinition, ...], folder: ParquetFolder, run_id: str, altered: frozenset[str] = frozenset()
 ) -> list[WrittenTable]:
@@ -101,7 +112,7 @@ def write_tables(
 
         def open_table(position: int) -> _TableWriter:
             table = tables[position]
-            return _TableWriter(table, folder, f"data/{run_id}/{table.name}/{name}", keeps_older_forms=table.uuid in altered)
+            return _TableWriter(table, folder, f"data/{run_id}/{folder_of(table)}/{name}", keeps_older_forms=table.uuid in altered)
 
         return _write_task(batches, open_table)
 

@@ -15,14 +15,14 @@ from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore import bookkeeping, ddl
-from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, Begin, Header
-from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
+from herdkeeper_jobs.restore.bookkeeping import Begin, Header
+from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, Chunk, row_groups
 from herdkeeper_jobs.restore.circle import Circle, read_circle
 from herdkeeper_jobs.restore.circle_load import load_circle
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.foreign_keys import add_foreign_keys
 from herdkeeper_jobs.restore.levels import levels
-from herdkeeper_jobs.restore.load import load_groups
+from herdkeeper_jobs.restore.load import Batch, ChunkLoader, load_groups
 from herdkeeper_jobs.restore.moment import MomentSource, left_out_of
 from herdkeeper_jobs.restore.session import Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable
@@ -95,7 +95,7 @@ def _fill(spark: SparkSession, source: Source, target: Target, at: tuple[Session
     session, header = at
     in_order = [(level, [_circle(source, tables, header) for tables in level.circles]) for level in levels(source.tables)]
     done = bookkeeping.marks(session.connection())
-    _make_tables(session.connection(), source, done)
+    _make_tables(session, source, done)
     numbers = {table.name: number for number, table in enumerate(source.tables)}
     loaded = 0
     for level, circles in in_order:
@@ -114,36 +114,31 @@ def _circle(source: Source, tables: tuple[SourceTable, ...], header: Header) -> 
     return read_circle(tables, row_groups(enumerate(tables), source.folder, header.chunk_rows, header.chunk_bytes), source.folder)
 
 
-def _make_tables(connection: Connection, source: Source, done: Mapping[str, int]) -> None:
+def _make_tables(session: Session, source: Source, done: Mapping[str, int]) -> None:
     """Creates tables, next auto-increment keys, and indexes. Each step is repeatable until its mark, or its result, exists."""
+    connection = session.connection()
     indexes = {str(row["index_name"]) for row in connection.query("SELECT * FROM sysindexes") if row["tablespace"] == connection.tablespace}
     for table in source.tables:
-        connection.execute(ddl.create_table(table.definition))
-        step = f"auto-increment of {table.name}"
-        if table.manifest.highest_auto_increment is not None and step not in done:
-            _advance_key(connection, table, table.manifest.highest_auto_increment)
-            _mark(connection, step)
+        session.connection().execute(ddl.create_table(table.definition))
+        if table.manifest.highest_auto_increment is not None:
+            _advance_key(session, table, table.manifest.highest_auto_increment, done)
         for index in table.indexes:
             if index.name not in indexes:
-                connection.execute(ddl.create_index(index))
+                session.connection().execute(ddl.create_index(index))
 
 
-def _advance_key(connection: Connection, table: SourceTable, highest: int) -> None:
+def _advance_key(session: Session, table: SourceTable, highest: int, done: Mapping[str, int]) -> None:
     """Advances the next key above every key ever inserted, as HerdDB does, even if that row is gone.
 
-    No row is loaded and no index exists yet, so the temporary row conflicts with none.
+    No row is loaded and no index exists yet, so the temporary row conflicts with none. It comes and goes with a mark each, like a chunk. So
+    a driver that stood still until another one had restored the tablespace, or until it was made anew, deletes no row of it.
     """
-    remove = ddl.delete_by_key(table.definition)
-    connection.execute(remove, [highest])  # of an interrupted attempt
-    connection.execute(ddl.insert(table.definition), ddl.filler_row(table.definition, highest))
-    connection.execute(remove, [highest])
-
-
-def _mark(connection: Connection, step: str) -> None:
-    try:
-        bookkeeping.mark(connection, step, 0)
-    except AlreadyDone:
+    inserted, advanced = Chunk(f"temporary row of {table.name}", 0, 1), Chunk(f"auto-increment of {table.name}", 0, -1)
+    if advanced.step in done:
         return
+    loader = ChunkLoader(session)
+    loader.load(inserted, [Batch(ddl.insert(table.definition), [ddl.filler_row(table.definition, highest)])])
+    loader.load(advanced, [Batch(ddl.delete_by_key(table.definition), [[highest]])])
 
 
 def _verify(spark: SparkSession, source: Source, target: Target, at: tuple[Session, Header]) -> Verified:
