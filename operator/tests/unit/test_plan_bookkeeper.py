@@ -10,6 +10,7 @@ from situations import claim, live, objects, pods, quickstart, with_spec, with_s
 
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookies_shared
 from herdkeeper.bookkeeper.build.racks import build_racks
+from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_record
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.plan.gate import restart_order
 from herdkeeper.bookkeeper.state.bookies import (
@@ -24,6 +25,7 @@ from herdkeeper.bookkeeper.state.bookies import (
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.certificates.access import ledgers_access
+from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, RemoveCookie, SetRecoveryDelay
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
@@ -217,6 +219,41 @@ def with_pods(found, names_of_pods, **status: Any):
 def status_of(away) -> LedgersMetadata:
     gone = {identity.bookie_id for identity in IDENTITIES if f"bk-bookie-{identity.number}-0" in away}
     return replace(HEALTHY, writable=IDS - gone)
+
+
+def left_by_a_drain(how: str):
+    """The record and the Job of the first round of a drain of bookie 3 that was taken back."""
+    share = Share(9, (Place(0, 2),), closed=False, written=False)
+    round_1 = live(
+        (build_record(CLUSTER, IDENTITIES[3], 1, (share,)), build_move(CLUSTER, IDENTITIES[3], 1, DrainSource(STORE.address, JOBS_IMAGE)))
+    )
+    round_1["Job", "bk-bookie-3-drain-1"]["status"] = {"conditions": [{"type": how, "status": "True"}]} if how else {}
+    return round_1
+
+
+def test_of_a_drain_that_was_taken_back_the_record_stays_until_all_of_it_is_read_back_and_names_no_open_ledger():
+    whole = (*claims(0, 1, 2, 3), settled(), pods(PODS))
+    for how in ("Failed", ""):
+        job, kept = plan(*whole, left_by_a_drain(how)).actions
+        assert isinstance(job, Delete)
+        assert isinstance(kept, Apply)
+        assert (job.kind, kept.manifest["data"]["record"], kept.manifest["data"]["open"]) == ("Job", "9 0:2\n", "")
+        assert kept.manifest["metadata"]["uid"] == "uid-ConfigMap-bk-bookie-3-drain-1"
+        assert plan(*whole, {("ConfigMap", "bk-bookie-3-drain-1"): kept.manifest}).actions == ()
+    proven = plan(*whole, left_by_a_drain("Complete")).actions
+    assert [(action.kind, action.name) for action in proven if isinstance(action, Delete)] == [
+        ("ConfigMap", "bk-bookie-3-drain-1"),
+        ("Job", "bk-bookie-3-drain-1"),
+    ]
+
+
+def test_a_claim_that_lost_its_labels_gets_them_back():
+    bare, *others = claims(0, 1, 2, 3)
+    bare["PersistentVolumeClaim", "bk-bookie-0-journal"]["metadata"]["labels"] = {}
+    (labelled,) = plan(bare, *others, settled(), pods(PODS)).actions
+    assert isinstance(labelled, Apply)
+    assert (labelled.manifest["metadata"]["uid"], "spec" in labelled.manifest) == ("uid-bk-bookie-0-journal", False)
+    assert labelled.manifest["metadata"]["labels"][names.OWNER_NAME_LABEL] == "bk"
 
 
 def test_a_changed_template_is_stored_at_once_and_touches_no_bookie():
