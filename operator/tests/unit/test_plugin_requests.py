@@ -113,7 +113,7 @@ def test_pause_and_resume_set_and_take_off_the_annotation_and_resume_ends_a_plan
     ("words", "message"),
     [
         (("pause", "bk"), "RESOURCE bk: name a resource as KIND/NAME, e.g. ZooKeeperCluster/bk"),
-        (("pause", "pod/bk"), "RESOURCE pod/bk: there is no kind pod; there are ZooKeeperCluster, BookKeeperCluster,"),
+        (("pause", "pod/bk"), "RESOURCE pod/bk: there is no kind pod; there are ZooKeeperCluster (zkc), BookKeeperCluster (bkc),"),
         (("resume", "bkc/bkk"), "RESOURCE bkk: no BookKeeperCluster of that name exists in the namespace demo; there is bk"),
         (
             ("restart", "ts/flights"),

@@ -29,7 +29,8 @@ def find_any(cluster: Cluster, written: str, argument: str) -> tuple[Kind, Json]
     if not slash or not name:
         raise BadInputError(f"{argument} {written}: name a resource as KIND/NAME, e.g. {RESOURCES[0].name}/{written.strip('/') or 'zk'}")
     if kind is None:
-        raise BadInputError(f"{argument} {written}: there is no kind {word}; there are {', '.join(each.name for each in RESOURCES)}")
+        known = ", ".join(f"{each.name} ({each.short})" for each in RESOURCES)
+        raise BadInputError(f"{argument} {written}: there is no kind {word}; there are {known}")
     return kind, find(cluster, kind, name, argument)
 
 
