@@ -119,7 +119,11 @@ KINDS = {
         Kind(plan_herddb, summarize_herddb, DATABASE),
         Kind(lambda declared, seen: plan_tablespace(declared, seen, IMAGE), summarize_tablespace, TABLESPACE),
         Kind(lambda declared, seen: plan_checkpoint(declared, seen, IMAGE), summarize_checkpoint, CHECKPOINT),
-        Kind(lambda declared, seen: plan_scheduled_checkpoint(declared, seen, IMAGE), summarize_scheduled_checkpoint, CHECKPOINTS),
+        Kind(
+            lambda declared, seen: plan_scheduled_checkpoint(declared, seen, IMAGE),
+            lambda declared, seen: summarize_scheduled_checkpoint(declared, seen, {}),
+            CHECKPOINTS,
+        ),
         Kind(lambda declared, seen: plan_audit(declared, seen, IMAGE), summarize_audit, AUDIT),
         Kind(plan_schedule, summarize_scheduled_audit, AUDITS),
     )

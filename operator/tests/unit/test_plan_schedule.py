@@ -122,7 +122,7 @@ def test_while_a_run_can_not_be_read_nothing_is_started_deleted_or_answered():
     assert plan.actions == ()
     assert plan.wait is not None
     assert plan.wait.reason is Reason.UNREADABLE
-    assert summarize_scheduled_checkpoint(with_status(asked, verified=4), seen).fields == {"verified": 4}
+    assert summarize_scheduled_checkpoint(with_status(asked, verified=4), seen, {}).fields == {"verified": 4}
     assert summarize_scheduled_audit(AUDITS, seen).health.status == "Unknown"
 
 
@@ -198,7 +198,7 @@ def test_a_checkpoint_that_succeeded_is_verified_only_where_it_says_how():
     ],
 )
 def test_what_a_scheduled_checkpoints_conditions_say(spec, runs, now, ready, current):
-    summary = summarize_scheduled_checkpoint(with_spec(CHECKPOINTS, **spec), ScheduleObserved(runs, at(now)))
+    summary = summarize_scheduled_checkpoint(with_spec(CHECKPOINTS, **spec), ScheduleObserved(runs, at(now)), {})
     assert (summary.health.status, summary.health.reason.value) == ready
     assert summary.conditions["Current"].status == current
 
@@ -233,7 +233,7 @@ def test_the_status_tells_of_the_newest_runs():
     fields = summarize_scheduled_audit(AUDITS, ScheduleObserved(runs, at("10T03:10"))).fields
     assert (fields["active"], fields["lastFindings"]) == ("run-10T03:00", 0)
     assert (fields["lastScheduleTime"], fields["lastSuccessfulTime"]) == (text_of(at("10T03:00")), text_of(at("09T03:40")))
-    fields = summarize_scheduled_checkpoint(CHECKPOINTS, ScheduleObserved(runs, at("10T03:10"))).fields
+    fields = summarize_scheduled_checkpoint(CHECKPOINTS, ScheduleObserved(runs, at("10T03:10")), {}).fields
     assert (fields["newestVerified"], fields["verified"]) == ("run-09T03:00", 2)
 
 

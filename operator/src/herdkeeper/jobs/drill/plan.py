@@ -1,7 +1,7 @@
 """Restore drills: on schedule, a checkpoint is restored into a temporary server to prove that it can be.
 
-The choice is noted in the status before any object is created. The removal of a Checkpoint's files checks this note. The drill checks, once
-the note is stored, that the Checkpoint still exists. So neither misses the other. All steps follow from the note.
+The plan notes the choice in the status before any object is created. The removal of a Checkpoint's files checks this note. The drill
+checks, once the note is stored, that the Checkpoint still exists. So neither misses the other. All steps follow from the note.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import job_ended
 from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
-from herdkeeper.shared.time import moment_of
+from herdkeeper.shared.time import moment_of, text_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import DrillSource, build_drill
 
@@ -61,16 +61,19 @@ def plan_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: ScheduleObser
     if isinstance(seen.runs, Unknown):
         return runs
     drills = plan_drill(schedule, seen, spark_image)
-    return Plan((*runs.actions, *drills.actions), runs.wait, soonest(runs.requeue_after_seconds, drills.requeue_after_seconds))
+    again = soonest(runs.requeue_after_seconds, drills.requeue_after_seconds)
+    return Plan((*runs.actions, *drills.actions), runs.wait, again, notes=drills.notes)
 
 
 def plan_drill(schedule: ScheduledCheckpoint, seen: ScheduleObserved, spark_image: str) -> Plan:
-    """Returns the next step of the noted drill, and the cleanup of earlier ones."""
+    """Returns the next step of the noted drill, the cleanup of earlier ones, and as the note `lastDrill` what is newly chosen."""
     drill = running_drill(schedule)
-    left = _leftovers(schedule, seen, drill)
-    if drill is None:
-        return Plan(left, requeue_after_seconds=_until_the_next(schedule, seen))
-    return Plan((*left, *_continue_drill(schedule, seen, drill, spark_image)), requeue_after_seconds=requeue.UNREAD)
+    chosen = _chosen(schedule, seen, drill)
+    return Plan(
+        (*_leftovers(schedule, seen, drill), *(() if drill is None else _continue_drill(schedule, seen, drill, spark_image))),
+        requeue_after_seconds=_until_the_next(schedule, seen) if drill is None else requeue.UNREAD,
+        notes={} if chosen is None else {"lastDrill": chosen.model_dump(mode="json", by_alias=True, exclude_none=True)},
+    )
 
 
 def running_drill(schedule: ScheduledCheckpoint) -> DrillStatus | None:
@@ -119,6 +122,37 @@ def draw(schedule: ScheduledCheckpoint, seen: ScheduleObserved, due: datetime.da
         return NothingToDraw("this schedule has no verified Checkpoint yet")
     found = seen.drill.checkpoint(name)
     return DrawnCheckpoint(name, found.status.lsn_timestamp if found is not None and found.status is not None else None)
+
+
+def _chosen(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillStatus | None) -> DrillStatus | None:
+    """Returns the drill to note: one that is due and has something to restore, or another choice if the noted one's Checkpoint was deleted
+    before its Job was created. Without another choice, that drill has failed. None if nothing changes.
+    """
+    due = due_drill(schedule, seen.now) if drill is None else due_of(drill)
+    if due is None or (drill is not None and _goes_on(schedule, seen, drill)):
+        return None
+    found = draw(schedule, seen, due)
+    if not isinstance(found, NothingToDraw) and (drill is None or found.name != drill.checkpoint):
+        last = schedule.status.last_drill if schedule.status is not None else None
+        return DrillStatus(
+            scheduled_time=text_of(due),
+            outcome="Running",
+            message="chosen, and about to be restored",
+            checkpoint=found.name,
+            moment=found.moment,
+            last_successful_time=last.last_successful_time if last is not None else None,
+        )
+    if drill is None:
+        return None
+    why = f"the Checkpoint {drill.checkpoint} was deleted before it was restored, and there is no other"
+    return drill.model_copy(update={"outcome": "Failed", "message": why, "completed_at": text_of(seen.now)})
+
+
+def _goes_on(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillStatus) -> bool:
+    """Returns whether a drill goes on with its Checkpoint: it is there, is made for the drill, or its Job reads it already."""
+    checkpoint = seen.drill.checkpoint(drill.checkpoint)
+    reads = seen.drill.objects.get("Job", names.drill_job(schedule.metadata.name, due_of(drill))) is not None
+    return reads or is_of_a_moment(schedule, drill) or (checkpoint is not None and is_restorable(checkpoint))
 
 
 def is_of_a_moment(schedule: ScheduledCheckpoint, drill: DrillStatus) -> bool:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from herdkeeper.api import Checkpoint, ScheduledCheckpoint
 from herdkeeper.api.restore_drill import DrillStatus
 from herdkeeper.jobs.drill.plan import (
-    Draw,
-    DrawnCheckpoint,
-    DrawnMoment,
     NothingToDraw,
     draw,
     due_drill,
@@ -37,22 +35,14 @@ Fields = dict[str, Any]
 _NEXT_WAITS = "; the next one waits: "
 
 
-def drill_fields(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> Fields:
-    """Returns `drillsSince` and `lastDrill`. They exist before any object of the drill, see jobs/drill/plan.py."""
+def drill_fields(schedule: ScheduledCheckpoint, seen: ScheduleObserved, notes: Mapping[str, Any]) -> Fields:
+    """Returns `drillsSince` and `lastDrill`, given the plan's notes. They exist before any object of the drill, see jobs/drill/plan.py."""
     if schedule.spec.drill is None:
         return {}
-    status = schedule.status
+    status, running = schedule.status, running_drill(schedule)
     since = status.drills_since if status is not None else None
-    last = status.last_drill if status is not None else None
-    fields: Fields = {"drillsSince": since or text_of(seen.now), "lastDrill": _stored(last)}
-    running = running_drill(schedule)
-    if running is not None:
-        return {**fields, "lastDrill": _without_nothing(_progress(schedule, seen, running))}
-    due = due_drill(schedule, seen.now)
-    if due is None:
-        return fields
-    begun = _begun(draw(schedule, seen, due), due, last.last_successful_time if last is not None else None)
-    return fields if begun is None else {**fields, "lastDrill": _without_nothing(begun)}
+    last = _stored(status.last_drill if status is not None else None) if running is None else _progress(schedule, seen, running)
+    return {"drillsSince": since or text_of(seen.now), "lastDrill": notes.get("lastDrill", last)}
 
 
 def drill_health(schedule: ScheduledCheckpoint, fields: Fields, seen: ScheduleObserved) -> Health | None:
@@ -138,18 +128,6 @@ def _why_none(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> str:
     return f"; one is due, and {found.why}" if isinstance(found, NothingToDraw) else suspended
 
 
-def _begun(found: Draw, due: datetime.datetime, last_success: str | None) -> Fields | None:
-    match found:
-        case NothingToDraw():
-            return None
-        case DrawnCheckpoint(name, moment) | DrawnMoment(name, moment):
-            message = "chosen, and about to be restored"
-            begun = {"scheduledTime": text_of(due), "outcome": "Running", "message": message, "checkpoint": name, "moment": moment}
-            return {**begun, "lastSuccessfulTime": last_success}
-        case _:
-            assert_never(found)
-
-
 def _progress(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillStatus) -> Fields:
     """The current state of a running drill."""
     before = _stored(drill) or {}
@@ -160,11 +138,7 @@ def _progress(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: Dril
         return {**before, "message": f"waits: {unusable.why}"}
     if is_of_a_moment(schedule, drill):
         return _of_the_moment(before, seen, checkpoint)
-    if checkpoint is not None and is_restorable(checkpoint):
-        return before
-    another = _begun(draw(schedule, seen, due_of(drill)), due_of(drill), drill.last_successful_time)
-    why = f"the Checkpoint {drill.checkpoint} was deleted before it was restored, and there is no other"
-    return _failed(before, why, seen) if another is None or another["checkpoint"] == drill.checkpoint else another
+    return before
 
 
 def _of_the_moment(before: Fields, seen: ScheduleObserved, checkpoint: Checkpoint | None) -> Fields:
@@ -182,7 +156,7 @@ def _of_the_moment(before: Fields, seen: ScheduleObserved, checkpoint: Checkpoin
 
 def _of_the_job(before: Fields, seen: ScheduleObserved, run: Run, checkpoint: Checkpoint | None) -> Fields:
     lsn = checkpoint.status.lsn if checkpoint is not None and checkpoint.status is not None else None
-    known = {**before, "lsn": lsn.model_dump(by_alias=True) if lsn is not None else before.get("lsn")}
+    known = before if lsn is None else {**before, "lsn": lsn.model_dump(by_alias=True)}
     said = _result_of(run)
     match run.phase:
         case "Pending" | "Running":
@@ -228,7 +202,3 @@ def _server_trouble(seen: ScheduleObserved, job: str) -> str:
 
 def _stored(drill: DrillStatus | None) -> Fields | None:
     return drill.model_dump(mode="json", by_alias=True, exclude_none=True) if drill is not None else None
-
-
-def _without_nothing(fields: Fields) -> Fields:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from typing import Any
 
 from herdkeeper.api import ScheduledCheckpoint, ScheduledReplicationAudit
@@ -25,8 +26,8 @@ REMEMBERED = (
 """Fields that stay while the runs can't be read."""
 
 
-def summarize_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> Summary:
-    """Returns Ready, the times, the newest verified checkpoint, and whether that is recent enough."""
+def summarize_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: ScheduleObserved, notes: Mapping[str, Any]) -> Summary:
+    """Returns Ready, the times, the newest verified checkpoint, and whether that is recent enough. `notes` are the plan's."""
     if isinstance(seen.runs, Unknown):
         return _unreadable(schedule, seen.runs)
     verified = sorted((run for run in seen.runs if run.verified), key=lambda run: (run.completed or run.due, run.name))
@@ -34,7 +35,7 @@ def summarize_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: Schedule
         **_fields(schedule, seen.runs, seen.now, verified),
         "newestVerified": verified[-1].name if verified else None,
         "verified": len(verified),
-        **drill_fields(schedule, seen),
+        **drill_fields(schedule, seen, notes),
     }
     current = _current(schedule, moment_of(fields["lastSuccessfulTime"]), seen.now)
     drilled = drill_health(schedule, fields, seen)
