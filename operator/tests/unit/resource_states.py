@@ -21,7 +21,7 @@ from test_plan_bookkeeper import PODS as BOOKIE_PODS
 from test_plan_herddb import CLUSTER as DATABASE
 from test_plan_herddb import SEEN as NEW_DATABASE
 from test_plan_herddb import SETTLED as DATABASE_SERVES
-from test_plan_job import AUDIT, CHECKPOINT
+from test_plan_job import AUDIT, AUDITED, CHECKPOINT
 from test_plan_job import SEEN as FOR_RUNS
 from test_plan_restore import ABSENT as NOTHING_RESTORED
 from test_plan_restore import BEGUN, DECLARED, with_job
@@ -106,16 +106,16 @@ class Kind:
 IMAGE = "spark:1"
 
 
-def _with_cluster(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """The same function of a cluster, and of what was observed beside another declaration of it."""
-    return lambda cluster, seen: function(replace(seen, cluster=cluster))
+def _with(field: str, function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """The same function of a resource, and of what was observed beside another declaration of it."""
+    return lambda declared, seen: function(replace(seen, **{field: declared}))
 
 
 KINDS = {
     kind.declared.KIND: kind
     for kind in (
-        Kind(_with_cluster(plan_zookeeper), _with_cluster(summarize_zookeeper), ENSEMBLE),
-        Kind(_with_cluster(lambda fleet: plan_bookkeeper(fleet, IMAGE)), _with_cluster(summarize_bookkeeper), BOOKIES),
+        Kind(_with("cluster", plan_zookeeper), _with("cluster", summarize_zookeeper), ENSEMBLE),
+        Kind(_with("cluster", lambda fleet: plan_bookkeeper(fleet, IMAGE)), _with("cluster", summarize_bookkeeper), BOOKIES),
         Kind(plan_herddb, summarize_herddb, DATABASE),
         Kind(lambda declared, seen: plan_tablespace(declared, seen, IMAGE), summarize_tablespace, TABLESPACE),
         Kind(lambda declared, seen: plan_checkpoint(declared, seen, IMAGE), summarize_checkpoint, CHECKPOINT),
@@ -124,7 +124,7 @@ KINDS = {
             lambda declared, seen: summarize_scheduled_checkpoint(declared, seen, {}),
             CHECKPOINTS,
         ),
-        Kind(lambda declared, seen: plan_audit(declared, seen, IMAGE), summarize_audit, AUDIT),
+        Kind(_with("audit", lambda run: plan_audit(run, IMAGE)), _with("audit", summarize_audit), AUDIT),
         Kind(plan_schedule, summarize_scheduled_audit, AUDITS),
     )
 }
@@ -277,11 +277,11 @@ def _of_checkpoints() -> Iterator[State]:
 
 def _of_audits() -> Iterator[State]:
     job = f"{AUDIT.metadata.name}-audit"
-    yield State("its bookies are missing", reconciled(AUDIT, replace(FOR_RUNS, bookkeeper=None)), Verdict.IN_PROGRESS)
-    yield State("it runs", reconciled(AUDIT, replace(FOR_RUNS, objects=objects(_job(job, None)))), Verdict.IN_PROGRESS)
-    yield State("it failed", reconciled(AUDIT, replace(FOR_RUNS, objects=objects(_job(job, "Failed")))), Verdict.FAILED)
+    yield State("its bookies are missing", reconciled(AUDIT, replace(AUDITED, bookkeeper=None)), Verdict.IN_PROGRESS)
+    yield State("it runs", reconciled(AUDIT, replace(AUDITED, objects=objects(_job(job, None)))), Verdict.IN_PROGRESS)
+    yield State("it failed", reconciled(AUDIT, replace(AUDITED, objects=objects(_job(job, "Failed")))), Verdict.FAILED)
     yield State("it did not tell what it found", reconciled(AUDIT, ended_audit()), Verdict.FAILED)
-    yield State("it succeeded", reconciled(with_status(AUDIT, phase="Succeeded"), FOR_RUNS), Verdict.CURRENT)
+    yield State("it succeeded", reconciled(with_status(AUDIT, phase="Succeeded"), AUDITED), Verdict.CURRENT)
     yield State("it waits for its hours", reconciled(AUDIT_BY_NIGHT, by_night(OPENS.replace(hour=12))), Verdict.IN_PROGRESS)
 
 

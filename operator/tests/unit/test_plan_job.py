@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import json
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from herdkeeper.api.checkpoint import ComparisonStatus, Lsn, Target
 from herdkeeper.api.job import Destination, Encryption, Executors
 from herdkeeper.api.resource import Reference, SecretReference
 from herdkeeper.api.tablespace import Bootstrap, ReplicaStatus, TablespaceLog
+from herdkeeper.jobs.audit.state import AuditRun
 from herdkeeper.jobs.plan import plan_audit, plan_checkpoint
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.jobs.status import audit_fields, checkpoint_fields, summarize_checkpoint
@@ -41,6 +43,7 @@ SEEN = JobObserved(
     herddb=ready(quickstart("HerdDBCluster")),
     bookkeeper=bookkeeper_serving(),
 )
+AUDITED = AuditRun(AUDIT, objects(), bookkeeper_serving(), datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC))
 JOB = {
     ("Job", "flights-1-checkpoint"): {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "flights-1-checkpoint"}, "status": {}}
 }
@@ -171,7 +174,7 @@ def test_a_checkpoints_status_tells_what_it_found_out_about_the_follower():
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_run_that_ended_is_never_repeated_though_its_job_is_gone(phase):
     assert plan_checkpoint(with_status(CHECKPOINT, phase=phase), SEEN, "spark:1").actions == ()
-    assert plan_audit(with_status(AUDIT, phase=phase), SEEN, "spark:1").actions == ()
+    assert plan_audit(replace(AUDITED, audit=with_status(AUDIT, phase=phase)), "spark:1").actions == ()
 
 
 def test_a_job_that_is_there_is_left_alone():
@@ -437,7 +440,7 @@ def test_executors_that_write_into_an_object_store_read_the_archive_from_its_vol
 def test_jobs_show_the_certificate_that_the_servers_of_the_log_ask_for():
     address = "zk-zookeeper-0.zk-zookeeper-members.demo.svc:2281"
     asks = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": address})
-    for plan in (plan_checkpoint(CHECKPOINT, replace(SEEN, bookkeeper=asks), "s"), plan_audit(AUDIT, replace(SEEN, bookkeeper=asks), "s")):
+    for plan in (plan_checkpoint(CHECKPOINT, replace(SEEN, bookkeeper=asks), "s"), plan_audit(replace(AUDITED, bookkeeper=asks), "s")):
         spec = plan.actions[-1].manifest["spec"]["template"]["spec"]
         assert [each["secret"]["secretName"] for each in spec["volumes"] if each["name"] == "identity"] == ["bk-bookie-readers"]
         assert {"name": "IDENTITY_FOLDER", "value": "/identity"} in spec["containers"][0]["env"]
@@ -448,27 +451,27 @@ def test_an_audit_that_repairs_does_the_work_of_bookies_and_shows_their_certific
     asks = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": address})
     for repair, secret in (("DryRun", "bk-bookie-readers"), ("Repair", "bk-bookie-identity")):
         audit = AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update={"repair": repair})})
-        (job,) = plan_audit(audit, replace(SEEN, bookkeeper=asks), "s").actions
+        (job,) = plan_audit(replace(AUDITED, bookkeeper=asks, audit=audit), "s").actions
         volumes = job.manifest["spec"]["template"]["spec"]["volumes"]
         assert [each["secret"]["secretName"] for each in volumes if each["name"] == "identity"] == [secret]
 
 
 def test_an_audit_runs_also_on_a_cluster_that_is_not_ready_since_that_is_when_it_is_needed():
     unready = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"conditions": ()})})
-    assert arguments(plan_audit(AUDIT, replace(SEEN, bookkeeper=unready), "spark:1"))
+    assert arguments(plan_audit(replace(AUDITED, bookkeeper=unready), "spark:1"))
 
 
 @pytest.mark.parametrize(("repair", "expected"), [(None, None), ("Report", None), ("DryRun", "dry-run"), ("Repair", "repair")])
 def test_an_audit_writes_only_where_the_resource_says_so(repair, expected):
     audit = AUDIT if repair is None else AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update={"repair": repair})})
-    given = arguments(plan_audit(audit, SEEN, "spark:1"))
+    given = arguments(plan_audit(replace(AUDITED, audit=audit), "spark:1"))
     assert (given[given.index("--repair") + 1] if "--repair" in given else None) == expected
 
 
 def test_a_light_audit_is_told_so_and_a_deep_one_is_the_default():
     light = AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update={"depth": "Light"})})
-    assert "--depth" not in arguments(plan_audit(AUDIT, SEEN, "spark:1"))
-    given = arguments(plan_audit(light, SEEN, "spark:1"))
+    assert "--depth" not in arguments(plan_audit(AUDITED, "spark:1"))
+    given = arguments(plan_audit(replace(AUDITED, audit=light), "spark:1"))
     assert given[given.index("--depth") + 1] == "light"
 
 
@@ -476,7 +479,7 @@ def test_an_audit_is_told_in_which_racks_bookies_stand_that_new_copies_can_be_on
     where = (("b0", "Writable", "a"), ("b1", "Away", "b"), ("b2", "Lost", "c"), ("b3", "Starting", None))
     bookies = tuple(BookieStatus(number=n, bookie_id=name, state=state, rack=rack) for n, (name, state, rack) in enumerate(where))
     placed = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"bookies": bookies})})
-    given = arguments(plan_audit(AUDIT, replace(SEEN, bookkeeper=placed), "spark:1"))
+    given = arguments(plan_audit(replace(AUDITED, bookkeeper=placed), "spark:1"))
     assert given[given.index("--racks") + 1] == "b0=a,b1=b"
     assert given[given.index("--min-racks") + 1] == "2"
 

@@ -145,8 +145,8 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ReplicationAudit.KIND: Steps(
             observe_audit,
             lambda audit, _: audit_refusals(audit),
-            lambda audit, seen: plan_audit(audit, seen, spark),
-            lambda audit, seen, _: summarize_audit(audit, seen),
+            lambda _, seen: plan_audit(seen, spark),
+            lambda _, seen, __: summarize_audit(seen),
             show=_show_audit,
         ),
         ScheduledReplicationAudit.KIND: Steps(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import JOBS
+from herdkeeper.jobs.audit.state import AuditRun
 from herdkeeper.jobs.removal.observe import observe_removal
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.shared import names
@@ -68,9 +69,8 @@ def _referred(checkpoint: Checkpoint, objects: Objects, reader: ClusterReader) -
     return JobObserved(objects, tablespace, herddb, bookkeeper)
 
 
-def observe_audit(audit: ReplicationAudit, reader: ClusterReader) -> JobObserved:
-    """Returns the Job's objects, the BookKeeperCluster, and the time."""
-    namespace = audit.metadata.namespace
-    objects = reader.kubernetes.owned(audit.KIND, ObjectKey(namespace, audit.metadata.name), JOBS)
-    bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, audit.spec.book_keeper_ref.name))
-    return JobObserved(objects, bookkeeper=bookkeeper, now=datetime.datetime.now(datetime.UTC))
+def observe_audit(audit: ReplicationAudit, reader: ClusterReader) -> AuditRun:
+    """Returns the audit with its Job's objects, the BookKeeperCluster, and the time."""
+    objects = reader.kubernetes.owned(audit.KIND, audit.key, JOBS)
+    bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(audit.metadata.namespace, audit.spec.book_keeper_ref.name))
+    return AuditRun(audit, objects, bookkeeper, datetime.datetime.now(datetime.UTC))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 
-from herdkeeper.api import Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
+from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.api.replication_audit import Window
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.tablespace.verdicts import replicas_of
-from herdkeeper.jobs.audit.window import described, present, resumes_at, window_of
+from herdkeeper.jobs.audit.state import AuditRun, described, window_of
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, deletions
@@ -18,7 +18,7 @@ from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition, is_ready_resource, why_not_ready
 from herdkeeper.shared.names import HERDDB_HTTP_PORT
-from herdkeeper.shared.objects import Json
+from herdkeeper.shared.objects import Json, Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.spark.build_job import (
@@ -71,7 +71,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         begins_with=_base_follower(seen.tablespace, seen.herddb),
         identity=log.readers_secret,
     )
-    return _once(build_checkpoint(checkpoint, source, spark_image), seen)
+    return _once(build_checkpoint(checkpoint, source, spark_image), seen.objects)
 
 
 def _can_be_checkpointed(tablespace: Tablespace) -> bool:
@@ -101,15 +101,15 @@ def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | Non
     return None
 
 
-def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> Plan:
+def plan_audit(seen: AuditRun, spark_image: str) -> Plan:
     """Create the Job, unless it exists or the run has ended; recreate a paused run's when its window opens. Unhealthy clusters are audited,
     too: they need it most.
     """
-    name = names.job_name(audit.key, names.AUDIT_COMPONENT)
+    audit, now = seen.audit, seen.now
     if audit.is_over:
         return Plan()
-    if seen.objects.get("Job", name) is not None:
-        return _resume(audit, seen, name)
+    if seen.job is not None:
+        return _resume(seen)
     log = log_store(seen.bookkeeper)
     if seen.bookkeeper is None or log is None or not (seen.bookkeeper.status and seen.bookkeeper.status.instance_id):
         return Plan.waiting(
@@ -120,22 +120,22 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
     identity = log.bookies_secret if audit.spec.repair == "Repair" else log.readers_secret
     source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks, identity)
     if audit.spec.window is None:
-        return _once(build_audit(audit, source, spark_image), seen)
-    window, now = window_of(audit.spec.window), present(seen)
+        return _once(build_audit(audit, source, spark_image), seen.objects)
+    window = window_of(audit.spec.window)
     closes = window.closing(now)
     if closes is None:
         return _until(window.opening_after(now), audit.spec.window, now)
-    return _once(build_audit(audit, source, spark_image, OpenWindow(now, closes)), seen)
+    return _once(build_audit(audit, source, spark_image, OpenWindow(now, closes)), seen.objects)
 
 
-def _resume(audit: ReplicationAudit, seen: JobObserved, job: str) -> Plan:
+def _resume(seen: AuditRun) -> Plan:
     """Delete the Job of a paused run when the window opens. The next one, with the same name and run id, resumes."""
-    opens = resumes_at(audit, seen)
+    opens = seen.resumes_at
     if opens is None:
         return Plan()
-    if (left := (opens - present(seen)).total_seconds()) > 0:
+    if (left := (opens - seen.now).total_seconds()) > 0:
         return Plan(requeue_after_seconds=max(requeue.NEXT_STEP, left))
-    return Plan(deletions([seen.objects.get("Job", job)], Reason.RUN_GOES_ON), requeue_after_seconds=requeue.NEXT_STEP)
+    return Plan(deletions([seen.job], Reason.RUN_GOES_ON), requeue_after_seconds=requeue.NEXT_STEP)
 
 
 def _until(opens: datetime.datetime, window: Window, now: datetime.datetime) -> Plan:
@@ -190,5 +190,5 @@ def _address(node: str | None, herddb: HerdDBCluster) -> str | None:
     return None if node is None else f"{herddb.names.host_of(node)}:{HERDDB_HTTP_PORT}"
 
 
-def _once(manifests: tuple[Json, ...], seen: JobObserved) -> Plan:
-    return Plan(settle(manifests, seen.objects))
+def _once(manifests: tuple[Json, ...], objects: Objects) -> Plan:
+    return Plan(settle(manifests, objects))

@@ -1,8 +1,7 @@
-"""The observation of a Checkpoint or a ReplicationAudit."""
+"""The observation of a Checkpoint."""
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
@@ -14,11 +13,11 @@ from herdkeeper.spark.work import CheckpointWork
 
 @dataclass(frozen=True)
 class JobObserved:
-    """The Job, its pods, and the referenced objects, None if missing. Only a Checkpoint refers to a Tablespace.
+    """The Job, its pods, and the referenced objects, None if missing.
 
     For a Checkpoint without a Job, or one being deleted: `work` is the activity of all Checkpoints in the namespace; `store_unusable` and
     `archive_unusable` are why a Secret of the destination or of the log's archive is unusable. For one being deleted: `removal` is what may
-    need its files. For an audit: `now` is the time of the observation.
+    need its files.
     """
 
     objects: Objects
@@ -29,4 +28,3 @@ class JobObserved:
     removal: RemovalObserved | None = None
     store_unusable: StoreUnusable | None = None
     archive_unusable: StoreUnusable | None = None
-    now: datetime.datetime | None = None

@@ -13,13 +13,16 @@ from herdkeeper.api import (
     Tablespace,
 )
 from herdkeeper.api.replication_audit import Window
-from herdkeeper.jobs.audit.window import SHORTEST_WINDOW, described
+from herdkeeper.jobs.audit.state import described, window_of
 from herdkeeper.planning.refusal import (
     Refusal,
     timetable_refusals,
     unknown_time_zone,
 )
-from herdkeeper.shared.daily_window import DailyWindow, UnknownTimeZoneError
+from herdkeeper.shared.daily_window import UnknownTimeZoneError
+
+SHORTEST_WINDOW = datetime.timedelta(minutes=30)
+"""A Job starts and finds its position before it reads. In a shorter window it would do only that, day after day."""
 
 
 def checkpoint_refusals(checkpoint: Checkpoint, tablespace: Tablespace | None) -> tuple[Refusal, ...]:
@@ -65,7 +68,7 @@ def _window_refusals(window: Window | None, path: str) -> Iterator[Refusal]:
     if window is None:
         return
     try:
-        open_for = DailyWindow.of(window.from_, window.to, window.time_zone).by_the_clock
+        open_for = window_of(window).by_the_clock
     except UnknownTimeZoneError:
         yield unknown_time_zone(f"{path}.timeZone", window.time_zone)
         return
