@@ -118,7 +118,7 @@ KINDS = {
         Kind(_with("cluster", lambda fleet: plan_bookkeeper(fleet, IMAGE)), _with("cluster", summarize_bookkeeper), BOOKIES),
         Kind(plan_herddb, summarize_herddb, DATABASE),
         Kind(lambda declared, seen: plan_tablespace(declared, seen, IMAGE), summarize_tablespace, TABLESPACE),
-        Kind(lambda declared, seen: plan_checkpoint(declared, seen, IMAGE), summarize_checkpoint, CHECKPOINT),
+        Kind(_with("checkpoint", lambda run: plan_checkpoint(run, IMAGE)), _with("checkpoint", summarize_checkpoint), CHECKPOINT),
         Kind(
             lambda declared, seen: plan_scheduled_checkpoint(declared, seen, IMAGE),
             lambda declared, seen: summarize_scheduled_checkpoint(declared, seen, {}),

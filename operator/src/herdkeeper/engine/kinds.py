@@ -130,9 +130,9 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         Checkpoint.KIND: Steps(
             observe_checkpoint,
             lambda checkpoint, seen: checkpoint_refusals(checkpoint, seen.tablespace),
-            lambda checkpoint, seen: plan_checkpoint(checkpoint, seen, spark),
-            lambda checkpoint, seen, _: summarize_checkpoint(checkpoint, seen),
-            lambda checkpoint, seen, waited: plan_removal(checkpoint, seen, spark, waited),
+            lambda _, seen: plan_checkpoint(seen, spark),
+            lambda _, seen, __: summarize_checkpoint(seen),
+            lambda _, seen, waited: plan_removal(seen, spark, waited),
         ),
         ScheduledCheckpoint.KIND: Steps(
             observe_schedule,

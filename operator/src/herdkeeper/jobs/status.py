@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 from dataclasses import replace
 from typing import Any, assert_never
@@ -10,31 +9,27 @@ from typing import Any, assert_never
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.jobs.audit.state import AuditRun
-from herdkeeper.jobs.state import JobObserved
+from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome, SummaryError
-from herdkeeper.shared import names
+from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.names import HerdDBNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
-from herdkeeper.spark.run import Run, observe_run
+from herdkeeper.spark.run import Run
 
 
-def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
+def summarize_checkpoint(seen: CheckpointRun) -> Summary:
     """Returns the phase, and for an ended run LSN, rows and bytes. Facts about an ended run stay, even if it is deleted and
     its Job gone.
     """
-    job = names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT)
+    checkpoint = seen.checkpoint
     deleting = checkpoint.metadata.deletion_timestamp is not None
-    gone = deleting and checkpoint.status is not None and seen.objects.get("Job", job) is None
-    if checkpoint.is_over or gone:
+    if checkpoint.is_over or (deleting and checkpoint.status is not None and seen.run.job is None):
         summary = _kept(checkpoint)
     else:
-        run = observe_run(seen.objects, job)
-        reported = _reported(run)
-        summary = _summary(run, {} if reported is None else checkpoint_fields(reported))
+        summary = _summary(seen.run, {} if seen.reported is None else checkpoint_fields(seen.reported))
     return replace(summary, health=Health("False", Reason.DELETING, "its files are being removed")) if deleting else summary
 
 
@@ -80,12 +75,6 @@ def _paused(seen: AuditRun, opens: datetime.datetime) -> Summary:
     done = {name: value for name, value in seen.run.fields.items() if name != "completedAt"}
     everything = {**done, "phase": "Paused", "resumesAt": text_of(opens), **fields}
     return Summary(Health("False", Reason.WAITING_FOR_WINDOW, message), everything)
-
-
-def _reported(run: Run) -> CheckpointSummary | None:
-    with contextlib.suppress(SummaryError):
-        return None if run.termination_message is None else CheckpointSummary.from_json(run.termination_message)
-    return None
 
 
 def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:

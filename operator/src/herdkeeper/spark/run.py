@@ -10,12 +10,13 @@ from herdkeeper.shared.objects import Json, Objects, job_ended, pod_trouble, pod
 
 @dataclass(frozen=True)
 class Run:
-    """The current state of a Job. `termination_message` is the newest one of its driver."""
+    """The current state of a Job, which is None if it does not exist. `termination_message` is the newest one of its driver."""
 
     phase: Literal["Pending", "Running", "Succeeded", "Failed"]
     message: str
     termination_message: str | None
     fields: dict[str, Any]
+    job: Json | None = None
 
 
 def observe_run(objects: Objects, job_name: str) -> Run:
@@ -28,18 +29,19 @@ def observe_run(objects: Objects, job_name: str) -> Run:
     match job_ended(job):
         case "Complete":
             completed = job["status"].get("completionTime")
-            return Run("Succeeded", "the job ended", termination_message, {**fields, "phase": "Succeeded", "completedAt": completed})
+            return Run("Succeeded", "the job ended", termination_message, {**fields, "phase": "Succeeded", "completedAt": completed}, job)
         case "Failed":
             return Run(
                 "Failed",
                 _failure(job, termination_message, why_no_termination_message(objects, job_name)),
                 termination_message,
                 {**fields, "phase": "Failed", "completedAt": _failed_at(job)},
+                job,
             )
     if any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods):
-        return Run("Running", "the job is running", termination_message, {**fields, "phase": "Running"})
+        return Run("Running", "the job is running", termination_message, {**fields, "phase": "Running"}, job)
     trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
-    return Run("Pending", f"the job's pod is waiting: {trouble}", termination_message, {**fields, "phase": "Pending"})
+    return Run("Pending", f"the job's pod is waiting: {trouble}", termination_message, {**fields, "phase": "Pending"}, job)
 
 
 def _failure(job: Json, termination_message: str | None, silently: str | None) -> str:

@@ -43,20 +43,10 @@ class AuditRun:
     bookkeeper: BookKeeperCluster | None
     now: datetime.datetime
 
-    @property
-    def job_name(self) -> str:
-        """Name of its Job."""
-        return names.job_name(self.audit.key, names.AUDIT_COMPONENT)
-
-    @property
-    def job(self) -> Json | None:
-        """Its Job, or None."""
-        return self.objects.get("Job", self.job_name)
-
     @cached_property
     def run(self) -> Run:
         """The state of its Job."""
-        return observe_run(self.objects, self.job_name)
+        return observe_run(self.objects, names.job_name(self.audit.key, names.AUDIT_COMPONENT))
 
     @cached_property
     def reported(self) -> AuditSummary | Unknown | None:
@@ -70,8 +60,9 @@ class AuditRun:
     @property
     def message_may_come(self) -> bool:
         """Whether the Job succeeded, and a pod without a message has not been seen to end: Jobs and pods are read one after the other."""
-        running = (pod.get("status", {}).get("phase") not in _ENDED for pod in pods_of_job(self.objects, self.job_name))
-        return self.run.phase == "Succeeded" and self.reported is None and any(running)
+        if self.run.phase != "Succeeded" or self.reported is not None:
+            return False
+        return any(pod.get("status", {}).get("phase") not in _ENDED for pod in pods_of_job(self.objects, self.run.fields["job"]))
 
     @property
     def result_fault(self) -> str | None:
@@ -100,7 +91,7 @@ class AuditRun:
         A Job that succeeded without a message may have paused: run again, it reports the end, if any. An unreadable message would recur
         each night, so it ends the run (`result_fault`).
         """
-        declared, job, reported = self.audit.spec.window, self.job, self.reported
+        declared, job, reported = self.audit.spec.window, self.run.job, self.reported
         over = isinstance(reported, Unknown) or (reported is not None and reported.outcome is not JobOutcome.PAUSED)
         if declared is None or job is None or self.run.phase != "Succeeded" or over or self.message_may_come:
             return None
