@@ -44,9 +44,10 @@ from herdkeeper.herddb.status.cluster import summarize_herddb
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.jobs.drill.plan import plan_scheduled_checkpoint
+from herdkeeper.jobs.drill.state import CheckpointSeries
 from herdkeeper.jobs.plan import plan_audit, plan_checkpoint
 from herdkeeper.jobs.schedule.plan import plan_schedule
-from herdkeeper.jobs.schedule.state import ScheduleObserved
+from herdkeeper.jobs.schedule.state import RunSeries
 from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
 from herdkeeper.jobs.status import summarize_audit, summarize_checkpoint
 from herdkeeper.planning.actions import Plan, Wait
@@ -120,12 +121,12 @@ KINDS = {
         Kind(lambda declared, seen: plan_tablespace(declared, seen, IMAGE), summarize_tablespace, TABLESPACE),
         Kind(_with("checkpoint", lambda run: plan_checkpoint(run, IMAGE)), _with("checkpoint", summarize_checkpoint), CHECKPOINT),
         Kind(
-            lambda declared, seen: plan_scheduled_checkpoint(declared, seen, IMAGE),
-            lambda declared, seen: summarize_scheduled_checkpoint(declared, seen, {}),
+            _with("schedule", lambda series: plan_scheduled_checkpoint(series, IMAGE)),
+            _with("schedule", lambda series: summarize_scheduled_checkpoint(series, {})),
             CHECKPOINTS,
         ),
         Kind(_with("audit", lambda run: plan_audit(run, IMAGE)), _with("audit", summarize_audit), AUDIT),
-        Kind(plan_schedule, summarize_scheduled_audit, AUDITS),
+        Kind(_with("schedule", plan_schedule), _with("schedule", summarize_scheduled_audit), AUDITS),
     )
 }
 
@@ -287,7 +288,7 @@ def _of_audits() -> Iterator[State]:
 
 def _of_schedules() -> Iterator[State]:
     failed = run("10T03:00", "10T03:10", "Failed", message="no bookie")
-    for schedule in (CHECKPOINTS, AUDITS):
+    for schedule, series in ((CHECKPOINTS, CheckpointSeries), (AUDITS, RunSeries)):
         suspended = with_spec(schedule, suspend=True)
         for name, subject, runs, now, verdict in (
             ("it has made no run yet", schedule, (), "01T13:00", Verdict.CURRENT),
@@ -298,10 +299,10 @@ def _of_schedules() -> Iterator[State]:
             ("it is suspended", suspended, (LAST,), "10T04:00", Verdict.SUSPENDED),
             ("its runs can't be read", schedule, Unknown("silence"), "10T04:00", Verdict.IN_PROGRESS),
         ):
-            yield State(name, reconciled(subject, ScheduleObserved(runs, at(now))), verdict)
-    overdue = reconciled(CHECKPOINTS, ScheduleObserved((LAST,), at("20T02:59")))
+            yield State(name, reconciled(subject, series(subject, runs, at(now))), verdict)
+    overdue = reconciled(CHECKPOINTS, CheckpointSeries(CHECKPOINTS, (LAST,), at("20T02:59")))
     yield State("its newest checkpoint is too old", overdue, Verdict.FAILED)
-    idle = reconciled(with_spec(CHECKPOINTS, suspend=True), ScheduleObserved((LAST,), at("20T04:00")))
+    idle = reconciled(with_spec(CHECKPOINTS, suspend=True), CheckpointSeries(CHECKPOINTS, (LAST,), at("20T04:00")))
     yield State("it is suspended, and its newest checkpoint is too old", idle, Verdict.FAILED)
 
 

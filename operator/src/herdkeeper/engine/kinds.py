@@ -137,8 +137,8 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ScheduledCheckpoint.KIND: Steps(
             observe_schedule,
             lambda schedule, _: schedule_refusals(schedule),
-            lambda schedule, seen: plan_scheduled_checkpoint(schedule, seen, spark),
-            summarize_scheduled_checkpoint,
+            lambda _, series: plan_scheduled_checkpoint(series, spark),
+            lambda _, series, notes: summarize_scheduled_checkpoint(series, notes),
             show=lambda schedule, _, fields: show_drill(schedule, fields.get("lastDrill")),
             forget=forget_drill,
         ),
@@ -152,8 +152,8 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ScheduledReplicationAudit.KIND: Steps(
             observe_schedule,
             lambda schedule, _: schedule_refusals(schedule),
-            plan_schedule,
-            lambda schedule, seen, _: summarize_scheduled_audit(schedule, seen),
+            lambda _, series: plan_schedule(series),
+            lambda _, series, __: summarize_scheduled_audit(series),
         ),
     }
 
