@@ -7,9 +7,10 @@ from functools import cached_property
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.jobs.removal.state import RemovalObserved
-from herdkeeper.protocol.job_summary import CheckpointSummary, SummaryError
+from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.run import Run, observe_run
 from herdkeeper.spark.work import CheckpointWork
@@ -45,10 +46,6 @@ class CheckpointRun:
         return observe_run(self.objects, names.job_name(self.checkpoint.key, names.CHECKPOINT_COMPONENT))
 
     @cached_property
-    def reported(self) -> CheckpointSummary | None:
-        """The driver's termination message, if there is a readable one."""
-        message = self.run.termination_message
-        try:
-            return None if message is None else CheckpointSummary.from_json(message)
-        except SummaryError:
-            return None
+    def reported(self) -> CheckpointSummary | Unknown | None:
+        """The driver's termination message. None without one; Unknown if it can't be read."""
+        return self.run.reported(CheckpointSummary.from_json)

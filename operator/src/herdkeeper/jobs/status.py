@@ -29,7 +29,7 @@ def summarize_checkpoint(seen: CheckpointRun) -> Summary:
     if checkpoint.is_over or (deleting and checkpoint.status is not None and seen.run.job is None):
         summary = _kept(checkpoint)
     else:
-        summary = _summary(seen.run, {} if seen.reported is None else checkpoint_fields(seen.reported))
+        summary = _summary(seen.run, checkpoint_fields(seen.reported) if isinstance(seen.reported, CheckpointSummary) else {})
     return replace(summary, health=Health("False", Reason.DELETING, "its files are being removed")) if deleting else summary
 
 

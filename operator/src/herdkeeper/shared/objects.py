@@ -78,6 +78,11 @@ def is_controlled_by(item: Json, controller: Json | None) -> bool:
     return uid is not None and any(owner.get("controller") and owner["uid"] == uid for owner in owners)
 
 
+def is_owned_by(item: Json, uid: str) -> bool:
+    """Returns whether the resource of this uid owns an object. One of the same name may have owned it before."""
+    return any(reference["uid"] == uid for reference in item["metadata"].get("ownerReferences") or [])
+
+
 def ip_address(pod: Json) -> str | None:
     """Returns a pod's address as written in a URL, or None before it has one."""
     address = (pod.get("status") or {}).get("podIP")

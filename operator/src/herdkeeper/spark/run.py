@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from herdkeeper.protocol.job_summary import SummaryError
 from herdkeeper.shared.objects import Json, Objects, job_ended, pod_trouble, pods_of_job, termination_message_of, why_no_termination_message
+from herdkeeper.shared.unknown import Unknown
+
+Summary = TypeVar("Summary")
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,13 @@ class Run:
     termination_message: str | None
     fields: dict[str, Any]
     job: Json | None = None
+
+    def reported(self, read: Callable[[str], Summary]) -> Summary | Unknown | None:
+        """Returns the termination message as `read` reads it. None without one, Unknown if it can't be read."""
+        try:
+            return None if self.termination_message is None else read(self.termination_message)
+        except SummaryError as error:
+            return Unknown(str(error))
 
 
 def observe_run(objects: Objects, job_name: str) -> Run:

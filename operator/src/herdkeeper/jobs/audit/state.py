@@ -8,7 +8,7 @@ from functools import cached_property
 
 from herdkeeper.api import BookKeeperCluster, ReplicationAudit
 from herdkeeper.api.replication_audit import Window
-from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome, SummaryError
+from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper.shared import names
 from herdkeeper.shared.daily_window import DailyWindow
 from herdkeeper.shared.objects import Json, Objects, pods_of_job
@@ -51,11 +51,7 @@ class AuditRun:
     @cached_property
     def reported(self) -> AuditSummary | Unknown | None:
         """The driver's termination message. None without one; Unknown if it can't be read."""
-        message = self.run.termination_message
-        try:
-            return None if message is None else AuditSummary.from_json(message)
-        except SummaryError as error:
-            return Unknown(str(error))
+        return self.run.reported(AuditSummary.from_json)
 
     @property
     def message_may_come(self) -> bool:

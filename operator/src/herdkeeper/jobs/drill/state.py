@@ -15,10 +15,11 @@ from herdkeeper.jobs.drill.draw import Drawn, NothingToDraw, drawn_moment, drawn
 from herdkeeper.jobs.schedule.state import RunSeries
 from herdkeeper.planning.due import newest_time
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.objects import Objects, pods_of_job
 from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.build_throwaway_server import SERVER
 from herdkeeper.spark.object_store import StoreUnusable
 
 
@@ -41,6 +42,16 @@ class DrillObserved:
     def made_for_drills(self) -> tuple[Checkpoint, ...]:
         """Returns the Checkpoints of moments chosen for drills."""
         return tuple(found for found in self.checkpoints if is_made_for_a_drill(found))
+
+    def server_trouble(self, job: str) -> str:
+        """Returns the message of the server next to a Job's restore if it ended prematurely, or an empty string."""
+        for pod in reversed(pods_of_job(self.objects, job)):
+            for container in pod.get("status", {}).get("initContainerStatuses") or []:
+                ended = container.get("lastState", {}).get("terminated") or {}
+                if container["name"] == SERVER and ended.get("exitCode"):
+                    said = f": {str(ended['message'])[-300:].strip()}" if ended.get("message") else ""
+                    return f"; its HerdDB server had ended (exit code {ended['exitCode']}){said}"
+        return ""
 
 
 NOTHING_DRILLED = DrillObserved(Objects({}), ())

@@ -12,13 +12,11 @@ from herdkeeper.jobs.drill.draw import NothingToDraw
 from herdkeeper.jobs.drill.state import CheckpointSeries, is_restorable
 from herdkeeper.planning.due import timetable_of
 from herdkeeper.planning.summary import Health
-from herdkeeper.protocol.job_summary import RestoreSummary, SummaryError
+from herdkeeper.protocol.job_summary import RestoreSummary
 from herdkeeper.shared.conditions import RESTORE_DRILLED, condition
-from herdkeeper.shared.objects import pods_of_job
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of, text_of
 from herdkeeper.shared.timetable import overdue_at
-from herdkeeper.spark.build_throwaway_server import SERVER
 from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.run import Run, observe_run
 
@@ -145,17 +143,17 @@ def _of_the_moment(before: Fields, series: CheckpointSeries, checkpoint: Checkpo
 def _of_the_job(before: Fields, series: CheckpointSeries, run: Run, checkpoint: Checkpoint | None) -> Fields:
     lsn = checkpoint.status.lsn if checkpoint is not None and checkpoint.status is not None else None
     known = before if lsn is None else {**before, "lsn": lsn.model_dump(by_alias=True)}
-    said = _result_of(run)
+    said = run.reported(RestoreSummary.from_json)
     match run.phase:
         case "Pending" | "Running":
             return {**known, "message": run.message}
         case "Failed":
-            told = said.message if said is not None and said.message else run.message
-            ended = _failed(known, f"{told}{_server_trouble(series, before['job'])}", series)
+            told = said.message if isinstance(said, RestoreSummary) and said.message else run.message
+            ended = _failed(known, f"{told}{series.drill.server_trouble(before['job'])}", series)
             return {**ended, "completedAt": run.fields.get("completedAt") or ended["completedAt"]}
         case "Succeeded":
             completed = run.fields.get("completedAt") or text_of(series.now)
-            if said is None:
+            if not isinstance(said, RestoreSummary):
                 return _failed(known, "its Job succeeded without a result", series)
             counts: Fields = {"rows": said.rows, "tables": said.tables, "seconds": round(said.duration_seconds, 1)}
             if said.ledger_id is not None and said.entry_id is not None:
@@ -168,24 +166,6 @@ def _of_the_job(before: Fields, series: CheckpointSeries, run: Run, checkpoint: 
 
 def _failed(before: Fields, why: str, series: CheckpointSeries) -> Fields:
     return {**before, "outcome": "Failed", "message": why[:1000], "completedAt": text_of(series.now)}
-
-
-def _result_of(run: Run) -> RestoreSummary | None:
-    try:
-        return RestoreSummary.from_json(run.termination_message) if run.termination_message is not None else None
-    except SummaryError:
-        return None
-
-
-def _server_trouble(series: CheckpointSeries, job: str) -> str:
-    """Returns the message of the server next to the restore if it ended prematurely, or an empty string."""
-    for pod in reversed(pods_of_job(series.drill.objects, job)):
-        for container in pod.get("status", {}).get("initContainerStatuses") or []:
-            ended = container.get("lastState", {}).get("terminated") or {}
-            if container["name"] == SERVER and ended.get("exitCode"):
-                said = f": {str(ended['message'])[-300:].strip()}" if ended.get("message") else ""
-                return f"; its HerdDB server had ended (exit code {ended['exitCode']}){said}"
-    return ""
 
 
 def _stored(drill: DrillStatus | None) -> Fields | None:

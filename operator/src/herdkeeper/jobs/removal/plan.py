@@ -19,7 +19,7 @@ from herdkeeper.planning.actions import Plan, SetFinalizer, deletions
 from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Json, job_ended, termination_message_of
+from herdkeeper.shared.objects import Json, is_owned_by, job_ended, termination_message_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import build_removal
@@ -65,7 +65,7 @@ def _begin(seen: CheckpointRun, spark_image: str, waited: float) -> Plan:
 
 def _follow(job: Json, seen: CheckpointRun) -> Plan:
     name = job["metadata"]["name"]
-    if not any(reference["uid"] == seen.checkpoint.metadata.uid for reference in job["metadata"].get("ownerReferences") or []):
+    if not is_owned_by(job, seen.checkpoint.metadata.uid):
         return Plan.waiting(
             Reason.DELETING, (f"the Job {name} belongs to an earlier Checkpoint of this name, and is about to be deleted"), requeue.SOON
         )

@@ -25,7 +25,7 @@ from herdkeeper.jobs.drill.state import CheckpointSeries, DrillObserved
 from herdkeeper.jobs.schedule.build import kind_of_runs
 from herdkeeper.jobs.schedule.state import Run, RunSeries, run_of
 from herdkeeper.shared.names import ObjectKey
-from herdkeeper.shared.objects import Json, Objects
+from herdkeeper.shared.objects import Objects, is_owned_by
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.observe_object_store import observe_destination
@@ -37,7 +37,7 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
     """Returns the schedule with its runs (not those of an earlier one of its name), the time, and whose archive may need them."""
     kind, _ = kind_of_runs(schedule)
     found = reader.kubernetes.owned(schedule.KIND, schedule.key, ((API_VERSION, kind.KIND),))
-    mine = [document for document in found.of_kind(kind.KIND) if _is_owned_by(document, schedule.metadata.uid)]
+    mine = [document for document in found.of_kind(kind.KIND) if is_owned_by(document, schedule.metadata.uid)]
     now = datetime.datetime.now(datetime.UTC)
     made = reader.kubernetes.models(kind, mine)
     runs: tuple[Run, ...] | Unknown = made if isinstance(made, Unknown) else _runs(made)
@@ -86,7 +86,7 @@ def _with_drill(series: CheckpointSeries, checkpoints: tuple[Checkpoint, ...], r
     if schedule.spec.drill is None and (schedule.status is None or schedule.status.drills_since is None):
         return replace(series, drill=DrillObserved(Objects({}), checkpoints))
     found = reader.kubernetes.owned(schedule.KIND, schedule.key, DRILL_OBJECTS)
-    mine = {of: item for of, item in found.items.items() if of[0] != "Job" or _is_owned_by(item, schedule.metadata.uid)}
+    mine = {of: item for of, item in found.items.items() if of[0] != "Job" or is_owned_by(item, schedule.metadata.uid)}
     herddb = None
     if schedule.spec.drill is not None and isinstance(tablespace, Tablespace):
         herddb = reader.kubernetes.readable(HerdDBCluster, ObjectKey(schedule.key.namespace, tablespace.spec.herd_db_ref.name))
@@ -100,7 +100,3 @@ def _unusable(schedule: ScheduledCheckpoint, checkpoints: tuple[Checkpoint, ...]
     destination = drilled.spec.destination if drilled is not None else None
     field = f"the Checkpoint {name}: spec.destination."
     return observe_destination(destination, field, reader, namespace=schedule.metadata.namespace, writes=False)
-
-
-def _is_owned_by(document: Json, uid: str) -> bool:
-    return any(reference["uid"] == uid for reference in document["metadata"].get("ownerReferences") or [])
