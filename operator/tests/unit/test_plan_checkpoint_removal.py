@@ -24,6 +24,7 @@ from herdkeeper.planning.deletion import PATIENCE_SECONDS, waited_seconds
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.volumes import Claim
 from herdkeeper.spark.build_job import build_removal
 from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.work import CheckpointWork
@@ -36,7 +37,7 @@ GOING = with_metadata(
     with_status(DECLARED, phase="Succeeded", job="flights-1-checkpoint", manifest=MANIFEST, verified="re-read"), deletion_timestamp=DELETED
 )
 CLAIM = GOING.place
-THERE = {"metadata": {"name": CLAIM}}
+THERE = Claim(CLAIM, "uid-claim")
 
 
 def other(name="other", deleted=None, claim=CLAIM, **status):
@@ -94,7 +95,7 @@ MOMENT_ELSEWHERE = {"archive": BESIDE.model_copy(update={"persistent_volume_clai
     [
         (seen(), REMOVES),
         (seen(claim=None), Reason.DATA_DELETED),
-        (seen(claim={"metadata": {"deletionTimestamp": DELETED}}), Reason.DELETING),
+        (seen(claim=replace(THERE, going=True)), Reason.DELETING),
         (seen(checkpoints=Unknown("a Checkpoint can't be read")), Reason.UNREADABLE),
         (seen(tablespaces=Unknown("a Tablespace can't be read")), Reason.UNREADABLE),
         (seen(checkpoints=(other(phase="Succeeded", manifest=MANIFEST),)), Reason.DATA_KEPT),

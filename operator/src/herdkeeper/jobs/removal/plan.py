@@ -45,7 +45,7 @@ def _why_kept(seen: CheckpointRun, removal: RemovalObserved) -> Plan | None:
     checkpoint = seen.checkpoint
     if checkpoint.status is None or checkpoint.status.job is None:
         return _let_go(Reason.DATA_DELETED, "there is nothing to remove: its Job never started")
-    if removal.claim is not None and removal.claim["metadata"].get("deletionTimestamp"):
+    if removal.claim is not None and removal.claim.going:
         return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.place} is being deleted with everything on it")
     # Without a manifest, only files of this very run are removed, which nothing else references.
     return None if checkpoint.manifest is None else _needed(seen, removal)
