@@ -24,6 +24,8 @@ from test_plan_schedule import at
 
 from herdkeeper.api.resource import Condition
 from herdkeeper.engine.gauges.drills import forget_drill, show_drill
+from herdkeeper.jobs.drill import state
+from herdkeeper.jobs.drill.draw import drawn_name
 from herdkeeper.jobs.drill.plan import plan_drill, plan_scheduled_checkpoint
 from herdkeeper.jobs.drill.state import DrillObserved
 from herdkeeper.jobs.drill.status import drill_ended, drill_fields, drill_sentence
@@ -104,6 +106,13 @@ def test_what_is_drawn_is_noted_with_its_moment_and_the_newest_success():
     assert fields_of(seen(checkpoints=(), schedule=before))["lastDrill"]["outcome"] == "Succeeded", (
         "it waits, and the last one is still told"
     )
+
+
+def test_what_a_drill_restores_is_drawn_once_for_plan_and_status(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(state, "drawn_name", lambda names, seed: drawn.append(seed) or drawn_name(names, seed))
+    summarized(seen())
+    assert len(drawn) == 1
 
 
 @pytest.mark.parametrize("failed", [False, True], ids=["none before", "one failed"])

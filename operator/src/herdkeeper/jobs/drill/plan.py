@@ -53,7 +53,7 @@ def _chosen(series: CheckpointSeries) -> DrillStatus | None:
     due = series.due_drill if drill is None else due_of(drill)
     if due is None or (drill is not None and _goes_on(series, drill)):
         return None
-    found = series.draw(due)
+    found = series.drawn if drill is None else series.draw(due)
     if isinstance(found, Drawn):
         return DrillStatus(
             scheduled_time=text_of(due),

@@ -99,7 +99,7 @@ class CheckpointSeries(RunSeries):
         drill = self.newest_drill
         return drill if drill is not None and drill.outcome == "Running" and self.schedule.spec.drill is not None else None
 
-    @property
+    @cached_property
     def due_drill(self) -> datetime.datetime | None:
         """The newest time without a drill yet. None if there is none, or no drill may start."""
         schedule, last = self.schedule, self.newest_drill
