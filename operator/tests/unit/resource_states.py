@@ -21,7 +21,7 @@ from test_plan_bookkeeper import PODS as BOOKIE_PODS
 from test_plan_herddb import CLUSTER as DATABASE
 from test_plan_herddb import SEEN as NEW_DATABASE
 from test_plan_herddb import SETTLED as DATABASE_SERVES
-from test_plan_job import AUDIT, CHECKPOINT
+from test_plan_job import AUDIT, AUDITED, CHECKPOINT
 from test_plan_job import SEEN as FOR_RUNS
 from test_plan_restore import ABSENT as NOTHING_RESTORED
 from test_plan_restore import BEGUN, DECLARED, with_job
@@ -44,9 +44,10 @@ from herdkeeper.herddb.status.cluster import summarize_herddb
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.jobs.drill.plan import plan_scheduled_checkpoint
+from herdkeeper.jobs.drill.state import CheckpointSeries
 from herdkeeper.jobs.plan import plan_audit, plan_checkpoint
 from herdkeeper.jobs.schedule.plan import plan_schedule
-from herdkeeper.jobs.schedule.state import ScheduleObserved
+from herdkeeper.jobs.schedule.state import RunSeries
 from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
 from herdkeeper.jobs.status import summarize_audit, summarize_checkpoint
 from herdkeeper.planning.actions import Plan, Wait
@@ -106,22 +107,26 @@ class Kind:
 IMAGE = "spark:1"
 
 
-def _with_cluster(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """The same function of a cluster, and of what was observed beside another declaration of it."""
-    return lambda cluster, seen: function(replace(seen, cluster=cluster))
+def _with(field: str, function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """The same function of a resource, and of what was observed beside another declaration of it."""
+    return lambda declared, seen: function(replace(seen, **{field: declared}))
 
 
 KINDS = {
     kind.declared.KIND: kind
     for kind in (
-        Kind(_with_cluster(plan_zookeeper), _with_cluster(summarize_zookeeper), ENSEMBLE),
-        Kind(_with_cluster(lambda fleet: plan_bookkeeper(fleet, IMAGE)), _with_cluster(summarize_bookkeeper), BOOKIES),
+        Kind(_with("cluster", plan_zookeeper), _with("cluster", summarize_zookeeper), ENSEMBLE),
+        Kind(_with("cluster", lambda fleet: plan_bookkeeper(fleet, IMAGE)), _with("cluster", summarize_bookkeeper), BOOKIES),
         Kind(plan_herddb, summarize_herddb, DATABASE),
         Kind(lambda declared, seen: plan_tablespace(declared, seen, IMAGE), summarize_tablespace, TABLESPACE),
-        Kind(lambda declared, seen: plan_checkpoint(declared, seen, IMAGE), summarize_checkpoint, CHECKPOINT),
-        Kind(lambda declared, seen: plan_scheduled_checkpoint(declared, seen, IMAGE), summarize_scheduled_checkpoint, CHECKPOINTS),
-        Kind(lambda declared, seen: plan_audit(declared, seen, IMAGE), summarize_audit, AUDIT),
-        Kind(plan_schedule, summarize_scheduled_audit, AUDITS),
+        Kind(_with("checkpoint", lambda run: plan_checkpoint(run, IMAGE)), _with("checkpoint", summarize_checkpoint), CHECKPOINT),
+        Kind(
+            _with("schedule", lambda series: plan_scheduled_checkpoint(series, IMAGE)),
+            _with("schedule", lambda series: summarize_scheduled_checkpoint(series, {})),
+            CHECKPOINTS,
+        ),
+        Kind(_with("audit", lambda run: plan_audit(run, IMAGE)), _with("audit", summarize_audit), AUDIT),
+        Kind(_with("schedule", plan_schedule), _with("schedule", summarize_scheduled_audit), AUDITS),
     )
 }
 
@@ -274,17 +279,17 @@ def _of_checkpoints() -> Iterator[State]:
 
 def _of_audits() -> Iterator[State]:
     job = f"{AUDIT.metadata.name}-audit"
-    yield State("its bookies are missing", reconciled(AUDIT, replace(FOR_RUNS, bookkeeper=None)), Verdict.IN_PROGRESS)
-    yield State("it runs", reconciled(AUDIT, replace(FOR_RUNS, objects=objects(_job(job, None)))), Verdict.IN_PROGRESS)
-    yield State("it failed", reconciled(AUDIT, replace(FOR_RUNS, objects=objects(_job(job, "Failed")))), Verdict.FAILED)
+    yield State("its bookies are missing", reconciled(AUDIT, replace(AUDITED, bookkeeper=None)), Verdict.IN_PROGRESS)
+    yield State("it runs", reconciled(AUDIT, replace(AUDITED, objects=objects(_job(job, None)))), Verdict.IN_PROGRESS)
+    yield State("it failed", reconciled(AUDIT, replace(AUDITED, objects=objects(_job(job, "Failed")))), Verdict.FAILED)
     yield State("it did not tell what it found", reconciled(AUDIT, ended_audit()), Verdict.FAILED)
-    yield State("it succeeded", reconciled(with_status(AUDIT, phase="Succeeded"), FOR_RUNS), Verdict.CURRENT)
+    yield State("it succeeded", reconciled(with_status(AUDIT, phase="Succeeded"), AUDITED), Verdict.CURRENT)
     yield State("it waits for its hours", reconciled(AUDIT_BY_NIGHT, by_night(OPENS.replace(hour=12))), Verdict.IN_PROGRESS)
 
 
 def _of_schedules() -> Iterator[State]:
     failed = run("10T03:00", "10T03:10", "Failed", message="no bookie")
-    for schedule in (CHECKPOINTS, AUDITS):
+    for schedule, series in ((CHECKPOINTS, CheckpointSeries), (AUDITS, RunSeries)):
         suspended = with_spec(schedule, suspend=True)
         for name, subject, runs, now, verdict in (
             ("it has made no run yet", schedule, (), "01T13:00", Verdict.CURRENT),
@@ -295,10 +300,10 @@ def _of_schedules() -> Iterator[State]:
             ("it is suspended", suspended, (LAST,), "10T04:00", Verdict.SUSPENDED),
             ("its runs can't be read", schedule, Unknown("silence"), "10T04:00", Verdict.IN_PROGRESS),
         ):
-            yield State(name, reconciled(subject, ScheduleObserved(runs, at(now))), verdict)
-    overdue = reconciled(CHECKPOINTS, ScheduleObserved((LAST,), at("20T02:59")))
+            yield State(name, reconciled(subject, series(subject, runs, at(now))), verdict)
+    overdue = reconciled(CHECKPOINTS, CheckpointSeries(CHECKPOINTS, (LAST,), at("20T02:59")))
     yield State("its newest checkpoint is too old", overdue, Verdict.FAILED)
-    idle = reconciled(with_spec(CHECKPOINTS, suspend=True), ScheduleObserved((LAST,), at("20T04:00")))
+    idle = reconciled(with_spec(CHECKPOINTS, suspend=True), CheckpointSeries(CHECKPOINTS, (LAST,), at("20T04:00")))
     yield State("it is suspended, and its newest checkpoint is too old", idle, Verdict.FAILED)
 
 

@@ -11,9 +11,9 @@ from situations import EXAMPLES, bookkeeper_serving, objects, with_metadata, wit
 
 from herdkeeper.api.job import ClaimDestination, VolumeDestination
 from herdkeeper.api.replication_audit import LedgerFilter, LedgerRange, Window
+from herdkeeper.jobs.audit.state import AuditRun
 from herdkeeper.jobs.plan import plan_audit
 from herdkeeper.jobs.schedule.state import run_of
-from herdkeeper.jobs.state import JobObserved
 from herdkeeper.jobs.status import summarize_audit
 from herdkeeper.jobs.validate import audit_refusals
 from herdkeeper.planning.actions import Apply, Delete
@@ -36,8 +36,8 @@ FOUND = Finding(FindingKind.MISSING, Severity.CRITICAL, 3, 5, 6, "b1")
 PAUSED = AuditSummary("r", JobOutcome.PAUSED, "paused; so far 3 ledgers", ledgers=3, critical=1, findings=(FOUND,))
 
 
-def seen(now: datetime.datetime, *parts) -> JobObserved:
-    return JobObserved(objects(*parts), bookkeeper=bookkeeper_serving(), now=now)
+def seen(now: datetime.datetime, *parts) -> AuditRun:
+    return AuditRun(AUDIT, objects(*parts), bookkeeper_serving(), now)
 
 
 def job(ended: datetime.datetime | None, condition: str = "Complete"):
@@ -62,7 +62,7 @@ def made(plan):
 
 
 def test_a_job_is_made_while_the_window_is_open_and_its_deadline_counts_from_the_end_of_that():
-    plan = plan_audit(AUDIT, seen(OPENS + HOUR), "spark:1")
+    plan = plan_audit(seen(OPENS + HOUR), "spark:1")
     arguments = made(plan)["spec"]["template"]["spec"]["containers"][0]["args"]
     assert arguments[arguments.index("--read-until") + 1] == "2026-06-02T03:00:00Z"
     assert made(plan)["spec"]["activeDeadlineSeconds"] == 6 * 3600 + AUDIT.spec.job.deadline_seconds
@@ -70,7 +70,7 @@ def test_a_job_is_made_while_the_window_is_open_and_its_deadline_counts_from_the
 
 @pytest.mark.parametrize("now", [OPENS - HOUR, CLOSES, CLOSES + HOUR], ids=["before", "at its end", "after"])
 def test_no_job_is_made_while_the_window_is_closed_and_it_is_looked_again_when_it_opens(now):
-    plan = plan_audit(AUDIT, seen(now), "spark:1")
+    plan = plan_audit(seen(now), "spark:1")
     opens = OPENS if now < OPENS else OPENS + 24 * HOUR
     assert plan.actions == ()
     assert plan.wait is not None
@@ -82,23 +82,23 @@ def test_no_job_is_made_while_the_window_is_closed_and_it_is_looked_again_when_i
 @pytest.mark.parametrize("said", [PAUSED.to_json(), None], ids=["paused", "its words are lost"])
 def test_the_job_of_a_run_that_may_have_paused_goes_when_the_window_opens_again(said):
     ended = job(CLOSES + datetime.timedelta(minutes=1))
-    before = plan_audit(AUDIT, seen(CLOSES + 2 * HOUR, ended, driver(said)), "spark:1")
+    before = plan_audit(seen(CLOSES + 2 * HOUR, ended, driver(said)), "spark:1")
     assert (before.actions, before.requeue_after_seconds) == ((), 15 * 3600)
-    after = plan_audit(AUDIT, seen(OPENS + 24 * HOUR, ended, driver(said)), "spark:1")
+    after = plan_audit(seen(OPENS + 24 * HOUR, ended, driver(said)), "spark:1")
     assert after.actions == (Delete("batch/v1", "Job", JOB, "job-1", Reason.RUN_GOES_ON),)
-    again = plan_audit(with_status(AUDIT, phase="Paused"), seen(OPENS + 24 * HOUR), "spark:1")
+    again = plan_audit(replace(seen(OPENS + 24 * HOUR), audit=with_status(AUDIT, phase="Paused")), "spark:1")
     assert made(again)["metadata"]["name"] == JOB
 
 
 def test_a_job_that_is_being_deleted_is_not_deleted_again():
     ended = job(CLOSES)
     ended["Job", JOB]["metadata"]["deletionTimestamp"] = "2026-06-02T20:00:00Z"
-    assert plan_audit(AUDIT, seen(OPENS + 24 * HOUR, ended, driver(None)), "spark:1").actions == ()
+    assert plan_audit(seen(OPENS + 24 * HOUR, ended, driver(None)), "spark:1").actions == ()
 
 
 def test_a_run_that_pauses_by_a_clock_that_is_early_does_not_go_on_in_the_same_window():
     ended = job(CLOSES - datetime.timedelta(seconds=2))
-    assert plan_audit(AUDIT, seen(CLOSES - datetime.timedelta(seconds=1), ended, driver(PAUSED.to_json())), "spark:1").actions == ()
+    assert plan_audit(seen(CLOSES - datetime.timedelta(seconds=1), ended, driver(PAUSED.to_json())), "spark:1").actions == ()
 
 
 def with_hours(opens: str, closes: str):
@@ -110,30 +110,30 @@ def with_hours(opens: str, closes: str):
 def test_a_paused_run_whose_hours_are_changed_so_that_they_are_open_goes_on_at_once(closes: str):
     second = datetime.timedelta(seconds=1)
     state = (CLOSES + 40 * second, job(CLOSES + 30 * second), driver(PAUSED.to_json()))
-    plan = plan_audit(with_hours("02:00", closes), seen(*state), "spark:1")
+    plan = plan_audit(replace(seen(*state), audit=with_hours("02:00", closes)), "spark:1")
     assert plan.actions == (Delete("batch/v1", "Job", JOB, "job-1", Reason.RUN_GOES_ON),)
 
 
 def test_a_paused_run_whose_hours_are_changed_goes_on_when_the_new_ones_begin_and_says_so():
     state = (CLOSES + HOUR, job(CLOSES + datetime.timedelta(minutes=1)), driver(PAUSED.to_json()))
     changed = with_hours("04:30", "05:30")
-    assert summarize_audit(changed, seen(*state)).fields["resumesAt"] == "2026-06-02T04:30:00Z"
-    plan = plan_audit(changed, seen(*state), "spark:1")
+    assert summarize_audit(replace(seen(*state), audit=changed)).fields["resumesAt"] == "2026-06-02T04:30:00Z"
+    plan = plan_audit(replace(seen(*state), audit=changed), "spark:1")
     assert (plan.actions, plan.requeue_after_seconds) == ((), 1800)
 
 
 @pytest.mark.parametrize(("opens", "closes"), [("02:00", "03:00"), ("02:00", "02:30"), ("20:00", "03:00")])
 def test_hours_that_are_changed_and_are_not_open_wait_for_the_next_time(opens: str, closes: str):
     ended = job(CLOSES - datetime.timedelta(seconds=2))
-    summary = summarize_audit(with_hours(opens, closes), seen(CLOSES, ended, driver(PAUSED.to_json())))
+    summary = summarize_audit(replace(seen(CLOSES, ended, driver(PAUSED.to_json())), audit=with_hours(opens, closes)))
     assert summary.fields["resumesAt"] == ("2026-06-03T02:00:00Z" if opens == "02:00" else "2026-06-02T20:00:00Z")
 
 
 def test_hours_that_are_over_when_they_are_declared_start_nothing_and_take_nothing_away():
     state = (CLOSES + 8 * HOUR, job(CLOSES), driver(PAUSED.to_json()))
     missed = with_hours("04:00", "09:00")
-    assert summarize_audit(missed, seen(*state)).fields["resumesAt"] == "2026-06-03T04:00:00Z"
-    assert plan_audit(missed, seen(*state), "spark:1").actions == ()
+    assert summarize_audit(replace(seen(*state), audit=missed)).fields["resumesAt"] == "2026-06-03T04:00:00Z"
+    assert plan_audit(replace(seen(*state), audit=missed), "spark:1").actions == ()
 
 
 def test_the_job_of_a_run_whose_words_may_still_come_stays_though_its_new_hours_are_open():
@@ -141,12 +141,12 @@ def test_the_job_of_a_run_whose_words_may_still_come_stays_though_its_new_hours_
     running[("Pod", "p")]["status"] = {"phase": "Running", "containerStatuses": [{"name": "driver", "state": {"running": {}}}]}
     state = (CLOSES - HOUR, job(CLOSES - HOUR), running)
     longer = with_hours("22:00", "07:00")
-    assert plan_audit(longer, seen(*state), "spark:1").actions == ()
-    assert summarize_audit(longer, seen(*state)).fields["phase"] == "Running"
+    assert plan_audit(replace(seen(*state), audit=longer), "spark:1").actions == ()
+    assert summarize_audit(replace(seen(*state), audit=longer)).fields["phase"] == "Running"
 
 
 def test_a_job_that_runs_ends_when_it_was_told_though_the_hours_were_changed():
-    plan = plan_audit(with_hours("00:00", "01:00"), seen(CLOSES - HOUR, job(None), driver(None)), "spark:1")
+    plan = plan_audit(replace(seen(CLOSES - HOUR, job(None), driver(None)), audit=with_hours("00:00", "01:00")), "spark:1")
     assert (plan.actions, plan.requeue_after_seconds) == ((), None)
 
 
@@ -162,12 +162,12 @@ def test_a_job_that_runs_ends_when_it_was_told_though_the_hours_were_changed():
     ids=["it runs", "it failed", "it is done", "it was done before", "its words are no summary"],
 )
 def test_any_other_job_is_left_alone(state):
-    plan = plan_audit(AUDIT, seen(OPENS + 24 * HOUR, *state), "spark:1")
+    plan = plan_audit(seen(OPENS + 24 * HOUR, *state), "spark:1")
     assert (plan.actions, plan.requeue_after_seconds) == ((), None)
 
 
 def test_a_paused_run_tells_what_it_has_found_so_far_and_when_it_goes_on():
-    summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver(PAUSED.to_json())))
+    summary = summarize_audit(seen(CLOSES + HOUR, job(CLOSES), driver(PAUSED.to_json())))
     assert (summary.health.status, summary.health.reason) == ("False", Reason.WAITING_FOR_WINDOW)
     assert summary.health.message == "paused; so far 3 ledgers; it resumes at 2026-06-02T20:00:00Z"
     told = {name: summary.fields[name] for name in ("phase", "resumesAt", "ledgers", "findingsTotal", "job")}
@@ -176,19 +176,19 @@ def test_a_paused_run_tells_what_it_has_found_so_far_and_when_it_goes_on():
 
 
 def test_a_paused_run_whose_words_are_lost_is_paused_and_not_a_success():
-    summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver(None)))
+    summary = summarize_audit(seen(CLOSES + HOUR, job(CLOSES), driver(None)))
     assert (summary.fields["phase"], summary.health.message) == ("Paused", "paused; it resumes at 2026-06-02T20:00:00Z")
 
 
 def test_a_run_whose_words_are_no_summary_is_over_and_no_success():
-    summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver("rubbish")))
+    summary = summarize_audit(seen(CLOSES + HOUR, job(CLOSES), driver("rubbish")))
     assert (summary.fields["phase"], summary.health.status, summary.health.reason) == ("Failed", "Unknown", Reason.RESULT_UNKNOWN)
     assert summary.health.message.startswith("its result is unknown, as is whether it was done or paused: ")
 
 
 def test_a_run_that_is_over_stays_so_though_its_job_says_that_it_paused():
     over = with_status(AUDIT, phase="Succeeded", message="done")
-    assert summarize_audit(over, seen(CLOSES, job(CLOSES), driver(PAUSED.to_json()))).fields["phase"] == "Succeeded"
+    assert summarize_audit(replace(seen(CLOSES, job(CLOSES), driver(PAUSED.to_json())), audit=over)).fields["phase"] == "Succeeded"
 
 
 def test_a_paused_run_holds_up_its_schedule():

@@ -9,7 +9,6 @@ from situations import claim, live, objects, pods, quickstart, with_spec
 
 from herdkeeper.api.bookkeeper_cluster import LedgerVolumes
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, Founded, build_bookie, build_bookie_claims, build_bookies_shared
-from herdkeeper.bookkeeper.drain.plan import drains
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.plan.volume_growth import grow_claims
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, MetadataStore, Naming
@@ -108,7 +107,7 @@ def test_a_drained_bookie_loses_all_its_volumes_by_uid():
     scan = LedgerScan(0, 0, 0, {}, {})
     retired = replace(METADATA, writable=frozenset(), cookies=frozenset())
     observed = seen(stopped, *claims(*NAMES, **{DRAINING_ANNOTATION: "2026-01-01T00:00:00Z"}), metadata=retired, scan=scan, cluster=leaving)
-    assert len(drains(observed)) == 1
+    assert len(observed.drains) == 1
     plan = plan_bookkeeper(observed, "jobs:1")
     deleted = [(step.name, step.uid) for step in plan.actions if isinstance(step, Delete) and step.kind == "PersistentVolumeClaim"]
     assert deleted == [(name, f"uid-{name}") for name in NAMES]

@@ -18,13 +18,14 @@ from herdkeeper.api.tablespace import Bootstrap, BootstrapArchive, CheckpointFil
 from herdkeeper.jobs.plan import plan_checkpoint
 from herdkeeper.jobs.removal.plan import plan_removal
 from herdkeeper.jobs.removal.state import RemovalObserved
-from herdkeeper.jobs.state import JobObserved
+from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.planning.actions import Apply, Delete, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS, waited_seconds
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.volumes import Claim
 from herdkeeper.spark.build_job import build_removal
 from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.work import CheckpointWork
@@ -37,7 +38,7 @@ GOING = with_metadata(
     with_status(DECLARED, phase="Succeeded", job="flights-1-checkpoint", manifest=MANIFEST, verified="re-read"), deletion_timestamp=DELETED
 )
 CLAIM = GOING.place
-THERE = {"metadata": {"name": CLAIM}}
+THERE = Claim(CLAIM, "uid-claim")
 
 
 def other(name="other", deleted=None, claim=CLAIM, **status):
@@ -53,7 +54,7 @@ def tablespace(created=BEFORE, status=None, **bootstrap):
 
 
 def seen(*parts, claim=THERE, checkpoints=(), tablespaces=(), schedules=(), work=()):
-    return JobObserved(objects(*parts), work=tuple(work), removal=RemovalObserved(claim, checkpoints, tablespaces, schedules))
+    return CheckpointRun(GOING, objects(*parts), work=tuple(work), removal=RemovalObserved(claim, checkpoints, tablespaces, schedules))
 
 
 def drilling(checkpoint="flights-1", outcome="Running", deleted=None):
@@ -95,7 +96,7 @@ MOMENT_ELSEWHERE = {"archive": BESIDE.model_copy(update={"persistent_volume_clai
     [
         (seen(), REMOVES),
         (seen(claim=None), Reason.DATA_DELETED),
-        (seen(claim={"metadata": {"deletionTimestamp": DELETED}}), Reason.DELETING),
+        (seen(claim=replace(THERE, going=True)), Reason.DELETING),
         (seen(checkpoints=Unknown("a Checkpoint can't be read")), Reason.UNREADABLE),
         (seen(tablespaces=Unknown("a Tablespace can't be read")), Reason.UNREADABLE),
         (seen(checkpoints=(other(phase="Succeeded", manifest=MANIFEST),)), Reason.DATA_KEPT),
@@ -157,7 +158,7 @@ MOMENT_ELSEWHERE = {"archive": BESIDE.model_copy(update={"persistent_volume_clai
     ],
 )
 def test_files_go_when_nobody_needs_them_and_else_it_is_said_who_does(situation, expected):
-    assert done(plan_removal(GOING, situation, "spark:1")) == expected
+    assert done(plan_removal(situation, "spark:1")) == expected
 
 
 def job(name, ended=None):
@@ -171,7 +172,7 @@ def job(name, ended=None):
     ("ended", "expected"), [(None, Reason.DELETING), ("Complete", Reason.DATA_DELETED), ("Failed", Reason.REMOVAL_FAILED)]
 )
 def test_the_resource_goes_once_its_files_have_and_a_failure_tells_how_to_go_on(ended, expected):
-    plan = plan_removal(GOING, seen(job(REMOVES, ended)), "spark:1")
+    plan = plan_removal(seen(job(REMOVES, ended)), "spark:1")
     assert done(plan) == expected
     if expected is Reason.REMOVAL_FAILED:
         assert "it ended. Fix the cause and delete the Job flights-1-removal" in plan.wait.message
@@ -180,24 +181,24 @@ def test_the_resource_goes_once_its_files_have_and_a_failure_tells_how_to_go_on(
 
 def test_a_drill_s_checkpoint_takes_along_only_what_its_own_run_made_and_keeps_nobody_s_files():
     labels = {names.COMPONENT_LABEL: names.DRILL_COMPONENT}
-    (made,) = plan_removal(with_metadata(GOING, labels=labels), seen(), "spark:1").actions
+    (made,) = plan_removal(replace(seen(), checkpoint=with_metadata(GOING, labels=labels)), "spark:1").actions
     assert "--only-own" in made.manifest["spec"]["template"]["spec"]["containers"][0]["args"]
     drills = with_metadata(other(phase="Succeeded", manifest=MANIFEST), labels=labels)
-    plan = plan_removal(GOING, seen(checkpoints=(drills,)), "spark:1")
+    plan = plan_removal(seen(checkpoints=(drills,)), "spark:1")
     assert done(plan) == REMOVES, "else nobody would remove them: the drill's Checkpoint does not"
     assert "--only-own" not in plan.actions[0].manifest["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
 def test_a_job_of_an_earlier_checkpoint_of_this_name_says_nothing_about_this_one():
     again = with_metadata(GOING, uid="another")
-    assert plan_removal(again, seen(job(REMOVES, "Complete")), "spark:1").actions == ()
+    assert plan_removal(replace(seen(job(REMOVES, "Complete")), checkpoint=again), "spark:1").actions == ()
 
 
 def test_a_run_is_stopped_before_what_it_left_is_removed_and_one_that_ended_is_noted_first():
     running = with_metadata(with_status(DECLARED, phase="Running", job="flights-1-checkpoint"), deletion_timestamp=DELETED)
-    assert done(plan_removal(running, seen(job("flights-1-checkpoint")), "spark:1")) == "stop"
-    assert plan_removal(running, seen(job("flights-1-checkpoint", "Complete")), "spark:1").actions == ()
-    made = plan_removal(running, seen(checkpoints=(other(phase="Succeeded"),)), "spark:1").actions[0]
+    assert done(plan_removal(replace(seen(job("flights-1-checkpoint")), checkpoint=running), "spark:1")) == "stop"
+    assert plan_removal(replace(seen(job("flights-1-checkpoint", "Complete")), checkpoint=running), "spark:1").actions == ()
+    made = plan_removal(replace(seen(checkpoints=(other(phase="Succeeded"),)), checkpoint=running), "spark:1").actions[0]
     assert isinstance(made, Apply)
     assert "--manifest" not in made.manifest["spec"]["template"]["spec"]["containers"][0]["args"]
 
@@ -207,23 +208,23 @@ IN_STORE = with_spec(GOING, destination=Destination.model_validate({"objectStore
 
 
 def test_files_in_an_object_store_are_removed_there_once_its_secret_is_there_and_there_is_no_claim_to_look_at():
-    made = plan_removal(IN_STORE, seen(claim=None), "spark:1").actions[0]
+    made = plan_removal(replace(seen(claim=None), checkpoint=IN_STORE), "spark:1").actions[0]
     assert isinstance(made, Apply)
     pod = made.manifest["spec"]["template"]["spec"]
     assert pod["containers"][0]["args"][3:5] == ["--destination", "s3://backups"]
     assert not [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
     unusable = StoreUnusable(Reason.WAITING_FOR_SECRET, "there is no such Secret")
-    waiting = plan_removal(IN_STORE, replace(seen(claim=None), store_unusable=unusable), "spark:1")
+    waiting = plan_removal(replace(seen(claim=None), store_unusable=unusable, checkpoint=IN_STORE), "spark:1")
     assert done(waiting) is Reason.WAITING_FOR_SECRET
     assert "or set spec.deletionPolicy to Retain" in waiting.wait.message
-    given_up = plan_removal(IN_STORE, replace(seen(claim=None), store_unusable=unusable), "spark:1", PATIENCE_SECONDS)
+    given_up = plan_removal(replace(seen(claim=None), store_unusable=unusable, checkpoint=IN_STORE), "spark:1", PATIENCE_SECONDS)
     assert done(given_up) is Reason.DELETION_GIVEN_UP, "a namespace whose Secrets went first could never be deleted"
 
 
 def test_files_in_a_store_without_a_secret_are_removed_by_a_pod_that_the_cloud_knows():
     google = {"uri": "gs://backups", "serviceAccountName": "backups"}
     made = plan_removal(
-        with_spec(GOING, destination=Destination.model_validate({"objectStore": google})), seen(claim=None), "spark:1"
+        replace(seen(claim=None), checkpoint=with_spec(GOING, destination=Destination.model_validate({"objectStore": google}))), "spark:1"
     ).actions[0]
     assert isinstance(made, Apply)
     pod = made.manifest["spec"]["template"]["spec"]
@@ -242,20 +243,23 @@ def test_patience_with_a_store_begins_when_its_secret_is_missed():
 def test_the_same_manifest_path_in_another_store_is_another_checkpoint():
     elsewhere = with_spec(IN_STORE, destination=Destination.model_validate({"objectStore": {**STORE, "endpoint": "https://other:9000"}}))
     twin = with_metadata(elsewhere, name="twin", uid="twin", deletion_timestamp=None)
-    assert done(plan_removal(IN_STORE, seen(claim=None, checkpoints=(twin,)), "spark:1")) == REMOVES
+    assert done(plan_removal(replace(seen(claim=None, checkpoints=(twin,)), checkpoint=IN_STORE), "spark:1")) == REMOVES
     same = with_metadata(IN_STORE, name="twin", uid="twin", deletion_timestamp=None)
-    assert done(plan_removal(IN_STORE, seen(claim=None, checkpoints=(same,)), "spark:1")) is Reason.DATA_KEPT
+    assert done(plan_removal(replace(seen(claim=None, checkpoints=(same,)), checkpoint=IN_STORE), "spark:1")) is Reason.DATA_KEPT
     reading = tablespace(files=CheckpointFiles(object_store=IN_STORE.spec.destination.object_store, manifest=MANIFEST))
-    assert done(plan_removal(IN_STORE, seen(claim=None, tablespaces=(reading,)), "spark:1")) is Reason.WAITING_FOR_DEPENDENTS
+    assert (
+        done(plan_removal(replace(seen(claim=None, tablespaces=(reading,)), checkpoint=IN_STORE), "spark:1"))
+        is Reason.WAITING_FOR_DEPENDENTS
+    )
 
 
 def test_a_checkpoint_that_never_began_has_nothing_to_remove():
     waiting = with_metadata(with_status(DECLARED, phase="Pending"), deletion_timestamp=DELETED)
-    assert done(plan_removal(waiting, seen(), "spark:1")) is Reason.DATA_DELETED
+    assert done(plan_removal(replace(seen(), checkpoint=waiting), "spark:1")) is Reason.DATA_DELETED
 
 
 def test_the_job_names_the_run_and_its_manifest_and_starts_no_spark():
-    made = plan_removal(GOING, seen(), "spark:1").actions[0]
+    made = plan_removal(seen(), "spark:1").actions[0]
     assert isinstance(made, Apply)
     container = made.manifest["spec"]["template"]["spec"]["containers"][0]
     assert container["args"] == [
@@ -266,5 +270,5 @@ def test_the_job_names_the_run_and_its_manifest_and_starts_no_spark():
 
 @pytest.mark.parametrize(("at_work", "starts"), [([], True), ([work("old", "removal")], False), ([work("old", "removal", "else")], True)])
 def test_no_run_begins_while_files_are_removed_from_its_volume(at_work, starts):
-    plan = plan_checkpoint(DECLARED, JobObserved(SEEN.objects, SEEN.tablespace, SEEN.herddb, SEEN.bookkeeper, tuple(at_work)), "spark:1")
+    plan = plan_checkpoint(replace(SEEN, work=tuple(at_work), checkpoint=DECLARED), "spark:1")
     assert bool(plan.actions) == starts

@@ -9,7 +9,8 @@ from situations import objects, pods, with_spec, with_status
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, JOBS_IMAGE, PODS, STORE, TOKENS, claims, settled
 
 from herdkeeper.api.bookkeeper_cluster import BookieStatus, DrainStatus
-from herdkeeper.bookkeeper.drain.plan import drains
+from herdkeeper.bookkeeper.drain import state
+from herdkeeper.bookkeeper.drain.procedure import next_step
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, Naming
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
@@ -37,7 +38,7 @@ def seen(metadata=READ_ONLY, scan=SCAN):
 
 def told(observed, before=None, message=None):
     """What is observed, with what the status said of the drain when it was looked at before."""
-    (drain,) = drains(observed if before is None else before)
+    (drain,) = (observed if before is None else before).drains
     text = drain.step.sentence if message is None else message
     bookie = BookieStatus(number=3, bookie_id=LEAVING, state="ReadOnly", drain=DrainStatus(message=text))
     return replace(observed, cluster=with_status(SMALLER, bookies=(bookie,), instance_id="an-instance"))
@@ -69,6 +70,15 @@ def test_the_status_tells_of_a_drain_what_the_plan_waits_for(metadata, scan):
     assert told_of == ("no ledger names it: it is stopping" if wait is None else wait.sentence)
 
 
+def test_the_next_step_of_a_drain_is_decided_once_for_plan_and_status(monkeypatch):
+    decided = []
+    monkeypatch.setattr(state, "next_step", lambda bookie, rest: decided.append(bookie.number) or next_step(bookie, rest))
+    observed = seen()
+    plan_bookkeeper(observed, JOBS_IMAGE)
+    summarize_bookkeeper(observed)
+    assert decided == [3]
+
+
 def test_a_drain_that_gets_on_is_looked_at_soon():
     observed = seen(metadata=HEALTHY, scan=replace(SCAN, seconds=20.0))
     assert plan_bookkeeper(told(observed, before=seen()), JOBS_IMAGE).requeue_after_seconds == 5.0
@@ -98,7 +108,7 @@ def test_a_drain_asks_whether_the_racks_that_remain_satisfy_the_placement_rule(s
     stored = {("ConfigMap", named.racks_config_map): {"metadata": {"name": named.racks_config_map}, "data": {RACKS_KEY: lines}}}
     observed = replace(observed, objects=objects(observed.objects.items, stored))
     cluster = with_spec(SMALLER, placement=SMALLER.spec.placement.model_copy(update={"min_racks_per_write_quorum": minimum}))
-    (drain,) = drains(replace(observed, cluster=cluster))
+    (drain,) = replace(observed, cluster=cluster).drains
     racks_missing = isinstance(drain.step, Wait) and drain.step.reason is Reason.TOO_FEW_RACKS
     assert racks_missing is (told is not None), situation
     assert told is None or told in drain.step.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import json
 from dataclasses import replace
 from typing import Any
@@ -16,8 +17,9 @@ from herdkeeper.api.checkpoint import ComparisonStatus, Lsn, Target
 from herdkeeper.api.job import Destination, Encryption, Executors
 from herdkeeper.api.resource import Reference, SecretReference
 from herdkeeper.api.tablespace import Bootstrap, ReplicaStatus, TablespaceLog
+from herdkeeper.jobs.audit.state import AuditRun
 from herdkeeper.jobs.plan import plan_audit, plan_checkpoint
-from herdkeeper.jobs.state import JobObserved
+from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.jobs.status import audit_fields, checkpoint_fields, summarize_checkpoint
 from herdkeeper.planning.actions import Apply
 from herdkeeper.protocol.audit_depth import AuditDepth
@@ -35,13 +37,14 @@ CHECKPOINT, AUDIT = (
     for file, kind in (("checkpoint.yaml", "Checkpoint"), ("audit.yaml", "ReplicationAudit"))
 )
 COPIES = (ReplicaStatus(node="db-herddb-0", role="leader"), ReplicaStatus(node="db-herddb-1", role="follower"))
-SEEN = JobObserved(
+SEEN = CheckpointRun(
+    CHECKPOINT,
     objects=objects(),
     tablespace=ready(quickstart("Tablespace"), replicas=COPIES),
     herddb=ready(quickstart("HerdDBCluster")),
     bookkeeper=bookkeeper_serving(),
 )
-NOW = "2026-11-21T14:30:00Z"
+AUDITED = AuditRun(AUDIT, objects(), bookkeeper_serving(), datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC))
 JOB = {
     ("Job", "flights-1-checkpoint"): {
         "apiVersion": "batch/v1",
@@ -58,7 +61,7 @@ def arguments(plan) -> list[str]:
 
 
 def test_a_checkpoint_learns_the_position_from_the_leader_and_is_compared_with_the_follower():
-    given = arguments(plan_checkpoint(CHECKPOINT, SEEN, "spark:1"))
+    given = arguments(plan_checkpoint(SEEN, "spark:1"))
     hosts = [f"{node}.db-herddb-nodes.demo.svc:9845" for node in ("db-herddb-0", "db-herddb-1")]
     assert [given[given.index(option) + 1] for option in ("--leader-http", "--verify-against")] == hosts
 
@@ -82,14 +85,14 @@ def follower(node: str, verdict: str = "NotChecked", ledger_id: int | None = Non
 )
 def test_followers_are_compared_in_turn(followers, turn):
     seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], *followers)))
-    given = arguments(plan_checkpoint(CHECKPOINT, seen, "spark:1"))
+    given = arguments(plan_checkpoint(seen, "spark:1"))
     assert given[given.index("--verify-against") + 1] == f"{turn}.db-herddb-nodes.demo.svc:9845"
 
 
 def begun_with(checkpoint, followers) -> tuple[str | None, str | None]:
     """The follower whose tables may be begun with, and the one that proves them."""
     seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], *followers)))
-    given = arguments(plan_checkpoint(checkpoint, seen, "spark:1"))
+    given = arguments(plan_checkpoint(replace(seen, checkpoint=checkpoint), "spark:1"))
     found = (given[given.index(option) + 1] if option in given else None for option in ("--base-follower", "--base-witness"))
     source, witness = (None if address is None else address.removesuffix(".db-herddb-nodes.demo.svc:9845") for address in found)
     return source, witness
@@ -129,13 +132,13 @@ def test_a_checkpoint_that_asks_no_follower_gets_neither_its_name_nor_the_token(
     checkpoint = with_spec(CHECKPOINT, verify="Reread", **change)
     assert begun_with(checkpoint, (follower("n1"), follower("n2"))) == (None, None)
     seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], follower("n1"), follower("n2"))))
-    assert "HERDDB_TOKEN" not in str(plan_checkpoint(checkpoint, seen, "spark:1").actions)
+    assert "HERDDB_TOKEN" not in str(plan_checkpoint(replace(seen, checkpoint=checkpoint), "spark:1").actions)
 
 
 def test_a_checkpoint_that_is_compared_with_a_follower_shows_it_the_token():
     compared = with_spec(CHECKPOINT, verify="Follower", mode="Full")
     seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], follower("n1"))))
-    assert "HERDDB_TOKEN" in str(plan_checkpoint(compared, seen, "spark:1").actions)
+    assert "HERDDB_TOKEN" in str(plan_checkpoint(replace(seen, checkpoint=compared), "spark:1").actions)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +148,7 @@ def test_the_token_comes_from_the_secret_that_the_operator_makes(named, secret):
     followers = (*COPIES[:1], follower("n1"), follower("n2"))
     database = ready(with_spec(quickstart("HerdDBCluster"), credentials_secret_ref=named and SecretReference.model_validate(named)))
     seen = replace(SEEN, herddb=database, tablespace=ready(quickstart("Tablespace"), replicas=followers))
-    plan = plan_checkpoint(CHECKPOINT, seen, "spark:1")
+    plan = plan_checkpoint(seen, "spark:1")
     job = next(action.manifest for action in plan.actions if isinstance(action, Apply) and action.manifest["kind"] == "Job")
     (token,) = [one for one in job["spec"]["template"]["spec"]["containers"][0]["env"] if one["name"] == "HERDDB_TOKEN"]
     assert token["valueFrom"]["secretKeyRef"] == {"name": secret, "key": "token", "optional": True}
@@ -176,12 +179,12 @@ def test_a_checkpoints_status_tells_what_it_found_out_about_the_follower():
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_run_that_ended_is_never_repeated_though_its_job_is_gone(phase):
-    assert plan_checkpoint(with_status(CHECKPOINT, phase=phase), SEEN, "spark:1").actions == ()
-    assert plan_audit(with_status(AUDIT, phase=phase), SEEN, "spark:1").actions == ()
+    assert plan_checkpoint(replace(SEEN, checkpoint=with_status(CHECKPOINT, phase=phase)), "spark:1").actions == ()
+    assert plan_audit(replace(AUDITED, audit=with_status(AUDIT, phase=phase)), "spark:1").actions == ()
 
 
 def test_a_job_that_is_there_is_left_alone():
-    assert plan_checkpoint(CHECKPOINT, replace(SEEN, objects=objects(JOB)), "spark:2").actions == ()
+    assert plan_checkpoint(replace(SEEN, objects=objects(JOB)), "spark:2").actions == ()
 
 
 @pytest.mark.parametrize(
@@ -194,7 +197,7 @@ def test_a_job_that_is_there_is_left_alone():
     ids=["no tablespace", "not Ready", "no follower"],
 )
 def test_a_checkpoint_waits_for_what_it_needs(seen, reason):
-    plan = plan_checkpoint(CHECKPOINT, seen, "spark:1")
+    plan = plan_checkpoint(seen, "spark:1")
     assert plan.actions == ()
     assert plan.wait is not None
     assert plan.wait.reason is reason
@@ -227,7 +230,7 @@ FIELD = "spec.destination.objectStore"
 )
 def test_a_checkpoint_in_an_object_store_waits_until_its_secrets_are_whole_and_never_shows_them(secrets, expected):
     store = IN_STORE.spec.destination.object_store
-    plan = plan_checkpoint(IN_STORE, replace(SEEN, store_unusable=why_store_unusable(store, secrets, FIELD)), "spark:1")
+    plan = plan_checkpoint(replace(SEEN, store_unusable=why_store_unusable(store, secrets, FIELD), checkpoint=IN_STORE), "spark:1")
     if expected is None:
         assert arguments(plan)[arguments(plan).index("--destination") + 1] == "s3://backups/flights"
         return
@@ -265,7 +268,7 @@ def pod_of(destination, archive=None, executors=0):
     log = TablespaceLog.model_validate({"archive": {"destination": archive}} if archive else {})
     archived = with_spec(ready(quickstart("Tablespace"), replicas=COPIES), log=log)
     there = with_spec(CHECKPOINT, destination=Destination.model_validate(destination), job=job)
-    plan = plan_checkpoint(there, replace(SEEN, tablespace=archived), "spark:1")
+    plan = plan_checkpoint(replace(SEEN, tablespace=archived, checkpoint=there), "spark:1")
     template = plan.actions[-1].manifest["spec"]["template"]
     given = arguments(plan)
     executor = json.loads(given[given.index("--executor-pod") + 1]) if executors else None
@@ -314,7 +317,9 @@ def test_a_destination_and_an_archive_that_name_two_service_accounts_are_told_ap
 
 def test_what_a_job_does_in_azure_is_seen_as_the_place_that_its_checkpoint_names():
     there = with_spec(CHECKPOINT, destination=Destination.model_validate({"objectStore": {**IN_AZURE, "serviceAccountName": "backups"}}))
-    (job,) = (action.manifest for action in plan_checkpoint(there, SEEN, "spark:1").actions if isinstance(action, Apply))
+    (job,) = (
+        action.manifest for action in plan_checkpoint(replace(SEEN, checkpoint=there), "spark:1").actions if isinstance(action, Apply)
+    )
     assert [(work.place, work.at(there.place)) for work in work_of({**job, "status": {}})] == [("az://backups/flights at account", True)]
     assert there.spec.destination.described == "the object store az://backups/flights at account"
 
@@ -346,7 +351,7 @@ SECRET = "spec.destination.encryption.keysSecretRef.name is backup-keys: "
 def test_a_checkpoint_that_is_encrypted_waits_until_its_keys_are_there_and_never_shows_them(encryption, values, expected):
     sealed = with_spec(CHECKPOINT, destination=Destination.model_validate(VOLUME | {"encryption": encryption}))
     unusable = why_keys_unusable(sealed.spec.destination.encryption, values, "spec.destination.encryption", writes=True)
-    plan = plan_checkpoint(sealed, replace(SEEN, store_unusable=unusable), "spark:1")
+    plan = plan_checkpoint(replace(SEEN, store_unusable=unusable, checkpoint=sealed), "spark:1")
     if expected.startswith("/"):
         assert arguments(plan)[arguments(plan).index("--encrypt-with") + 1] == expected
         return
@@ -367,7 +372,7 @@ def test_who_only_reads_needs_keys_but_none_that_new_files_get():
 def test_the_driver_and_executors_mount_the_keys_and_a_removal_needs_none():
     sealed = with_spec(CHECKPOINT, destination=Destination.model_validate(VOLUME | {"encryption": NAMED}))
     sealed = with_spec(sealed, job=sealed.spec.job.model_copy(update={"executors": Executors(instances=2)}))
-    plan = plan_checkpoint(sealed, SEEN, "spark:1")
+    plan = plan_checkpoint(replace(SEEN, checkpoint=sealed), "spark:1")
     (job,) = (action.manifest for action in plan.actions if isinstance(action, Apply) and action.manifest["kind"] == "Job")
     driver = job["spec"]["template"]["spec"]
     executor = json.loads(arguments(plan)[arguments(plan).index("--executor-pod") + 1])["spec"]
@@ -385,7 +390,7 @@ def test_a_checkpoint_gets_the_keys_of_the_archive_beside_its_own_and_each_secre
         log = TablespaceLog.model_validate({"archive": {"destination": VOLUME | of_archive}})
         archived = with_spec(ready(quickstart("Tablespace"), replicas=COPIES), log=log)
         checkpoint = with_spec(CHECKPOINT, destination=Destination.model_validate(VOLUME | of_checkpoint))
-        plan = plan_checkpoint(checkpoint, replace(SEEN, tablespace=archived), "spark:1")
+        plan = plan_checkpoint(replace(SEEN, tablespace=archived, checkpoint=checkpoint), "spark:1")
         (job,) = (action.manifest for action in plan.actions if isinstance(action, Apply))
         pod = job["spec"]["template"]["spec"]
         (container,) = pod["containers"]
@@ -405,17 +410,19 @@ def test_a_checkpoint_gets_the_keys_of_the_archive_beside_its_own_and_each_secre
 
 
 def test_what_a_job_does_in_an_object_store_is_seen_as_the_place_that_its_checkpoint_names():
-    (job,) = (action.manifest for action in plan_checkpoint(IN_STORE, SEEN, "spark:1").actions if isinstance(action, Apply))
+    (job,) = (
+        action.manifest for action in plan_checkpoint(replace(SEEN, checkpoint=IN_STORE), "spark:1").actions if isinstance(action, Apply)
+    )
     (work,) = work_of({**job, "status": {}})
     assert (work.place, work.at(IN_STORE.place), work.at(CHECKPOINT.place)) == ("s3://backups/flights at http://store:9000", True, False)
-    (on_volume,) = (action.manifest for action in plan_checkpoint(CHECKPOINT, SEEN, "spark:1").actions if isinstance(action, Apply))
+    (on_volume,) = (action.manifest for action in plan_checkpoint(SEEN, "spark:1").actions if isinstance(action, Apply))
     assert [work.place for work in work_of({**on_volume, "status": {}})] == [CHECKPOINT.place]
 
 
 def test_a_checkpoint_waits_until_the_store_with_the_archive_can_be_opened_and_names_whose_field_it_is():
     field = "spec.log.archive.destination.objectStore"
     unusable = why_store_unusable(IN_STORE.spec.destination.object_store, {}, field)
-    plan = plan_checkpoint(CHECKPOINT, replace(SEEN, archive_unusable=unusable), "spark:1")
+    plan = plan_checkpoint(replace(SEEN, archive_unusable=unusable), "spark:1")
     assert plan.actions == ()
     assert plan.wait is not None
     assert plan.wait.reason is Reason.WAITING_FOR_SECRET
@@ -428,7 +435,7 @@ def test_a_checkpoint_waits_until_the_store_with_the_archive_can_be_opened_and_n
 def test_what_a_job_reads_of_an_archive_in_another_store_is_not_taken_for_work_at_its_destination_s_endpoint():
     log = TablespaceLog.model_validate({"archive": {"destination": {"objectStore": {**STORE, "uri": "s3://archives", "endpoint": None}}}})
     archived = with_spec(ready(quickstart("Tablespace"), replicas=COPIES), log=log)
-    (job,) = (action.manifest for action in plan_checkpoint(IN_STORE, replace(SEEN, tablespace=archived), "spark:1").actions)
+    (job,) = (action.manifest for action in plan_checkpoint(replace(SEEN, tablespace=archived, checkpoint=IN_STORE), "spark:1").actions)
     assert {work.place for work in work_of({**job, "status": {}})} == {IN_STORE.place, "s3://archives"}
 
 
@@ -436,14 +443,14 @@ def test_executors_that_write_into_an_object_store_read_the_archive_from_its_vol
     log = TablespaceLog.model_validate({"archive": {"destination": {"persistentVolumeClaim": {"claimName": "archives"}}}})
     archived = with_spec(ready(quickstart("Tablespace"), replicas=COPIES), log=log)
     apart = with_spec(IN_STORE, job=IN_STORE.spec.job.model_copy(update={"executors": Executors(instances=2)}))
-    given = arguments(plan_checkpoint(apart, replace(SEEN, tablespace=archived), "spark:1"))
+    given = arguments(plan_checkpoint(replace(SEEN, tablespace=archived, checkpoint=apart), "spark:1"))
     assert [given[given.index(option) + 1] for option in ("--archive", "--executor-volume")] == ["/archive", "archives:/archive"]
 
 
 def test_jobs_show_the_certificate_that_the_servers_of_the_log_ask_for():
     address = "zk-zookeeper-0.zk-zookeeper-members.demo.svc:2281"
     asks = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": address})
-    for plan in (plan_checkpoint(CHECKPOINT, replace(SEEN, bookkeeper=asks), "s"), plan_audit(AUDIT, replace(SEEN, bookkeeper=asks), "s")):
+    for plan in (plan_checkpoint(replace(SEEN, bookkeeper=asks), "s"), plan_audit(replace(AUDITED, bookkeeper=asks), "s")):
         spec = plan.actions[-1].manifest["spec"]["template"]["spec"]
         assert [each["secret"]["secretName"] for each in spec["volumes"] if each["name"] == "identity"] == ["bk-bookie-readers"]
         assert {"name": "IDENTITY_FOLDER", "value": "/identity"} in spec["containers"][0]["env"]
@@ -454,27 +461,27 @@ def test_an_audit_that_repairs_does_the_work_of_bookies_and_shows_their_certific
     asks = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": address})
     for repair, secret in (("DryRun", "bk-bookie-readers"), ("Repair", "bk-bookie-identity")):
         audit = AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update={"repair": repair})})
-        (job,) = plan_audit(audit, replace(SEEN, bookkeeper=asks), "s").actions
+        (job,) = plan_audit(replace(AUDITED, bookkeeper=asks, audit=audit), "s").actions
         volumes = job.manifest["spec"]["template"]["spec"]["volumes"]
         assert [each["secret"]["secretName"] for each in volumes if each["name"] == "identity"] == [secret]
 
 
 def test_an_audit_runs_also_on_a_cluster_that_is_not_ready_since_that_is_when_it_is_needed():
     unready = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"conditions": ()})})
-    assert arguments(plan_audit(AUDIT, replace(SEEN, bookkeeper=unready), "spark:1"))
+    assert arguments(plan_audit(replace(AUDITED, bookkeeper=unready), "spark:1"))
 
 
 @pytest.mark.parametrize(("repair", "expected"), [(None, None), ("Report", None), ("DryRun", "dry-run"), ("Repair", "repair")])
 def test_an_audit_writes_only_where_the_resource_says_so(repair, expected):
     audit = AUDIT if repair is None else AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update={"repair": repair})})
-    given = arguments(plan_audit(audit, SEEN, "spark:1"))
+    given = arguments(plan_audit(replace(AUDITED, audit=audit), "spark:1"))
     assert (given[given.index("--repair") + 1] if "--repair" in given else None) == expected
 
 
 def test_a_light_audit_is_told_so_and_a_deep_one_is_the_default():
     light = AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update={"depth": "Light"})})
-    assert "--depth" not in arguments(plan_audit(AUDIT, SEEN, "spark:1"))
-    given = arguments(plan_audit(light, SEEN, "spark:1"))
+    assert "--depth" not in arguments(plan_audit(AUDITED, "spark:1"))
+    given = arguments(plan_audit(replace(AUDITED, audit=light), "spark:1"))
     assert given[given.index("--depth") + 1] == "light"
 
 
@@ -482,7 +489,7 @@ def test_an_audit_is_told_in_which_racks_bookies_stand_that_new_copies_can_be_on
     where = (("b0", "Writable", "a"), ("b1", "Away", "b"), ("b2", "Lost", "c"), ("b3", "Starting", None))
     bookies = tuple(BookieStatus(number=n, bookie_id=name, state=state, rack=rack) for n, (name, state, rack) in enumerate(where))
     placed = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"bookies": bookies})})
-    given = arguments(plan_audit(AUDIT, replace(SEEN, bookkeeper=placed), "spark:1"))
+    given = arguments(plan_audit(replace(AUDITED, bookkeeper=placed), "spark:1"))
     assert given[given.index("--racks") + 1] == "b0=a,b1=b"
     assert given[given.index("--min-racks") + 1] == "2"
 
@@ -533,29 +540,29 @@ def test_a_repair_that_ended_early_does_not_claim_that_nothing_was_repaired():
 
 def test_the_result_of_a_run_stays_when_its_job_and_pods_are_gone():
     ended = with_status(CHECKPOINT, phase="Succeeded", rows=7, message="checkpoint at 1,2 written")
-    summary = summarize_checkpoint(ended, replace(SEEN, objects=objects()))
+    summary = summarize_checkpoint(replace(SEEN, objects=objects(), checkpoint=ended))
     assert summary.health.status == "True"
     assert (summary.fields["phase"], summary.fields["rows"]) == ("Succeeded", 7)
 
 
 def test_the_result_of_an_earlier_checkpoint_of_this_name_is_not_that_of_this_one():
-    name = "flights-1-checkpoint"
+    name, ended_at = "flights-1-checkpoint", "2026-11-21T14:30:00Z"
     said = CheckpointSummary("r", JobOutcome.SUCCEEDED, "checkpoint at 3,9", ledger_id=3, entry_id=9, verified="compared with follower n1")
-    complete = {**JOB[("Job", name)], "status": {"conditions": [{"type": "Complete", "status": "True"}], "completionTime": NOW}}
+    complete = {**JOB[("Job", name)], "status": {"conditions": [{"type": "Complete", "status": "True"}], "completionTime": ended_at}}
     driver = {"name": "driver", "state": {"terminated": {"message": said.to_json()}}}
     pod = {
-        "metadata": {"name": "p", "creationTimestamp": NOW, "labels": {"batch.kubernetes.io/job-name": name}},
+        "metadata": {"name": "p", "creationTimestamp": ended_at, "labels": {"batch.kubernetes.io/job-name": name}},
         "status": {"phase": "Succeeded", "containerStatuses": [driver]},
     }
     left = replace(SEEN, objects=objects({("Job", name): complete, ("Pod", "p"): pod}))
-    assert summarize_checkpoint(CHECKPOINT, left).fields["lsn"] == {"ledgerId": 3, "entryId": 9}
-    again = with_metadata(CHECKPOINT, uid="another")
-    summary = summarize_checkpoint(again, left)
+    assert summarize_checkpoint(left).fields["lsn"] == {"ledgerId": 3, "entryId": 9}
+    again = replace(left, checkpoint=with_metadata(CHECKPOINT, uid="another"))
+    summary = summarize_checkpoint(again)
     assert (summary.fields, summary.health.status) == ({"phase": "Pending"}, "False")
-    waiting = plan_checkpoint(again, left, "spark:1")
+    waiting = plan_checkpoint(again, "spark:1")
     assert (waiting.actions, waiting.wait.reason) == ((), Reason.WAITING_FOR_OTHERS)
     assert f"the Job {name} belongs to an earlier resource of this name" in waiting.wait.message
-    assert plan_checkpoint(again, SEEN, "spark:1").actions, "the run begins once that Job is gone"
+    assert plan_checkpoint(replace(again, objects=objects()), "spark:1").actions, "the run begins once that Job is gone"
 
 
 def test_a_job_whose_driver_said_nothing_is_still_told_of():
@@ -563,7 +570,7 @@ def test_a_job_whose_driver_said_nothing_is_still_told_of():
         **JOB[("Job", "flights-1-checkpoint")],
         "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}]},
     }
-    summary = summarize_checkpoint(CHECKPOINT, replace(SEEN, objects=objects({("Job", "flights-1-checkpoint"): failed})))
+    summary = summarize_checkpoint(replace(SEEN, objects=objects({("Job", "flights-1-checkpoint"): failed})))
     assert (summary.fields["phase"], summary.health.reason) == ("Failed", Reason.FAILED)
     assert "DeadlineExceeded" in summary.health.message
 
@@ -595,7 +602,7 @@ def test_of_a_failed_job_the_last_pods_end_is_told_and_not_the_first_ones(ended,
         ("Pod", "p1"): pod(1, {"terminated": {"exitCode": 3, "message": transient}}),
         ("Pod", "p2"): pod(2, ended),
     }
-    message = summarize_checkpoint(CHECKPOINT, replace(SEEN, objects=objects(found))).health.message
+    message = summarize_checkpoint(replace(SEEN, objects=objects(found))).health.message
     assert "ZooKeeper was away" not in message
     assert (words or "StackOverflowError") in message
 
@@ -609,7 +616,7 @@ def test_of_a_failed_job_the_last_pods_end_is_told_and_not_the_first_ones(ended,
 )
 def test_a_moment_of_the_past_is_handed_on_as_it_was_written_and_needs_no_leader(target, expected):
     spec = CHECKPOINT.spec.model_copy(update={"target": Target.model_validate(target)})
-    given = arguments(plan_checkpoint(CHECKPOINT.model_copy(update={"spec": spec}), SEEN, "spark:1"))
+    given = arguments(plan_checkpoint(replace(SEEN, checkpoint=CHECKPOINT.model_copy(update={"spec": spec})), "spark:1"))
     assert given[given.index("--to") + 1] == expected
     assert "--leader-http" not in given
     assert given[given.index("--verify-against") + 1].startswith("db-herddb-1.")
@@ -618,7 +625,7 @@ def test_a_moment_of_the_past_is_handed_on_as_it_was_written_and_needs_no_leader
 @pytest.mark.parametrize(("mode", "expected"), [("Auto", ()), ("Full", ("--mode", "Full")), ("Incremental", ("--mode", "Incremental"))])
 def test_what_a_checkpoint_shall_be_made_from_is_handed_on(mode, expected):
     spec = CHECKPOINT.spec.model_copy(update={"mode": mode})
-    given = arguments(plan_checkpoint(CHECKPOINT.model_copy(update={"spec": spec}), SEEN, "spark:1"))
+    given = arguments(plan_checkpoint(replace(SEEN, checkpoint=CHECKPOINT.model_copy(update={"spec": spec})), "spark:1"))
     assert tuple(given[given.index("--mode") : given.index("--mode") + 2] if "--mode" in given else ()) == expected
 
 
@@ -629,7 +636,7 @@ def test_what_a_checkpoint_shall_be_made_from_is_handed_on(mode, expected):
 )
 def test_after_how_long_a_checkpoint_shall_read_the_whole_log_is_handed_on(spec, expected):
     checkpoint = CHECKPOINT.model_copy(update={"spec": CHECKPOINT.spec.model_copy(update=spec)})
-    given = arguments(plan_checkpoint(checkpoint, SEEN, "spark:1"))
+    given = arguments(plan_checkpoint(replace(SEEN, checkpoint=checkpoint), "spark:1"))
     assert (given[given.index("--full-every-seconds") + 1] if "--full-every-seconds" in given else None) == expected
 
 
@@ -686,7 +693,7 @@ def unready(reason: Reason, **status: object):
     ],
 )
 def test_a_checkpoint_needs_the_log_and_a_follower_and_not_all_copies(situation, tablespace, made):
-    plan = plan_checkpoint(CHECKPOINT, replace(SEEN, tablespace=tablespace), "spark:1")
+    plan = plan_checkpoint(replace(SEEN, tablespace=tablespace), "spark:1")
     assert bool(plan.actions) is made, situation
     assert (plan.wait is None) is made
 

@@ -17,11 +17,11 @@ from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, RecoveryWindow, RestoreStatus, TablespaceLog
 from herdkeeper.herddb.log.checkpoint_base import bases
 from herdkeeper.herddb.log.identity import LogIdentity
-from herdkeeper.jobs.drill.draw import drawn_moment, drawn_name
-from herdkeeper.jobs.drill.plan import DrawnCheckpoint, DrawnMoment, NothingToDraw, draw, due_drill, plan_drill, plan_scheduled_checkpoint
-from herdkeeper.jobs.drill.state import DrillObserved
+from herdkeeper.jobs.drill.draw import Drawn, NothingToDraw, drawn_moment, drawn_name
+from herdkeeper.jobs.drill.plan import plan_drill, plan_scheduled_checkpoint
+from herdkeeper.jobs.drill.state import CheckpointSeries, DrillObserved
 from herdkeeper.jobs.schedule.build import build_run
-from herdkeeper.jobs.schedule.state import ScheduleObserved, run_of
+from herdkeeper.jobs.schedule.state import run_of
 from herdkeeper.planning.actions import Create, Delete
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
@@ -66,12 +66,13 @@ def verified(day: int, **metadata: object) -> Checkpoint:
 
 
 NIGHTS = tuple(verified(day) for day in (7, 8, 9, 10))
+OF_NIGHTS = [Drawn(night.metadata.name, night.status.lsn_timestamp) for night in NIGHTS]
 
 
-def seen(now: datetime.datetime = SUNDAY, checkpoints=NIGHTS, tablespace=TABLESPACE, herddb=HERDDB, found=()):
+def seen(now: datetime.datetime = SUNDAY, checkpoints=NIGHTS, tablespace=TABLESPACE, herddb=HERDDB, found=(), schedule=SCHEDULE):
     """Checkpoints of four nights, at a time of the drills. `found` are Jobs."""
     runs = tuple(run_of(each) for each in checkpoints if each.metadata.labels[names.COMPONENT_LABEL] != names.DRILL_COMPONENT)
-    return ScheduleObserved(runs, now, tablespace, drill=DrillObserved(objects(live(found)), tuple(checkpoints), herddb))
+    return CheckpointSeries(schedule, runs, now, tablespace, drill=DrillObserved(objects(live(found)), tuple(checkpoints), herddb))
 
 
 def noted(checkpoint: str = NIGHTS[1].metadata.name, outcome: str = "Running", due: str = "2026-05-10T05:00:00Z", **fields: object):
@@ -82,7 +83,7 @@ def noted(checkpoint: str = NIGHTS[1].metadata.name, outcome: str = "Running", d
 
 def of_the_moment(status: dict[str, object] | None = None, **metadata: object) -> Checkpoint:
     """The Checkpoint that was made for the drill of Sunday."""
-    (created,) = plan_drill(noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z"), seen(tablespace=ARCHIVED), SPARK).actions
+    (created,) = plan_drill(seen(tablespace=ARCHIVED, schedule=noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z")), SPARK).actions
     made = stored(created.manifest)
     return with_metadata(with_status(made, **status) if status else made, **{"uid": "uid-d", **metadata})
 
@@ -96,8 +97,8 @@ def without_secret(found):
 
 
 def test_no_job_is_made_that_would_wait_for_a_secret_until_its_deadline():
-    assert plan_drill(noted(), without_secret(seen()), SPARK).actions == ()
-    assert len(plan_drill(noted(), seen(), SPARK).actions) == 1
+    assert plan_drill(replace(without_secret(seen()), schedule=noted()), SPARK).actions == ()
+    assert len(plan_drill(seen(schedule=noted()), SPARK).actions) == 1
 
 
 @pytest.mark.parametrize(
@@ -121,16 +122,16 @@ def test_no_job_is_made_that_would_wait_for_a_secret_until_its_deadline():
     ],
 )
 def test_when_a_drill_is_due(schedule, now, due):
-    assert due_drill(schedule, at(now)) == due
+    assert seen(at(now), schedule=schedule).due_drill == due
 
 
 def test_the_same_is_drawn_however_often_it_is_looked_at_and_something_else_for_another_time_or_schedule():
-    first = draw(SCHEDULE, seen(), SUNDAY)
-    assert isinstance(first, DrawnCheckpoint)
-    assert draw(SCHEDULE, seen(SUNDAY + datetime.timedelta(hours=5), tuple(reversed(NIGHTS))), SUNDAY) == first
+    first = seen().draw(SUNDAY)
+    assert first in OF_NIGHTS
+    assert seen(SUNDAY + datetime.timedelta(hours=5), tuple(reversed(NIGHTS))).draw(SUNDAY) == first
     weeks = [SUNDAY + datetime.timedelta(weeks=week) for week in range(60)]
-    assert {draw(SCHEDULE, seen(), week).name for week in weeks} == {night.metadata.name for night in NIGHTS}
-    moments = {draw(with_metadata(SCHEDULE, uid=f"uid-{n}"), seen(tablespace=ARCHIVED), SUNDAY).moment for n in range(20)}
+    assert {seen().draw(week).name for week in weeks} == {night.metadata.name for night in NIGHTS}
+    moments = {seen(tablespace=ARCHIVED, schedule=with_metadata(SCHEDULE, uid=f"uid-{n}")).draw(SUNDAY).moment for n in range(20)}
     assert len(moments) == 20
 
 
@@ -142,28 +143,27 @@ def test_every_moment_of_a_window_can_be_drawn_its_ends_too_and_none_outside():
     assert drawn_name((), "any") is None
 
 
-def restored(completed_at: str):
+def restored(completed_at: str, schedule=SCHEDULE):
     """The archived tablespace, which was itself restored within its recovery window."""
     restore = RestoreStatus(phase="Succeeded", completed_at=completed_at)
-    return seen(tablespace=with_status(ARCHIVED, restore=restore, recovery_window=ARCHIVED.status.recovery_window))
+    tablespace = with_status(ARCHIVED, restore=restore, recovery_window=ARCHIVED.status.recovery_window)
+    return seen(tablespace=tablespace, schedule=schedule)
 
 
 def test_no_moment_is_drawn_at_which_the_tablespace_itself_was_still_being_restored():
-    drawn = [draw(with_metadata(SCHEDULE, uid=f"uid-{n}"), restored("2026-05-09T12:00:00Z"), SUNDAY) for n in range(20)]
+    drawn = [restored("2026-05-09T12:00:00Z", with_metadata(SCHEDULE, uid=f"uid-{n}")).draw(SUNDAY) for n in range(20)]
     assert min(each.moment for each in drawn) >= "2026-05-09T12:00:00.000Z"
-    just_now = draw(SCHEDULE, restored("2026-05-10T05:00:00Z"), SUNDAY)
-    assert isinstance(just_now, DrawnCheckpoint), "the archive has no later moment yet"
+    assert restored("2026-05-10T05:00:00Z").draw(SUNDAY) in OF_NIGHTS, "the archive has no later moment yet"
 
 
 def test_where_the_log_is_archived_a_moment_of_the_recovery_window_is_drawn():
-    drawn = draw(SCHEDULE, seen(tablespace=ARCHIVED), SUNDAY)
-    assert isinstance(drawn, DrawnMoment)
+    drawn = seen(tablespace=ARCHIVED).draw(SUNDAY)
     assert drawn.name == MOMENT_CHECKPOINT
     assert "2026-05-01T00:00:00.000Z" <= drawn.moment <= "2026-05-10T04:59:59.500Z"
     begins_later = RecoveryWindow.model_validate({"from": "2026-05-10T05:00:00.000Z", "to": "2026-05-10T04:59:59.500Z"})
-    assert isinstance(draw(SCHEDULE, seen(tablespace=with_status(ARCHIVED, recovery_window=begins_later)), SUNDAY), DrawnCheckpoint)
+    assert seen(tablespace=with_status(ARCHIVED, recovery_window=begins_later)).draw(SUNDAY) in OF_NIGHTS
     nothing_archived = with_status(ARCHIVED, recovery_window=None)
-    assert isinstance(draw(SCHEDULE, seen(tablespace=nothing_archived), SUNDAY), DrawnCheckpoint)
+    assert seen(tablespace=nothing_archived).draw(SUNDAY) in OF_NIGHTS
 
 
 @pytest.mark.parametrize(
@@ -178,21 +178,20 @@ def test_where_the_log_is_archived_a_moment_of_the_recovery_window_is_drawn():
     ],
 )
 def test_without_anything_to_restore_the_drill_waits(situation, why):
-    found = draw(SCHEDULE, situation, SUNDAY)
-    assert isinstance(found, NothingToDraw)
-    assert found.why.startswith(why)
-    plan = plan_drill(SCHEDULE, situation, SPARK)
+    assert isinstance(situation.drawn, NothingToDraw)
+    assert situation.drawn.why.startswith(why)
+    plan = plan_drill(situation, SPARK)
     assert (plan.actions, plan.requeue_after_seconds) == ((), 30)
 
 
 def test_nothing_is_made_before_the_draw_is_noted_and_then_one_job_whatever_is_seen_meanwhile():
-    assert plan_drill(SCHEDULE, seen(), SPARK).actions == ()
-    (created,) = plan_drill(noted(), seen(), SPARK).actions
+    assert plan_drill(seen(), SPARK).actions == ()
+    (created,) = plan_drill(seen(schedule=noted()), SPARK).actions
     assert isinstance(created, Create)
     assert (created.manifest["kind"], created.manifest["metadata"]["name"]) == ("Job", JOB)
     assert created.manifest["metadata"]["ownerReferences"][0]["uid"] == "uid-1"
-    assert plan_drill(noted(), seen(SUNDAY + datetime.timedelta(days=9)), SPARK).actions == (created,)
-    assert plan_drill(noted(), seen(found=[created.manifest]), SPARK).actions == ()
+    assert plan_drill(seen(SUNDAY + datetime.timedelta(days=9), schedule=noted()), SPARK).actions == (created,)
+    assert plan_drill(seen(found=[created.manifest], schedule=noted()), SPARK).actions == ()
 
 
 def test_a_moment_gets_a_checkpoint_of_its_own_first_which_is_restored_once_it_is_verified():
@@ -203,9 +202,9 @@ def test_a_moment_gets_a_checkpoint_of_its_own_first_which_is_restored_once_it_i
     assert (made.spec.deletion_policy, made.spec.mode, made.spec.destination) == ("Delete", "Auto", SCHEDULE.spec.template.destination)
     schedule = noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z")
     for status in (None, {"phase": "Running"}, {"phase": "Failed", "message": "no"}, {"phase": "Succeeded", "manifest": manifest(3)}):
-        assert plan_drill(schedule, seen(checkpoints=(*NIGHTS, of_the_moment(status))), SPARK).actions == ()
+        assert plan_drill(seen(checkpoints=(*NIGHTS, of_the_moment(status)), schedule=schedule), SPARK).actions == ()
     ended = of_the_moment({"phase": "Succeeded", "manifest": manifest(3), "verified": "re-read"})
-    (created,) = plan_drill(schedule, seen(checkpoints=(*NIGHTS, ended)), SPARK).actions
+    (created,) = plan_drill(seen(checkpoints=(*NIGHTS, ended), schedule=schedule), SPARK).actions
     assert f"/checkpoints/{manifest(3)}" in created.manifest["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
@@ -218,22 +217,24 @@ def test_the_longest_name_of_a_schedule_leaves_room_for_those_of_a_drill():
 
 def test_when_a_drill_is_over_or_no_longer_declared_what_was_made_for_it_goes_and_its_logs_stay():
     ended = of_the_moment({"phase": "Succeeded", "manifest": manifest(3), "verified": "re-read"})
-    (created,) = plan_drill(noted(MOMENT_CHECKPOINT), seen(checkpoints=(ended,)), SPARK).actions
+    (created,) = plan_drill(seen(checkpoints=(ended,), schedule=noted(MOMENT_CHECKPOINT)), SPARK).actions
     over = {**created.manifest, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
     gone = Delete("herdkeeper.io/v1alpha1", "Checkpoint", MOMENT_CHECKPOINT, "uid-d", Reason.DRILL_ENDED)
-    assert plan_drill(noted(MOMENT_CHECKPOINT), seen(checkpoints=(ended,), found=[over]), SPARK).actions == ()
-    assert plan_drill(noted(MOMENT_CHECKPOINT, "Failed"), seen(checkpoints=(ended,), found=[over]), SPARK).actions == (gone,)
+    assert plan_drill(seen(checkpoints=(ended,), found=[over], schedule=noted(MOMENT_CHECKPOINT)), SPARK).actions == ()
+    assert plan_drill(seen(checkpoints=(ended,), found=[over], schedule=noted(MOMENT_CHECKPOINT, "Failed")), SPARK).actions == (gone,)
     stop = Delete("batch/v1", "Job", JOB, f"uid-Job-{JOB}", Reason.DRILL_ENDED)
     undeclared = with_spec(noted(MOMENT_CHECKPOINT), drill=None)
-    assert plan_drill(undeclared, seen(checkpoints=(ended,), found=[created.manifest]), SPARK).actions == (gone, stop)
+    assert plan_drill(seen(checkpoints=(ended,), found=[created.manifest], schedule=undeclared), SPARK).actions == (gone, stop)
     going = with_metadata(ended, deletion_timestamp="2026-05-10T06:00:00Z")
-    assert plan_drill(noted(MOMENT_CHECKPOINT, "Failed"), seen(checkpoints=(going,)), SPARK).actions == ()
+    assert plan_drill(seen(checkpoints=(going,), schedule=noted(MOMENT_CHECKPOINT, "Failed")), SPARK).actions == ()
 
 
 def test_what_is_drilled_does_not_expire_and_what_is_made_for_a_drill_is_no_run():
     few = with_spec(noted(NIGHTS[0].metadata.name), retention=Retention(keep_last=1))
     situation = seen(SUNDAY, (*NIGHTS, of_the_moment()))
-    expired = [action.name for action in plan_scheduled_checkpoint(few, situation, SPARK).actions if isinstance(action, Delete)]
+    expired = [
+        action.name for action in plan_scheduled_checkpoint(replace(situation, schedule=few), SPARK).actions if isinstance(action, Delete)
+    ]
     assert expired == [*(night.metadata.name for night in NIGHTS[1:3]), MOMENT_CHECKPOINT]
 
 
@@ -243,6 +244,6 @@ def test_neither_the_log_nor_the_archive_rests_on_a_checkpoint_that_was_made_for
 
 
 def test_a_drill_is_looked_for_at_its_time_and_while_runs_can_not_be_read_nothing_is_begun():
-    assert plan_drill(SCHEDULE, seen(at("10T04:59")), SPARK).requeue_after_seconds == 60
+    assert plan_drill(seen(at("10T04:59")), SPARK).requeue_after_seconds == 60
     unknown = replace(seen(), runs=Unknown("the Checkpoint x can't be read"))
-    assert plan_scheduled_checkpoint(noted(), unknown, SPARK).actions == ()
+    assert plan_scheduled_checkpoint(replace(unknown, schedule=noted()), SPARK).actions == ()

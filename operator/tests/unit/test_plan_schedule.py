@@ -15,8 +15,9 @@ from herdkeeper.api.resource import Condition
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, TablespaceLog
 from herdkeeper.herddb.log.identity import instance_of
-from herdkeeper.jobs.schedule.plan import decide, plan_schedule
-from herdkeeper.jobs.schedule.state import Run, ScheduleObserved, run_of
+from herdkeeper.jobs.drill.state import CheckpointSeries
+from herdkeeper.jobs.schedule.plan import plan_schedule
+from herdkeeper.jobs.schedule.state import Run, RunSeries, run_of
 from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
 from herdkeeper.planning.actions import AnswerRequest, Create, Delete, Request
 from herdkeeper.planning.due import Missed, NotDue, Start, timetable_of
@@ -83,19 +84,19 @@ LAST = run("09T03:00", "09T03:40")
     ],
 )
 def test_what_becomes_of_the_newest_time(spec, runs, now, decided):
-    assert decide(with_spec(CHECKPOINTS, **spec), runs, at(now)) == decided
-    assert decide(with_spec(AUDITS, **spec), runs, at(now)) == decided
+    assert RunSeries(with_spec(CHECKPOINTS, **spec), runs, at(now)).decision == decided
+    assert RunSeries(with_spec(AUDITS, **spec), runs, at(now)).decision == decided
 
 
 def test_a_time_whose_run_was_deleted_does_not_come_again():
     remembered = with_status(CHECKPOINTS, last_schedule_time="2026-05-10T03:00:00Z")
-    assert decide(remembered, (), at("10T04:00")) == NotDue()
-    assert decide(remembered, (), at("11T03:00")) == Start(at("11T03:00"))
+    assert RunSeries(remembered, (), at("10T04:00")).decision == NotDue()
+    assert RunSeries(remembered, (), at("11T03:00")).decision == Start(at("11T03:00"))
 
 
 def test_the_run_of_a_time_has_the_same_name_and_spec_each_time():
-    (first,) = plan_schedule(CHECKPOINTS, ScheduleObserved((LAST,), at("10T03:00"))).actions
-    (again,) = plan_schedule(CHECKPOINTS, ScheduleObserved((LAST,), at("10T03:17"))).actions
+    (first,) = plan_schedule(CheckpointSeries(CHECKPOINTS, (LAST,), at("10T03:00"))).actions
+    (again,) = plan_schedule(CheckpointSeries(CHECKPOINTS, (LAST,), at("10T03:17"))).actions
     assert isinstance(first, Create)
     assert first == again
     assert first.manifest["metadata"]["name"] == "flights-nightly-202605100300"
@@ -110,20 +111,20 @@ def test_the_run_of_a_time_has_the_same_name_and_spec_each_time():
 
 def test_the_longest_name_of_a_schedule_leaves_room_for_that_of_its_runs():
     longest = with_metadata(AUDITS, name="a" * 25, annotations={names.RUN_NOW_ANNOTATION: "yes"})
-    created, _ = plan_schedule(longest, ScheduleObserved((LAST,), at("10T02:00"))).actions
+    created, _ = plan_schedule(RunSeries(longest, (LAST,), at("10T02:00"))).actions
     assert len(created.manifest["metadata"]["name"]) == 40
     assert isinstance(stored(created.manifest), ReplicationAudit)
 
 
 def test_while_a_run_can_not_be_read_nothing_is_started_deleted_or_answered():
     asked = with_metadata(with_spec(CHECKPOINTS), annotations={names.RUN_NOW_ANNOTATION: "yes"})
-    seen = ScheduleObserved(Unknown("the Checkpoint x can't be read: spec.verify: odd"), at("10T03:00"))
-    plan = plan_schedule(asked, seen)
+    seen = CheckpointSeries(asked, Unknown("the Checkpoint x can't be read: spec.verify: odd"), at("10T03:00"))
+    plan = plan_schedule(seen)
     assert plan.actions == ()
     assert plan.wait is not None
     assert plan.wait.reason is Reason.UNREADABLE
-    assert summarize_scheduled_checkpoint(with_status(asked, verified=4), seen).fields == {"verified": 4}
-    assert summarize_scheduled_audit(AUDITS, seen).health.status == "Unknown"
+    assert summarize_scheduled_checkpoint(replace(seen, schedule=with_status(asked, verified=4)), {}).fields == {"verified": 4}
+    assert summarize_scheduled_audit(RunSeries(AUDITS, seen.runs, seen.now)).health.status == "Unknown"
 
 
 @pytest.mark.parametrize(
@@ -139,21 +140,21 @@ def test_while_a_run_can_not_be_read_nothing_is_started_deleted_or_answered():
 )
 def test_a_run_that_is_asked_for_is_made_once_and_answered(runs, now, started, answer):
     asked = with_metadata(CHECKPOINTS, annotations={names.RUN_NOW_ANNOTATION: "yes"})
-    plan = plan_schedule(asked, ScheduleObserved(runs, at(now)))
+    plan = plan_schedule(CheckpointSeries(asked, runs, at(now)))
     assert [action.manifest["metadata"]["name"] for action in plan.actions[:-1]] == ([started] if started else [])
     assert plan.actions[-1] == AnswerRequest("ScheduledCheckpoint", "flights-nightly", "77", Request.RUN_NOW, answer)
 
 
 def test_a_suspended_schedule_makes_a_run_that_is_asked_for():
     asked = with_metadata(with_spec(CHECKPOINTS, suspend=True), annotations={names.RUN_NOW_ANNOTATION: "yes"})
-    created, _ = plan_schedule(asked, ScheduleObserved((LAST,), at("10T03:00"))).actions
+    created, _ = plan_schedule(CheckpointSeries(asked, (LAST,), at("10T03:00"))).actions
     assert created.manifest["metadata"]["annotations"] == {names.REQUESTED_AT_ANNOTATION: "2026-05-10T03:00:00Z"}
 
 
 def test_a_suspended_schedule_says_so_and_still_lets_runs_expire():
     suspended = with_spec(AUDITS, suspend=True, successful_history_limit=1)
     runs = (run("08T03:00", "08T04:00"), LAST)
-    plan = plan_schedule(suspended, ScheduleObserved(runs, at("10T03:00")))
+    plan = plan_schedule(RunSeries(suspended, runs, at("10T03:00")))
     assert plan.actions == (Delete("herdkeeper.io/v1alpha1", "ReplicationAudit", "run-08T03:00", "uid-run-08T03:00", Reason.RUN_EXPIRED),)
     assert plan.wait is not None
     assert plan.wait.reason is Reason.SUSPENDED
@@ -161,21 +162,21 @@ def test_a_suspended_schedule_says_so_and_still_lets_runs_expire():
 
 @pytest.mark.parametrize(("now", "seconds"), [("10T02:00", 3600), ("10T02:59:59.5", 0.5), ("10T02:59:59.99", 0.2)])
 def test_a_schedule_is_looked_at_again_at_its_next_time(now, seconds):
-    assert plan_schedule(CHECKPOINTS, ScheduleObserved((LAST,), at(now))).requeue_after_seconds == pytest.approx(seconds)
+    assert plan_schedule(CheckpointSeries(CHECKPOINTS, (LAST,), at(now))).requeue_after_seconds == pytest.approx(seconds)
 
 
 def test_a_run_whose_spec_is_refused_does_not_hold_up_its_schedule():
     refused = Condition(
         type="Ready", status="False", reason="InvalidSpec", message="no", last_transition_time="2026-05-09T03:00:01Z", observed_generation=1
     )
-    (created,) = plan_schedule(CHECKPOINTS, ScheduleObserved((), at("09T03:00"))).actions
+    (created,) = plan_schedule(CheckpointSeries(CHECKPOINTS, (), at("09T03:00"))).actions
     made = run_of(with_status(stored(created.manifest), conditions=(refused,), message="spec.verify is Follower: no follower"))
     assert (made.phase, made.verified, made.completed) == ("Failed", False, at("09T03:00:01"))
-    assert decide(CHECKPOINTS, (made,), at("10T03:00")) == Start(at("10T03:00"))
+    assert RunSeries(CHECKPOINTS, (made,), at("10T03:00")).decision == Start(at("10T03:00"))
 
 
 def test_a_checkpoint_that_succeeded_is_verified_only_where_it_says_how():
-    (created,) = plan_schedule(CHECKPOINTS, ScheduleObserved((), at("09T03:00"))).actions
+    (created,) = plan_schedule(CheckpointSeries(CHECKPOINTS, (), at("09T03:00"))).actions
     ended = {"phase": "Succeeded", "completed_at": "2026-05-09T03:30:00Z"}
     assert not run_of(with_status(stored(created.manifest), **ended)).verified
     assert run_of(with_status(stored(created.manifest), **ended, verified="files re-read")).verified
@@ -198,7 +199,7 @@ def test_a_checkpoint_that_succeeded_is_verified_only_where_it_says_how():
     ],
 )
 def test_what_a_scheduled_checkpoints_conditions_say(spec, runs, now, ready, current):
-    summary = summarize_scheduled_checkpoint(with_spec(CHECKPOINTS, **spec), ScheduleObserved(runs, at(now)))
+    summary = summarize_scheduled_checkpoint(CheckpointSeries(with_spec(CHECKPOINTS, **spec), runs, at(now)), {})
     assert (summary.health.status, summary.health.reason.value) == ready
     assert summary.conditions["Current"].status == current
 
@@ -216,7 +217,7 @@ def test_the_status_remembers_what_became_of_runs_that_are_deleted():
         last_missed_time="2026-05-08T03:00:00Z",
         last_findings=5,
     )
-    fields = summarize_scheduled_audit(before, ScheduleObserved((), at("09T05:00"))).fields
+    fields = summarize_scheduled_audit(RunSeries(before, (), at("09T05:00"))).fields
     assert fields == {
         "lastScheduleTime": "2026-05-09T03:00:00Z",
         "lastSuccessfulTime": "2026-05-09T03:40:00Z",
@@ -230,10 +231,10 @@ def test_the_status_remembers_what_became_of_runs_that_are_deleted():
 
 def test_the_status_tells_of_the_newest_runs():
     runs = (run("08T03:00", "08T03:40", findings=9), run("09T03:00", "09T03:40", findings=0), run("10T03:00"))
-    fields = summarize_scheduled_audit(AUDITS, ScheduleObserved(runs, at("10T03:10"))).fields
+    fields = summarize_scheduled_audit(RunSeries(AUDITS, runs, at("10T03:10"))).fields
     assert (fields["active"], fields["lastFindings"]) == ("run-10T03:00", 0)
     assert (fields["lastScheduleTime"], fields["lastSuccessfulTime"]) == (text_of(at("10T03:00")), text_of(at("09T03:40")))
-    fields = summarize_scheduled_checkpoint(CHECKPOINTS, ScheduleObserved(runs, at("10T03:10"))).fields
+    fields = summarize_scheduled_checkpoint(CheckpointSeries(CHECKPOINTS, runs, at("10T03:10")), {}).fields
     assert (fields["newestVerified"], fields["verified"]) == ("run-09T03:00", 2)
 
 
@@ -242,29 +243,29 @@ def test_nothing_is_deleted_while_it_is_not_known_what_the_archive_needs():
     few = with_spec(CHECKPOINTS, retention=Retention(keep_last=1))
     archive = LogArchive(destination=Destination(persistent_volume_claim=ClaimDestination(claim_name="archive")))
     tablespace = with_spec(quickstart("Tablespace"), log=TablespaceLog(archive=archive))
-    seen = ScheduleObserved(runs, at("10T02:59"))
+    seen = CheckpointSeries(few, runs, at("10T02:59"))
     for unknown in (
         replace(seen, tablespace=Unknown("the Tablespace flights can't be read")),
         replace(seen, tablespace=tablespace, checkpoints=Unknown("the Checkpoint x can't be read")),
         replace(seen, tablespace=tablespace),
         replace(seen, tablespace=with_status(tablespace, uuid="a-uuid"), instance_id=instance_of(None, "bk")),
     ):
-        plan = plan_schedule(few, unknown)
+        plan = plan_schedule(unknown)
         assert plan.actions == ()
         assert plan.wait is not None
         assert (plan.wait.reason, plan.wait.message.endswith("; nothing is deleted until then")) == (Reason.UNREADABLE, True)
-        assert len(plan_schedule(few, replace(unknown, now=at("10T03:00"))).actions) == 1, "what is due is made all the same"
-    assert len(plan_schedule(few, replace(seen, tablespace=quickstart("Tablespace"))).actions) == 7
+        assert len(plan_schedule(replace(unknown, now=at("10T03:00"))).actions) == 1, "what is due is made all the same"
+    assert len(plan_schedule(replace(seen, tablespace=quickstart("Tablespace"))).actions) == 7
 
 
 def test_a_tablespace_that_is_gone_takes_no_checkpoint_with_it_that_its_archive_may_need():
     runs = tuple(run(f"0{number}T03:00", f"0{number}T03:40") for number in range(2, 10))
     few = with_spec(CHECKPOINTS, retention=Retention(keep_last=1))
-    seen = ScheduleObserved(runs, at("10T02:59"), tablespace=quickstart("Tablespace"))
-    assert len(plan_schedule(few, seen).actions) == 7
-    assert plan_schedule(few, replace(seen, tablespace=None)).actions == ()
+    seen = CheckpointSeries(few, runs, at("10T02:59"), tablespace=quickstart("Tablespace"))
+    assert len(plan_schedule(seen).actions) == 7
+    assert plan_schedule(replace(seen, tablespace=None)).actions == ()
     failed = tuple(run(f"0{number}T03:00", f"0{number}T03:40", "Failed") for number in range(2, 10))
     history = with_spec(CHECKPOINTS, failed_history_limit=1)
-    assert len(plan_schedule(history, ScheduleObserved(failed, at("10T02:59"))).actions) == 7, "no archive stands on these"
+    assert len(plan_schedule(CheckpointSeries(history, failed, at("10T02:59"))).actions) == 7, "no archive stands on these"
     audits = with_spec(AUDITS, successful_history_limit=1)
-    assert len(plan_schedule(audits, ScheduleObserved(runs, at("10T02:59"))).actions) == 7, "nor on audits"
+    assert len(plan_schedule(RunSeries(audits, runs, at("10T02:59"))).actions) == 7, "nor on audits"

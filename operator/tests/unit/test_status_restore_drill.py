@@ -24,7 +24,9 @@ from test_plan_schedule import at
 
 from herdkeeper.api.resource import Condition
 from herdkeeper.engine.gauges.drills import forget_drill, show_drill
-from herdkeeper.jobs.drill.plan import plan_drill
+from herdkeeper.jobs.drill import state
+from herdkeeper.jobs.drill.draw import drawn_name
+from herdkeeper.jobs.drill.plan import plan_drill, plan_scheduled_checkpoint
 from herdkeeper.jobs.drill.state import DrillObserved
 from herdkeeper.jobs.drill.status import drill_ended, drill_fields, drill_sentence
 from herdkeeper.jobs.schedule.status import summarize_scheduled_checkpoint
@@ -43,7 +45,7 @@ DIFFERS = RestoreSummary("r", JobOutcome.INVARIANT_VIOLATED, "table 'a': the che
 
 def with_job(ended: str | None = None, said: RestoreSummary | None = None, schedule=None, server: dict | None = None, checkpoints=NIGHTS):
     """What is seen of the drill's Job, which has ended if it is said how."""
-    (created,) = plan_drill(schedule or noted(), seen(checkpoints=checkpoints), SPARK).actions
+    (created,) = plan_drill(seen(checkpoints=checkpoints, schedule=schedule or noted()), SPARK).actions
     condition = {"type": ended, "status": "True", "reason": "R", "message": "it ended", "lastTransitionTime": ENDED_AT}
     job = {**created.manifest, "status": {"conditions": [condition], "completionTime": ENDED_AT} if ended else {}}
     terminated = {"exitCode": 0, "message": said.to_json()} if said is not None else {"exitCode": 3}
@@ -62,16 +64,33 @@ def with_job(ended: str | None = None, said: RestoreSummary | None = None, sched
     return replace(found, drill=DrillObserved(Objects(items), found.drill.checkpoints, found.drill.herddb))
 
 
+def summarized(observed):
+    """What the status tells, given what the plan notes."""
+    return summarize_scheduled_checkpoint(observed, plan_scheduled_checkpoint(observed, SPARK).notes)
+
+
+def fields_of(observed):
+    """The same of the drill's fields alone."""
+    return drill_fields(observed, plan_drill(observed, SPARK).notes)
+
+
+def noted_by_plan(observed):
+    """The drill that the plan notes, which the status stores as it is."""
+    told = fields_of(observed)["lastDrill"]
+    assert plan_drill(observed, SPARK).notes == {"lastDrill": told}
+    return told
+
+
 def test_drills_are_told_of_from_when_they_are_declared_on_and_not_without():
     fresh = with_status(SCHEDULE, drills_since=None)
-    assert drill_fields(fresh, seen()) == {"drillsSince": "2026-05-10T05:00:00Z", "lastDrill": None}
-    assert drill_fields(with_spec(noted(), drill=None), seen()) == {}
-    assert "RestoreDrilled" not in summarize_scheduled_checkpoint(with_spec(noted(), drill=None), seen()).conditions
+    assert fields_of(seen(schedule=fresh)) == {"drillsSince": "2026-05-10T05:00:00Z", "lastDrill": None}
+    assert fields_of(seen(schedule=with_spec(noted(), drill=None))) == {}
+    assert "RestoreDrilled" not in summarized(seen(schedule=with_spec(noted(), drill=None))).conditions
 
 
 def test_what_is_drawn_is_noted_with_its_moment_and_the_newest_success():
     before = noted(outcome="Succeeded", due="2026-05-03T05:00:00Z", last_successful_time="2026-05-03T05:09:00Z")
-    drill = drill_fields(before, seen())["lastDrill"]
+    drill = noted_by_plan(seen(schedule=before))
     drawn = next(night for night in NIGHTS if night.metadata.name == drill["checkpoint"])
     assert drill == {
         "scheduledTime": "2026-05-10T05:00:00Z",
@@ -81,22 +100,31 @@ def test_what_is_drawn_is_noted_with_its_moment_and_the_newest_success():
         "moment": drawn.status.lsn_timestamp,
         "lastSuccessfulTime": "2026-05-03T05:09:00Z",
     }
-    of_a_moment = drill_fields(before, seen(tablespace=ARCHIVED))["lastDrill"]
+    of_a_moment = noted_by_plan(seen(tablespace=ARCHIVED, schedule=before))
     assert of_a_moment["checkpoint"] == MOMENT_CHECKPOINT
     assert "2026-05-01" <= of_a_moment["moment"] <= "2026-05-10T04:59:59.500Z"
-    assert drill_fields(before, seen(checkpoints=()))["lastDrill"]["outcome"] == "Succeeded", "it waits, and the last one is still told"
+    assert fields_of(seen(checkpoints=(), schedule=before))["lastDrill"]["outcome"] == "Succeeded", (
+        "it waits, and the last one is still told"
+    )
+
+
+def test_what_a_drill_restores_is_drawn_once_for_plan_and_status(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(state, "drawn_name", lambda names, seed: drawn.append(seed) or drawn_name(names, seed))
+    summarized(seen())
+    assert len(drawn) == 1
 
 
 @pytest.mark.parametrize("failed", [False, True], ids=["none before", "one failed"])
 def test_a_drill_whose_secret_is_missing_says_so_at_once_whatever_became_of_the_one_before(failed):
     schedule = failed_before(noted()) if failed else noted()
-    summary = summarize_scheduled_checkpoint(schedule, without_secret(seen()))
+    summary = summarized(replace(without_secret(seen()), schedule=schedule))
     told = summary.conditions["RestoreDrilled"]
     assert (told.status, told.reason) == ("False", "DrillFailed" if failed else "WaitingForSecret")
     assert told.message.endswith(f" waits: {UNUSABLE.why}")
     drill = summary.fields["lastDrill"]
     assert (drill["outcome"], drill["message"]) == ("Running", f"waits: {UNUSABLE.why}")
-    mended = summarize_scheduled_checkpoint(schedule, seen())
+    mended = summarized(seen(schedule=schedule))
     assert mended.conditions["RestoreDrilled"].reason != "WaitingForSecret"
     assert mended.fields["lastDrill"]["outcome"] == "Running"
 
@@ -104,22 +132,22 @@ def test_a_drill_whose_secret_is_missing_says_so_at_once_whatever_became_of_the_
 def test_that_a_drill_failed_is_not_forgotten_while_the_next_one_waits_for_its_secret():
     schedule = failed_before(noted())
     for _ in range(2):
-        told = summarize_scheduled_checkpoint(schedule, without_secret(seen())).conditions["RestoreDrilled"]
+        told = summarized(replace(without_secret(seen()), schedule=schedule)).conditions["RestoreDrilled"]
         assert told.message == f"two rows differ; the next one waits: {UNUSABLE.why}"
         before = schedule.status.conditions[0].model_copy(update={"message": told.message})
         schedule = schedule.model_copy(update={"status": schedule.status.model_copy(update={"conditions": (before,)})})
-    mended = summarize_scheduled_checkpoint(schedule, seen()).conditions["RestoreDrilled"]
+    mended = summarized(seen(schedule=schedule)).conditions["RestoreDrilled"]
     assert (mended.reason, mended.message) == ("DrillFailed", "two rows differ")
 
 
 def test_a_drill_whose_job_runs_already_tells_what_the_job_tells():
     found = without_secret(with_job())
-    assert drill_fields(noted(), found)["lastDrill"]["message"] == "the job is running"
-    assert summarize_scheduled_checkpoint(noted(), found).conditions["RestoreDrilled"].reason != "WaitingForSecret"
+    assert fields_of(replace(found, schedule=noted()))["lastDrill"]["message"] == "the job is running"
+    assert summarized(replace(found, schedule=noted())).conditions["RestoreDrilled"].reason != "WaitingForSecret"
 
 
 def test_a_drill_that_compared_all_rows_succeeded():
-    drill = drill_fields(noted(), with_job("Complete", RESTORED))["lastDrill"]
+    drill = fields_of(replace(with_job("Complete", RESTORED), schedule=noted()))["lastDrill"]
     assert {name: drill[name] for name in ("outcome", "message", "rows", "tables", "seconds", "job")} == {
         "outcome": "Succeeded",
         "message": "300 rows compared",
@@ -129,7 +157,7 @@ def test_a_drill_that_compared_all_rows_succeeded():
         "job": JOB,
     }
     assert drill["lsn"] == {"ledgerId": 1, "entryId": 8}, "the Checkpoint's, where the job does not tell"
-    told = drill_fields(noted(), with_job("Complete", replace(RESTORED, ledger_id=1, entry_id=9)))["lastDrill"]
+    told = fields_of(replace(with_job("Complete", replace(RESTORED, ledger_id=1, entry_id=9)), schedule=noted()))["lastDrill"]
     assert told["lsn"] == {"ledgerId": 1, "entryId": 9}
     assert (drill["completedAt"], drill["lastSuccessfulTime"]) == (ENDED_AT, ENDED_AT)
 
@@ -148,17 +176,17 @@ def test_a_drill_that_compared_all_rows_succeeded():
 )
 def test_a_drill_that_failed_tells_the_first_difference_or_what_stood_in_the_way(situation, told):
     before = noted(last_successful_time="2026-05-03T05:09:00Z")
-    drill = drill_fields(before, situation)["lastDrill"]
+    drill = fields_of(replace(situation, schedule=before))["lastDrill"]
     assert (drill["outcome"], drill["message"]) == ("Failed", told)
     assert drill["lastSuccessfulTime"] == "2026-05-03T05:09:00Z"
 
 
 def test_a_drill_that_goes_on_says_what_it_waits_for():
-    assert drill_fields(noted(), with_job())["lastDrill"]["message"] == "the job is running"
+    assert fields_of(replace(with_job(), schedule=noted()))["lastDrill"]["message"] == "the job is running"
     schedule = noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z")
-    assert drill_fields(schedule, seen())["lastDrill"]["outcome"] == "Running"
+    assert fields_of(seen(schedule=schedule))["lastDrill"]["outcome"] == "Running"
     making = seen(checkpoints=(*NIGHTS, of_the_moment({"phase": "Running", "message": "the job is running"})))
-    assert drill_fields(schedule, making)["lastDrill"]["message"] == "its Checkpoint is being made: the job is running"
+    assert fields_of(replace(making, schedule=schedule))["lastDrill"]["message"] == "its Checkpoint is being made: the job is running"
 
 
 @pytest.mark.parametrize(
@@ -172,20 +200,27 @@ def test_a_drill_that_goes_on_says_what_it_waits_for():
     ],
 )
 def test_a_moment_that_can_not_be_made_is_a_drill_that_failed(made, told):
-    drill = drill_fields(noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z"), seen(checkpoints=(*NIGHTS, made)))["lastDrill"]
+    drill = fields_of(seen(checkpoints=(*NIGHTS, made), schedule=noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z")))["lastDrill"]
     assert (drill["outcome"], drill["message"]) == ("Failed", told)
 
 
 def test_in_the_place_of_a_checkpoint_that_somebody_deletes_another_one_is_drawn_while_there_is_one():
     going = with_metadata(NIGHTS[1], deletion_timestamp="2026-05-10T05:00:01Z")
-    drill = drill_fields(noted(), seen(checkpoints=(going, NIGHTS[2])))["lastDrill"]
+    drill = noted_by_plan(seen(checkpoints=(going, NIGHTS[2]), schedule=noted()))
     assert (drill["outcome"], drill["checkpoint"], drill["scheduledTime"]) == ("Running", NIGHTS[2].metadata.name, "2026-05-10T05:00:00Z")
-    none_left = drill_fields(noted(), seen(checkpoints=(going,)))["lastDrill"]
+    none_left = noted_by_plan(seen(checkpoints=(going,), schedule=noted()))
     assert none_left["outcome"] == "Failed"
     assert none_left["message"].startswith(f"the Checkpoint {DRAWN} was deleted before it was restored")
     reading = with_job()
     kept = replace(reading, drill=replace(reading.drill, checkpoints=(going, NIGHTS[2])))
-    assert drill_fields(noted(), kept)["lastDrill"]["checkpoint"] == DRAWN, "its removal waits for what reads it"
+    assert fields_of(replace(kept, schedule=noted()))["lastDrill"]["checkpoint"] == DRAWN, "its removal waits for what reads it"
+
+
+def test_while_the_schedule_is_paused_no_other_checkpoint_is_drawn_and_the_drill_is_told_of_as_it_was():
+    going = with_metadata(NIGHTS[1], deletion_timestamp="2026-05-10T05:00:01Z")
+    before = drill_fields(seen(schedule=noted()), {})["lastDrill"]
+    for left in ((going, NIGHTS[2]), (going,)):
+        assert drill_fields(seen(checkpoints=left, schedule=noted()), {})["lastDrill"] == before
 
 
 def failed_before(schedule):
@@ -220,7 +255,7 @@ SUCCESS = {"last_successful_time": "2026-05-10T05:09:00Z"}
     ],
 )
 def test_whether_a_restore_was_tried_of_late(schedule, now, told):
-    summary = summarize_scheduled_checkpoint(schedule, seen(at(now)))
+    summary = summarized(seen(at(now), schedule=schedule))
     drilled = summary.conditions["RestoreDrilled"]
     assert (drilled.status, drilled.reason.value) == told
     if drilled.status == "False" and summary.conditions["Current"].status == "True":
@@ -228,19 +263,19 @@ def test_whether_a_restore_was_tried_of_late(schedule, now, told):
 
 
 def test_a_drill_that_waits_for_something_to_restore_says_so():
-    drilled = summarize_scheduled_checkpoint(SCHEDULE, seen(checkpoints=())).conditions["RestoreDrilled"]
+    drilled = summarized(seen(checkpoints=())).conditions["RestoreDrilled"]
     assert drilled.message == "no restore drill has succeeded yet; one is due, and this schedule has no verified Checkpoint yet"
 
 
 def test_what_is_known_of_drills_stays_while_runs_can_not_be_read():
-    fields = summarize_scheduled_checkpoint(noted(outcome="Failed"), replace(seen(), runs=Unknown("one can't be read"))).fields
+    fields = summarized(replace(seen(), runs=Unknown("one can't be read"), schedule=noted(outcome="Failed"))).fields
     assert fields["lastDrill"]["outcome"] == "Failed"
     assert fields["drillsSince"] == "2026-05-04T00:00:00Z"
 
 
 def test_the_end_of_a_drill_is_told_once():
     before = {"outcome": "Running"}
-    after = drill_fields(noted(moment="2026-05-08T03:00:00Z"), with_job("Complete", RESTORED))["lastDrill"]
+    after = fields_of(replace(with_job("Complete", RESTORED), schedule=noted(moment="2026-05-08T03:00:00Z")))["lastDrill"]
     assert drill_ended(before, before) is None
     assert drill_ended(None, before) is None
     assert drill_ended(after, after) is None
@@ -256,7 +291,7 @@ def gauge(name: str) -> float | None:
 
 
 def test_the_newest_drill_that_ended_is_a_metric_until_there_are_no_drills():
-    show_drill(SCHEDULE, drill_fields(noted(), with_job("Complete", RESTORED))["lastDrill"])
+    show_drill(SCHEDULE, fields_of(replace(with_job("Complete", RESTORED), schedule=noted()))["lastDrill"])
     assert (gauge("failed"), gauge("seconds"), gauge("last_success_timestamp_seconds")) == (0, 61.2, 1778389740)
     show_drill(SCHEDULE, {"outcome": "Failed"})
     assert (gauge("failed"), gauge("seconds")) == (1, 61.2)

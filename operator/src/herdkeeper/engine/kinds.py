@@ -70,15 +70,15 @@ KIND_OF: Mapping[str, type[Resource]] = {kind.KIND: kind for kind in KINDS}
 class Steps:
     """How one kind is reconciled. Each function takes the resource and what was observed of it.
 
-    `plan_deletion` also takes the seconds that the deletion has waited for a silent backend; it is None for kinds without data of their
-    own. `observe_ledgers` adds to what was observed what a plan needs rarely. `show` sets the kind's own gauges; it also takes the fields
-    of the new status. `forget` removes what is shown of a resource that is gone.
+    `summarize` also takes the plan's notes. `plan_deletion` also takes the seconds that the deletion has waited for a silent backend; it is
+    None for kinds without data of their own. `observe_ledgers` adds to what was observed what a plan needs rarely. `show` sets the kind's
+    own gauges; it also takes the fields of the new status. `forget` removes what is shown of a resource that is gone.
     """
 
     observe: Callable[[Any, ClusterReader], Any]
     refusals: Callable[[Any, Any], tuple[Refusal, ...]]
     plan: Callable[[Any, Any], Plan]
-    summarize: Callable[[Any, Any], Summary]
+    summarize: Callable[[Any, Any, Mapping[str, Any]], Summary]
     plan_deletion: Callable[[Any, Any, float], Plan] | None = None
     observe_ledgers: Callable[[Any, ClusterReader], Any] | None = None
     show: Callable[[Any, Any, Mapping[str, Any]], None] = lambda *_: None
@@ -99,14 +99,14 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             observe_zookeeper,
             lambda _, ensemble: zookeeper_refusals(ensemble),
             lambda cluster, ensemble: servers_plan(plan_zookeeper(ensemble), cluster, ensemble, names.ZOOKEEPER_COMPONENT),
-            lambda _, ensemble: summarize_zookeeper(ensemble),
+            lambda _, ensemble, __: summarize_zookeeper(ensemble),
             lambda _, ensemble, __: plan_zookeeper_deletion(ensemble),
         ),
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
             lambda cluster, _: bookkeeper_refusals(cluster),
             lambda cluster, fleet: servers_plan(plan_bookkeeper(fleet, spark), cluster, fleet, names.BOOKIE_COMPONENT),
-            lambda _, fleet: summarize_bookkeeper(fleet),
+            lambda _, fleet, __: summarize_bookkeeper(fleet),
             lambda _, fleet, waited: plan_bookkeeper_deletion(fleet, waited),
             observe_ledgers,
             forget=LAST_AUDITS.forget,
@@ -115,14 +115,14 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             observe_herddb,
             lambda cluster, seen: herddb_refusals(cluster, seen.bookkeeper),
             lambda cluster, seen: servers_plan(plan_herddb(cluster, seen), cluster, seen, names.HERDDB_COMPONENT),
-            summarize_herddb,
+            lambda cluster, seen, _: summarize_herddb(cluster, seen),
             plan_herddb_deletion,
         ),
         Tablespace.KIND: Steps(
             _observe_tablespace,
             lambda tablespace, seen: tablespace_refusals(tablespace, seen.herddb, seen.others),
             lambda tablespace, seen: plan_tablespace(tablespace, seen, spark),
-            summarize_tablespace,
+            lambda tablespace, seen, _: summarize_tablespace(tablespace, seen),
             plan_tablespace_deletion,
             show=lambda tablespace, seen, _: show_log(tablespace, seen.standings),
             forget=forget_log,
@@ -130,30 +130,30 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         Checkpoint.KIND: Steps(
             observe_checkpoint,
             lambda checkpoint, seen: checkpoint_refusals(checkpoint, seen.tablespace),
-            lambda checkpoint, seen: plan_checkpoint(checkpoint, seen, spark),
-            summarize_checkpoint,
-            lambda checkpoint, seen, waited: plan_removal(checkpoint, seen, spark, waited),
+            lambda _, seen: plan_checkpoint(seen, spark),
+            lambda _, seen, __: summarize_checkpoint(seen),
+            lambda _, seen, waited: plan_removal(seen, spark, waited),
         ),
         ScheduledCheckpoint.KIND: Steps(
             observe_schedule,
             lambda schedule, _: schedule_refusals(schedule),
-            lambda schedule, seen: plan_scheduled_checkpoint(schedule, seen, spark),
-            summarize_scheduled_checkpoint,
+            lambda _, series: plan_scheduled_checkpoint(series, spark),
+            lambda _, series, notes: summarize_scheduled_checkpoint(series, notes),
             show=lambda schedule, _, fields: show_drill(schedule, fields.get("lastDrill")),
             forget=forget_drill,
         ),
         ReplicationAudit.KIND: Steps(
             observe_audit,
             lambda audit, _: audit_refusals(audit),
-            lambda audit, seen: plan_audit(audit, seen, spark),
-            summarize_audit,
+            lambda _, seen: plan_audit(seen, spark),
+            lambda _, seen, __: summarize_audit(seen),
             show=_show_audit,
         ),
         ScheduledReplicationAudit.KIND: Steps(
             observe_schedule,
             lambda schedule, _: schedule_refusals(schedule),
-            plan_schedule,
-            summarize_scheduled_audit,
+            lambda _, series: plan_schedule(series),
+            lambda _, series, __: summarize_scheduled_audit(series),
         ),
     }
 

@@ -100,7 +100,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
         plan = _plan(resource, seen, steps)
     if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true":
         plan = _shown(plan)
-    summary = steps.summarize(resource, seen)
+    summary = steps.summarize(resource, seen, plan.notes)
     summary = replace(summary, fields={**summary.fields, **plan.notes})
     steps.show(resource, seen, summary.fields)
     failed = execute(resource, plan, clients)

@@ -8,11 +8,10 @@ from dataclasses import replace
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import JOBS
+from herdkeeper.jobs.audit.state import AuditRun
 from herdkeeper.jobs.removal.observe import observe_removal
-from herdkeeper.jobs.state import JobObserved
-from herdkeeper.shared import names
+from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.shared.names import ObjectKey
-from herdkeeper.shared.objects import Objects
 from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreUnusable, why_two_accounts
 from herdkeeper.spark.observe_object_store import observe_destination, observe_store
 from herdkeeper.spark.observe_work import observe_work
@@ -20,33 +19,27 @@ from herdkeeper.spark.observe_work import observe_work
 _FIELD = "spec.destination."
 
 
-def observe_checkpoint(checkpoint: Checkpoint, reader: ClusterReader) -> JobObserved:
-    """Returns the Job's objects, the Tablespace, its database and its bookies."""
-    namespace = checkpoint.metadata.namespace
-    key = ObjectKey(namespace, checkpoint.metadata.name)
-    objects = reader.kubernetes.owned(checkpoint.KIND, key, JOBS)
+def observe_checkpoint(checkpoint: Checkpoint, reader: ClusterReader) -> CheckpointRun:
+    """Returns the Checkpoint with its Job's objects, the Tablespace, its database and its bookies."""
+    namespace, destination = checkpoint.metadata.namespace, checkpoint.spec.destination
+    seen = CheckpointRun(checkpoint, reader.kubernetes.owned(checkpoint.KIND, checkpoint.key, JOBS))
     if checkpoint.metadata.deletion_timestamp is not None:
-        return JobObserved(
-            objects,
+        return replace(
+            seen,
             work=observe_work(namespace, reader),
             removal=observe_removal(checkpoint, reader),
-            store_unusable=_store(checkpoint, reader),
+            # without the key: a removal reads only what is in the clear
+            store_unusable=observe_store(destination.object_store, namespace, _FIELD, reader),
         )
-    starts = not checkpoint.is_over and objects.get("Job", names.job_name(key, names.CHECKPOINT_COMPONENT)) is None
-    seen = _referred(checkpoint, objects, reader)
-    if not starts:
+    seen = _with_referred(seen, reader)
+    if not seen.is_due:
         return seen
     return replace(
         seen,
         work=observe_work(namespace, reader),
-        store_unusable=observe_destination(checkpoint.spec.destination, _FIELD, reader, namespace=namespace, writes=True),
+        store_unusable=observe_destination(destination, _FIELD, reader, namespace=namespace, writes=True),
         archive_unusable=None if seen.tablespace is None else _archive(checkpoint, seen.tablespace, reader),
     )
-
-
-def _store(checkpoint: Checkpoint, reader: ClusterReader) -> StoreUnusable | None:
-    """What a removal needs: no key, since it reads only what is in the clear."""
-    return observe_store(checkpoint.spec.destination.object_store, checkpoint.metadata.namespace, _FIELD, reader)
 
 
 def _archive(checkpoint: Checkpoint, tablespace: Tablespace, reader: ClusterReader) -> StoreUnusable | None:
@@ -55,22 +48,21 @@ def _archive(checkpoint: Checkpoint, tablespace: Tablespace, reader: ClusterRead
     return unusable or why_two_accounts(checkpoint.spec.destination, archive, ARCHIVE_FIELD)
 
 
-def _referred(checkpoint: Checkpoint, objects: Objects, reader: ClusterReader) -> JobObserved:
-    """Returns the existing objects to which a Checkpoint refers."""
-    namespace = checkpoint.metadata.namespace
-    tablespace = reader.kubernetes.readable(Tablespace, ObjectKey(namespace, checkpoint.spec.tablespace_ref.name))
+def _with_referred(seen: CheckpointRun, reader: ClusterReader) -> CheckpointRun:
+    """Adds the existing objects to which a Checkpoint refers."""
+    namespace = seen.checkpoint.metadata.namespace
+    tablespace = reader.kubernetes.readable(Tablespace, ObjectKey(namespace, seen.checkpoint.spec.tablespace_ref.name))
     if tablespace is None:
-        return JobObserved(objects)
+        return seen
     herddb = reader.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, tablespace.spec.herd_db_ref.name))
     if herddb is None:
-        return JobObserved(objects, tablespace)
+        return replace(seen, tablespace=tablespace)
     bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, herddb.spec.book_keeper_ref.name))
-    return JobObserved(objects, tablespace, herddb, bookkeeper)
+    return replace(seen, tablespace=tablespace, herddb=herddb, bookkeeper=bookkeeper)
 
 
-def observe_audit(audit: ReplicationAudit, reader: ClusterReader) -> JobObserved:
-    """Returns the Job's objects, the BookKeeperCluster, and the time."""
-    namespace = audit.metadata.namespace
-    objects = reader.kubernetes.owned(audit.KIND, ObjectKey(namespace, audit.metadata.name), JOBS)
-    bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, audit.spec.book_keeper_ref.name))
-    return JobObserved(objects, bookkeeper=bookkeeper, now=datetime.datetime.now(datetime.UTC))
+def observe_audit(audit: ReplicationAudit, reader: ClusterReader) -> AuditRun:
+    """Returns the audit with its Job's objects, the BookKeeperCluster, and the time."""
+    objects = reader.kubernetes.owned(audit.KIND, audit.key, JOBS)
+    bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(audit.metadata.namespace, audit.spec.book_keeper_ref.name))
+    return AuditRun(audit, objects, bookkeeper, datetime.datetime.now(datetime.UTC))

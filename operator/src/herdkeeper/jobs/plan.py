@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import datetime
 
-from herdkeeper.api import Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
+from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.api.replication_audit import Window
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.tablespace.verdicts import replicas_of
-from herdkeeper.jobs.audit.window import described, present, resumes_at, window_of
-from herdkeeper.jobs.state import JobObserved
+from herdkeeper.jobs.audit.state import AuditRun, described, window_of
+from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, deletions
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition, is_ready_resource, why_not_ready
 from herdkeeper.shared.names import HERDDB_HTTP_PORT
-from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.spark.build_job import (
@@ -30,7 +29,6 @@ from herdkeeper.spark.build_job import (
     build_audit,
     build_checkpoint,
 )
-from herdkeeper.spark.run import of_an_earlier_owner
 
 _LOG_WHOLE = (
     Reason.REPLICAS_NOT_READY,
@@ -44,14 +42,13 @@ _GONE = ("Stopped", "Lost")
 """States of bookies whose racks can't get new copies."""
 
 
-def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) -> Plan:
-    """Create the Job, unless it exists or has ended. It never runs again: the resource is the record of one run."""
-    name = names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT)
-    if checkpoint.is_over or seen.objects.get("Job", name) is not None:
-        return _until_gone(checkpoint, seen, name) or Plan()
-    if waiting := _waiting_for_places(checkpoint, seen):
+def plan_checkpoint(seen: CheckpointRun, spark_image: str) -> Plan:
+    """Create the Job, unless it exists or has ended."""
+    if not seen.is_due:
+        return Plan()
+    if waiting := _waiting_for_others(seen):
         return waiting
-    log = log_store(seen.bookkeeper)
+    checkpoint, log = seen.checkpoint, log_store(seen.bookkeeper)
     if seen.tablespace is None or seen.herddb is None or log is None:
         return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {checkpoint.spec.tablespace_ref.name} does not exist yet")
     if not _can_be_checkpointed(seen.tablespace):
@@ -72,13 +69,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         begins_with=_base_follower(seen.tablespace, seen.herddb),
         identity=log.readers_secret,
     )
-    return _once(build_checkpoint(checkpoint, source, spark_image), seen)
-
-
-def _until_gone(run: Checkpoint | ReplicationAudit, seen: JobObserved, job: str) -> Plan | None:
-    """Returns that the run waits while a Job of its name belongs to an earlier resource. None if there is none."""
-    earlier = None if run.is_over else of_an_earlier_owner(seen.objects, job, run.metadata.uid)
-    return None if earlier is None else Plan.waiting(Reason.WAITING_FOR_OTHERS, earlier, requeue.SOON)
+    return Plan(settle(build_checkpoint(checkpoint, source, spark_image), seen.objects))
 
 
 def _can_be_checkpointed(tablespace: Tablespace) -> bool:
@@ -93,8 +84,11 @@ def _can_be_checkpointed(tablespace: Tablespace) -> bool:
     return there and current and not tablespace.is_restoring and ready.reason in _LOG_WHOLE
 
 
-def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
-    """Returns why the destination can't be written, or the archive read, now; None if they can."""
+def _waiting_for_others(seen: CheckpointRun) -> Plan | None:
+    """Returns why the Job can't be created, the destination not written, or the archive not read now; None if they can."""
+    checkpoint = seen.checkpoint
+    if seen.run.earlier is not None:
+        return Plan.waiting(Reason.WAITING_FOR_OTHERS, seen.run.earlier, requeue.SOON)
     if removing := sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(checkpoint.place)}):
         # Otherwise this run might find the manifest that is about to go, and adopt it as its result.
         place = checkpoint.spec.destination.described
@@ -108,15 +102,15 @@ def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | Non
     return None
 
 
-def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> Plan:
+def plan_audit(seen: AuditRun, spark_image: str) -> Plan:
     """Create the Job, unless it exists or the run has ended; recreate a paused run's when its window opens. Unhealthy clusters are audited,
     too: they need it most.
     """
-    name = names.job_name(audit.key, names.AUDIT_COMPONENT)
+    audit, now = seen.audit, seen.now
     if audit.is_over:
         return Plan()
-    if seen.objects.get("Job", name) is not None:
-        return _until_gone(audit, seen, name) or _resume(audit, seen, name)
+    if seen.run.job is not None or seen.run.earlier is not None:
+        return _resume(seen)
     log = log_store(seen.bookkeeper)
     if seen.bookkeeper is None or log is None or not (seen.bookkeeper.status and seen.bookkeeper.status.instance_id):
         return Plan.waiting(
@@ -127,22 +121,26 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
     identity = log.bookies_secret if audit.spec.repair == "Repair" else log.readers_secret
     source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks, identity)
     if audit.spec.window is None:
-        return _once(build_audit(audit, source, spark_image), seen)
-    window, now = window_of(audit.spec.window), present(seen)
+        return Plan(settle(build_audit(audit, source, spark_image), seen.objects))
+    window = window_of(audit.spec.window)
     closes = window.closing(now)
     if closes is None:
         return _until(window.opening_after(now), audit.spec.window, now)
-    return _once(build_audit(audit, source, spark_image, OpenWindow(now, closes)), seen)
+    return Plan(settle(build_audit(audit, source, spark_image, OpenWindow(now, closes)), seen.objects))
 
 
-def _resume(audit: ReplicationAudit, seen: JobObserved, job: str) -> Plan:
-    """Delete the Job of a paused run when the window opens. The next one, with the same name and run id, resumes."""
-    opens = resumes_at(audit, seen)
+def _resume(seen: AuditRun) -> Plan:
+    """Delete the Job of a paused run when the window opens. The next one, with the same name and run id, resumes. Wait for a Job of an
+    earlier audit to go.
+    """
+    if seen.run.earlier is not None:
+        return Plan.waiting(Reason.WAITING_FOR_OTHERS, seen.run.earlier, requeue.SOON)
+    opens = seen.resumes_at
     if opens is None:
         return Plan()
-    if (left := (opens - present(seen)).total_seconds()) > 0:
+    if (left := (opens - seen.now).total_seconds()) > 0:
         return Plan(requeue_after_seconds=max(requeue.NEXT_STEP, left))
-    return Plan(deletions([seen.objects.get("Job", job)], Reason.RUN_GOES_ON), requeue_after_seconds=requeue.NEXT_STEP)
+    return Plan(deletions([seen.run.job], Reason.RUN_GOES_ON), requeue_after_seconds=requeue.NEXT_STEP)
 
 
 def _until(opens: datetime.datetime, window: Window, now: datetime.datetime) -> Plan:
@@ -165,11 +163,9 @@ def _next_compared(tablespace: Tablespace) -> str | None:
     """
 
     def order(replica: ReplicaStatus) -> tuple[bool, tuple[int, int], str]:
-        lsn = replica.verified_lsn
-        return replica.verdict == "Different", (lsn.ledger_id, lsn.entry_id) if lsn is not None else (-1, -1), replica.node
+        return replica.verdict == "Different", _verified(replica) or (-1, -1), replica.node
 
-    followers = (replica for replica in replicas_of(tablespace) if replica.role == "follower")
-    return next((replica.node for replica in sorted(followers, key=order)), None)
+    return next((replica.node for replica in sorted(_followers(tablespace), key=order)), None)
 
 
 def _base_follower(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSource | None:
@@ -179,12 +175,11 @@ def _base_follower(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSou
     None if no follower is fit: one that is known to differ neither gives tables nor verifies any.
     """
 
-    def order(replica: ReplicaStatus) -> tuple[bool, tuple[int, int], str]:
-        lsn = replica.verified_lsn
-        return replica.verdict != "Equal", (-lsn.ledger_id, -lsn.entry_id) if lsn is not None else (0, 0), replica.node
+    def order(replica: ReplicaStatus) -> tuple[bool, int, int, str]:
+        ledger_id, entry_id = _verified(replica) or (0, 0)
+        return replica.verdict != "Equal", -ledger_id, -entry_id, replica.node
 
-    fit = [replica for replica in replicas_of(tablespace) if replica.role == "follower" and replica.verdict != "Different"]
-    ordered = sorted(fit, key=order)
+    ordered = sorted((replica for replica in _followers(tablespace) if replica.verdict != "Different"), key=order)
     if not ordered or (len(ordered) == 1 and ordered[0].verdict != "Equal"):
         return None
     addresses = [_address(replica.node, herddb) for replica in ordered[:2]]
@@ -192,10 +187,15 @@ def _base_follower(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSou
     return None if follower is None else FollowerSource(follower, witness)
 
 
+def _followers(tablespace: Tablespace) -> list[ReplicaStatus]:
+    return [replica for replica in replicas_of(tablespace) if replica.role == "follower"]
+
+
+def _verified(replica: ReplicaStatus) -> tuple[int, int] | None:
+    lsn = replica.verified_lsn
+    return None if lsn is None else (lsn.ledger_id, lsn.entry_id)
+
+
 def _address(node: str | None, herddb: HerdDBCluster) -> str | None:
     """Returns host:port of a SQL node's node program, or None."""
     return None if node is None else f"{herddb.names.host_of(node)}:{HERDDB_HTTP_PORT}"
-
-
-def _once(manifests: tuple[Json, ...], seen: JobObserved) -> Plan:
-    return Plan(settle(manifests, seen.objects))

@@ -1,26 +1,31 @@
-"""The observation of a Checkpoint or a ReplicationAudit."""
+"""A Checkpoint: what is declared, what was observed of its run, and what follows from both."""
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
+from functools import cached_property
 
-from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.jobs.removal.state import RemovalObserved
+from herdkeeper.protocol.job_summary import CheckpointSummary
+from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
+from herdkeeper.spark.run import Run, observe_run
 from herdkeeper.spark.work import CheckpointWork
 
 
 @dataclass(frozen=True)
-class JobObserved:
-    """The Job, its pods, and the referenced objects, None if missing. Only a Checkpoint refers to a Tablespace.
+class CheckpointRun:
+    """A Checkpoint as declared and as observed. Each derived value is computed once.
 
-    For a Checkpoint without a Job, or one being deleted: `work` is the activity of all Checkpoints in the namespace; `store_unusable` and
-    `archive_unusable` are why a Secret of the destination or of the log's archive is unusable. For one being deleted: `removal` is what may
-    need its files. For an audit: `now` is the time of the observation.
+    `objects` are its Jobs and their pods; the next three are the objects that it refers to, None if missing. For a Checkpoint without a
+    Job, or one being deleted: `work` is the activity of all Checkpoints in the namespace; `store_unusable` and `archive_unusable` are why a
+    Secret of the destination or of the log's archive is unusable. For one being deleted: `removal` is what may need its files.
     """
 
+    checkpoint: Checkpoint
     objects: Objects
     tablespace: Tablespace | None = None
     herddb: HerdDBCluster | None = None
@@ -29,4 +34,19 @@ class JobObserved:
     removal: RemovalObserved | None = None
     store_unusable: StoreUnusable | None = None
     archive_unusable: StoreUnusable | None = None
-    now: datetime.datetime | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has not run: its Job does not exist. The resource is the record of one run."""
+        return not self.checkpoint.is_over and self.run.job is None
+
+    @cached_property
+    def run(self) -> Run:
+        """The state of its Job."""
+        name = names.job_name(self.checkpoint.key, names.CHECKPOINT_COMPONENT)
+        return observe_run(self.objects, name, self.checkpoint.metadata.uid)
+
+    @cached_property
+    def reported(self) -> CheckpointSummary | Unknown | None:
+        """The driver's termination message. None without one; Unknown if it can't be read."""
+        return self.run.reported(CheckpointSummary.from_json)

@@ -2,58 +2,51 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.replication_audit import RepairMode
-from herdkeeper.jobs.audit.end import message_may_come, unknown_result
-from herdkeeper.jobs.audit.window import resumes_at
-from herdkeeper.jobs.state import JobObserved
+from herdkeeper.jobs.audit.state import AuditRun
+from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome, SummaryError
-from herdkeeper.shared import names
+from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.names import HerdDBNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
-from herdkeeper.spark.run import Run, observe_run
+from herdkeeper.spark.run import Run
 
 
-def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
+def summarize_checkpoint(seen: CheckpointRun) -> Summary:
     """Returns the phase, and for an ended run LSN, rows and bytes. Facts about an ended run stay, even if it is deleted and
     its Job gone.
     """
-    job = names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT)
+    checkpoint = seen.checkpoint
     deleting = checkpoint.metadata.deletion_timestamp is not None
-    gone = deleting and checkpoint.status is not None and seen.objects.get("Job", job) is None
-    if checkpoint.is_over or gone:
+    if checkpoint.is_over or (deleting and checkpoint.status is not None and seen.run.job is None):
         summary = _kept(checkpoint)
     else:
-        summary = _from_message(
-            observe_run(seen.objects, job, checkpoint.metadata.uid), lambda said: checkpoint_fields(CheckpointSummary.from_json(said))
-        )
+        summary = _summary(seen.run, checkpoint_fields(seen.reported) if isinstance(seen.reported, CheckpointSummary) else {})
     return replace(summary, health=Health("False", Reason.DELETING, "its files are being removed")) if deleting else summary
 
 
-def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
+def summarize_audit(seen: AuditRun) -> Summary:
     """Returns the phase, and for an ended run what was audited and found; for a paused one the same so far. Facts about an
     ended run stay.
     """
+    audit, run = seen.audit, seen.run
     if audit.is_over:
         return _kept(audit)
-    run = observe_run(seen.objects, names.job_name(audit.key, names.AUDIT_COMPONENT), audit.metadata.uid)
-    if (opens := resumes_at(audit, seen)) is not None:
-        return _paused(audit, run, opens)
-    if message_may_come(audit, seen):
+    if (opens := seen.resumes_at) is not None:
+        return _paused(seen, opens)
+    if seen.message_may_come:
         return _awaited(run)
-    if (fault := unknown_result(audit, seen)) is not None:
+    if (fault := seen.result_fault) is not None:
         return _unknown(audit, run, fault)
-    return _from_message(run, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
+    return _summary(run, audit_fields(seen.reported, audit.spec.repair) if isinstance(seen.reported, AuditSummary) else {})
 
 
 def _awaited(run: Run) -> Summary:
@@ -74,25 +67,14 @@ def _unknown(audit: ReplicationAudit, run: Run, fault: str) -> Summary:
     return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), {**run.fields, "phase": "Failed"})
 
 
-def _paused(audit: ReplicationAudit, run: Run, opens: datetime.datetime) -> Summary:
+def _paused(seen: AuditRun, opens: datetime.datetime) -> Summary:
     """The driver's report when it paused, if readable."""
-    fields: dict[str, Any] = {"message": "paused"}
-    with contextlib.suppress(SummaryError):
-        fields = audit_fields(AuditSummary.from_json(run.termination_message or ""), audit.spec.repair)
+    reported = seen.reported
+    fields = audit_fields(reported, seen.audit.spec.repair) if isinstance(reported, AuditSummary) else {"message": "paused"}
     message = f"{fields.pop('message')}; it resumes at {text_of(opens)}"
-    done = {name: value for name, value in run.fields.items() if name != "completedAt"}
+    done = {name: value for name, value in seen.run.fields.items() if name != "completedAt"}
     everything = {**done, "phase": "Paused", "resumesAt": text_of(opens), **fields}
     return Summary(Health("False", Reason.WAITING_FOR_WINDOW, message), everything)
-
-
-def _from_message(run: Run, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
-    """For an ended run: the driver's message, which may not be a summary."""
-    if run.termination_message is None or run.phase not in ("Succeeded", "Failed"):
-        return _summary(run, {})
-    try:
-        return _summary(run, fields_of(run.termination_message))
-    except SummaryError:
-        return _summary(run, {})
 
 
 def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
@@ -190,7 +172,9 @@ def _repair_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, int]:
             assert_never(repair)
 
 
-def _summary(run: Run, fields: dict[str, Any]) -> Summary:
+def _summary(run: Run, reported: dict[str, Any]) -> Summary:
+    """`reported` are the fields of the driver's message, if readable. They count once the run has ended."""
+    fields = reported if run.phase in ("Succeeded", "Failed") else {}
     message = str(fields.pop("message", "") or run.message)
     everything = {**run.fields, **fields}
     match run.phase:

@@ -5,67 +5,45 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 
-from herdkeeper.api import (
-    Checkpoint,
-    ReplicationAudit,
-    ScheduledCheckpoint,
-    ScheduledReplicationAudit,
-    Tablespace,
-)
+from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, ScheduledReplicationAudit, Tablespace
 from herdkeeper.api.replication_audit import Window
-from herdkeeper.jobs.audit.window import SHORTEST_WINDOW, described
-from herdkeeper.planning.refusal import (
-    Refusal,
-    timetable_refusals,
-    unknown_time_zone,
-)
-from herdkeeper.shared.daily_window import DailyWindow, UnknownTimeZoneError
+from herdkeeper.jobs.audit.state import described, window_of
+from herdkeeper.planning.refusal import Refusal, timetable_refusals, unknown_time_zone
+from herdkeeper.shared.daily_window import UnknownTimeZoneError
+
+SHORTEST_WINDOW = datetime.timedelta(minutes=30)
+"""A Job starts and finds its position before it reads. In a shorter window it would do only that, day after day."""
 
 
 def checkpoint_refusals(checkpoint: Checkpoint, tablespace: Tablespace | None) -> tuple[Refusal, ...]:
     """Returns what is invalid in a Checkpoint, given the Tablespace that it refers to (or None)."""
-    return (*_no_follower(checkpoint, tablespace),)
+    if tablespace is None or checkpoint.spec.verify != "Follower" or tablespace.spec.replicas > 1:
+        return ()
+    problem = f"the Tablespace {tablespace.metadata.name} has one replica, so there is no follower to compare with"
+    fix = "create a Checkpoint with verify: Reread, or raise the Tablespace's replicas to 2"
+    return (Refusal("spec.verify", "Follower", problem, fix),)
 
 
 def audit_refusals(audit: ReplicationAudit) -> tuple[Refusal, ...]:
     """Returns what is invalid in a ReplicationAudit. Changed hours of a finished one don't matter: its result stays."""
-    return (*(() if audit.is_over else _window_refusals(audit.spec.window, "spec.window")),)
+    return () if audit.is_over else tuple(_window_refusals(audit.spec.window, "spec.window"))
 
 
 def schedule_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> tuple[Refusal, ...]:
     """Returns what is invalid in a schedule. What depends on other resources is refused for each run."""
-    return (
-        *timetable_refusals(schedule.spec, "spec"),
-        *_drill_refusals(schedule),
-        *(
-            _window_refusals(schedule.spec.template.window, "spec.template.window")
-            if isinstance(schedule, ScheduledReplicationAudit)
-            else ()
-        ),
-    )
-
-
-def _no_follower(checkpoint: Checkpoint, tablespace: Tablespace | None) -> Iterator[Refusal]:
-    if tablespace is not None and checkpoint.spec.verify == "Follower" and tablespace.spec.replicas < 2:
-        yield Refusal(
-            "spec.verify",
-            "Follower",
-            f"the Tablespace {tablespace.metadata.name} has one replica, so there is no follower to compare with",
-            "create a Checkpoint with verify: Reread, or raise the Tablespace's replicas to 2",
-        )
-
-
-def _drill_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> Iterator[Refusal]:
-    drill = schedule.spec.drill if isinstance(schedule, ScheduledCheckpoint) else None
-    if drill is not None:
-        yield from timetable_refusals(drill, "spec.drill")
+    times = tuple(timetable_refusals(schedule.spec, "spec"))
+    match schedule:
+        case ScheduledCheckpoint():
+            return times if schedule.spec.drill is None else (*times, *timetable_refusals(schedule.spec.drill, "spec.drill"))
+        case ScheduledReplicationAudit():
+            return (*times, *_window_refusals(schedule.spec.template.window, "spec.template.window"))
 
 
 def _window_refusals(window: Window | None, path: str) -> Iterator[Refusal]:
     if window is None:
         return
     try:
-        open_for = DailyWindow.of(window.from_, window.to, window.time_zone).by_the_clock
+        open_for = window_of(window).by_the_clock
     except UnknownTimeZoneError:
         yield unknown_time_zone(f"{path}.timeZone", window.time_zone)
         return

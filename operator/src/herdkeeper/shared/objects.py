@@ -79,8 +79,8 @@ def is_controlled_by(item: Json, controller: Json | None) -> bool:
 
 
 def is_owned_by(item: Json, uid: str) -> bool:
-    """Returns whether a resource owns an object, by uid: a deleted resource's objects outlive it, and another one may have its name."""
-    return any(owner["uid"] == uid for owner in item["metadata"].get("ownerReferences") or [])
+    """Returns whether the resource of this uid owns an object. One of the same name may have owned it before."""
+    return any(reference["uid"] == uid for reference in item["metadata"].get("ownerReferences") or [])
 
 
 def mounts(pod: Json, secret: str) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from herdkeeper.protocol.job_summary import SummaryError
 from herdkeeper.shared.objects import (
     Json,
     Objects,
@@ -15,51 +17,59 @@ from herdkeeper.shared.objects import (
     termination_message_of,
     why_no_termination_message,
 )
+from herdkeeper.shared.unknown import Unknown
+
+Summary = TypeVar("Summary")
 
 
 @dataclass(frozen=True)
 class Run:
-    """The current state of a Job. `termination_message` is the newest one of its driver."""
+    """The current state of a Job, which is None if it does not exist. `termination_message` is the newest one of its driver. `earlier` is
+    why a Job of this name says nothing about this owner: a deleted resource's Job outlives it until Kubernetes collects it, and its result
+    must not become that of a new resource with the same name.
+    """
 
     phase: Literal["Pending", "Running", "Succeeded", "Failed"]
     message: str
     termination_message: str | None
     fields: dict[str, Any]
+    job: Json | None = None
+    earlier: str | None = None
 
-
-def of_an_earlier_owner(objects: Objects, job_name: str, owner_uid: str) -> str | None:
-    """Returns why a Job of this name says nothing about this owner, or None. A deleted resource's Job outlives it until Kubernetes collects
-    it, and its result must not become that of a new resource with the same name.
-    """
-    job = objects.get("Job", job_name)
-    if job is None or is_owned_by(job, owner_uid):
-        return None
-    return f"the Job {job_name} belongs to an earlier resource of this name: it is about to be deleted; if it stays, delete it"
+    def reported(self, read: Callable[[str], Summary]) -> Summary | Unknown | None:
+        """Returns the termination message as `read` reads it. None without one, Unknown if it can't be read."""
+        try:
+            return None if self.termination_message is None else read(self.termination_message)
+        except SummaryError as error:
+            return Unknown(str(error))
 
 
 def observe_run(objects: Objects, job_name: str, owner_uid: str) -> Run:
     """Returns the state of a Job among the objects of its owner, which has this uid."""
     job = objects.get("Job", job_name)
-    earlier = of_an_earlier_owner(objects, job_name, owner_uid)
-    if job is None or earlier is not None:
-        return Run("Pending", earlier or "the job has not started yet", None, {"phase": "Pending"})
+    if job is None:
+        return Run("Pending", "the job has not started yet", None, {"phase": "Pending"})
+    if not is_owned_by(job, owner_uid):
+        why = f"the Job {job_name} belongs to an earlier resource of this name: it is about to be deleted; if it stays, delete it"
+        return Run("Pending", why, None, {"phase": "Pending"}, earlier=why)
     pods, termination_message = pods_of_job(objects, job_name), termination_message_of(objects, job_name)
     fields: dict[str, Any] = {"job": job_name, "startedAt": job.get("status", {}).get("startTime")}
     match job_ended(job):
         case "Complete":
             completed = job["status"].get("completionTime")
-            return Run("Succeeded", "the job ended", termination_message, {**fields, "phase": "Succeeded", "completedAt": completed})
+            return Run("Succeeded", "the job ended", termination_message, {**fields, "phase": "Succeeded", "completedAt": completed}, job)
         case "Failed":
             return Run(
                 "Failed",
                 _failure(job, termination_message, why_no_termination_message(objects, job_name)),
                 termination_message,
                 {**fields, "phase": "Failed", "completedAt": _failed_at(job)},
+                job,
             )
     if any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods):
-        return Run("Running", "the job is running", termination_message, {**fields, "phase": "Running"})
+        return Run("Running", "the job is running", termination_message, {**fields, "phase": "Running"}, job)
     trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
-    return Run("Pending", f"the job's pod is waiting: {trouble}", termination_message, {**fields, "phase": "Pending"})
+    return Run("Pending", f"the job's pod is waiting: {trouble}", termination_message, {**fields, "phase": "Pending"}, job)
 
 
 def _failure(job: Json, termination_message: str | None, silently: str | None) -> str:

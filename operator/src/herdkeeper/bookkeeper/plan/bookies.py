@@ -14,8 +14,9 @@ from herdkeeper.bookkeeper.build.bookies import (
 )
 from herdkeeper.bookkeeper.build.racks import build_racks
 from herdkeeper.bookkeeper.drain.build import DrainSource
-from herdkeeper.bookkeeper.drain.plan import Drain, actions_of, cancelled, drains, rescan_after_seconds
+from herdkeeper.bookkeeper.drain.plan import actions_of, cancelled, rescan_after_seconds
 from herdkeeper.bookkeeper.drain.procedure import DrainingBookie, Restart, Stop, later_steps
+from herdkeeper.bookkeeper.drain.state import Drain
 from herdkeeper.bookkeeper.plan.gate import restart_order, why_not_restart, why_others_unhealthy
 from herdkeeper.bookkeeper.plan.lost_bookie import NeedsLedgers, Step, retire_all
 from herdkeeper.bookkeeper.plan.missing_cookie import restored_cookie
@@ -81,27 +82,26 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
     shared = build_bookies_shared(fleet.sized, fleet.zookeeper_address, founded, plaintext=fleet.plaintext)
     steps += settle((*shared, build_racks(fleet.cluster, fleet.racks)), fleet.objects)
     steps += _recovery_delay(fleet)
-    leaving = drains(fleet)
-    kept = _still_running(leaving)
+    kept = _still_running(fleet.drains)
     cookies = (restored_cookie(fleet, identity) for identity in (*identities, *kept))
     steps += [step for step in cookies if step is not None]
     running = (*numbers.wanted, *(identity.number for identity in kept))
     rolled = _stateful_set_steps(fleet, running, restart_order(fleet, [*identities, *kept]))
     steps += [*_autorecovery(fleet, running, rolled), *rolled, *cancelled(fleet)]
-    for drain in leaving:
+    for drain in fleet.drains:
         steps += actions_of(fleet, drain, source)
         steps += [drain.step] if isinstance(drain.step, Wait) else []
     steps += retire_all(fleet)
     waits = [step for step in steps if isinstance(step, Wait)]
-    busy = waits or leaving or numbers.lost or not all(identity.bookie_id in metadata.writable for identity in identities)
+    busy = waits or fleet.drains or numbers.lost or not all(identity.bookie_id in metadata.writable for identity in identities)
     actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
     # a cached scan is good enough to wait, not to act
     outdated = bool(actions) and isinstance(fleet.scan, LedgerScan) and fleet.scan.age_seconds > 0
     return Plan(
         actions,
         waits[0] if waits else None,
-        _requeue_after_seconds(fleet, leaving, acting=bool(actions)) if busy else None,
-        later=tuple(step for drain in leaving if isinstance(drain.bookie, DrainingBookie) for step in later_steps(drain.bookie)),
+        _requeue_after_seconds(fleet, acting=bool(actions)) if busy else None,
+        later=tuple(step for drain in fleet.drains if isinstance(drain.bookie, DrainingBookie) for step in later_steps(drain.bookie)),
         blockers=tuple(wait.sentence for wait in waits),
         needs_ledgers=NeedsLedgers() in steps or outdated or (fleet.scan is None and placement_check_due(fleet)),
     )
@@ -120,10 +120,10 @@ def _other_volumes(fleet: BookieFleet) -> Plan | None:
     )
 
 
-def _requeue_after_seconds(fleet: BookieFleet, leaving: tuple[Drain, ...], *, acting: bool) -> float:
+def _requeue_after_seconds(fleet: BookieFleet, *, acting: bool) -> float:
     """Reading all ledgers every few seconds would be too expensive. Events requeue the key earlier."""
-    if leaving:
-        return requeue.PENDING if acting else max(requeue.PENDING, rescan_after_seconds(fleet, leaving))
+    if fleet.drains:
+        return requeue.PENDING if acting else max(requeue.PENDING, rescan_after_seconds(fleet))
     return requeue.PENDING if fleet.scan is None or acting else requeue.UNREAD
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity
-from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, MetadataStore
+from herdkeeper.bookkeeper.state.bookies import MetadataStore
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.shared.lost_node import trouble_of, unreachable
@@ -53,15 +53,6 @@ def why_others_unhealthy(fleet: BookieFleet, running: tuple[int, ...], but: int 
     return None
 
 
-def lacking_copies(scan: LedgerScan, metadata: LedgersMetadata, but: frozenset[str] = frozenset()) -> str | None:
-    """Returns why ledgers lack copies, marked by an auditor or not: they name bookies, except `but`, that are not registered."""
-    lost = sorted(set(scan.naming) - metadata.registered - but)
-    if not lost:
-        return None
-    ledgers = sum(scan.naming[bookie_id].closed + scan.naming[bookie_id].not_closed for bookie_id in lost)
-    return f"{ledgers} ledgers name bookies that are not registered ({', '.join(lost[:3])}), so they lack copies"
-
-
 def _autorecovery(fleet: BookieFleet, running: tuple[int, ...]) -> str | None:
     if not fleet.known.replication_enabled:
         pod = fleet.named.pod(min(running, default=0))
@@ -78,7 +69,7 @@ def _ledgers(fleet: BookieFleet) -> str | None:
     scan = fleet.scan
     if scan is None or isinstance(scan, Unknown):
         return f"the ledgers could not be read: {scan.why if scan else 'they were not read'}"
-    return lacking_copies(scan, fleet.known)
+    return scan.lacking_copies(fleet.known)
 
 
 def _too_few_writable(fleet: BookieFleet, identity: BookieIdentity) -> str | None:

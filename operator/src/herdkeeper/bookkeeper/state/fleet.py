@@ -7,18 +7,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
+from herdkeeper.bookkeeper.drain.procedure import ClusterState, DrainingBookie
+from herdkeeper.bookkeeper.drain.state import Drain, drains_of, job_state_of, mode_of, rounds_of, why_too_few_racks
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, Metadata, MetadataStore, StoreMissing
-from herdkeeper.bookkeeper.state.claims import bookie_ids, with_claimed_sizes
+from herdkeeper.bookkeeper.state.claims import bookie_ids, claims_of, with_claimed_sizes
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, ids_that_served, scaled_to_zero
 from herdkeeper.bookkeeper.state.racks import Rack, racks_of, rule_of
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
+from herdkeeper.shared.known_nodes import known_nodes
 from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects, mounts
 from herdkeeper.shared.unknown import Unknown
+
+NOT_SCANNED = Unknown("ledgers were not scanned")
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,59 @@ class BookieFleet:
     def is_stopped(self, number: int) -> bool:
         """Returns whether the operator stopped the bookie for good."""
         return scaled_to_zero(self.named, self.objects, number)
+
+    @cached_property
+    def drains(self) -> tuple[Drain, ...]:
+        """All draining bookies, the one being emptied first. Raises ValueError if BookKeeper's metadata was not read."""
+        return drains_of({number: self._draining_bookie(number) for number in self.numbers.leaving}, self._cluster_state)
+
+    def _draining_bookie(self, number: int) -> DrainingBookie | Unknown:
+        named, objects, metadata, ids = self.named, self.objects, self.known, self.ids[number]
+        if len(ids) != 1:
+            return Unknown(f"bookie {number} has {len(ids)} identities ({', '.join(ids)}), so it is not clear which one to drain")
+        if not isinstance(self.scan, LedgerScan):
+            return self.scan or NOT_SCANNED
+        (bookie_id,) = ids
+        claims = tuple(claim for claim in claims_of(self.cluster, number, objects).values() if claim is not None)
+        pod = named.pod(number)
+        return DrainingBookie(
+            number=number,
+            bookie_id=bookie_id,
+            mode=mode_of(bookie_id, metadata),
+            marked=any(names.DRAINING_ANNOTATION in claim.annotations for claim in claims),
+            answers=objects.pod_ready(pod),
+            pod_present=objects.get("Pod", pod) is not None,
+            scaled_to_zero=self.is_stopped(number),
+            shares=self.scan.shares.get(bookie_id, ()),
+            rounds=rounds_of(named, objects, number),
+            cookie=bookie_id in metadata.cookies,
+            retirement=job_state_of(objects, named.retire_job(number)),
+            claims=claims,
+            own_writers=frozenset(node for database in self.databases for node in known_nodes(database)),
+        )
+
+    @property
+    def _cluster_state(self) -> ClusterState | Unknown:
+        if not isinstance(self.scan, LedgerScan):
+            return self.scan or NOT_SCANNED
+        metadata, groups = self.known, (self.numbers.staying, self.numbers.leaving)
+        staying, leaving = (frozenset(bookie_id for number in group for bookie_id in self.ids[number]) for group in groups)
+        return ClusterState(
+            writable=len((staying & metadata.writable) - metadata.read_only),
+            largest_ensemble=self.scan.largest_ensemble,
+            under_replicated=metadata.under_replicated,
+            autorecovery=self._why_no_autorecovery,
+            lacking=self.scan.lacking_copies(metadata, but=leaving),
+            too_few_racks=why_too_few_racks(self.placement_rule, staying & metadata.writable),
+        )
+
+    @property
+    def _why_no_autorecovery(self) -> str | None:
+        if not self.cluster.spec.auto_recovery.enabled:
+            return "spec.autoRecovery.enabled is false"
+        if not self.known.replication_enabled:
+            return "autorecovery is disabled in BookKeeper's metadata (enable it with the shell's autorecovery -enable)"
+        return "no auditor is elected" if self.known.auditor is None else None
 
     @property
     def _cookies(self) -> frozenset[str]:

@@ -8,7 +8,6 @@ from typing import Any, assert_never
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.drain.build import BYTES_KEY
-from herdkeeper.bookkeeper.drain.plan import Drain, drains
 from herdkeeper.bookkeeper.drain.procedure import (
     CloseLedgers,
     DeleteClaims,
@@ -25,6 +24,7 @@ from herdkeeper.bookkeeper.drain.procedure import (
     Stop,
     open_ledgers,
 )
+from herdkeeper.bookkeeper.drain.state import Drain
 from herdkeeper.bookkeeper.state import known_config
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, MetadataStore
 from herdkeeper.bookkeeper.state.claims import known_instance_id
@@ -108,7 +108,7 @@ def _time(milliseconds: int | None) -> str | None:
 
 
 def _bookies(fleet: BookieFleet) -> list[dict[str, Any]]:
-    leaving = {drain.number: drain for drain in drains(fleet)} if isinstance(fleet.metadata, LedgersMetadata) else {}
+    leaving = {drain.number: drain for drain in fleet.drains} if isinstance(fleet.metadata, LedgersMetadata) else {}
     found = []
     for number, ids in fleet.ids.items():
         if ids:

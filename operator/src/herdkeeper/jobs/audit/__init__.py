@@ -1,1 +1,1 @@
-"""How an audit ends, and its window."""
+"""The run of a ReplicationAudit."""

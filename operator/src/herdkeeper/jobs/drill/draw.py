@@ -5,9 +5,25 @@ from __future__ import annotations
 import datetime
 import random
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from herdkeeper.api import ScheduledCheckpoint
 from herdkeeper.shared.time import text_of
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The Checkpoint that a drill restores, and its moment if known. One of a moment of the recovery window is made for the drill."""
+
+    name: str
+    moment: str | None
+
+
+@dataclass(frozen=True)
+class NothingToDraw:
+    """Nothing can be restored for now."""
+
+    why: str
 
 
 def seed_of(schedule: ScheduledCheckpoint, due: datetime.datetime) -> str:

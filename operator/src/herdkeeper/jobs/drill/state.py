@@ -1,12 +1,25 @@
-"""The observation of a schedule's restore drills."""
+"""A ScheduledCheckpoint: its restore drills as observed, and what follows from them and from what is declared."""
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
+from functools import cached_property
 
-from herdkeeper.api import Checkpoint, HerdDBCluster
+from herdkeeper.api import Checkpoint, HerdDBCluster, ScheduledCheckpoint, Tablespace
+from herdkeeper.api.restore_drill import DrillStatus
+from herdkeeper.herddb.log.archive_expiry import needed_by_archive
 from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
-from herdkeeper.shared.objects import Objects
+from herdkeeper.herddb.log.identity import NOT_LOOKED_AT
+from herdkeeper.jobs.drill.draw import Drawn, NothingToDraw, drawn_moment, drawn_name, drilled_checkpoint, seed_of
+from herdkeeper.jobs.schedule.state import RunSeries
+from herdkeeper.planning.due import newest_time
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Objects, pods_of_job
+from herdkeeper.shared.paused import paused_by
+from herdkeeper.shared.time import moment_of
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.build_throwaway_server import SERVER
 from herdkeeper.spark.object_store import StoreUnusable
 
 
@@ -30,6 +43,120 @@ class DrillObserved:
         """Returns the Checkpoints of moments chosen for drills."""
         return tuple(found for found in self.checkpoints if is_made_for_a_drill(found))
 
+    def server_trouble(self, job: str) -> str:
+        """Returns the message of the server next to a Job's restore if it ended prematurely, or an empty string."""
+        for pod in reversed(pods_of_job(self.objects, job)):
+            for container in pod.get("status", {}).get("initContainerStatuses") or []:
+                ended = container.get("lastState", {}).get("terminated") or {}
+                if container["name"] == SERVER and ended.get("exitCode"):
+                    said = f": {str(ended['message'])[-300:].strip()}" if ended.get("message") else ""
+                    return f"; its HerdDB server had ended (exit code {ended['exitCode']}){said}"
+        return ""
+
 
 NOTHING_DRILLED = DrillObserved(Objects({}), ())
 """For a schedule that never had drills."""
+
+
+@dataclass(frozen=True)
+class CheckpointSeries(RunSeries):
+    """A ScheduledCheckpoint as declared, with its runs and drills as observed.
+
+    `tablespace` is the one of the Checkpoints, or None. `checkpoints` are all of it, if its log is archived; `instance_id` is then the
+    INSTANCEID of the log's BookKeeper cluster.
+    """
+
+    schedule: ScheduledCheckpoint
+    tablespace: Tablespace | Unknown | None = None
+    checkpoints: tuple[Checkpoint, ...] | Unknown = ()
+    drill: DrillObserved = NOTHING_DRILLED
+    instance_id: str | Unknown = NOT_LOOKED_AT
+
+    @property
+    def needed(self) -> frozenset[str] | Unknown:
+        """Names of the runs that a drill reads, or that the recovery window of the log's archive needs.
+
+        A deleted Tablespace may have left an archive, then the only source for a restore. It is unknown which Checkpoints its window needs.
+        """
+        drilled = frozenset(filter(None, (drilled_checkpoint(self.schedule),)))
+        if self.tablespace is None:
+            return drilled | {run.name for run in self.known if run.verified}
+        if isinstance(self.tablespace, Unknown):
+            return self.tablespace
+        if isinstance(self.checkpoints, Unknown):
+            return self.checkpoints
+        needed = needed_by_archive(self.tablespace, self.checkpoints, self.instance_id, self.now)
+        return needed if isinstance(needed, Unknown) else drilled | needed
+
+    @property
+    def newest_drill(self) -> DrillStatus | None:
+        """The newest drill, by the stored status."""
+        return self.schedule.status.last_drill if self.schedule.status is not None else None
+
+    @property
+    def running_drill(self) -> DrillStatus | None:
+        """The newest drill, unless it is finished or drills are no longer declared."""
+        drill = self.newest_drill
+        return drill if drill is not None and drill.outcome == "Running" and self.schedule.spec.drill is not None else None
+
+    @cached_property
+    def due_drill(self) -> datetime.datetime | None:
+        """The newest time without a drill yet. None if there is none, or no drill may start."""
+        schedule, last = self.schedule, self.newest_drill
+        since = moment_of(schedule.status.drills_since) if schedule.status is not None else None
+        if schedule.spec.drill is None or since is None or schedule.spec.suspend or paused_by(schedule.metadata) is not None:
+            return None
+        if last is not None and last.outcome == "Running":
+            return None
+        return newest_time(schedule.spec.drill, since if last is None else max(since, due_of(last)), self.now)
+
+    @cached_property
+    def drawn(self) -> Drawn | NothingToDraw | None:
+        """What the drill that is due restores. None if none is due."""
+        return None if self.due_drill is None else self.draw(self.due_drill)
+
+    def draw(self, due: datetime.datetime) -> Drawn | NothingToDraw:
+        """Returns what the drill of this time restores: a moment of the recovery window if the log is archived, else a verified
+        Checkpoint.
+        """
+        schedule, tablespace, seed = self.schedule, self.tablespace, seed_of(self.schedule, due)
+        if isinstance(tablespace, Unknown):
+            return NothingToDraw(tablespace.why)
+        if tablespace is None or self.drill.herddb is None:
+            return NothingToDraw(f"the Tablespace {schedule.spec.template.tablespace_ref.name}, or its database, does not exist")
+        window = tablespace.status.recovery_window if tablespace.status is not None else None
+        if tablespace.spec.log.archive is not None and window is not None:
+            begin, end = moment_of(window.from_), moment_of(window.to)
+            restored = moment_of(tablespace.restore.completed_at) if tablespace.restore is not None else None
+            if begin is not None and restored is not None:
+                begin = max(begin, restored)  # before that it has a table of its own restore, with which no other one begins
+            if begin is not None and end is not None and begin <= end:
+                moment = drawn_moment(begin, end, seed).astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+                return Drawn(names.drill_checkpoint(schedule.metadata.name, due), moment)
+        made = (each for each in self.drill.checkpoints if not is_made_for_a_drill(each) and is_restorable(each))
+        moments = {each.metadata.name: each.status.lsn_timestamp if each.status is not None else None for each in made}
+        name = drawn_name(moments, seed)
+        return NothingToDraw("this schedule has no verified Checkpoint yet") if name is None else Drawn(name, moments[name])
+
+    def job_of(self, drill: DrillStatus) -> str:
+        """Returns the name of a drill's Job."""
+        return names.drill_job(self.schedule.metadata.name, due_of(drill))
+
+    def is_of_a_moment(self, drill: DrillStatus) -> bool:
+        """Returns whether a drill's Checkpoint is made for it."""
+        return drill.checkpoint == names.drill_checkpoint(self.schedule.metadata.name, due_of(drill))
+
+
+def due_of(drill: DrillStatus) -> datetime.datetime:
+    """Returns the scheduled time of a drill. Raises ValueError if the status has none."""
+    due = moment_of(drill.scheduled_time)
+    if due is None:
+        raise ValueError(f"status.lastDrill.scheduledTime is {drill.scheduled_time!r}, which is not a time")
+    return due
+
+
+def is_restorable(checkpoint: Checkpoint) -> bool:
+    """Returns whether a Checkpoint succeeded, is verified, and was not deleted."""
+    status = checkpoint.status
+    there = checkpoint.metadata.deletion_timestamp is None and checkpoint.manifest is not None
+    return there and status is not None and status.phase == "Succeeded" and bool(status.verified)

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from typing import Any, assert_never
 
-from herdkeeper.api import Checkpoint, ScheduledCheckpoint
+from herdkeeper.api import Checkpoint
 from herdkeeper.api.restore_drill import DrillStatus
-from herdkeeper.jobs.drill.plan import (
-    Draw,
-    DrawnCheckpoint,
-    DrawnMoment,
-    NothingToDraw,
-    draw,
-    due_drill,
-    due_of,
-    is_of_a_moment,
-    is_restorable,
-    running_drill,
-)
-from herdkeeper.jobs.schedule.state import ScheduleObserved
+from herdkeeper.jobs.drill.draw import NothingToDraw
+from herdkeeper.jobs.drill.state import CheckpointSeries, is_restorable
 from herdkeeper.planning.due import timetable_of
 from herdkeeper.planning.summary import Health
-from herdkeeper.protocol.job_summary import RestoreSummary, SummaryError
-from herdkeeper.shared import names
+from herdkeeper.protocol.job_summary import RestoreSummary
 from herdkeeper.shared.conditions import RESTORE_DRILLED, condition
-from herdkeeper.shared.objects import pods_of_job
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of, text_of
 from herdkeeper.shared.timetable import overdue_at
-from herdkeeper.spark.build_throwaway_server import SERVER
 from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.run import Run, observe_run
 
@@ -37,73 +24,65 @@ Fields = dict[str, Any]
 _NEXT_WAITS = "; the next one waits: "
 
 
-def drill_fields(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> Fields:
-    """Returns `drillsSince` and `lastDrill`. They exist before any object of the drill, see jobs/drill/plan.py."""
-    if schedule.spec.drill is None:
+def drill_fields(series: CheckpointSeries, notes: Mapping[str, Any]) -> Fields:
+    """Returns `drillsSince` and `lastDrill`, given the plan's notes. They exist before any object of the drill, see jobs/drill/plan.py."""
+    if series.schedule.spec.drill is None:
         return {}
-    status = schedule.status
+    status, running = series.schedule.status, series.running_drill
     since = status.drills_since if status is not None else None
-    last = status.last_drill if status is not None else None
-    fields: Fields = {"drillsSince": since or text_of(seen.now), "lastDrill": _stored(last)}
-    running = running_drill(schedule)
-    if running is not None:
-        return {**fields, "lastDrill": _without_nothing(_progress(schedule, seen, running))}
-    due = due_drill(schedule, seen.now)
-    if due is None:
-        return fields
-    begun = _begun(draw(schedule, seen, due), due, last.last_successful_time if last is not None else None)
-    return fields if begun is None else {**fields, "lastDrill": _without_nothing(begun)}
+    last = _stored(series.newest_drill) if running is None else _progress(series, running)
+    return {"drillsSince": since or text_of(series.now), "lastDrill": notes.get("lastDrill", last)}
 
 
-def drill_health(schedule: ScheduledCheckpoint, fields: Fields, seen: ScheduleObserved) -> Health | None:
+def drill_health(series: CheckpointSeries, fields: Fields) -> Health | None:
     """Returns the condition RestoreDrilled for the fields to be stored. None without declared drills."""
-    if schedule.spec.drill is None:
+    if series.schedule.spec.drill is None:
         return None
     last: Fields = fields["lastDrill"] or {}
-    return _failure(schedule, last, seen) or _waiting(last, seen) or _overdue(schedule, fields, seen) or _newest(schedule, last, seen)
+    return _failure(series, last) or _waiting(series, last) or _overdue(series, fields) or _newest(series, last)
 
 
-def _waiting(last: Fields, seen: ScheduleObserved) -> Health | None:
+def _waiting(series: CheckpointSeries, last: Fields) -> Health | None:
     """Returns that a drill can't continue before a person acts. Its Job, once created, reports for itself."""
-    unusable = _what_stops(last, seen)
+    unusable = _what_stops(series, last)
     return None if unusable is None else Health("False", unusable.reason, f"{_of(last)} waits: {unusable.why}")
 
 
-def _what_stops(last: Fields, seen: ScheduleObserved) -> StoreUnusable | None:
+def _what_stops(series: CheckpointSeries, last: Fields) -> StoreUnusable | None:
     waits = last.get("outcome") == "Running" and last.get("job") is None
-    return seen.drill.store_unusable if waits else None
+    return series.drill.store_unusable if waits else None
 
 
-def _failure(schedule: ScheduledCheckpoint, last: Fields, seen: ScheduleObserved) -> Health | None:
+def _failure(series: CheckpointSeries, last: Fields) -> Health | None:
     """Returns that a drill failed, until the next one succeeds, and what that one waits for."""
-    before = condition(schedule, RESTORE_DRILLED)
+    before = condition(series.schedule, RESTORE_DRILLED)
     if last.get("outcome") == "Failed":
         return Health("False", Reason.DRILL_FAILED, drill_sentence(last))
     if last.get("outcome") == "Running" and before is not None and before.reason == Reason.DRILL_FAILED:
-        unusable = _what_stops(last, seen)
+        unusable = _what_stops(series, last)
         waits = "" if unusable is None else f"{_NEXT_WAITS}{unusable.why}"
         return Health("False", Reason.DRILL_FAILED, f"{before.message.partition(_NEXT_WAITS)[0]}{waits}")
     return None
 
 
-def _overdue(schedule: ScheduledCheckpoint, fields: Fields, seen: ScheduleObserved) -> Health | None:
+def _overdue(series: CheckpointSeries, fields: Fields) -> Health | None:
     success = _last_success(fields["lastDrill"] or {})
     since = success or moment_of(fields["drillsSince"])
-    drill = schedule.spec.drill
+    drill = series.schedule.spec.drill
     overdue = overdue_at(timetable_of(drill), since) if since is not None and drill is not None else None
-    if overdue is None or seen.now <= overdue:
+    if overdue is None or series.now <= overdue:
         return None
-    message = f"{_success(success)}, for more than two periods of spec.drill{_why_none(schedule, seen)}"
+    message = f"{_success(success)}, for more than two periods of spec.drill{_why_none(series)}"
     return Health("False", Reason.DRILL_OVERDUE, message)
 
 
-def _newest(schedule: ScheduledCheckpoint, last: Fields, seen: ScheduleObserved) -> Health:
+def _newest(series: CheckpointSeries, last: Fields) -> Health:
     if last.get("outcome") == "Succeeded":
         return Health("True", Reason.DRILLED, drill_sentence(last))
     success = _last_success(last)
     if success is not None:
         return Health("True", Reason.DRILLED, _success(success))
-    return Health("Unknown", Reason.NOT_DRILLED, f"{_success(None)}{_why_none(schedule, seen)}")
+    return Health("Unknown", Reason.NOT_DRILLED, f"{_success(None)}{_why_none(series)}")
 
 
 def _last_success(last: Fields) -> datetime.datetime | None:
@@ -131,70 +110,51 @@ def _of(drill: Fields) -> str:
     return f"the restore drill of {drill['scheduledTime']}, of the Checkpoint {drill['checkpoint']}{moment},"
 
 
-def _why_none(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> str:
-    due = due_drill(schedule, seen.now)
-    found = draw(schedule, seen, due) if due is not None else None
-    suspended = "; spec.suspend is true" if schedule.spec.suspend else ""
-    return f"; one is due, and {found.why}" if isinstance(found, NothingToDraw) else suspended
+def _why_none(series: CheckpointSeries) -> str:
+    if isinstance(series.drawn, NothingToDraw):
+        return f"; one is due, and {series.drawn.why}"
+    return "; spec.suspend is true" if series.schedule.spec.suspend else ""
 
 
-def _begun(found: Draw, due: datetime.datetime, last_success: str | None) -> Fields | None:
-    match found:
-        case NothingToDraw():
-            return None
-        case DrawnCheckpoint(name, moment) | DrawnMoment(name, moment):
-            message = "chosen, and about to be restored"
-            begun = {"scheduledTime": text_of(due), "outcome": "Running", "message": message, "checkpoint": name, "moment": moment}
-            return {**begun, "lastSuccessfulTime": last_success}
-        case _:
-            assert_never(found)
-
-
-def _progress(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillStatus) -> Fields:
+def _progress(series: CheckpointSeries, drill: DrillStatus) -> Fields:
     """The current state of a running drill."""
-    before = _stored(drill) or {}
-    job, checkpoint = names.drill_job(schedule.metadata.name, due_of(drill)), seen.drill.checkpoint(drill.checkpoint)
-    if seen.drill.objects.get("Job", job) is not None:
-        return _of_the_job({**before, "job": job}, seen, observe_run(seen.drill.objects, job, schedule.metadata.uid), checkpoint)
-    if (unusable := seen.drill.store_unusable) is not None and checkpoint is not None and is_restorable(checkpoint):
+    before, seen = _stored(drill) or {}, series.drill
+    job, checkpoint = series.job_of(drill), seen.checkpoint(drill.checkpoint)
+    if seen.objects.get("Job", job) is not None:
+        return _of_the_job({**before, "job": job}, series, observe_run(seen.objects, job, series.schedule.metadata.uid), checkpoint)
+    if (unusable := seen.store_unusable) is not None and checkpoint is not None and is_restorable(checkpoint):
         return {**before, "message": f"waits: {unusable.why}"}
-    if is_of_a_moment(schedule, drill):
-        return _of_the_moment(before, seen, checkpoint)
-    if checkpoint is not None and is_restorable(checkpoint):
-        return before
-    another = _begun(draw(schedule, seen, due_of(drill)), due_of(drill), drill.last_successful_time)
-    why = f"the Checkpoint {drill.checkpoint} was deleted before it was restored, and there is no other"
-    return _failed(before, why, seen) if another is None or another["checkpoint"] == drill.checkpoint else another
+    return _of_the_moment(before, series, checkpoint) if series.is_of_a_moment(drill) else before
 
 
-def _of_the_moment(before: Fields, seen: ScheduleObserved, checkpoint: Checkpoint | None) -> Fields:
+def _of_the_moment(before: Fields, series: CheckpointSeries, checkpoint: Checkpoint | None) -> Fields:
     """A drill whose Checkpoint is being made."""
     if checkpoint is None:
         return before
     if checkpoint.metadata.deletion_timestamp is not None:
-        return _failed(before, "its Checkpoint was deleted before it was restored", seen)
+        return _failed(before, "its Checkpoint was deleted before it was restored", series)
     status = checkpoint.status
     said = (status.message if status is not None else None) or "it has not started"
     if status is not None and status.phase == "Failed":
-        return _failed(before, f"no Checkpoint of that moment could be made: {said}", seen)
+        return _failed(before, f"no Checkpoint of that moment could be made: {said}", series)
     return {**before, "message": f"its Checkpoint is being made: {said}"}
 
 
-def _of_the_job(before: Fields, seen: ScheduleObserved, run: Run, checkpoint: Checkpoint | None) -> Fields:
+def _of_the_job(before: Fields, series: CheckpointSeries, run: Run, checkpoint: Checkpoint | None) -> Fields:
     lsn = checkpoint.status.lsn if checkpoint is not None and checkpoint.status is not None else None
-    known = {**before, "lsn": lsn.model_dump(by_alias=True) if lsn is not None else before.get("lsn")}
-    said = _result_of(run)
+    known = before if lsn is None else {**before, "lsn": lsn.model_dump(by_alias=True)}
+    said = run.reported(RestoreSummary.from_json)
     match run.phase:
         case "Pending" | "Running":
             return {**known, "message": run.message}
         case "Failed":
-            told = said.message if said is not None and said.message else run.message
-            ended = _failed(known, f"{told}{_server_trouble(seen, before['job'])}", seen)
+            told = said.message if isinstance(said, RestoreSummary) and said.message else run.message
+            ended = _failed(known, f"{told}{series.drill.server_trouble(before['job'])}", series)
             return {**ended, "completedAt": run.fields.get("completedAt") or ended["completedAt"]}
         case "Succeeded":
-            completed = run.fields.get("completedAt") or text_of(seen.now)
-            if said is None:
-                return _failed(known, "its Job succeeded without a result", seen)
+            completed = run.fields.get("completedAt") or text_of(series.now)
+            if not isinstance(said, RestoreSummary):
+                return _failed(known, "its Job succeeded without a result", series)
             counts: Fields = {"rows": said.rows, "tables": said.tables, "seconds": round(said.duration_seconds, 1)}
             if said.ledger_id is not None and said.entry_id is not None:
                 counts |= {"lsn": {"ledgerId": said.ledger_id, "entryId": said.entry_id}}
@@ -204,31 +164,9 @@ def _of_the_job(before: Fields, seen: ScheduleObserved, run: Run, checkpoint: Ch
             assert_never(run.phase)
 
 
-def _failed(before: Fields, why: str, seen: ScheduleObserved) -> Fields:
-    return {**before, "outcome": "Failed", "message": why[:1000], "completedAt": text_of(seen.now)}
-
-
-def _result_of(run: Run) -> RestoreSummary | None:
-    try:
-        return RestoreSummary.from_json(run.termination_message) if run.termination_message is not None else None
-    except SummaryError:
-        return None
-
-
-def _server_trouble(seen: ScheduleObserved, job: str) -> str:
-    """Returns the message of the server next to the restore if it ended prematurely, or an empty string."""
-    for pod in reversed(pods_of_job(seen.drill.objects, job)):
-        for container in pod.get("status", {}).get("initContainerStatuses") or []:
-            ended = container.get("lastState", {}).get("terminated") or {}
-            if container["name"] == SERVER and ended.get("exitCode"):
-                said = f": {str(ended['message'])[-300:].strip()}" if ended.get("message") else ""
-                return f"; its HerdDB server had ended (exit code {ended['exitCode']}){said}"
-    return ""
+def _failed(before: Fields, why: str, series: CheckpointSeries) -> Fields:
+    return {**before, "outcome": "Failed", "message": why[:1000], "completedAt": text_of(series.now)}
 
 
 def _stored(drill: DrillStatus | None) -> Fields | None:
     return drill.model_dump(mode="json", by_alias=True, exclude_none=True) if drill is not None else None
-
-
-def _without_nothing(fields: Fields) -> Fields:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -8,15 +8,16 @@ found there may have been kept on purpose. An unreadable resource may need the f
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
 from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
 from herdkeeper.herddb.tablespace.plan_restore import comes_too_late
 from herdkeeper.jobs.drill.draw import drilled_checkpoint
 from herdkeeper.jobs.removal.state import RemovalObserved
-from herdkeeper.jobs.state import JobObserved
+from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.planning import requeue
-from herdkeeper.planning.actions import Delete, Plan, SetFinalizer
+from herdkeeper.planning.actions import Plan, SetFinalizer, deletions
 from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
@@ -26,33 +27,35 @@ from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import build_removal
 
 
-def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: float = 0.0) -> Plan:
+def plan_removal(seen: CheckpointRun, spark_image: str, waited: float = 0.0) -> Plan:
     """Returns the next step of a deletion that has waited for so many seconds. Raises ValueError if the users of the files
     were not read.
     """
-    removal = seen.removal
+    checkpoint, removal = seen.checkpoint, seen.removal
     if removal is None:
         raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")
     if removal.claim is None and checkpoint.spec.destination.object_store is None:
         return _let_go(Reason.DATA_DELETED, f"there is nothing to remove: the volume claim {checkpoint.place} is gone")
     job = seen.objects.get("Job", names.job_name(checkpoint.key, names.REMOVAL_COMPONENT))
     if job is not None:
-        return _follow(job, checkpoint, seen)
-    return _ending(checkpoint, seen) or _why_kept(checkpoint, seen, removal) or _begin(checkpoint, seen, spark_image, waited)
+        return _follow(job, seen)
+    return _ending(seen) or _why_kept(seen, removal) or _begin(seen, spark_image, waited)
 
 
-def _why_kept(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved) -> Plan | None:
+def _why_kept(seen: CheckpointRun, removal: RemovalObserved) -> Plan | None:
     """Returns why no Job is created. None if the run has ended, left files, and nothing needs them."""
+    checkpoint = seen.checkpoint
     if checkpoint.status is None or checkpoint.status.job is None:
         return _let_go(Reason.DATA_DELETED, "there is nothing to remove: its Job never started")
-    if removal.claim is not None and removal.claim["metadata"].get("deletionTimestamp"):
+    if removal.claim is not None and removal.claim.going:
         return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.place} is being deleted with everything on it")
     # Without a manifest, only files of this very run are removed, which nothing else references.
-    return None if checkpoint.manifest is None else _needed(checkpoint, seen, removal)
+    return None if checkpoint.manifest is None else _needed(seen, removal)
 
 
-def _begin(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: float) -> Plan:
+def _begin(seen: CheckpointRun, spark_image: str, waited: float) -> Plan:
     """Create the Job. A Secret that was deleted first, e.g. with its namespace, delays the deletion only for a while."""
+    checkpoint = seen.checkpoint
     if (unusable := seen.store_unusable) is not None:
         if waited >= PATIENCE_SECONDS:
             return _let_go(Reason.DELETION_GIVEN_UP, f"its files in {checkpoint.place} were left behind: {unusable.why}")
@@ -62,9 +65,9 @@ def _begin(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: 
     return Plan(made, Plan.waiting(Reason.DELETING, "a Job removes its files").wait)
 
 
-def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
+def _follow(job: Json, seen: CheckpointRun) -> Plan:
     name = job["metadata"]["name"]
-    if not is_owned_by(job, checkpoint.metadata.uid):
+    if not is_owned_by(job, seen.checkpoint.metadata.uid):
         return Plan.waiting(
             Reason.DELETING, (f"the Job {name} belongs to an earlier Checkpoint of this name, and is about to be deleted"), requeue.SOON
         )
@@ -80,23 +83,23 @@ def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
             return Plan.waiting(Reason.DELETING, f"the Job {name} removes its files")
 
 
-def _ending(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
+def _ending(seen: CheckpointRun) -> Plan | None:
     """Returns what to do while its own run has not ended, or None."""
-    job = seen.objects.get("Job", names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT))
+    job = seen.run.job
     if job is not None and job_ended(job) is not None:
         # Its manifest must be known before others that share it can be found.
         noted = Plan.waiting(Reason.DELETING, "its Job has ended: the result is recorded first", requeue.NOTED)
-        return None if checkpoint.is_over else noted
+        return None if seen.checkpoint.is_over else noted
     waiting = Plan.waiting(Reason.DELETING, "its Job is being stopped", requeue.SOON)
-    if job is not None and not job["metadata"].get("deletionTimestamp"):
-        metadata = job["metadata"]
-        return Plan((Delete(job["apiVersion"], "Job", metadata["name"], metadata["uid"], Reason.DELETING),), waiting.wait, requeue.SOON)
-    mine = (work for work in seen.work if work.owner == checkpoint.metadata.name)
-    return waiting if job is not None or any(not work.ended for work in mine) else None
+    mine = (work for work in seen.work if work.owner == seen.checkpoint.metadata.name)
+    if job is None:
+        return waiting if any(not work.ended for work in mine) else None
+    return replace(waiting, actions=deletions([job], Reason.DELETING))
 
 
-def _needed(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved) -> Plan | None:
+def _needed(seen: CheckpointRun, removal: RemovalObserved) -> Plan | None:
     """Returns what to do instead because the checkpoint is needed, or None."""
+    checkpoint = seen.checkpoint
     if isinstance(removal.checkpoints, Unknown):
         return _unreadable(removal.checkpoints)
     if isinstance(removal.tablespaces, Unknown):
@@ -105,17 +108,18 @@ def _needed(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved)
         return _unreadable(removal.schedules)
     others = [other for other in removal.checkpoints if other.place == checkpoint.place]
     return (
-        _needed_by_checkpoints(checkpoint, seen, others)
+        _needed_by_checkpoints(seen, others)
         or _needed_by_tablespaces(checkpoint, removal.tablespaces, others)
         or _needed_by_drills(checkpoint, removal.schedules, others)
     )
 
 
-def _needed_by_checkpoints(checkpoint: Checkpoint, seen: JobObserved, others: list[Checkpoint]) -> Plan | None:
+def _needed_by_checkpoints(seen: CheckpointRun, others: list[Checkpoint]) -> Plan | None:
+    checkpoint = seen.checkpoint
     if silent := [other for other in others if _may_share(other, checkpoint)]:
         why = f"{_listed(silent)} succeeded without reporting its manifest, which may be this one; delete it first"
         return Plan.waiting(Reason.UNREADABLE, why)
-    if writing := _writing(checkpoint, seen, others):
+    if writing := _writing(seen, others):
         message = f"these runs write to the same place and may use the same manifest: {', '.join(writing)}"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
     living = [other for other in others if other.metadata.deletion_timestamp is None and not is_made_for_a_drill(other)]
@@ -155,8 +159,9 @@ def _may_share(other: Checkpoint, checkpoint: Checkpoint) -> bool:
     return silent and other.spec.tablespace_ref == checkpoint.spec.tablespace_ref
 
 
-def _writing(checkpoint: Checkpoint, seen: JobObserved, others: list[Checkpoint]) -> list[str]:
+def _writing(seen: CheckpointRun, others: list[Checkpoint]) -> list[str]:
     """Returns other Checkpoints whose run has not ended, as far as known."""
+    checkpoint = seen.checkpoint
     over = {other.metadata.name for other in others if other.is_over}
     runs = [work for work in seen.work if work.component == names.CHECKPOINT_COMPONENT and work.place == checkpoint.place]
     found = {work.owner for work in runs if not work.ended or work.owner not in over}

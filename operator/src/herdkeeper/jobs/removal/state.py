@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
-from herdkeeper.shared.objects import Json
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.volumes import Claim
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class RemovalObserved:
     namespace, `tablespaces` and `schedules` all of them. Unknown if one can't be read, since it may need the files.
     """
 
-    claim: Json | None
+    claim: Claim | None
     checkpoints: tuple[Checkpoint, ...] | Unknown
     tablespaces: tuple[Tablespace, ...] | Unknown
     schedules: tuple[ScheduledCheckpoint, ...] | Unknown = ()

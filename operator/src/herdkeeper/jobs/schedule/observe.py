@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable
 from dataclasses import replace
 
-from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ScheduledCheckpoint, ScheduledReplicationAudit, Tablespace
+from herdkeeper.api import (
+    BookKeeperCluster,
+    Checkpoint,
+    HerdDBCluster,
+    ReplicationAudit,
+    ScheduledCheckpoint,
+    ScheduledReplicationAudit,
+    Tablespace,
+)
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
 from herdkeeper.herddb.log.identity import instance_of
 from herdkeeper.herddb.tablespace.observe import checkpoints_of
 from herdkeeper.jobs.drill.draw import drilled_checkpoint
-from herdkeeper.jobs.drill.state import DrillObserved
+from herdkeeper.jobs.drill.state import CheckpointSeries, DrillObserved
 from herdkeeper.jobs.schedule.build import kind_of_runs
-from herdkeeper.jobs.schedule.state import ScheduleObserved, run_of
+from herdkeeper.jobs.schedule.state import Run, RunSeries, run_of
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects, is_owned_by
 from herdkeeper.shared.unknown import Unknown
@@ -24,39 +33,42 @@ from herdkeeper.spark.observe_object_store import observe_destination
 DRILL_OBJECTS = (("batch/v1", "Job"), ("v1", "Pod"))
 
 
-def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, reader: ClusterReader) -> ScheduleObserved:
-    """Returns the runs of this schedule (not those of an earlier one of its name), the time, and whose archive may need them."""
-    metadata = schedule.metadata
+def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, reader: ClusterReader) -> RunSeries:
+    """Returns the schedule with its runs (not those of an earlier one of its name), the time, and whose archive may need them."""
     kind, _ = kind_of_runs(schedule)
-    found = reader.kubernetes.owned(schedule.KIND, ObjectKey(metadata.namespace, metadata.name), ((API_VERSION, kind.KIND),))
-    mine = [document for document in found.of_kind(kind.KIND) if is_owned_by(document, metadata.uid)]
+    found = reader.kubernetes.owned(schedule.KIND, schedule.key, ((API_VERSION, kind.KIND),))
+    mine = [document for document in found.of_kind(kind.KIND) if is_owned_by(document, schedule.metadata.uid)]
     now = datetime.datetime.now(datetime.UTC)
     made = reader.kubernetes.models(kind, mine)
-    if isinstance(made, Unknown):
-        return ScheduleObserved(made, now)
-    runs = (run_of(each) for each in made if not (isinstance(each, Checkpoint) and is_made_for_a_drill(each)))
-    seen = ScheduleObserved(tuple(sorted(runs, key=lambda run: (run.due, run.name))), now)
+    runs: tuple[Run, ...] | Unknown = made if isinstance(made, Unknown) else _runs(made)
     if not isinstance(schedule, ScheduledCheckpoint):
-        return seen
-    checkpoints = tuple(each for each in made if isinstance(each, Checkpoint))
-    return _with_drill(schedule, _with_tablespace(schedule, seen, reader), checkpoints, reader)
+        return RunSeries(schedule, runs, now)
+    series = CheckpointSeries(schedule, runs, now)
+    if isinstance(made, Unknown):
+        return series
+    return _with_drill(_with_tablespace(series, reader), tuple(each for each in made if isinstance(each, Checkpoint)), reader)
 
 
-def _with_tablespace(schedule: ScheduledCheckpoint, seen: ScheduleObserved, reader: ClusterReader) -> ScheduleObserved:
+def _runs(made: Iterable[Checkpoint | ReplicationAudit]) -> tuple[Run, ...]:
+    runs = (run_of(each) for each in made if not (isinstance(each, Checkpoint) and is_made_for_a_drill(each)))
+    return tuple(sorted(runs, key=lambda run: (run.due, run.name)))
+
+
+def _with_tablespace(series: CheckpointSeries, reader: ClusterReader) -> CheckpointSeries:
     """It is needed to know which checkpoints its archive needs."""
-    key = ObjectKey(schedule.metadata.namespace, schedule.spec.template.tablespace_ref.name)
+    key = ObjectKey(series.schedule.metadata.namespace, series.schedule.spec.template.tablespace_ref.name)
     document = reader.kubernetes.document(API_VERSION, Tablespace.KIND, key)
     if document is None:
-        return seen
+        return series
     found = reader.kubernetes.models(Tablespace, [document])
     if isinstance(found, Unknown):
-        return replace(seen, tablespace=found)
+        return replace(series, tablespace=found)
     (tablespace,) = found
     if tablespace.spec.log.archive is None:
-        return replace(seen, tablespace=tablespace)
+        return replace(series, tablespace=tablespace)
     checkpoints, unread = checkpoints_of(tablespace, reader)
     known = checkpoints if unread is None else unread
-    return replace(seen, tablespace=tablespace, checkpoints=known, instance_id=_instance(tablespace, reader))
+    return replace(series, tablespace=tablespace, checkpoints=known, instance_id=_instance(tablespace, reader))
 
 
 def _instance(tablespace: Tablespace, reader: ClusterReader) -> str | Unknown:
@@ -68,19 +80,17 @@ def _instance(tablespace: Tablespace, reader: ClusterReader) -> str | Unknown:
     return instance_of(reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, bookkeeper)), bookkeeper)
 
 
-def _with_drill(
-    schedule: ScheduledCheckpoint, seen: ScheduleObserved, checkpoints: tuple[Checkpoint, ...], reader: ClusterReader
-) -> ScheduleObserved:
+def _with_drill(series: CheckpointSeries, checkpoints: tuple[Checkpoint, ...], reader: ClusterReader) -> CheckpointSeries:
     """Jobs are read while a drill is declared or remembered: one that is no longer declared is stopped."""
+    schedule, tablespace = series.schedule, series.tablespace
     if schedule.spec.drill is None and (schedule.status is None or schedule.status.drills_since is None):
-        return replace(seen, drill=DrillObserved(Objects({}), checkpoints))
-    key = schedule.key
-    found = reader.kubernetes.owned(schedule.KIND, key, DRILL_OBJECTS)
+        return replace(series, drill=DrillObserved(Objects({}), checkpoints))
+    found = reader.kubernetes.owned(schedule.KIND, schedule.key, DRILL_OBJECTS)
     mine = {of: item for of, item in found.items.items() if of[0] != "Job" or is_owned_by(item, schedule.metadata.uid)}
     herddb = None
-    if schedule.spec.drill is not None and isinstance(seen.tablespace, Tablespace):
-        herddb = reader.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, seen.tablespace.spec.herd_db_ref.name))
-    return replace(seen, drill=DrillObserved(Objects(mine), checkpoints, herddb, _unusable(schedule, checkpoints, reader)))
+    if schedule.spec.drill is not None and isinstance(tablespace, Tablespace):
+        herddb = reader.kubernetes.readable(HerdDBCluster, ObjectKey(schedule.key.namespace, tablespace.spec.herd_db_ref.name))
+    return replace(series, drill=DrillObserved(Objects(mine), checkpoints, herddb, _unusable(schedule, checkpoints, reader)))
 
 
 def _unusable(schedule: ScheduledCheckpoint, checkpoints: tuple[Checkpoint, ...], reader: ClusterReader) -> StoreUnusable | None:

@@ -1,14 +1,15 @@
-"""The observation of a schedule: its runs, and the time."""
+"""A schedule: what is declared, which runs were observed, and what follows from both."""
 
 from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from functools import cached_property
 
-from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
+from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, ScheduledReplicationAudit
 from herdkeeper.api.job import Phase
-from herdkeeper.herddb.log.identity import NOT_LOOKED_AT, LogIdentity, log_of_manifest
-from herdkeeper.jobs.drill.state import NOTHING_DRILLED, DrillObserved
+from herdkeeper.herddb.log.identity import LogIdentity, log_of_manifest
+from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_time
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.reason import Reason
@@ -43,20 +44,59 @@ class Run:
         return self.phase in ("Pending", "Running", "Paused")
 
 
-@dataclass(frozen=True)
-class ScheduleObserved:
-    """The runs, oldest first, and the time of the observation. Unknown if a run could not be read: it may be any of them.
+Decision = Start | Missed | NotDue
 
-    `tablespace` is the one of the Checkpoints, or None. `checkpoints` are all of it, if its log is archived; `instance_id` is then the
-    INSTANCEID of the log's BookKeeper cluster. These, and `drill`, are not read for audits.
+
+@dataclass(frozen=True)
+class RunSeries:
+    """A schedule as declared, and its runs as observed, oldest first. Each derived value is computed once.
+
+    `runs` is Unknown if one could not be read: it may be any of them. `now` is the time of the observation.
     """
 
+    schedule: ScheduledCheckpoint | ScheduledReplicationAudit
     runs: tuple[Run, ...] | Unknown
     now: datetime.datetime
-    tablespace: Tablespace | Unknown | None = None
-    checkpoints: tuple[Checkpoint, ...] | Unknown = ()
-    drill: DrillObserved = NOTHING_DRILLED
-    instance_id: str | Unknown = NOT_LOOKED_AT
+
+    @property
+    def known(self) -> tuple[Run, ...]:
+        """The runs. Raises ValueError if one could not be read."""
+        if isinstance(self.runs, Unknown):
+            raise ValueError(self.runs.why)
+        return self.runs
+
+    @property
+    def needed(self) -> frozenset[str] | Unknown:
+        """Names of runs that others need, however old they are."""
+        return frozenset()
+
+    @property
+    def active(self) -> Run | None:
+        """The run that has not ended, or None."""
+        return next((run for run in self.known if run.active), None)
+
+    @property
+    def created_at(self) -> datetime.datetime:
+        """When the schedule was created. Raises ValueError if no API server has stored it."""
+        created = moment_of(self.schedule.metadata.creation_timestamp)
+        if created is None:
+            raise ValueError(f"the {self.schedule.KIND} {self.schedule.metadata.name} has no creationTimestamp")
+        return created
+
+    @cached_property
+    def decision(self) -> Decision:
+        """The decision on the newest unhandled time. Earlier missed times are skipped. A late decision equals a timely one: a run blocks it
+        that is active, or was at this time.
+        """
+        status = self.schedule.status
+        last = moment_of(status.last_schedule_time) if status is not None else None
+        # when the newest run was made, requested or scheduled and perhaps deleted by now
+        done_until = max(self.created_at, last or self.created_at, *(run.due for run in self.known))
+        due = pending_time(self.schedule.spec, done_until, self.now)
+        if due is None:
+            return NotDue()
+        blocking = (run.name for run in self.known if run.active or (run.due < due and run.completed is not None and run.completed > due))
+        return decide_time(self.schedule.spec, due, next(blocking, None), self.now)
 
 
 def run_of(made: Checkpoint | ReplicationAudit) -> Run:

@@ -1,0 +1,120 @@
+"""Draining bookies: what was observed of each of them, and its next step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from herdkeeper.bookkeeper.drain.build import is_kept
+from herdkeeper.bookkeeper.drain.procedure import (
+    ClusterState,
+    DrainingBookie,
+    JobState,
+    MakeReadOnly,
+    MarkDraining,
+    Mode,
+    Round,
+    Step,
+    next_step,
+)
+from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
+from herdkeeper.codecs.bookkeeper.placement import PlacementRule
+from herdkeeper.planning.actions import Wait
+from herdkeeper.shared.names import BookKeeperNames
+from herdkeeper.shared.objects import Objects, job_ended
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+
+
+@dataclass(frozen=True)
+class Drain:
+    """A draining bookie: what was observed of it, and its next step."""
+
+    number: int
+    bookie: DrainingBookie | Unknown
+    step: Step
+
+
+def drains_of(bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown) -> tuple[Drain, ...]:
+    """Returns the drains of these bookies, by number, the one being emptied first."""
+    ordered = sorted(bookies, key=lambda number: _order(number, bookies[number]))
+    return tuple(_drain(number, bookies, cluster_state, turn) for turn, number in enumerate(ordered))
+
+
+def _drain(number: int, bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown, turn: int) -> Drain:
+    bookie = bookies[number]
+    others = tuple(
+        other.bookie_id
+        for other in bookies.values()
+        if isinstance(other, DrainingBookie) and other.number != number and other.mode is Mode.WRITABLE
+    )
+    step = next_step(bookie, replace(cluster_state, also_leaving=others) if isinstance(cluster_state, ClusterState) else cluster_state)
+    if turn > 0 and not isinstance(step, Wait | MarkDraining | MakeReadOnly):
+        step = Wait(Reason.WAITING_FOR_OTHERS, "another bookie is drained first")
+    return Drain(number, bookie, step)
+
+
+def _order(number: int, bookie: DrainingBookie | Unknown) -> tuple[bool, bool, bool, int]:
+    """Sort key: continue what has started, then take the highest number. A bookie that is away blocks no other."""
+    if isinstance(bookie, Unknown):
+        return (True, True, True, -number)
+    away = bookie.mode is Mode.GONE and not bookie.scaled_to_zero
+    return (away, not bookie.scaled_to_zero, not bookie.rounds, -number)
+
+
+def mode_of(bookie_id: str, metadata: LedgersMetadata) -> Mode:
+    """Returns how a bookie is registered. While its mode changes, a bookie may be registered twice. It may then still receive writes."""
+    if bookie_id in metadata.writable:
+        return Mode.WRITABLE
+    return Mode.READ_ONLY if bookie_id in metadata.read_only else Mode.GONE
+
+
+def why_too_few_racks(rule: PlacementRule, staying: frozenset[str]) -> str | None:
+    """Returns why the bookies that stay are in too few racks, or None. Those with an unknown rack don't count. If all bookies together are
+    in too few racks, a drain makes that no worse.
+    """
+    left, wanted = {rule.racks[bookie_id] for bookie_id in staying if bookie_id in rule.racks}, min(rule.minimum, rule.possible)
+    if len(left) >= wanted:
+        return None
+    return (
+        f"the bookies that stay are in {len(left)} racks ({', '.join(sorted(left)) or 'none is known'}), and each entry needs copies in "
+        f"{rule.minimum}: start a bookie in another rack, or lower spec.placement.minRacksPerWriteQuorum"
+    )
+
+
+def rounds_of(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Round, ...]:
+    """Returns the rounds of a bookie's drain, by their records, the first one first."""
+    prefix = named.drain_round(number, 0).removesuffix("0")
+    records = (item["metadata"]["name"] for item in objects.of_kind("ConfigMap"))
+    found = (name.removeprefix(prefix) for name in records if name.startswith(prefix))
+    rounds = sorted(int(text) for text in found if text.isdigit())
+    return tuple(_round(objects, begun, named.drain_round(number, begun)) for begun in rounds)
+
+
+def _round(objects: Objects, number: int, job: str) -> Round:
+    state, message = job_state_of(objects, job), _termination_message(objects, job)
+    kept = is_kept(objects.get("ConfigMap", job) or {})
+    if state is JobState.FAILED:
+        return Round(number, state, f"{message or 'its pods left no message'}; delete the Job {job} to try again", kept)
+    return Round(number, state, message, kept)
+
+
+def job_state_of(objects: Objects, name: str) -> JobState:
+    """Returns the state of a Job."""
+    job = objects.get("Job", name)
+    if job is None:
+        return JobState.ABSENT
+    return {"Complete": JobState.DONE, "Failed": JobState.FAILED}.get(job_ended(job) or "", JobState.RUNNING)
+
+
+def _termination_message(objects: Objects, name: str) -> str:
+    """Returns the termination message of the last failed container of a Job's pods, or an empty string."""
+    message = [
+        str(ended["message"]).strip()
+        for pod in objects.of_kind("Pod")
+        if (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == name
+        for kind in ("initContainerStatuses", "containerStatuses")
+        for container in pod.get("status", {}).get(kind) or []
+        if (ended := container.get("state", {}).get("terminated") or {}).get("message") and ended.get("exitCode")
+    ]
+    return message[-1][-400:] if message else ""
