@@ -71,7 +71,7 @@ def test_a_checkpoint_of_a_moment_has_it_as_the_api_takes_it() -> None:
     [
         (
             ("checkpoint", "flights"),
-            "TABLESPACE flights: it has no Checkpoint or ScheduledCheckpoint with a destination; name a volume",
+            "TABLESPACE flights: it has no Checkpoint or ScheduledCheckpoint with a destination; name an existing PersistentVolumeClaim",
         ),
         (("checkpoint", "flights", "--claim", "v", "--at", "yesterday"), "--at yesterday: give a time with an offset, e.g. 20"),
         (("checkpoint", "flights", "--claim", "v", "--at", "2026-01-21T14:30:00"), "--at 2026-01-21T14:30:00: give a time with an offset"),

@@ -28,7 +28,8 @@ def checkpoint_spec(tablespace: str, given: argparse.Namespace, template: Json |
     destination = {"persistentVolumeClaim": {"claimName": given.claim}} if given.claim is not None else (template or {}).get("destination")
     if destination is None:
         raise BadInputError(
-            f"TABLESPACE {tablespace}: it has no Checkpoint or ScheduledCheckpoint with a destination; name a volume with --claim"
+            f"TABLESPACE {tablespace}: it has no Checkpoint or ScheduledCheckpoint with a destination; name an existing "
+            "PersistentVolumeClaim with --claim"
         )
     kept = {field: value for field, value in (template or {}).items() if field != "target"}
     verify = {"verify": given.verify} if given.verify is not None else {}
