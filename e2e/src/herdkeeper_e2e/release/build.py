@@ -1,8 +1,8 @@
 """Makes the files of a release in dist/, from a commit of the repository: whoever makes them again gets the same bytes.
 
 chart package, install.yaml (the chart rendered, for those without Helm), quickstart.yaml, all examples, two wheels, release notes, and
-SHA256SUMS over all of it. Images are built from the checkout and archived, each with a list of what it holds, where a container engine answers; their
-bytes differ from build to build.
+SHA256SUMS over all of it. Images are built from the checkout and archived, each with a list of what it holds, where a container engine
+answers; their bytes differ from build to build.
 """
 
 from __future__ import annotations
