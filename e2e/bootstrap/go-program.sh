@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # Prints the path of a program of tests and scenarios, built from its pinned Go module: minutes once, nothing when it was built before.
-# Usage: go-program.sh object-store|registry|network-policies|kstatus [SYSTEM]   (linux for a pod or container; this machine's own without it)
+# Usage: go-program.sh object-store|registry|network-policies|kstatus|source-controller|kustomize-controller [SYSTEM]   (linux for a pod or container; this machine's own without it)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/paths.sh"
 . "$here/../kind/go.sh"
 
 name=${1:-}
+module=$repo/e2e/$name
 case $name in
   object-store) package=github.com/versity/versitygw/cmd/versitygw what="the S3 server of the tests" ;;
   registry) package=. what="the image registry of the tests" ;;
   network-policies) package=. what="the firewall of the tests" ;;
   kstatus) package=. what="kstatus" ;;
-  *) fail "usage: go-program.sh object-store|registry|network-policies|kstatus [SYSTEM]" ;;
+  # one module, so that what both have in common is compiled once
+  source-controller | kustomize-controller) module=$repo/e2e/flux package=github.com/fluxcd/$name what="Flux's $name" ;;
+  *) fail "usage: go-program.sh object-store|registry|network-policies|kstatus|source-controller|kustomize-controller [SYSTEM]" ;;
 esac
 system=${2:-$(uname | tr '[:upper:]' '[:lower:]')}
-module=$repo/e2e/$name
 folder=$cache/$name-$(content_key "$module" "$here/go-program.sh" "$here/../kind/go.sh")-$system
 program=$folder/$name
 if [ ! -x "$program" ]; then

@@ -55,11 +55,16 @@ def cluster_environment() -> dict[str, str]:
 
 def install_operator(environment: Mapping[str, str], say: Callable[[str], None], resync_seconds: int = 60) -> None:
     """Install or upgrade the chart. A changed image with the same tag restarts the operator."""
-    image = run(["docker", "image", "inspect", "-f", "{{.Id}}", "herdkeeper/operator:0.1.0"], environment, say).strip()
     command = [
         *("helm", "upgrade", "--install", RELEASE, "charts/herdkeeper"),
         *("--namespace", OPERATOR_NAMESPACE, "--create-namespace", "--wait", "--timeout", "5m"),
         *("--set", f"resyncSeconds={resync_seconds}"),
-        *("--set-string", f"podAnnotations.herdkeeper\\.io/image={image.removeprefix('sha256:')[:16]}"),
+        *("--set-string", f"podAnnotations.herdkeeper\\.io/image={operator_image(environment, say)}"),
     ]
     run(command, environment, say)
+
+
+def operator_image(environment: Mapping[str, str], say: Callable[[str], None]) -> str:
+    """Returns what identifies the operator's image: the first digits of its id."""
+    image = run(["docker", "image", "inspect", "-f", "{{.Id}}", "herdkeeper/operator:0.1.0"], environment, say).strip()
+    return image.removeprefix("sha256:")[:16]

@@ -6,12 +6,12 @@ import subprocess
 
 import pytest
 
-from herdkeeper_e2e.scenario_by_turn import LEFT_OUT, OWN_CLUSTER, REPOSITORY, ChoiceError, named, turn_of_commit, turns
+from herdkeeper_e2e.scenario_by_turn import LEFT_OUT, REPOSITORY, WITHOUT_TURN, ChoiceError, named, turn_of_commit, turns
 
 
 def test_every_long_scenario_takes_a_turn_but_those_that_are_left_out():
     files = {turn.partition("::")[0] for turn in turns(REPOSITORY)}
-    scenarios = (path for path in (REPOSITORY / "e2e/tests").glob("*/test_*.py") if path.parent.name not in ("unit", OWN_CLUSTER))
+    scenarios = (path for path in (REPOSITORY / "e2e/tests").glob("*/test_*.py") if path.parent.name not in ("unit", *WITHOUT_TURN))
     there = {str(path.relative_to(REPOSITORY)) for path in scenarios}
     assert {path for path in there if not any(name in path for name in LEFT_OUT)} == files
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,24 +11,19 @@ from typing import Any
 import pytest
 import yaml
 
+from herdkeeper_e2e.flux import definitions
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((REPOSITORY / "examples/gitops/flux").glob("*.yaml"))
 DOCUMENTS = [document for path in EXAMPLES for document in yaml.safe_load_all(path.read_text())]
-MODULES = {
-    "Kustomization": ("kustomize-controller@v1.9.1", "h1:jggQk9hMsnXG9QdPWNSKhttH5NdVN+HXm/dbKAJ3Uw8="),
-    "GitRepository": ("source-controller@v1.9.1", "h1:FF8XTxLND/pXzVtUESKURUDiItFJQDZBZkbHvZimN8s="),
-}
-"""Where the definition of a kind comes from: a Go module of Flux, with its hash."""
+DEFINED_BY = {"Kustomization": "kustomize-controller", "GitRepository": "source-controller"}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
 
 
 @cache
 def schema_of(kind: str, version: str) -> dict[str, Any]:
-    module, checksum = MODULES[kind]
-    script = REPOSITORY / "e2e/bootstrap/go-module.sh"
-    found = subprocess.run([str(script), f"github.com/fluxcd/{module}", checksum], check=True, stdout=subprocess.PIPE, text=True).stdout
-    definitions = map(yaml.safe_load, (path.read_text() for path in Path(found.strip()).glob("config/crd/bases/*.yaml")))
-    (versions,) = [each["spec"]["versions"] for each in definitions if each["spec"]["names"]["kind"] == kind]
+    documents = map(yaml.safe_load, (path.read_text() for path in definitions(DEFINED_BY[kind]).glob("*.yaml")))
+    (versions,) = [each["spec"]["versions"] for each in documents if each["spec"]["names"]["kind"] == kind]
     (schema,) = [each["schema"]["openAPIV3Schema"] for each in versions if each["name"] == version and each["served"]]
     return dict(schema)
 

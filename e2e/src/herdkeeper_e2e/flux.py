@@ -1,0 +1,134 @@
+"""Flux beside a cluster: its controllers as plain processes with the cluster's kubeconfig, built from their Go modules (e2e/flux)."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from herdkeeper_e2e.cluster import REPOSITORY, run
+from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.free_ports import free_port
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+CONTROLLERS = ("source-controller", "kustomize-controller")
+NAMESPACE = "flux-system"
+FAILED = "HealthCheckFailed"
+"""Flux's reason if a resource is Failed by kstatus, or not Current in time."""
+_BOOTSTRAP = REPOSITORY / "e2e/bootstrap"
+_REQUEST = "reconcile.fluxcd.io/requestedAt"
+_OWN = "kustomizations,gitrepositories"
+
+
+class HealthCheckError(AssertionError):
+    """Flux gave up waiting. The message is Flux's."""
+
+
+def definitions(controller: str) -> Path:
+    """Returns the folder with a controller's CRDs, in the version that e2e/flux/go.mod pins; fetched if missing."""
+    pinned = re.search(
+        rf"^(github.com/fluxcd/{controller}) (v[^\s/]+) (h1:\S+)$", (REPOSITORY / "e2e/flux/go.sum").read_text(), re.MULTILINE
+    )
+    if pinned is None:
+        raise KeyError(f"e2e/flux/go.sum has no {controller}")
+    module, version, checksum = pinned.groups()
+    command = [str(_BOOTSTRAP / "go-module.sh"), f"{module}@{version}", checksum]
+    return Path(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()) / "config/crd/bases"
+
+
+@dataclass(frozen=True)
+class Flux:
+    """Running controllers. `kubectl` is in Flux's namespace."""
+
+    kubectl: Kubectl
+
+    def fetch(self, repository: str) -> None:
+        """Have a GitRepository fetched now, instead of at its interval."""
+        self._request("gitrepository", repository)
+
+    def kustomization(self, name: str) -> Object:
+        """Returns an existing Kustomization. Raises KeyError."""
+        found = self.kubectl.get("kustomization", name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def reconcile(self, name: str, limit: Limit) -> None:
+        """Have a Kustomization applied again, as at its interval, and wait until it is Ready. Raises HealthCheckError."""
+        request = self._request("kustomization", name)
+
+        def done() -> bool | Pending:
+            found = self.kustomization(name)
+            if found["status"].get("lastHandledReconcileAt") != request:
+                return Pending(f"{name} is not reconciled yet")
+            return ready(found)
+
+        wait_for(f"the Kustomization {name}", done, limit)
+
+    def _request(self, kind: str, name: str) -> str:
+        request = str(uuid.uuid4())
+        self.kubectl.run("annotate", kind, name, f"{_REQUEST}={request}", "--overwrite")
+        return request
+
+
+def ready(kustomization: Object, commit: str = "") -> bool | Pending:
+    """Returns whether a Kustomization is Ready, at a commit if one is given. Raises HealthCheckError once Flux gave up at it."""
+    name = kustomization["metadata"]["name"]
+    told = condition(kustomization, "Ready")
+    if told is None:
+        return Pending(f"{name} is new")
+    status = kustomization["status"]
+    if told["status"] == "True":
+        applied = status.get("lastAppliedRevision", "")  # which Flux writes after the condition
+        return True if applied.endswith(commit) else Pending(f"{name} has {applied}")
+    if told["reason"] == FAILED and status["lastAttemptedRevision"].endswith(commit):
+        raise HealthCheckError(told["message"])
+    return Pending(f"{name}: {told['reason']}: {told['message']}")
+
+
+@contextmanager
+def running(kubectl: Kubectl, folder: Path, say: Callable[[str], None]) -> Iterator[Flux]:
+    """Flux's controllers, for all namespaces of the cluster. In the end its resources go, which prunes what they applied, and its CRDs.
+
+    Artifacts and logs lie in `folder`. The programs are built if missing, which takes a quarter of an hour.
+    """
+    flux = Flux(kubectl.in_namespace(NAMESPACE))
+    programs = {name: run([str(_BOOTSTRAP / "go-program.sh"), name], os.environ, say).strip() for name in CONTROLLERS}
+    crds = [word for name in CONTROLLERS for word in ("-f", str(definitions(name)))]
+    kubectl.run("apply", "--server-side", *crds)
+    kubectl.run("wait", "--for=condition=Established", *crds)
+    flux.kubectl.apply(f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n")
+    artifacts = folder / "artifacts"
+    artifacts.mkdir()
+    address = f"127.0.0.1:{free_port()}"
+    options = {
+        "source-controller": [f"--storage-path={artifacts}", f"--storage-addr={address}", f"--storage-adv-addr={address}"],
+        "kustomize-controller": ["--requeue-dependency=2s"],
+    }
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for name in CONTROLLERS:
+            with (folder / f"{name}.log").open("wb") as log:
+                command = [programs[name], "--metrics-addr=0", "--health-addr=0", *options[name]]
+                processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(kubectl.environment)))
+        # what an earlier run left goes only while the controllers run: it has their finalizers
+        _clear(flux)
+        yield flux
+        _clear(flux)
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+    kubectl.run("delete", *crds)
+    kubectl.run("delete", "namespace", NAMESPACE)
+
+
+def _clear(flux: Flux) -> None:
+    flux.kubectl.run("delete", _OWN, "--all", timeout_seconds=300)
