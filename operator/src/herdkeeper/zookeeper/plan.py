@@ -125,8 +125,8 @@ def _when_settled(ensemble: Ensemble) -> tuple[Action, ...] | Wait:
         return tuple(_mark(ensemble, number, names.FOUNDED, Reason.FOUNDED) for number in ensemble.claims) if serving else ()
     if isinstance(ensemble.membership, Unknown):
         return Wait(Reason.UNREADABLE, ensemble.membership.why) if ensemble.modes else ()
-    if marks := (*_mark_claims(ensemble), *_delete_unneeded_claims(ensemble)):
-        return marks
+    if steps := _mark_claims(ensemble) or _delete_unneeded_claims(ensemble):  # a claim that was just marked is not as it was read
+        return steps
     step = change(ensemble)
     return step if isinstance(step, Wait) else (() if step is None else (step,))
 
