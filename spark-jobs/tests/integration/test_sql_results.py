@@ -109,7 +109,7 @@ def tables(connection: dbapi.Connection) -> dbapi.Cursor:
         ("SELECT * FROM parent WHERE n = ?", [2**32 + 10], "too large for an int"),
         ("INSERT INTO parent VALUES(4, 2147483648, '')", [], "can't plan"),
         ("SELECT k * 9223372036854775807 FROM parent", [], "overflow"),
-        ("SELECT k FROM parent WHERE n = (SELECT k FROM parent)", [], "gives 3 rows"),
+        ("SELECT k FROM parent WHERE n = (SELECT k FROM parent)", [], "returns 3 rows"),
     ],
 )
 def test_what_herddb_would_do_wrongly_is_refused_and_the_transaction_can_be_committed(
