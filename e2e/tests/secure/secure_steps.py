@@ -67,11 +67,15 @@ SHOWN = {"zookeeper": "zk-zookeeper-clients", "bookie": "bk-bookie-identity", "s
 
 
 @contextmanager
-def secure_stack(kubectl: Kubectl) -> Iterator[Stack]:
-    """The example, Ready, in a namespace of its own, and a pod with the jobs' image; all of it goes with the block."""
+def secure_stack(kubectl: Kubectl, *, in_plain_text: bool = False) -> Iterator[Stack]:
+    """The example, Ready, in a namespace of its own, and a pod with the jobs' image; all of it goes with the block. `in_plain_text`: the
+    same stack without certificates.
+    """
     documents = list(yaml.safe_load_all((REPOSITORY / "examples/secure-stack.yaml").read_text()))
     for document in documents:
         document["spec"] |= SMALL[document["kind"]]
+        if in_plain_text:
+            document["spec"] = {field: value for field, value in document["spec"].items() if field not in ("security", "tls")}
     own = kubectl.in_namespace(f"{NAMESPACE}-secure")
     begin_anew(own)
     own.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
