@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -31,13 +33,19 @@ PLAIN = quickstart("ZooKeeperCluster")
 PERMISSIVE, SECURE = (with_spec(PLAIN, security=Security(mode=mode)) for mode in ("Permissive", "TLS"))
 NAMED = PLAIN.names
 ACCEPTED, USED, REQUIRED = names.TLS_ACCEPTED, names.TLS_USED, "required"
+GONE = "gone"
+SPOKEN = {None: "plain", ACCEPTED: "plain", USED: "tls", REQUIRED: "tls"}
+"""What a member speaks to others, by its step."""
+ACCEPTS = {None: {"plain"}, ACCEPTED: {"plain", "tls"}, USED: {"plain", "tls"}, REQUIRED: {"tls"}}
+STEP_OF = {Encryption.NONE: None, Encryption.ACCEPTED: ACCEPTED, Encryption.USED: USED, Encryption.REQUIRED: REQUIRED}
 SECURE_ADDRESS = NAMED.address(3, names.ZOOKEEPER_SECURE_PORT)
 
 
 def running(*steps: str | None) -> dict[tuple[str, str], Json]:
-    """Members' pods, each made when the template said this of TLS. None: it has no certificate."""
-    found = pods([NAMED.pod(number) for number in range(len(steps))])
-    for pod, step in zip(found.values(), steps, strict=True):
+    """Members' pods, each made when the template said this of TLS. None: it has no certificate. GONE: there is no pod."""
+    there = {number: step for number, step in enumerate(steps) if step != GONE}
+    found = pods([NAMED.pod(number) for number in there])
+    for pod, step in zip(found.values(), there.values(), strict=True):
         pod["metadata"]["annotations"] = {names.QUORUM_TLS_ANNOTATION: step} if step in (ACCEPTED, USED) else {}
         pod["spec"] = {"volumes": [] if step is None else [{"name": "t", "secret": {"secretName": NAMED.members_secret}}]}
     return found
@@ -97,6 +105,58 @@ def test_an_ensemble_that_is_founded_needs_no_first_step() -> None:
 def test_a_founded_ensemble_whose_membership_was_never_read_is_closed_unless_its_pods_are_open() -> None:
     assert saw(SECURE, membership=Ensemble(SECURE, objects()).membership).encryption is Encryption.REQUIRED
     assert saw(SECURE, USED, USED, USED, membership=Ensemble(SECURE, objects()).membership).encryption is Encryption.USED
+
+
+@dataclass(frozen=True)
+class Move:
+    """A move at one moment: the pods of the members, how many members are closed, whether the mode is TLS, what the template says, and how
+    many pods may still die.
+    """
+
+    steps: tuple[str | None, ...] = (None, None, None)
+    closed: int = 0
+    ends: bool = False
+    template: str | None = None
+    deaths: int = 2
+
+    @property
+    def understood(self) -> bool:
+        """Whether all running members can connect to one another, in both directions."""
+        there = [step for step in self.steps if step != GONE]
+        return all(SPOKEN[one] in ACCEPTS[other] for one, other in permutations(there, 2))
+
+    def nexts(self) -> Iterator[Move]:
+        """What the operator, the StatefulSet, the user or a crash can do next."""
+        ensemble, complete = saw(SECURE if self.ends else PERMISSIVE, *self.steps, closed=self.closed), GONE not in self.steps
+        yield replace(self, template=STEP_OF[ensemble.encryption])
+        if not self.ends and ensemble.accepts_both and not ensemble.plaintext_needed_by:
+            yield replace(self, ends=True)
+        if isinstance(change(ensemble), ChangeMembership):
+            yield replace(self, closed=self.closed + 1)
+        for number, step in enumerate(self.steps):
+            if step == GONE:
+                yield self._with(number, self.template)
+            elif self.deaths:
+                yield replace(self._with(number, GONE), deaths=self.deaths - 1)
+            if complete and step != self.template:
+                yield self._with(number, GONE)  # the operator restarts one member at a time
+
+    def _with(self, number: int, step: str | None) -> Move:
+        return replace(self, steps=(*self.steps[:number], step, *self.steps[number + 1 :]))
+
+
+def test_members_understand_one_another_in_every_order_of_a_move_while_any_two_die() -> None:
+    seen, left = {Move()}, [Move()]
+    ends: set[tuple[tuple[str | None, ...], int]] = set()
+    while left:
+        move = left.pop()
+        assert move.understood, move
+        following = set(move.nexts()) - {move}
+        ends |= set() if following else {(move.steps, move.closed)}
+        left += following - seen
+        seen |= following
+    assert ends == {((REQUIRED,) * 3, 3)}
+    assert len(seen) > 100
 
 
 def test_each_step_is_understood_by_the_one_before() -> None:
