@@ -16,6 +16,7 @@ import pytest
 from test_sql_connection import Answer, chunk, error_answer, receive
 
 from herdkeeper.codecs.java_data import JavaDataWriter
+from herdkeeper.sql import connection as wire
 from herdkeeper.sql import dbapi
 from herdkeeper.sql.frames import MessageType, TransactionCommand
 
@@ -223,6 +224,66 @@ def test_a_commit_whose_answer_is_lost_is_told_and_not_repeated(node: Node) -> N
     assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT", "OPEN_SCANNER"]
 
 
+def test_a_batch_in_autocommit_at_which_the_leader_changes_is_never_repeated() -> None:
+    """The lists before the refused one are committed."""
+    with played(leads) as old, played(leads) as new, connect(old, new, autocommit=True) as connection:
+        old.script = follows
+        with pytest.raises(dbapi.OutcomeUnknown):
+            connection.cursor().executemany("UPDATE t SET v=v+? WHERE k=1", [[1], [1]])
+        assert connection.cursor().executemany("UPDATE t SET v=v+? WHERE k=1", [[1], [1]]).rowcount == 2
+    assert (old.kinds(), new.kinds()) == (["EXECUTE_STATEMENTS"], ["EXECUTE_STATEMENTS"])
+
+
+@pytest.mark.parametrize(("fails", "error"), [(HANG_UP, dbapi.OutcomeUnknown), (NOT_LEADER, dbapi.OperationalError)])
+def test_a_commit_that_failed_does_not_succeed_when_it_is_called_again(node: Node, fails: Answer | None, error: type[Exception]) -> None:
+    connection = connect(node)
+    connection.cursor().execute("UPDATE t SET v=1")
+    node.script = once(fails, MessageType.TRANSACTION_COMMAND)
+    for _ in range(3):
+        with pytest.raises(dbapi.OperationalError) as told_again:
+            connection.commit()
+        assert type(told_again.value) is error
+    connection.cursor().execute("UPDATE t SET v=2")
+    connection.commit()
+    connection.commit()
+    assert node.kinds().count("COMMIT") == 2, "that of the next transaction counts for itself"
+
+
+def test_a_commit_that_was_interrupted_does_not_succeed_when_it_is_called_again(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    receive = wire.Connection._receive
+
+    def interrupted(*arguments: Any) -> None:
+        receive(*arguments)
+        raise KeyboardInterrupt
+
+    connection = connect(node)
+    connection.cursor().execute("UPDATE t SET v=1")
+    with monkeypatch.context() as patched:
+        patched.setattr(wire.Connection, "_receive", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            connection.commit()
+    with pytest.raises(dbapi.OutcomeUnknown):
+        connection.commit()
+    connection.rollback()
+    connection.commit()
+
+
+def test_a_transaction_that_a_statement_may_have_committed_is_not_told_to_be_lost_as_a_whole(node: Node) -> None:
+    connection = connect(node)
+    cursor = connection.cursor()
+    cursor.execute("INSERT INTO t(k) VALUES('a')")
+    node.script = once(HANG_UP, MessageType.EXECUTE_STATEMENT)
+    for next_step in (
+        lambda: cursor.execute("ALTER TABLE t ADD COLUMN v int"),
+        lambda: cursor.execute("SELECT k FROM t"),
+        connection.commit,
+    ):
+        with pytest.raises(dbapi.OutcomeUnknown):
+            next_step()
+    connection.rollback()
+    assert cursor.execute("SELECT k, v FROM t").fetchall()
+
+
 def test_a_commit_that_the_node_refuses_since_it_does_not_lead_is_a_plain_failure(node: Node) -> None:
     connection = connect(node)
     connection.cursor().execute("UPDATE t SET v=1")
@@ -346,6 +407,8 @@ def test_rows_that_are_lost_with_the_connection_are_not_taken_for_the_end(node: 
     with connect(node) as connection:
         cursor = connection.cursor().execute("SELECT k, v FROM t")
         with pytest.raises(dbapi.OperationalError):
+            cursor.fetchall()
+        with pytest.raises(dbapi.ProgrammingError, match="execute a query first"):
             cursor.fetchall()
 
 

@@ -378,6 +378,60 @@ def test_a_large_batch_is_cut_into_messages_that_the_servers_stack_survives() ->
     assert [kind for kind, _ in log] == [MessageType.SASL_REQUEST] + [MessageType.EXECUTE_STATEMENTS] * 3
 
 
+NO_LEADER_ANY_MORE = error_answer(0, "java.util.concurrent.CompletionException: herddb.model.NotLeaderException: not leader")
+
+
+@pytest.mark.parametrize(("lists", "error"), [(1, NotLeader), (2, OutcomeUnknown)])
+def test_lists_before_the_one_at_which_a_node_stops_leading_may_be_durable(lists: int, error: type[Exception]) -> None:
+    """The server executes them one by one, and its answer does not say at which one it stopped."""
+    with node(lambda kind, body: NO_LEADER_ANY_MORE) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection:
+        with pytest.raises(error) as told:
+            connection.execute_batch("UPDATE t SET v=v+? WHERE k=1", [[1]] * lists)
+        assert type(told.value) is error
+
+
+def test_a_later_message_of_a_batch_that_is_lost_leaves_the_earlier_ones_durable() -> None:
+    answers = iter([(MessageType.EXECUTE_STATEMENTS_RESULT, struct.pack(f">qi{BATCH_LISTS}q", 0, BATCH_LISTS, *[1] * BATCH_LISTS))])
+    with (
+        node(lambda kind, body: next(answers, NO_LEADER_ANY_MORE)) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection,
+        pytest.raises(OutcomeUnknown),
+    ):
+        connection.execute_batch("INSERT INTO t(v) VALUES(?)", [[1]] * (BATCH_LISTS + 1))
+
+
+def test_a_lost_answer_to_a_statement_that_commits_its_transaction_leaves_the_outcome_unknown() -> None:
+    with (
+        node(lambda kind, body: scripted_transaction(kind, body) if kind == MessageType.TRANSACTION_COMMAND else None) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection,
+        pytest.raises(OutcomeUnknown),
+    ):
+        connection.begin().execute("/* one more */ alter table t add column v int")
+
+
+def test_an_interrupt_in_the_middle_of_a_request_closes_the_connection() -> None:
+    """The server would take the next request for the rest of that one, and execute a mixture of both."""
+
+    class Interrupted:
+        """Sends a part of the first request, as a large one is sent in parts, and meets Ctrl-C."""
+
+        def __init__(self, stream: socket.socket) -> None:
+            self.stream, self.interrupts = stream, [KeyboardInterrupt()]
+            self.settimeout, self.close, self.recv = stream.settimeout, stream.close, stream.recv
+
+        def sendall(self, data: bytes) -> None:
+            self.stream.sendall(data[:3] if self.interrupts else data)
+            if self.interrupts:
+                raise self.interrupts.pop()
+
+    with node(scripted_transaction) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection:
+        connection._stream = Interrupted(connection._stream)  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            connection.execute("INSERT INTO t(k) VALUES(?)", ["a"])
+        with pytest.raises(ConnectionLost, match="is closed"):
+            connection.execute("DELETE FROM t")
+
+
 def test_an_interrupt_in_the_middle_of_an_answer_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of that answer must not be taken for the next one."""
     with node(lambda kind, body: chunk([["a", 1]], last=True)) as address, Connection.connect(address, CREDENTIALS) as connection:

@@ -33,9 +33,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects import registry
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, DropIndex, DropTable
 from sqlalchemy.types import TypeEngine
-from test_dbapi import follows, leads, played, told
+from test_dbapi import follows, leads, once, played, told
 
 from herdkeeper.sql import dbapi
+from herdkeeper.sql.frames import MessageType
 from herdkeeper.sql.sqlalchemy_dialect import HerdDBDialect
 from herdkeeper.sql.sqlalchemy_dialect.types import Day, Moment, of_column
 
@@ -184,6 +185,21 @@ def test_an_outcome_that_nobody_knows_is_known_behind_sqlalchemys_exception() ->
         connection.close()
         engine.dispose()
     assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"]
+
+
+def test_who_gets_a_connection_of_a_pool_meets_no_failure_of_somebody_else() -> None:
+    registry.register("herddb.herdkeeper", "herdkeeper.sql.sqlalchemy_dialect", "HerdDBDialect")
+    with played(leads) as node:
+        engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=20", pool_size=1)
+        with engine.connect() as connection:
+            node.script = once(None, MessageType.EXECUTE_STATEMENT)
+            with pytest.raises(exc.OperationalError):
+                connection.execute(insert(PARENT), {"id": 1, "value": "x"})
+            with pytest.raises(exc.OperationalError):
+                connection.commit()
+        with engine.begin() as connection:
+            connection.execute(insert(PARENT), {"id": 2, "value": "y"})
+        engine.dispose()
 
 
 def test_a_pool_asks_who_leads_and_goes_on_with_the_next_one() -> None:

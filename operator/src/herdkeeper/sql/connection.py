@@ -36,6 +36,7 @@ from herdkeeper.sql.errors import (
     SqlError,
 )
 from herdkeeper.sql.frames import Chunk, ErrorFlag, Executed, Message, MessageType, Statement, TransactionCommand, Value
+from herdkeeper.sql.statements import commits_its_transaction
 
 DEFAULT_TABLESPACE = "herd"
 FETCH_ROWS = 2000
@@ -183,7 +184,7 @@ class Connection:
 
         Raises:
             DuplicateKey, ServerError: at one of the lists; earlier ones were applied, it and later ones were not.
-            OutcomeUnknown: the answer was lost; any number of them may be durable.
+            OutcomeUnknown: the answer was lost, or the node stopped leading; any number of them may be durable.
         """
         return self._execute_batch(self._statement(sql), rows)
 
@@ -248,8 +249,18 @@ class Connection:
         return frames.decode_executed(reader)
 
     def _execute_batch(self, statement: Statement, rows: Sequence[Sequence[Value]]) -> list[int]:
-        slices = (rows[start : start + BATCH_LISTS] for start in range(0, len(rows), BATCH_LISTS))
-        return [changed for part in slices for changed in self._execute_message(statement, part)]
+        changed: list[int] = []
+        for start in range(0, len(rows), BATCH_LISTS):
+            part = rows[start : start + BATCH_LISTS]
+            try:
+                changed += self._execute_message(statement, part)
+            except (NotLeader, ConnectionLost) as error:
+                # the server executes the lists one by one, and may stop leading between two of them
+                earlier_lists = changed or (isinstance(error, NotLeader) and len(part) > 1)
+                if _effect(statement) is Effect.DURABLE and earlier_lists:
+                    raise OutcomeUnknown(f"{error}; earlier lists of parameters may be durable") from error
+                raise
+        return changed
 
     def _execute_message(self, statement: Statement, rows: Sequence[Sequence[Value]]) -> list[int]:
         body = frames.execute_batch_body(statement, rows)
@@ -319,6 +330,10 @@ class Connection:
             # An incomplete frame is never executed, so the outcome is known, whatever the statement is.
             self.close()
             raise ConnectionLost(f"cannot send a {kind.name} to {self._address}: {error}") from error
+        except BaseException:
+            # an interrupt: the server would take the next request for the rest of this one
+            self.close()
+            raise
 
     def _receive(self, message_id: int, deadline: float) -> Message:
         while True:
@@ -345,7 +360,7 @@ class Connection:
 
 class Transaction:
     """The statements of one open transaction. Made by `Connection.transaction` and `Connection.begin`; raises what the connection's methods
-    raise, except `OutcomeUnknown`, which only `commit` raises: nothing is durable before.
+    raise, but `OutcomeUnknown` only from `commit` and ALTER TABLE, which commits: nothing is durable before.
 
     With `keeps_read_locks`, rows that it has read stay locked until its end.
     """
@@ -409,7 +424,7 @@ def _encrypted(stream: socket.socket, address: Address, encryption: Encryption) 
 
 
 def _effect(statement: Statement) -> Effect:
-    return Effect.NONE if statement.transaction_id else Effect.DURABLE
+    return Effect.NONE if statement.transaction_id and not commits_its_transaction(statement.sql) else Effect.DURABLE
 
 
 def _lost(what: str, error: OSError | MalformedDataError, effect: Effect) -> SqlError:

@@ -56,6 +56,11 @@ def locks_rows(statement: str) -> bool:
     return statement.upper().endswith(" FOR UPDATE")
 
 
+def commits_its_transaction(statement: str) -> bool:
+    """Whether HerdDB commits the open transaction before it executes this, refused or not. An EXECUTE may be a commit itself."""
+    return first_word(statement) in ("ALTER", "EXECUTE")
+
+
 def changes_rows(statement: str) -> bool:
     """Returns whether it changes rows, which the server counts; for DDL it reports 1."""
     return first_word(statement) in ("INSERT", "UPSERT", "UPDATE", "DELETE", "MERGE")

@@ -40,9 +40,20 @@ class Isolation(Enum):
 
 @dataclass(frozen=True)
 class LostTransaction:
-    """A transaction that was lost with its leader; nothing of it was committed."""
+    """A transaction that ended without an acknowledged COMMIT. Nothing of it was committed, unless it `may_be_durable`."""
 
     reason: str
+    may_be_durable: bool = False
+
+    def error(self) -> errors.OperationalError:
+        """What each use of it raises."""
+        if self.may_be_durable:
+            return errors.OutcomeUnknown(
+                f"the transaction was lost ({self.reason}) and may be durable: call rollback(), and check whether its rows exist"
+            )
+        return errors.OperationalError(
+            f"the transaction was lost ({self.reason}) and nothing of it was committed: call rollback(), and repeat the whole transaction"
+        )
 
 
 def connect(host: str, user: str, password: str, database: str | None = None, **options: Unpack[Options]) -> Connection:
@@ -93,6 +104,8 @@ class Connection:
         self._addresses = chosen.addresses
         self._current: wire.Connection | None = None
         self._transaction: Transaction | LostTransaction | None = None
+        self._uncommitted: LostTransaction | None = None
+        """The last transaction, if its COMMIT failed."""
         self._abandoned: list[int] = []
         """Transactions whose locks may still be held, since their end was not acknowledged."""
         self._closed = False
@@ -156,7 +169,7 @@ class Connection:
                 self.repeated(lambda leader: leader.require_leader())
 
     def commit(self) -> None:
-        """Make the transaction durable. Without one, do nothing.
+        """Make the transaction durable. Without one, do nothing; but fail again after a failure, until `rollback` or the next transaction.
 
         Raises:
             OutcomeUnknown: it is not known whether it is durable.
@@ -165,23 +178,16 @@ class Connection:
         """
         with self.alone():
             transaction = self._transaction
-            if isinstance(transaction, LostTransaction):
-                raise self._lost(transaction)
-            self._transaction = None
-            if transaction is None:
-                return
-            try:
-                transaction.commit()
-            except sql.OutcomeUnknown:
-                raise
-            except sql.SqlError:
-                self._end(transaction)
-                raise
+            lost = transaction if isinstance(transaction, LostTransaction) else self._uncommitted
+            if isinstance(transaction, Transaction):
+                self._commit(transaction)
+            elif lost is not None:
+                raise lost.error()
 
     def rollback(self) -> None:
         """End the transaction without effect. Without one, do nothing."""
         with self.alone():
-            transaction, self._transaction = self._transaction, None
+            transaction, self._transaction, self._uncommitted = self._transaction, None, None
             if isinstance(transaction, Transaction):
                 self._end(transaction)
 
@@ -214,9 +220,9 @@ class Connection:
             OperationalError: the last one was lost, and is not rolled back yet.
         """
         if isinstance(self._transaction, LostTransaction):
-            raise self._lost(self._transaction)
+            raise self._transaction.error()
         if self._transaction is None and not self._autocommit:
-            self._transaction = self.repeated(lambda leader: leader.begin())
+            self._transaction, self._uncommitted = self.repeated(lambda leader: leader.begin()), None
             self._transaction.keeps_read_locks = self._isolation is Isolation.REPEATABLE_READ
         return self._transaction
 
@@ -240,6 +246,9 @@ class Connection:
                 self._drop()
                 if isinstance(error, sql.NoAnswer) or time.monotonic() + pause >= deadline:
                     raise
+            except sql.OutcomeUnknown:
+                self._drop()
+                raise
             time.sleep(pause)
         raise AssertionError("pauses have no end")
 
@@ -248,7 +257,10 @@ class Connection:
         try:
             return act(transaction)
         except (sql.NotLeader, sql.ConnectionLost) as error:
-            self._lose(transaction, str(error))
+            self._lose(transaction, LostTransaction(str(error)))
+            raise
+        except sql.OutcomeUnknown as error:
+            self._lose(transaction, LostTransaction(str(error), may_be_durable=True))
             raise
 
     def still_open(self, transaction_id: int) -> None:
@@ -272,10 +284,23 @@ class Connection:
         if self._current is not None:
             self._current.close()
 
-    def _lose(self, transaction: Transaction, reason: str) -> None:
-        self._transaction = LostTransaction(reason)
+    def _lose(self, transaction: Transaction, lost: LostTransaction) -> None:
+        self._transaction = lost
         self._abandon(transaction)
         self._drop()
+
+    def _commit(self, transaction: Transaction) -> None:
+        self._transaction, self._uncommitted = None, LostTransaction("its COMMIT was interrupted", may_be_durable=True)
+        try:
+            transaction.commit()
+        except sql.OutcomeUnknown as error:
+            self._uncommitted = LostTransaction(str(error), may_be_durable=True)
+            raise
+        except sql.SqlError as error:
+            self._uncommitted = LostTransaction(str(error))
+            self._end(transaction)
+            raise
+        self._uncommitted = None
 
     def _end(self, transaction: Transaction) -> None:
         """Without a COMMIT nothing of it becomes visible, whatever the answer is; but its locks may stay."""
@@ -297,12 +322,6 @@ class Connection:
             with suppress(sql.ServerError):
                 leader.rollback(self._abandoned[-1])
             self._abandoned.pop()
-
-    def _lost(self, transaction: LostTransaction) -> errors.OperationalError:
-        return errors.OperationalError(
-            f"the transaction was lost ({transaction.reason}) and nothing of it was committed: call rollback(), and repeat the "
-            "whole transaction"
-        )
 
     def _require_open(self) -> None:
         if self._closed:

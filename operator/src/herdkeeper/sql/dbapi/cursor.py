@@ -175,8 +175,14 @@ class Cursor:
         return self.connection.in_open_transaction(transaction, lambda open_: open_.execute_batch(operation, part))
 
     def _next_piece(self) -> bool:
-        """Returns whether there are more rows. A lost piece is not fetched again: another leader does not know the query."""
-        piece = None if self._pieces is None else next(self._pieces, None)
+        """Returns whether there are more rows. A lost piece is not fetched again: another leader does not know the query. Nor may what
+        follows be taken for the end, or the rest, of the rows.
+        """
+        try:
+            piece = None if self._pieces is None else next(self._pieces, None)
+        except BaseException:
+            self._forget()
+            raise
         if piece is None:
             return False
         self._rows.extend(piece.rows)

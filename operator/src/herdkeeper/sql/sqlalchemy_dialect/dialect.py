@@ -91,6 +91,14 @@ class HerdDBDialect(default.DefaultDialect):
         """Never: the connection finds the next leader itself, after `rollback` if a transaction was lost."""
         return False
 
+    def do_commit(self, dbapi_connection: Any) -> None:
+        """SQLAlchemy calls no rollback after a COMMIT that failed. The next user of the connection must not meet that failure."""
+        try:
+            dbapi_connection.commit()
+        except BaseException:
+            dbapi_connection.rollback()
+            raise
+
     def do_ping(self, dbapi_connection: Any) -> bool:
         """For `pool_pre_ping`."""
         dbapi_connection.ping()
