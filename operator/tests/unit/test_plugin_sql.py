@@ -24,7 +24,7 @@ from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.database import ForwardedLeader, open_database
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.sql_shell import completer, statements
-from herdkeeper.plugin.sql_table import csv_table, error_text, text_table
+from herdkeeper.plugin.sql_table import as_json, csv_table, error_text, text_table
 from herdkeeper.sql.errors import LeaderNotFound, ServerError
 from herdkeeper.sql.statements import all_statements, has_rows, split
 
@@ -97,6 +97,11 @@ def test_rows_are_a_table_for_people() -> None:
 def test_rows_are_csv_for_programs() -> None:
     assert csv_table(ROWS).splitlines() == ["id,name,at", '1,"a,""b""",2026-11-21T00:00:00+00:00', "22,,"]
     assert csv_table([]) == ""
+
+
+def test_a_moment_keeps_its_milliseconds() -> None:
+    at = datetime.datetime(2026, 11, 21, 8, 0, 5, 250_000, tzinfo=datetime.UTC)
+    assert (csv_table([{"at": at}]), as_json(at)) == ("at\n2026-11-21T08:00:05.250+00:00", "2026-11-21T08:00:05.250+00:00")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def shown(value: Value) -> str:
         case None:
             return "NULL"
         case datetime():
-            return value.isoformat(timespec="seconds")
+            return value.isoformat(timespec="milliseconds" if value.microsecond else "seconds")
         case bytes():
             return value.hex()
         case bool() | int() | float() | str() | list():
