@@ -151,6 +151,7 @@ def test_a_static_member_line_is_refused() -> None:
             bookkeeper,
             (
                 *("journalSyncData", "journalWriteData", "dataIntegrityStampMissingCookies", "allowStorageExpansion"),
+                "skipReplayJournalInvalidRecord",
                 *("include", "Include", "INCLUDEOPTIONAL"),  # commons-configuration2 takes any case
             ),
         ),

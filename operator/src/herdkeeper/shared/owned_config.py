@@ -124,6 +124,7 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
                 "zkLedgersRootPath",
                 "listeningInterface",
                 "persistBookieStatusEnabled",
+                "skipReplayJournalInvalidRecord",
                 "statsProviderClass",
                 "prometheusStatsHttpEnable",
                 "prometheusStatsHttpPort",
@@ -151,7 +152,8 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
     }
 )
 """`journalSyncData=false` and `journalWriteData=false` acknowledge entries that no disk holds. `allowStorageExpansion` and
-`dataIntegrity...` relax the cookie check that keeps an empty disk out. `include` reads a whole file of keys."""
+`dataIntegrity...` relax the cookie check that keeps an empty disk out. `skipReplayJournalInvalidRecord` starts a bookie without the
+acknowledged entries behind a damaged one. `include` reads a whole file of keys."""
 
 HERDDB: OwnedKeys = MappingProxyType(
     {
