@@ -152,6 +152,16 @@ def test_a_refusal_names_everything_that_is_wrong_and_keeps_what_was_known():
     assert {entry["reason"] for entry in document["conditions"]} == {"InvalidSpec"}
 
 
+def test_what_was_known_to_be_wrong_stays_while_nobody_looks_at_it():
+    """An alert on a copy that differs, or on an archive that lags, must not end because the spec was spoilt meanwhile."""
+    found = {"ReplicasVerified": Health("False", Reason.REPLICA_DIFFERS, "one differs"), "LogArchived": Health("True", Reason.READY, "")}
+    document = status_document(quickstart("Tablespace"), replace(SERVES, fields={}, conditions=found), Plan(), None, NOW)
+    tablespace = with_status(quickstart("Tablespace"), **document)
+    refused = refused_status(tablespace, (Refusal("spec.x", "y", "wrong", "remove it"),), NOW)
+    kept = {entry["type"]: entry["reason"] for entry in refused["conditions"]}
+    assert kept == {"Ready": "InvalidSpec", "Progressing": "InvalidSpec", "Stalled": "InvalidSpec", "ReplicasVerified": "ReplicaDiffers"}
+
+
 def test_an_ensemble_is_ready_when_all_members_serve_and_one_says_that_it_leads():
     serving = objects(pods(MEMBERS), member_claims("true", "true", "true"))
     led = summarize_zookeeper(Ensemble(CLUSTER, serving, {0: "follower", 1: "leader", 2: "follower"}))

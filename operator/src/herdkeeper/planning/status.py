@@ -107,11 +107,13 @@ def _shortened(sentences: tuple[str, ...]) -> list[str]:
 
 
 def refused_status(resource: Resource, refusals: tuple[Refusal, ...], now: str) -> dict[str, Any]:
-    """Returns the status of a resource with an invalid spec. Earlier fields stay."""
+    """Returns the status of a resource with an invalid spec. Earlier fields stay, and so does what was known to be wrong."""
     message = ". ".join(refusal.sentence for refusal in refusals)
     refused = Health("False", Reason.INVALID_SPEC, message)
     states = {READY: refused, PROGRESSING: refused, **kstatus_conditions(resource, refused, refused), **_fields_read(resource)}
-    conditions = [_condition(resource, kind, state, now) for kind, state in states.items()]
+    before = resource.status.conditions if resource.status is not None else ()
+    wrong = [each for each in before if each.status == "False" and each.type not in (*states, FIELDS_READ)]
+    conditions = [*(_condition(resource, kind, state, now) for kind, state in states.items()), *wrong]
     return {
         **stored_status(resource),
         "observedGeneration": resource.metadata.generation,
