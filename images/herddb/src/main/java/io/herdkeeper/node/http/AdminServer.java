@@ -25,6 +25,12 @@ public final class AdminServer {
 
     private static final int MOST_THREADS = 128;
 
+    static {
+        // The server reads a request in one of these threads, by default without a limit: a few clients that never end theirs would hold all.
+        // Its clock may be 10 s late, so less would end requests that have just begun.
+        System.setProperty("sun.net.httpserver.maxReqTime", "15");
+    }
+
     private final HttpServer server;
     private final List<Endpoint> endpoints;
     private final BearerToken token;

@@ -19,13 +19,16 @@ import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.io.InputStream;
+import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.net.http.HttpTimeoutException;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -250,6 +253,31 @@ class TwoNodesTest {
             another.body().close();
             return another.statusCode() == 200;
         });
+    }
+
+    @Test
+    void whoeverNeverEndsItsRequestTakesNoThreadOfTheOthers() throws Exception {
+        List<Socket> unended = new ArrayList<>();
+        HttpRequest probe = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + follower.http().port() + "/healthz"))
+                .timeout(Duration.ofSeconds(1)).build();
+        try {
+            for (int client = 0; client < 200; client++) {
+                Socket socket = new Socket("127.0.0.1", follower.http().port());
+                unended.add(socket);
+                socket.getOutputStream().write("GET /healthz HTTP/1.1\r\nHost: ".getBytes(StandardCharsets.US_ASCII));
+            }
+            Await.until("a probe is answered", LIMIT, () -> {
+                try {
+                    return HTTP.send(probe, BodyHandlers.discarding()).statusCode() == 200;
+                } catch (HttpTimeoutException waits) {
+                    return false;
+                }
+            });
+        } finally {
+            for (Socket socket : unended) {
+                socket.close();
+            }
+        }
     }
 
     @Test
