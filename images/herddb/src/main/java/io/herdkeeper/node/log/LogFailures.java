@@ -1,5 +1,6 @@
 package io.herdkeeper.node.log;
 
+import herddb.log.LogNotAvailableException;
 import java.time.Clock;
 import java.util.List;
 import java.util.Map;
@@ -43,6 +44,14 @@ public final class LogFailures {
     /** Their names, sorted. */
     public List<String> tablespaces() {
         return failures.values().stream().map(Failure::tablespace).distinct().sorted().toList();
+    }
+
+    /**
+     * What the client of a statement is told, of which an entry is in the log that the leader could not apply: the next boot may do so. Clients
+     * know this class, and take any other error for a refusal.
+     */
+    public static LogNotAvailableException outcomeUnknown(Throwable error) {
+        return new LogNotAvailableException("it is logged, and this node could not apply it; it may be durable: " + rootOf(error), error);
     }
 
     /** The cause that has no cause. */

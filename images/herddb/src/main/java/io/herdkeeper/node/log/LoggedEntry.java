@@ -12,8 +12,8 @@ import java.util.function.Supplier;
 /**
  * The position of an entry that a leader writes, and what HerdDB does with it: apply the entry.
  *
- * <p>If the leader can't apply an entry of the log, it differs from its followers. HerdDB reports this only to the client, so
- * {@code end} is called, too.
+ * <p>If the leader can't apply an entry of the log, it differs from its followers. HerdDB reports this only to the client, and as a refusal.
+ * So {@code end} is called, too, and the client is told that the outcome is unknown.
  *
  * <p>An UPDATE or DELETE is {@link #held}: it is not written before HerdDB wants to apply it. HerdDB logs each row of a statement when it
  * comes to the row, and applies none of them when a later row is refused. It asks each future for its value once all of the statement's
@@ -67,19 +67,23 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
     @Override
     public <U> CompletableFuture<U> thenApplyAsync(Function<? super LogSequenceNumber, ? extends U> apply, Executor executor) {
         write();
-        return super.<U>thenApplyAsync(apply, executor).whenComplete(this::applied);
+        return applied(super.<U>thenApplyAsync(apply, executor));
     }
 
     @Override
     public <U> CompletableFuture<U> handleAsync(BiFunction<? super LogSequenceNumber, Throwable, ? extends U> apply, Executor executor) {
         write();
-        return super.<U>handleAsync(apply, executor).whenComplete(this::applied);
+        return applied(super.<U>handleAsync(apply, executor));
     }
 
-    private void applied(Object result, Throwable error) {
-        if (error != null && !isCompletedExceptionally()) {
+    private <U> CompletableFuture<U> applied(CompletableFuture<U> applying) {
+        return applying.exceptionallyCompose(error -> {
+            if (isCompletedExceptionally()) {
+                return CompletableFuture.failedFuture(error);
+            }
             end.accept(error);
-        }
+            return CompletableFuture.failedFuture(LogFailures.outcomeUnknown(error));
+        });
     }
 
     /** What HerdDB keeps of one row of an UPDATE or DELETE until it has all of them: the row, and what it holds of it. */
@@ -100,11 +104,10 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
         /** The only row; it is applied when the bookies have it. */
         @Override
         public CompletableFuture<T> whenCompleteAsync(BiConsumer<? super T, ? super Throwable> apply, Executor executor) {
-            return LoggedEntry.this.write().handle((position, error) -> error)
+            return applied(LoggedEntry.this.write().handle((position, error) -> error)
                     .thenCompose(error -> error == null ? CompletableFuture.completedFuture(super.join())
                             : CompletableFuture.<T>failedFuture(error))
-                    .whenCompleteAsync(apply, executor)
-                    .whenComplete(LoggedEntry.this::applied);
+                    .whenCompleteAsync(apply, executor));
         }
     }
 }

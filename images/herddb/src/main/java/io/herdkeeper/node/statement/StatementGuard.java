@@ -6,6 +6,7 @@ import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
 import herddb.file.FileDataStorageManager;
 import herddb.log.CommitLogManager;
+import herddb.log.LogNotAvailableException;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.ExecutionPlan;
 import herddb.model.NotLeaderException;
@@ -143,19 +144,24 @@ public final class StatementGuard extends DBManager {
         try {
             CompletableFuture<StatementExecutionResult> result = execute(statement, context, transaction);
             boolean rows = NodeCommitLog.rowsOfThisThread() != before;
-            return log == null ? result : result.whenComplete((done, error) -> {
-                if (error != null && (rows || isUnexpected(error))) {
-                    log.end(error);
-                }
-            });
+            return log == null ? result
+                    : result.exceptionallyCompose(error -> CompletableFuture.failedFuture(afterEntries(rows, log, error)));
         } catch (RuntimeException | Error error) {
-            if (log != null && (isUnexpected(error) || NodeCommitLog.rowsOfThisThread() != before)) {
-                log.end(error);
+            if (log != null && afterEntries(NodeCommitLog.rowsOfThisThread() != before, log, error) instanceof LogNotAvailableException unknown) {
+                throw unknown;
             }
             throw error;
         } finally {
             NodeCommitLog.rowsOfThisThread(before);
         }
+    }
+
+    /** Ends the log where that lacks something, or has what this node has not. Returns what the client is told. */
+    private static Throwable afterEntries(boolean logged, NodeCommitLog log, Throwable error) {
+        if (logged || isUnexpected(error)) {
+            log.end(error);
+        }
+        return logged ? LogFailures.outcomeUnknown(error) : error;
     }
 
     /** An Error, as without memory, comes from anywhere: nobody knows what HerdDB has done by then, and what it still holds. */
@@ -328,10 +334,8 @@ public final class StatementGuard extends DBManager {
         } catch (RuntimeException | Error error) {
             result = CompletableFuture.failedFuture(error);
         }
-        return result.whenComplete((done, error) -> {
-            if (error != null && log != null && (log.definitions() != before || isUnexpected(error))) {
-                log.end(error);
-            }
+        return result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
+                log == null ? error : afterEntries(log.definitions() != before, log, error))).whenComplete((done, error) -> {
             context.setTableSpaceLock(0);
             lock.unlockWrite(stamp);
         });

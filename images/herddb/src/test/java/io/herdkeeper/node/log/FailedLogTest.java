@@ -1,6 +1,7 @@
 package io.herdkeeper.node.log;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -26,6 +27,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
@@ -258,7 +260,8 @@ class FailedLogTest {
             CompletableFuture<Object> applied = written.logSequenceNumber.thenApplyAsync(position -> {
                 throw new IllegalStateException("the disk is broken");
             }, Runnable::run);
-            assertTrue(applied.isCompletedExceptionally() || applied.handle((done, error) -> error != null).get());
+            ExecutionException told = assertThrows(ExecutionException.class, applied::get);
+            assertInstanceOf(LogNotAvailableException.class, told.getCause(), "a client takes any other error for a refusal, and it is durable");
             assertTrue(leader.isFailed());
             assertThrows(LogNotAvailableException.class, () -> LogBench.write(leader, "after"));
         }
