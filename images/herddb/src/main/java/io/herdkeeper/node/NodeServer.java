@@ -7,6 +7,7 @@ import herddb.network.ServerSideConnection;
 import herddb.network.netty.NettyChannel;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
+import herddb.server.ServerSideConnectionPeer;
 import io.herdkeeper.node.check.FollowerChecks;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.leadership.LeadershipMetadata;
@@ -14,6 +15,8 @@ import io.herdkeeper.node.log.NodeCommitLogManager;
 import io.herdkeeper.node.log.PromotionBars;
 import io.herdkeeper.node.statement.StatementGuard;
 import io.herdkeeper.node.tls.SqlPortTls;
+import io.herdkeeper.node.users.BeforeLogin;
+import io.netty.channel.ChannelPipeline;
 import org.apache.bookkeeper.stats.StatsProvider;
 
 /** Makes HerdDB's server with this program's log, ZooKeeper client and TLS. */
@@ -80,11 +83,16 @@ public final class NodeServer {
 
             @Override
             public ServerSideConnection createConnection(Channel channel) {
-                // The acceptor asks before it fills the pipeline, so TLS comes first.
-                if (tls != null && channel instanceof NettyChannel connection) {
-                    tls.encrypt(connection.getSocket().pipeline());
+                ServerSideConnectionPeer peer = (ServerSideConnectionPeer) super.createConnection(channel);
+                if (channel instanceof NettyChannel connection) {
+                    // The acceptor asks before it fills the pipeline, so these come first: TLS, and then the limit of what it has decrypted.
+                    ChannelPipeline pipeline = connection.getSocket().pipeline();
+                    pipeline.addFirst("before-login", new BeforeLogin(() -> !HerdInternals.username(peer).isEmpty()));
+                    if (tls != null) {
+                        tls.encrypt(pipeline);
+                    }
                 }
-                return super.createConnection(channel);
+                return peer;
             }
         };
         HerdInternals.metadata(server, metadata);

@@ -11,8 +11,11 @@ import io.herdkeeper.node.testing.Certificates;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import io.herdkeeper.node.tls.SqlPortTls.Plaintext;
+import java.io.IOException;
 import java.io.InputStream;
 import java.net.Socket;
+import java.net.SocketException;
+import java.net.SocketTimeoutException;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
@@ -145,6 +148,33 @@ class SqlPortTlsTest {
                     default -> throw new AssertionError(plaintext);
                 }
             }
+        }
+    }
+
+    @Test
+    void whoeverHasNotLoggedInSendsNoMoreThanALogin() throws Exception {
+        RunningNode node = leader(tls(Plaintext.ACCEPTED));
+        byte[] announcedGigabyte = {0x40, 0, 0, 0};
+        byte[] login = {0, 0, 0, 21, 3, 1, 100, 0, 0, 0, 0, 0, 0, 0, 1, 5, 'P', 'L', 'A', 'I', 'N', -1, -1, -1, 127};
+        byte[] answer = {0, 0, 0, 11, 3, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+        assertTrue(isHungUpOn(node, announcedGigabyte), "its message would be kept in memory");
+        assertTrue(isHungUpOn(node, login), "room would be made for the password of 256 MB that it announces");
+        assertTrue(isHungUpOn(node, answer), "it would never be freed");
+        try (Connection connection = connect(); Statement statement = connection.createStatement()) {
+            statement.executeUpdate("CREATE TABLE wide (k int primary key, v string)");
+            assertEquals(1, statement.executeUpdate("INSERT INTO wide(k, v) VALUES(1, '" + "v".repeat(1 << 19) + "')"));
+        }
+    }
+
+    private static boolean isHungUpOn(RunningNode node, byte[] message) throws IOException {
+        try (Socket stranger = new Socket("127.0.0.1", node.server().getServerHostData().getPort())) {
+            stranger.setSoTimeout(ANSWER_MILLIS);
+            stranger.getOutputStream().write(message);
+            return stranger.getInputStream().read() == -1;
+        } catch (SocketTimeoutException silence) {
+            return false;
+        } catch (SocketException closed) {
+            return true;
         }
     }
 

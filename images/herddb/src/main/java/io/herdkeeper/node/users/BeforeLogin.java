@@ -1,0 +1,81 @@
+package io.herdkeeper.node.users;
+
+import herddb.proto.Pdu;
+import herddb.utils.ByteBufUtils;
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.handler.codec.ByteToMessageDecoder;
+import java.util.List;
+import java.util.function.BooleanSupplier;
+
+/**
+ * Looks at what a connection sends until it is logged in, and ends one that sends anything but requests that are as short as a login, and
+ * whole.
+ *
+ * <p>HerdDB believes each length that it reads, of anybody. It keeps a message of up to 2 GB in memory until that is whole. For a login it
+ * makes room of the announced size, so a few bytes would end the process for lack of memory. An answer to nothing it never frees.
+ */
+public final class BeforeLogin extends ByteToMessageDecoder {
+
+    /** A login has some hundred bytes. */
+    private static final int MOST_BYTES = 1 << 16;
+    /** Version, flags, type, and the message's number. */
+    private static final int HEADER_BYTES = 1 + 1 + 1 + Long.BYTES;
+
+    private final BooleanSupplier loggedIn;
+
+    public BeforeLogin(BooleanSupplier loggedIn) {
+        this.loggedIn = loggedIn;
+    }
+
+    @Override
+    protected void decode(ChannelHandlerContext connection, ByteBuf received, List<Object> passed) {
+        if (loggedIn.getAsBoolean()) {
+            connection.pipeline().remove(this);
+            return;
+        }
+        if (received.readableBytes() < Integer.BYTES) {
+            return;
+        }
+        int length = received.getInt(received.readerIndex());
+        if (length < HEADER_BYTES || length > MOST_BYTES) {
+            hangUp(connection, received);
+        } else if (received.readableBytes() >= Integer.BYTES + length) {
+            if (isWholeRequest(received.slice(received.readerIndex() + Integer.BYTES, length))) {
+                passed.add(received.readRetainedSlice(Integer.BYTES + length));
+            } else {
+                hangUp(connection, received);
+            }
+        }
+    }
+
+    private static void hangUp(ChannelHandlerContext connection, ByteBuf received) {
+        received.skipBytes(received.readableBytes());
+        connection.close();
+    }
+
+    /** Of another request than a login HerdDB reads no more than the header. */
+    private static boolean isWholeRequest(ByteBuf message) {
+        message.skipBytes(1);
+        byte flags = message.readByte();
+        byte type = message.readByte();
+        message.skipBytes(Long.BYTES);
+        if ((flags & Pdu.FLAGS_ISREQUEST) == 0) {
+            return false;
+        }
+        return switch (type) {
+            case Pdu.TYPE_SASL_TOKEN_MESSAGE_REQUEST -> skipsArray(message) && skipsArray(message);
+            case Pdu.TYPE_SASL_TOKEN_MESSAGE_TOKEN -> message.isReadable() && (message.readByte() == 0 || skipsArray(message));
+            default -> true;
+        };
+    }
+
+    private static boolean skipsArray(ByteBuf message) {
+        try {
+            message.skipBytes(ByteBufUtils.readVInt(message));
+            return true;
+        } catch (IndexOutOfBoundsException | IllegalArgumentException tooShort) {
+            return false;
+        }
+    }
+}
