@@ -220,6 +220,22 @@ def test_a_spark_driver_makes_nothing_but_its_executors(policies: ControlPlane, 
     assert words in str(make_pod(policies, namespace, pod))
 
 
+def test_a_spark_driver_makes_no_server_of_its_executor_by_other_labels(policies: ControlPlane, namespace: str) -> None:
+    """A Service would lead clients there, with their passwords, and a StatefulSet adopt it."""
+    allow(policies, namespace, driver_of(namespace), rule("", "pods", "create", "patch"), rule("herdkeeper.io", "executors", "drive"))
+    wait_for("rights", lambda: make_pod(policies, namespace, EXECUTOR) is None or Pending("not yet"), Limit(60, 0.1))
+    pods = acting_as(policies, driver_of(namespace)).resources.get(api_version="v1", kind="Pod")
+    own = policies.dynamic_client().resources.get(api_version="v1", kind="Pod").get(namespace=namespace).items[0].metadata.name
+
+    def relabelled(labels: Json) -> str | None:
+        patch = {"metadata": {"labels": labels}}
+        return refusal(lambda: pods.patch(name=own, namespace=namespace, body=patch, content_type="application/merge-patch+json"))
+
+    wait_for("rights", lambda: relabelled({"phase": "running"}) is None or Pending("not yet"), Limit(60, 0.1))
+    assert "its own executors" in str(relabelled({"app.kubernetes.io/name": "herddb"}))
+    assert "its own executors" in str(relabelled({"herdkeeper.io/owner-name": "db"}))
+
+
 def test_executors_run_as_the_account_of_their_job_with_the_tokens_of_its_cloud(policies: ControlPlane, namespace: str) -> None:
     with policies.api_client() as api:
         client.CoreV1Api(api).create_namespaced_service_account(namespace, {"metadata": {"name": "backups"}})
