@@ -20,7 +20,7 @@ _FIRST_SEED = 1
 collect_ignore = [] if os.environ.get("AZURITE") else ["test_checkpoints_in_azure.py"]
 BY_TURN = (
     ("test_sqlalchemy_suite.py",),
-    ("test_admin_port_of_a_real_bookie.py",),
+    ("test_admin_port_of_a_real_bookie.py", "test_put_back_to_older_volumes.py"),
     (
         "test_a_guarded_stack_lives.py",
         "test_bookies_ask_for_certificates.py",

@@ -1,4 +1,5 @@
-"""The choice of a checkpoint's origin: the log if complete, else a base and the archive, else the whole archive. Nothing is read."""
+"""The choice of a checkpoint's origin: the log if complete, else a base and the archive, else the whole archive. Of the log, only
+a base's last entry is read."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import origin
-from herdkeeper_jobs.checkpoint.base import BaseRows
+from herdkeeper_jobs.checkpoint.base import BaseRows, BaseUnread
 from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
 from herdkeeper_jobs.checkpoint.run import chosen_target
 from herdkeeper_jobs.checkpoint.target import TargetRequest
@@ -29,7 +30,7 @@ from herdkeeper_jobs.errors import CheckpointRefused
 from herdkeeper_jobs.log_source import LogSource
 from herdkeeper_jobs.manifests.continuation import Continuation
 from herdkeeper_jobs.manifests.manifest import Making, ManifestBase, Position, commit_manifest
-from herdkeeper_jobs.wal.log_state import LogState
+from herdkeeper_jobs.wal.log_state import LogState, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time
 
@@ -100,9 +101,91 @@ def test_what_the_log_has_is_read_of_it_and_the_rest_of_the_archive_from_a_base_
 
 
 def made_at(folder: Path, entry_id: int, made: Making | None, **more: object) -> None:
-    """Commits a checkpoint at 3,`entry_id`."""
-    whole = manifest(entry_id=entry_id).model_copy(update={"continuation": Continuation.of(LogState()), "made": made, **more})
+    """Commits a checkpoint at 3,`entry_id`, of an entry with the time 3."""
+    known = {"continuation": Continuation.of(LogState()), "made": made, "lsn_timestamp_millis": 3}
+    whole = manifest(entry_id=entry_id).model_copy(update={**known, **more})
     commit_manifest(whole, folder)
+
+
+WRITTEN_ANEW = {"another entry": (3, {"lsn_timestamp_millis": 4}), "no entry": (9, {})}
+"""What the log has at the LSN of a checkpoint from before it was put back: its entry there, and what differs in its manifest."""
+
+
+@pytest.mark.parametrize("archived", [False, True], ids=["in the log", "in the archive"])
+@pytest.mark.parametrize("older", [True, False], ids=["beside an older one", "alone"])
+@pytest.mark.parametrize("there", WRITTEN_ANEW)
+def test_a_checkpoint_of_a_time_that_the_log_lost_is_no_base(
+    log: PlayedLog, tmp_path: Path, there: str, older: bool, archived: bool
+) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    entry_id, differs = WRITTEN_ANEW[there]
+    if older:
+        made_at(folder, 1, Making(at_millis=DUE, seconds=1))
+    made_at(folder, entry_id, Making(at_millis=DUE, seconds=1), **differs)
+    archive(log, folder)
+    for ledger in (3, 5) if archived else ():
+        log.drop(ledger)
+    found = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), Search(folder, IDENTITY, Mode.AUTO, Lsn(5, 1), DUE), Lsn(5, 1))
+    assert (None if found.start is None else found.start.at) == (Lsn(3, 1) if older else None)
+    (passed,) = found.passed_over
+    assert f": the log has {there} at its LSN: the cluster was put back to an earlier state" in str(passed)
+
+
+def test_a_checkpoint_of_a_lost_time_behind_the_end_of_the_log_is_no_base_for_a_time(log: PlayedLog, tmp_path: Path) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    made_at(folder, 1, Making(at_millis=DUE, seconds=1), latest_timestamp_millis=3)
+    at = Position(ledger_id=7, entry_id=2)
+    made_at(folder, 9, Making(at_millis=DUE, seconds=1), latest_timestamp_millis=4, lsn=at, restart_lsn=at)
+    assert chosen(log, folder, Mode.AUTO, Time(4, "then"), Lsn(5, 3))[0] == Lsn(3, 1)
+
+
+def open_since(ledger: int, entry: int) -> dict[str, object]:
+    """What a manifest says of a transaction that is open since an LSN."""
+    state = LogState(transactions=(StateTransaction(7, Lsn(ledger, entry)),))
+    return {"continuation": Continuation.of(state), "restart_lsn": Position(ledger_id=ledger, entry_id=entry)}
+
+
+@pytest.mark.parametrize("archived", [False, True], ids=["in the log", "in the archive"])
+@pytest.mark.parametrize(
+    ("at", "more", "target"),
+    [
+        (Lsn(3, 3), {}, Lsn(5, 1)),
+        (Lsn(3, 3), {}, Lsn(7, 2)),
+        (Lsn(5, 0), open_since(3, 2), Lsn(5, 1)),
+        (Lsn(5, 3), {}, Lsn(5, 3)),
+        (Lsn(7, 1), {}, Lsn(7, 2)),
+        (Lsn(3, 2), {"lsn_timestamp_millis": None}, Lsn(5, 1)),
+    ],
+    ids=[
+        "at the end of a ledger",
+        "two leaders ago",
+        "with an older transaction",
+        "nothing since",
+        "in the open ledger",
+        "without a time",
+    ],
+)
+def test_a_checkpoint_of_the_log_itself_stays_its_base(
+    log: PlayedLog, tmp_path: Path, at: Lsn, more: dict[str, object], target: Lsn, archived: bool
+) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    where = {"lsn": Position.of(at), "restart_lsn": Position.of(at), "lsn_timestamp_millis": at.ledger_id}
+    made_at(folder, 0, Making(at_millis=DUE, seconds=1), **{**where, **more})
+    archive(log, folder)
+    for ledger in (3, 5) if archived else ():
+        log.drop(ledger)
+    assert chosen(log, folder, Mode.AUTO, target)[0] == at
+
+
+def test_a_base_whose_last_entry_cannot_be_read_now_is_not_called_wrong(log: PlayedLog, tmp_path: Path) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    made_at(folder, 2, Making(at_millis=DUE, seconds=1))
+    for bookie in log.bookies:
+        del bookie.entries[3, 2]
+    search = Search(folder, IDENTITY, Mode.AUTO, Lsn(5, 1), DUE)
+    (passed,) = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), search, Lsn(5, 1)).passed_over
+    assert isinstance(passed, BaseUnread)
+    assert "entry 2 of ledger 3 cannot be read" in str(passed)
 
 
 BASE = ManifestBase(manifest="m", lsn=Position(ledger_id=3, entry_id=0), run_id="r")
@@ -190,6 +273,7 @@ def test_a_moment_before_the_window_is_refused_with_the_window(log: PlayedLog, t
                 "lsn": Position(ledger_id=ledger, entry_id=1),
                 "restart_lsn": Position(ledger_id=ledger, entry_id=1),
                 "latest_timestamp_millis": latest,
+                "lsn_timestamp_millis": latest,
                 "continuation": Continuation.of(LogState()),
             }
         )

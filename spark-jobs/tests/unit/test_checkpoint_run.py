@@ -18,7 +18,7 @@ import pytest
 from places import all_files, write
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
-from played_table import FIRST, SECOND, TABLE, THIRD, mark, stored
+from played_table import FIRST, SECOND, TABLE, THIRD, mark, put, stored
 from pyspark.sql import SparkSession
 from secret_keys import MountedSecret
 
@@ -395,6 +395,17 @@ def test_a_checkpoint_is_made_from_the_newest_one_though_the_whole_log_is_there(
     made = [open_manifest(job.folder / summary.manifest).manifest for summary in (whole, base, later)]
     assert made[0].made is not None
     assert {manifest.whole_log_at for manifest in made} == {made[0].made.at_millis}, "when the chain began"
+
+
+def test_a_cluster_that_was_put_back_to_older_volumes_does_not_continue_from_a_checkpoint_of_its_lost_time(job: Job) -> None:
+    job.run("3,1")
+    lost = job.run("5,2")
+    idle = [mark(20_200, LogEntryType.NOOP)] * 5
+    job.log.write(5, [mark(20_000, LogEntryType.NOOP), put(20_100, 4, "written anew"), *idle], closed=False)
+    later = job.run("5,3")
+    assert job.rows(later) == {1: "a", 3: "c", 4: "written anew"}
+    assert (later.base_ledger_id, later.base_entry_id) == (3, 1)
+    assert f"not from {Path(lost.manifest).stem}: the log has another entry at its LSN: the cluster was put back" in later.message
 
 
 def test_the_default_age_of_a_chain_is_that_of_a_checkpoints_spec() -> None:

@@ -495,6 +495,7 @@ def base_at(log: Log, folder: Path) -> Manifest:
         update={
             "lsn": Position.of(start.at),
             "restart_lsn": Position.of(start.restart),
+            "lsn_timestamp_millis": log[-1][1].timestamp_millis,
             "latest_timestamp_millis": max(item.timestamp_millis for _, item in log),
             "continuation": Continuation.of(start.state),
         }

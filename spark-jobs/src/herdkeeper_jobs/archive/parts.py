@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -10,8 +11,10 @@ import pyarrow as pa
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
-from herdkeeper_jobs.archive.segment import SegmentManifest, holds, oldest_segment, proven, read_segment, segments_one_by_one
-from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, ReadSettings, cut_pieces, ledger_pieces
+from herdkeeper.codecs.bookkeeper.striping import EntryRange
+from herdkeeper.codecs.herddb.log_entry import decode_log_entry
+from herdkeeper_jobs.archive.segment import SegmentManifest, entry_at, holds, oldest_segment, proven, read_segment, segments_one_by_one
+from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, ReadSettings, cut_pieces, ledger_pieces, read_partition
 from herdkeeper_jobs.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
 from herdkeeper_jobs.manifests.manifest import Identity
 from herdkeeper_jobs.storage.stored_path import StoredPath
@@ -172,6 +175,25 @@ def _behind(log: Log, end: SegmentManifest | None, target: Lsn) -> list[LedgerPi
         first = begin.entry_id if begin is not None and begin.ledger_id == metadata.ledger_id else 0
         live.extend(ledger_pieces(metadata, min(last, target.entry_id) if metadata.ledger_id == target.ledger_id else last, first))
     return live
+
+
+def time_of(parts: LogParts, whole: WholeLog, lsn: Lsn) -> int | None:
+    """Reads one entry of these parts, and returns its time, in milliseconds by its leader's clock; None if they have no such entry.
+
+    Raises EntryUnreadableError, MalformedDataError, and as `read_segment`.
+    """
+    archived = (
+        entry_at(read_segment(segment, whole.folder), lsn) for segment in parts.archived if segment.first.lsn <= lsn <= segment.last.lsn
+    )
+    alone = EntryRange(lsn.entry_id, lsn.entry_id)
+    pieces = tuple(
+        replace(piece, entries=alone)
+        for piece in parts.live
+        if piece.ledger_id == lsn.ledger_id and piece.entries.first <= lsn.entry_id <= piece.entries.last
+    )
+    live = read_partition(PartitionSpec(pieces, whole.log.bookie_addresses()))
+    payloads = (payload for rows in itertools.chain(archived, live) for payload in rows.column("payload").to_pylist())
+    return next((decode_log_entry(payload).timestamp_millis for payload in payloads), None)
 
 
 def archive_partitions(parts: LogParts, folder: StoredPath, count: int) -> tuple[ArchivePartition, ...]:

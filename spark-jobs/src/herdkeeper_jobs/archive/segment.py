@@ -168,9 +168,12 @@ def holds(segment: SegmentManifest, folder: StoredPath, lsn: Lsn) -> bool:
         return False
     if lsn.ledger_id == segment.last.ledger_id:
         return True
-    rows = read_segment(segment, folder)
-    found = pc.and_(pc.equal(rows.column("ledger_id"), lsn.ledger_id), pc.equal(rows.column("entry_id"), lsn.entry_id))
-    return bool(pc.any(found).as_py())
+    return len(entry_at(read_segment(segment, folder), lsn)) > 0
+
+
+def entry_at(rows: pa.Table, lsn: Lsn) -> pa.Table:
+    """Those rows with `ledger_id` and `entry_id` that are at an LSN: one or none."""
+    return rows.filter(pc.and_(pc.equal(rows.column("ledger_id"), lsn.ledger_id), pc.equal(rows.column("entry_id"), lsn.entry_id)))
 
 
 def _position(starts: Sequence[Lsn], since: Lsn | None) -> int:

@@ -14,9 +14,18 @@ from enum import StrEnum
 import structlog
 from pyspark.sql import SparkSession
 
-from herdkeeper_jobs.archive.parts import UNLIMITED, ArchivePartition, LogParts, ReadBudget, WholeLog, archive_partitions, live_partitions
+from herdkeeper_jobs.archive.parts import (
+    UNLIMITED,
+    ArchivePartition,
+    LogParts,
+    ReadBudget,
+    WholeLog,
+    archive_partitions,
+    live_partitions,
+    time_of,
+)
 from herdkeeper_jobs.archive.window import Window, recovery_window
-from herdkeeper_jobs.bookkeeper.reader import PartitionSpec
+from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, PartitionSpec
 from herdkeeper_jobs.checkpoint.base import (
     Base,
     BaseRows,
@@ -197,12 +206,32 @@ def _usable(candidate: CheckpointBase | BaseUnusable) -> CheckpointBase:
     return candidate
 
 
+def _require_its_log(log: WholeLog, parts: LogParts, base: CheckpointBase) -> None:
+    """Checks that the base's last entry is the log's. `parts` continue the base, and begin with that entry or before.
+
+    A cluster that was put back to older copies of its volumes has the same identity, and writes its lost LSNs anew. It writes them later,
+    so an entry's time tells the two logs apart. Raises BaseUnusable, or BaseUnread if the entry can't be read now.
+    """
+    try:
+        found = time_of(parts, log, base.start.at)
+    except EntryUnreadableError as error:
+        raise BaseUnread(f"{base.path.stem}: {error}") from error
+    if found is None or base.manifest.lsn_timestamp_millis not in (None, found):
+        raise BaseUnusable(
+            f"{base.path.stem}: the log has {'no entry' if found is None else 'another entry'} at its LSN: the cluster was put back to an "
+            "earlier state, or made from copies of another one's volumes"
+        )
+
+
 def _origin_from_base(spark: SparkSession, log: WholeLog, base: CheckpointBase, reading: tuple[Lsn, _Shares]) -> Origin:
     read_to, shares = reading
+    if base.start.at > read_to:
+        raise BaseUnusable(f"{base.path.stem}: the log is confirmed up to {read_to} only")
     try:
         parts = log.parts_up_to(read_to, base.start.restart)
     except LogDropped as error:
         raise BaseUnusable(f"{base.path.stem}: {error}") from error
+    _require_its_log(log, parts, base)
     rows = load_rows(spark, base)
     _log.info("base", lsn=str(base.start.at), restart=str(base.start.restart), rows=sum(table.rows for table in base.manifest.tables))
     return _origin(log, parts, shares, rows)

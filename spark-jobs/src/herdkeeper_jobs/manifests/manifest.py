@@ -213,7 +213,8 @@ class Outline(_Part):
     identity: Identity
     lsn: Position
     lsn_timestamp_millis: int | None
-    """Time of the last entry by its leader's clock, taken before the append."""
+    """Time of the last entry by its leader's clock, taken before the append. A run that continues from here compares it with the log's
+    entry there: None is compared with nothing."""
     run_id: str
     entries_read: int
     """Entries of the log, from the base's `restart_lsn` on if there is a base."""

@@ -1,0 +1,73 @@
+"""All servers are put back to older copies of their files, as from snapshots of volumes, and write the lost LSNs anew."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from real_database import Database, running_database
+
+from herdkeeper.protocol.job_summary import CheckpointSummary
+from herdkeeper_e2e.server_processes import NODE, leads
+from herdkeeper_jobs.checkpoint.origin import Mode
+from herdkeeper_jobs.checkpoint.reading import open_manifest
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
+from herdkeeper_jobs.checkpoint.target import TargetRequest
+
+_NAME = "back"
+_SERVERS = ("zookeeper", "bookie-0", NODE)
+
+
+def at_rest(database: Database) -> None:
+    """Ends all servers at once."""
+    for server in reversed(_SERVERS):
+        database.servers.kill(server)
+
+
+def begin_again(database: Database) -> None:
+    """Starts them with the files that are there, and waits for the tablespace's leader."""
+    servers = database.servers
+    for server in _SERVERS:
+        servers.run(server, servers.commands[server])
+    servers.wait(NODE, lambda: leads(database.address, _NAME))
+
+
+def insert(database: Database, notes: list[str]) -> None:
+    with database.connect(_NAME) as connection:
+        for note in notes:
+            connection.execute("INSERT INTO t (note) VALUES (?)", (note,))
+
+
+def checkpoint(spark: SparkSession, database: Database, place: Path, run_id: str) -> CheckpointSummary:
+    database.close_ledger(_NAME)
+    with database.catalog() as catalog:
+        request = CheckpointRequest(database.herd_root, _NAME, TargetRequest(), place, run_id, Mode.INCREMENTAL)
+        return run_checkpoint(lambda: spark, catalog, request)
+
+
+def test_a_checkpoint_of_the_lost_time_is_no_base_and_the_one_before_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    place, copies = tmp_path / "checkpoints", tmp_path / "copies"
+    place.mkdir()
+    with running_database() as database, database.tablespace(_NAME):
+        with database.connect(_NAME) as connection:
+            connection.execute("CREATE TABLE t (id long primary key auto_increment, note string)")
+        insert(database, ["before"])
+        before = checkpoint(spark, database, place, "before")
+        at_rest(database)
+        shutil.copytree(database.servers.folder, copies)
+        begin_again(database)
+        insert(database, ["lost"] * 3)
+        lost = checkpoint(spark, database, place, "lost")
+        assert (lost.base_ledger_id, lost.base_entry_id) == (before.ledger_id, before.entry_id), "nothing was put back yet"
+
+        at_rest(database)
+        shutil.rmtree(database.servers.folder)
+        shutil.copytree(copies, database.servers.folder)
+        begin_again(database)
+        insert(database, ["anew"] * 9)
+        after = checkpoint(spark, database, place, "after")
+        assert f"not from {Path(lost.manifest).stem}: the log has another entry at its LSN" in after.message
+        assert (after.base_ledger_id, after.base_entry_id) == (before.ledger_id, before.entry_id)
+        notes = open_manifest(place / after.manifest).load("t")["note"].to_pylist()
+        assert sorted(notes) == ["anew"] * 9 + ["before"]
