@@ -91,11 +91,7 @@ class LogSource:
             raise LogDropped(f"the log of tablespace {self.tablespace.name!r} {_incomplete(ledgers)}")
         first = ledgers.first if begin is None else begin.ledger_id
         if first is not None and first not in ledgers.active:
-            there = f"begins with ledger {ledgers.active[0]}" if ledgers.active else "has no ledgers"
-            raise LogDropped(
-                f"the log of tablespace {self.tablespace.name!r} {there}, it would be read from {first}: older ones were dropped "
-                "(retentionHours)"
-            )
+            raise LogDropped(f"the log of tablespace {self.tablespace.name!r} {_without(ledgers.active, first)}")
         metadata = self._metadata([ledger for ledger in ledgers.active if (first or 0) <= ledger <= target.ledger_id])
         read = [(ledger, self._last_entry(ledger)) for ledger in metadata[:-1]]
         confirmed = self._confirmed(metadata[-1])
@@ -138,6 +134,10 @@ class LogSource:
         ledgers = self._ledgers()
         return None if ledgers.complete or not ledgers.active else Lsn(ledgers.active[0], 0)
 
+    def ledger_behind(self, ledger_id: int) -> int | None:
+        """The first ledger of the log with a higher id, whether or not this one is in the log; None without one."""
+        return next((ledger for ledger in self._ledgers().active if ledger > ledger_id), None)
+
     def successors(self) -> dict[int, int]:
         """Maps each ledger of the log to the next one, if there is one."""
         active = self._ledgers().active
@@ -173,6 +173,17 @@ class LogSource:
                 f"ledger {missing[0]} of the log of {self.tablespace.name!r} was dropped while the log was being read"
             )
         return found
+
+
+def _without(ledgers: Sequence[int], first: int) -> str:
+    """Why a log can't be read from a ledger on that is not in it."""
+    if ledgers and ledgers[0] < first:
+        return (
+            f"has {_listed(ledgers)}, it would be read from ledger {first}, which is not in it: the cluster was put back to an earlier "
+            "state, or HerdDB alone dropped that ledger"
+        )
+    there = f"begins with ledger {ledgers[0]}" if ledgers else "has no ledgers"
+    return f"{there}, it would be read from {first}: older ones were dropped (retentionHours)"
 
 
 def _incomplete(ledgers: LedgerList) -> str:

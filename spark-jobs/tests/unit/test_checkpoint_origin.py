@@ -139,6 +139,58 @@ def test_a_checkpoint_of_a_lost_time_behind_the_end_of_the_log_is_no_base_for_a_
     assert chosen(log, folder, Mode.AUTO, Time(4, "then"), Lsn(5, 3))[0] == Lsn(3, 1)
 
 
+@pytest.mark.parametrize(
+    ("anew", "words"),
+    [
+        ((6, 7), "the archive continues ledger 5 with 7, and the log has ledger 6 before it"),
+        ((7,), "the archive has the entry 5,3, and LSN 5,3: ledger 5 is not in the log"),
+    ],
+    ids=["another ledger is in its place", "none is in its place"],
+)
+def test_a_checkpoint_and_an_archive_of_ledgers_that_the_log_lost_are_passed_over(
+    log: PlayedLog, tmp_path: Path, anew: tuple[int, ...], words: str
+) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    for bookie in log.bookies:
+        bookie.entries = {at: entry for at, entry in bookie.entries.items() if at[0] != 7}
+    archive(log, folder)
+    lost = Position(ledger_id=5, entry_id=1)
+    made_at(folder, 1, Making(at_millis=DUE, seconds=1))
+    made_at(folder, 1, Making(at_millis=DUE, seconds=1), lsn=lost, restart_lsn=lost, lsn_timestamp_millis=5)
+    log.drop(5)
+    for ledger in anew:
+        log.write(ledger, [LogEntry(100 + ledger, LogEntryType.NOOP, -1, "")] * 4, closed=ledger != 7)
+    search = Search(folder, IDENTITY, Mode.AUTO, Lsn(7, 1), DUE)
+    found = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), search, Lsn(7, 1))
+    assert found.start is not None
+    assert found.start.at == Lsn(3, 1)
+    assert found.archived == ()
+    assert sum(len(piece.entries) for part in found.live for piece in part.pieces) == 3 + 4 * (len(anew) - 1) + 2
+    (passed,) = found.passed_over
+    assert words in str(passed)
+
+
+@pytest.mark.parametrize("archived", [True, False], ids=["with an archive", "without one"])
+def test_a_checkpoint_of_a_lost_ledger_does_not_end_the_search(log: PlayedLog, tmp_path: Path, archived: bool) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    log.drop(7)
+    log.write(5, [LogEntry(5, LogEntryType.NOOP, -1, "")] * 4, closed=False)
+    if archived:
+        archive(log, folder)
+    lost = Position(ledger_id=5, entry_id=1)
+    made_at(folder, 1, Making(at_millis=DUE, seconds=1))
+    made_at(folder, 1, Making(at_millis=DUE, seconds=1), lsn=lost, restart_lsn=lost, lsn_timestamp_millis=5)
+    log.drop(5)
+    log.write(9, [LogEntry(9, LogEntryType.NOOP, -1, "")] * 4, closed=False)
+    search = Search(folder, IDENTITY, Mode.AUTO, Lsn(9, 1), DUE)
+    found = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), search, Lsn(9, 1))
+    assert found.start is not None
+    assert found.start.at == Lsn(3, 1)
+    (passed,) = found.passed_over
+    why = "ledger 5 is not in the log of 'demo'" if archived else "would be read from ledger 5, which is not in it"
+    assert why in str(passed)
+
+
 def open_since(ledger: int, entry: int) -> dict[str, object]:
     """What a manifest says of a transaction that is open since an LSN."""
     state = LogState(transactions=(StateTransaction(7, Lsn(ledger, entry)),))

@@ -314,6 +314,52 @@ def test_a_copied_cluster_does_not_continue_the_archive_of_the_original(archive:
     assert archive.archived() == before
 
 
+@pytest.mark.parametrize("there", ["another", "no such"])
+@pytest.mark.parametrize("target", [Lsn(5, 1), Lsn(6, 0)], ids=["in the archive", "behind it"])
+def test_an_archive_of_a_time_that_the_log_lost_does_not_stand_for_the_log(archive: Archive, there: str, target: Lsn) -> None:
+    archive.write(3, 5, closed=True)
+    archive.write(5, 4, closed=False)
+    archive.copy()
+    anew = [LogEntry(9_000 + number, LogEntryType.DELETE, 0, "t", b"anew") for number in range(8)]
+    archive.log.write(5, anew[:1] if there == "no such" else anew, closed=True)
+    archive.log.write(6, anew, closed=False)
+    archive.log.drop(3)
+    end = Lsn(5, 2) if target > Lsn(5, 2) else target
+    with pytest.raises(LogDropped, match=f"the archive has the entry {end}, and the log has {there} entry there: the cluster was put back"):
+        archive.up_to(target, Lsn(3, 1))
+    assert len(archive.up_to(Lsn(3, 4), Lsn(3, 1))[1]) == 4, "the log no longer has this ledger"
+
+
+@pytest.mark.parametrize(
+    ("there", "dropped", "words"),
+    [
+        (((5, 4, True), (6, 8, True), (7, 8, False)), (3,), "continues ledger 5 with 7, and the log has ledger 6 before it"),
+        (((5, 4, True), (6, 8, True), (7, 8, False)), (3, 5), "continues ledger 5 with 7, and the log has ledger 6 before it"),
+        (((5, 4, True), (9, 8, False)), (3,), "ledger 7 is not in the log"),
+        (((5, 6, True), (7, 8, False)), (3,), "ends ledger 5 with the entry 5,3, and the log has later ones in it"),
+    ],
+    ids=["another ledger", "another one behind a dropped one", "a later ledger", "more entries"],
+)
+def test_an_archive_whose_last_ledger_is_continued_otherwise_does_not_stand_for_the_log(
+    archive: Archive, there: tuple[tuple[int, int, bool], ...], dropped: tuple[int, ...], words: str
+) -> None:
+    archive.write(3, 5, closed=True)
+    archive.write(5, 4, closed=True)
+    archive.write(7, 1, closed=False)  # none of it is confirmed
+    archive.copy()
+    before = archive.archived()
+    archive.log.drop(7)
+    for ledger, count, closed in there:
+        archive.write(ledger, count, closed=closed)
+    for ledger in dropped:
+        archive.log.drop(ledger)
+    with pytest.raises(LogDropped, match=words):
+        archive.up_to(Lsn(there[-1][0], 1), Lsn(3, 1))
+    with pytest.raises((InvariantViolated, CheckpointRefused), match=words):
+        archive.copy()
+    assert archive.archived() == before
+
+
 def test_an_archive_goes_on_though_its_last_entry_is_on_no_bookie_any_more(archive: Archive) -> None:
     archive.write(3, 5, closed=True)
     archive.write(5, 1, closed=False)

@@ -41,6 +41,9 @@ class ArchiveOnlyLog:
         """Always raises LogTruncatedError: nothing follows the archive."""
         raise LogTruncatedError(self._missing(f"from {first or 'its beginning'} on"))
 
+    def ledger_behind(self, ledger_id: int) -> None:
+        """Always None: which ledgers followed is not known."""
+
     def bookie_addresses(self) -> Mapping[str, BookieAddress]:
         """Always empty."""
         return {}

@@ -11,24 +11,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
-from herdkeeper_jobs.archive.segment import (
-    SEGMENT_SCHEMA,
-    Link,
-    Place,
-    SegmentManifest,
-    commit_segment,
-    newest_segment,
-    proven,
-    read_segment,
-)
-from herdkeeper_jobs.bookkeeper.reader import (
-    DEFAULT_SETTINGS,
-    EntryUnreadableError,
-    PartitionSpec,
-    ReadSettings,
-    ledger_pieces,
-    read_partition,
-)
+from herdkeeper_jobs.archive.parts import WholeLog, why_of_another_log
+from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, SegmentManifest, commit_segment, newest_segment, proven
+from herdkeeper_jobs.bookkeeper.reader import DEFAULT_SETTINGS, PartitionSpec, ReadSettings, ledger_pieces, read_partition
 from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
 from herdkeeper_jobs.log_source import LogSource
 from herdkeeper_jobs.wal.decode import decode_batches
@@ -62,8 +47,10 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
     end = newest_segment(place.folder, place.identity, place.known)
     if end is not None:
         proven(end, place.folder)  # it determines where to read from
-        if end.first.lsn != place.known:  # else the run before this one has seen it
-            _require_same_log(log, end, place, settings)
+        seen_before = end.first.lsn == place.known  # by the run before this one
+        whole = WholeLog(log, place.folder, place.identity)
+        if not seen_before and (why := why_of_another_log(whole, end, end.last.lsn, settings)) is not None:
+            raise InvariantViolated(f"{why}. Nothing was archived: give each its own destination")
     begin = log.first_left() if end is None else end.resume
     copied = entries = 0
     for rows, next_ledger in _pieces(log, (end, begin), settings, segment_bytes):
@@ -74,29 +61,6 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
         if copied == MOST_SEGMENTS:
             return Copied(copied, entries, end, complete=False)
     return Copied(copied, entries, end, complete=True)
-
-
-def _require_same_log(log: LogSource, end: SegmentManifest, place: Place, settings: ReadSettings) -> None:
-    """Checks that the archive's last entry is the log's own, as long as bookies have it.
-
-    A cluster that was made from copies of another one's volumes has its identity, and soon other entries at the same LSNs. If both archived
-    to one place, each would continue the other's log. Raises InvariantViolated, CheckpointRefused if the log has no such ledger, and
-    CheckpointRetryable as `LogSource.readable_from`.
-    """
-    at = end.last.lsn
-    try:
-        metadata, last = log.readable_from(at)[0]
-        if last < at.entry_id and not metadata.closed:
-            return  # other bookies answered, and know a lower LAC
-        ours = None if last < at.entry_id else next(_entries(log, (metadata, at.entry_id, at.entry_id), settings)).column("payload")[0]
-    except (LogTruncatedError, EntryUnreadableError):
-        return
-    if ours is None or ours != read_segment(end, place.folder).column("payload")[-1]:
-        there = "no such entry" if ours is None else "another entry"
-        raise InvariantViolated(
-            f"the archive ends with {at}, and the log has {there} there: another cluster, made from copies of this one's volumes, writes to"
-            " the same destination. Nothing was archived: give each its own destination"
-        )
 
 
 def _pieces(

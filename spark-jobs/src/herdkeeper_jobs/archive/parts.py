@@ -14,7 +14,16 @@ from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.striping import EntryRange
 from herdkeeper.codecs.herddb.log_entry import decode_log_entry
 from herdkeeper_jobs.archive.segment import SegmentManifest, entry_at, holds, oldest_segment, proven, read_segment, segments_one_by_one
-from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, ReadSettings, cut_pieces, ledger_pieces, read_partition
+from herdkeeper_jobs.bookkeeper.reader import (
+    DEFAULT_SETTINGS,
+    EntryUnreadableError,
+    LedgerPiece,
+    PartitionSpec,
+    ReadSettings,
+    cut_pieces,
+    ledger_pieces,
+    read_partition,
+)
 from herdkeeper_jobs.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
 from herdkeeper_jobs.manifests.manifest import Identity
 from herdkeeper_jobs.storage.stored_path import StoredPath
@@ -36,6 +45,9 @@ class Log(Protocol):
 
     def readable_from(self, first: Lsn | None) -> list[tuple[LedgerMetadata, int]]:
         """As `LogSource.readable_from`."""
+
+    def ledger_behind(self, ledger_id: int) -> int | None:
+        """As `LogSource.ledger_behind`."""
 
     def bookie_addresses(self) -> Mapping[str, BookieAddress]:
         """As `LogSource.bookie_addresses`."""
@@ -118,7 +130,7 @@ def log_parts(whole: WholeLog, target: Lsn, begin: Lsn | None = None) -> LogPart
     """Returns the parts from the archive and the log behind it, from `begin` on (None: the log's beginning) up to an LSN.
 
     Raises:
-        LogDropped: the archive begins later, or does not meet the log.
+        LogDropped: the archive begins later, does not meet the log, or has another entry than the log.
         CheckpointRefused: the LSN is in neither.
         NotConfirmedYet, CheckpointRetryable: as `LogSource.readable_from`.
         InvariantViolated: the archive contradicts itself up to there, or was changed; later segments are not checked.
@@ -135,7 +147,10 @@ def log_parts(whole: WholeLog, target: Lsn, begin: Lsn | None = None) -> LogPart
         if target <= segment.last.lsn:
             if not holds(segment, whole.folder, target):
                 raise CheckpointRefused(f"spec.target.lsn (--to) is {target}: the archived log has no such entry, its ledger ends before")
+            _require_same_log(whole, segment, target)
             return LogParts(tuple(needed), ())
+    if needed:
+        _require_same_log(whole, needed[-1], needed[-1].last.lsn)
     live = _behind(whole.log, needed[-1] if needed else None, target)
     end = Lsn(live[-1].ledger_id, live[-1].entries.last) if live else None
     if end != target:
@@ -160,12 +175,53 @@ def _not_archived(needed: Sequence[SegmentManifest], behind: SegmentManifest, ta
     )
 
 
+def _require_same_log(whole: WholeLog, segment: SegmentManifest, at: Lsn) -> None:
+    """Raises LogDropped unless an archived entry is also the log's, as far as that can be told."""
+    try:
+        why = why_of_another_log(whole, segment, at)
+    except CheckpointRefused as error:
+        raise LogDropped(f"the archive has the entry {at}, and {error}") from error
+    if why is not None:
+        raise LogDropped(why)
+
+
+_PUT_BACK = "the cluster was put back to an earlier state, or another one, made from copies of its volumes, writes to the same destination"
+
+
+def why_of_another_log(whole: WholeLog, segment: SegmentManifest, at: Lsn, settings: ReadSettings = DEFAULT_SETTINGS) -> str | None:
+    """Returns why an archive is not of this log: the log has another entry at an LSN than this segment, or continues otherwise behind the
+    segment's end. None if it has the same, or if bookies no longer have it.
+
+    A cluster that was put back to older copies of its volumes, or was made from copies of another one's, has the same identity, and soon
+    other entries at the same LSNs. Raises InvariantViolated, CheckpointRefused if the log has no such ledger, and CheckpointRetryable as
+    `LogSource.readable_from`.
+    """
+    follower = segment.next_ledger if at == segment.last.lsn else None  # of a ledger that the segment has to its end
+    behind = None if follower is None else whole.log.ledger_behind(at.ledger_id)
+    if follower is not None and behind is not None and behind < follower:  # a later one may only mean that the follower was dropped
+        return f"the archive continues ledger {at.ledger_id} with {follower}, and the log has ledger {behind} before it: {_PUT_BACK}"
+    try:
+        metadata, last = whole.log.readable_from(at)[0]
+        if follower is not None and last > at.entry_id:
+            return f"the archive ends ledger {at.ledger_id} with the entry {at}, and the log has later ones in it: {_PUT_BACK}"
+        if last < at.entry_id and not metadata.closed:
+            return None  # other bookies answered, and know a lower LAC
+        pieces = () if last < at.entry_id else ledger_pieces(metadata, at.entry_id, at.entry_id)
+        read = read_partition(PartitionSpec(pieces, whole.log.bookie_addresses(), settings))
+        ours = [payload for batch in read for payload in batch.column("payload").to_pylist()]
+    except (LogTruncatedError, EntryUnreadableError):
+        return None
+    if ours == entry_at(read_segment(segment, whole.folder), at).column("payload").to_pylist():
+        return None
+    return f"the archive has the entry {at}, and the log has {'another' if ours else 'no such'} entry there: {_PUT_BACK}"
+
+
 def _behind(log: Log, end: SegmentManifest | None, target: Lsn) -> list[LedgerPiece]:
     """The log behind the archive's end, up to an LSN."""
     begin = None if end is None else end.resume
     try:
         readable = log.readable_from(begin)
-    except LogTruncatedError as error:
+    except (LogTruncatedError, CheckpointRefused) as error:
         until = "it has no archive" if end is None else f"its archive ends with {end.last.lsn}"
         raise LogDropped(f"{error}, and {until}: choose a moment in it, or an existing checkpoint") from error
     live: list[LedgerPiece] = []
