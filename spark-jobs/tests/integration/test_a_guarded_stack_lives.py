@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -15,11 +17,14 @@ from herdkeeper.engine.execute_metadata import set_archive_expiry, set_log_pin
 from herdkeeper.planning.actions import SetArchiveExpiry, SetLogPin
 from herdkeeper.protocol.log_archive import ExpiryOrder, archive_progress_path, expiry_order_path
 from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path, replica_pin, stream_pin
+from herdkeeper.shared.names import IDENTITY_VARIABLE
 from herdkeeper.sql.connection import Address, Connection
-from herdkeeper_e2e.server_processes import CREDENTIALS, NODE, NODE_ID, leads
+from herdkeeper_e2e.server_processes import CREDENTIALS, NODE, NODE_ID, jars_of, leads
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
 from herdkeeper_jobs.bookkeeper.znode import put_znode
+from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient
 from herdkeeper_jobs.repair.lock import replication_lock
+from herdkeeper_jobs.repair.relocation import Relocation, relocation
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 TWO_COPIES = {f"server.bookkeeper.{size}.size": 2 for size in ("ensemble", "write.quorum", "ack.quorum")}
@@ -62,6 +67,22 @@ def holders(stack: Stack) -> set[str]:
     return {bookie for each in ledgers(stack) for segment in each.segments for bookie in segment.bookies}
 
 
+def move(stack: Stack, ledger: LedgerMetadata, bookie: str) -> None:
+    """BookKeeper's client copies a ledger elsewhere, as a repair of damaged entries has it do, with the certificate of its job."""
+    with open_catalog(stack.servers.zookeeper, LOG.names.ledgers_root) as catalog:
+        addresses = catalog.bookie_addresses()
+    planned = relocation(ledger, {bookie}, set(addresses))
+    assert isinstance(planned, Relocation)
+    programs = stack.servers.folder / "programs"
+    programs.mkdir()
+    (programs / "java").write_text(f'#!/bin/sh\nexec {shutil.which("java")} {" ".join(stack.servers.java_options)} "$@"\n')
+    (programs / "java").chmod(0o755)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PATH", f"{programs}:{os.environ['PATH']}")  # the names of servers lead to this machine
+        patched.setenv(IDENTITY_VARIABLE, str(stack.secrets[ROLES["bookies"]].folder))
+        BookKeeperClient(jars_of("bookkeeper"), stack.servers.zookeeper, LOG.names.ledgers_root).move(planned, addresses, lambda: None)
+
+
 def test_rows_are_written_jobs_and_operator_say_what_they_need_and_each_role_may_what_is_its_own(running: tuple[Stack, Address]) -> None:
     stack, sql = running
     execute(sql, "CREATE TABLE t (n int primary key)", *(f"INSERT INTO t (n) VALUES ({number})" for number in range(5)))
@@ -96,7 +117,11 @@ def test_another_node_takes_over_and_autorecovery_copies_what_a_lost_bookie_held
     stack.wait("it leads", lambda: leads(other))
     execute(other, "INSERT INTO t (n) VALUES (100)")
     assert {each.ledger_id for each in ledgers(stack)} - before, "it writes a ledger of its own, and has closed those before"
-    assert all(each.closed for each in ledgers(stack) if each.ledger_id in before)
+    closed = [each for each in ledgers(stack) if each.ledger_id in before]
+    assert all(each.closed for each in closed)
+    emptied = closed[0].segments[0].bookies[0]
+    move(stack, closed[0], emptied)
+    assert all(emptied not in segment.bookies for segment in ledgers(stack)[0].segments)
 
     lost = min(holders(stack))
     stack.servers.stop_bookie(lost)

@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from herdkeeper.certificates.settings import bookkeeper_lines, zookeeper_client_options
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.tls.identity import own_identity
 from herdkeeper_jobs.repair.relocation import Relocation
 
 _POLL_SECONDS = 1.0
@@ -50,7 +52,7 @@ class FragmentMover(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BookKeeperClient:
-    """The client in the jars of `library`. `rack_of`: racks by bookie id, as far as known."""
+    """The client in the jars of `library`. `rack_of`: racks by bookie id, as far as known. It presents this process's certificate."""
 
     library: Path
     zookeeper: str
@@ -82,13 +84,17 @@ class BookKeeperClient:
     def _command(self, planned: Relocation, folder: Path) -> list[str]:
         rate = () if self.bytes_per_second == float("inf") else ("-rate", str(max(1, int(self.bytes_per_second))))
         recover = ("recover", "-f", "-sk", *rate, "-l", str(planned.metadata.ledger_id), ",".join(planned.bookie_ids))
-        options = (*_JVM, f"-Djava.io.tmpdir={folder}", "-Dio.netty.tryReflectionSetAccessible=true")
+        identity = own_identity()
+        certificate = () if identity is None else zookeeper_client_options(identity.folder)
+        options = (*_JVM, *certificate, f"-Djava.io.tmpdir={folder}", "-Dio.netty.tryReflectionSetAccessible=true")
         return ["java", *options, "-cp", f"{self.library}/*", _MAIN, "-conf", str(folder / "client.conf"), *recover]
 
     def _settings(self, planned: Relocation) -> dict[str, object]:
         # `null`: use the layout that ZooKeeper names.
         uri = f"zk+null://{self.zookeeper.replace(',', ';')}{self.ledgers_root}"
-        return {"metadataServiceUri": uri, "rereplicationEntryBatchSize": planned.entries_in_lot}
+        identity = own_identity()
+        certificate = {} if identity is None else bookkeeper_lines(identity.folder)
+        return {"metadataServiceUri": uri, "rereplicationEntryBatchSize": planned.entries_in_lot, **certificate}
 
     def _placement(self, folder: Path, addresses: Mapping[str, BookieAddress]) -> dict[str, object]:
         """Lines of the configuration for racks, with the files that they name; empty without known racks."""
