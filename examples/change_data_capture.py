@@ -1,7 +1,8 @@
 """Follows a tablespace's log and prints each committed change as a row of its table. Runs in a pod of the image herdkeeper/spark:0.1.0:
 
-python3 change_data_capture.py 'zk+hierarchical://quickstart-zookeeper:2181/demo/bk/ledgers' /demo/db/herd flights /data/progress
+python3 change_data_capture.py 'zk+hierarchical://zk-zookeeper.demo.svc:2281/demo/bk/ledgers' /demo/db/herd flights /data/progress
 
+IDENTITY_FOLDER names the folder of the certificate that it shows, as change-data-capture.yaml mounts it; in plain text the port is 2181.
 The last argument is Spark's own checkpoint: keep it on a volume, and a program that starts again goes on where it stopped. The tables'
 definitions, which the stream gives only once, are kept in the same folder, as they are behind each batch.
 """

@@ -1,18 +1,22 @@
-"""A program that reads and writes by PEP 249, in a pod with the connection Secret as client.yaml gives it (HERDDB_host and so on):
+"""A program that reads and writes by PEP 249, in a pod with the connection Secret as client.yaml gives it (HERDDB_host, HERDDB_CA_FILE):
 
 pip install herdkeeper_sql-0.1.0-py3-none-any.whl
 """
 
 import os
 import uuid
+from pathlib import Path
 
 from herdkeeper.sql import dbapi
 
 
 def connect() -> dbapi.Connection:
-    """To whoever leads now. Where the SQL port is encrypted, pass the Secret's `ca.crt` as `authorities`."""
+    """A connection to whoever leads now, whom the Secret's `ca.crt` verifies. Without HERDDB_CA_FILE it is in plain text."""
     found = {name: os.environ[f"HERDDB_{name}"] for name in ("host", "port", "user", "password", "database")}
-    return dbapi.connect(found["host"], found["user"], found["password"], found["database"], port=int(found["port"]))
+    ca_file = os.environ.get("HERDDB_CA_FILE")
+    authorities = Path(ca_file).read_text() if ca_file else None
+    login = found["user"], found["password"], found["database"]
+    return dbapi.connect(found["host"], *login, port=int(found["port"]), authorities=authorities)
 
 
 def book(connection: dbapi.Connection, booking: str, seats: int, attempts: int = 5) -> None:

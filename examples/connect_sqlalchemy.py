@@ -35,9 +35,10 @@ class Passenger(Base):
 
 
 def engine() -> Engine:
-    """Five connections at most, each of which finds the leader by itself."""
+    """Five connections at most, each of which finds the leader by itself, and verifies it by the Secret's `ca.crt`."""
     found = {name: os.environ[f"HERDDB_{name}"] for name in ("host", "port", "user", "password", "database")}
-    url = URL.create("herddb+herdkeeper", found["user"], found["password"], found["host"], int(found["port"]), found["database"])
+    verified = {"ca_file": os.environ["HERDDB_CA_FILE"]} if "HERDDB_CA_FILE" in os.environ else {}
+    url = URL.create("herddb+herdkeeper", found["user"], found["password"], found["host"], int(found["port"]), found["database"], verified)
     return create_engine(url, pool_size=5, max_overflow=0)
 
 

@@ -21,6 +21,12 @@ def nothing_left(kubectl: Kubectl, kinds: str, selector: str = MANAGED) -> bool 
     return Pending(f"still there: {', '.join(left)}") if left else True
 
 
+def authorities(kubectl: Kubectl) -> dict[str, str]:
+    """The uids of the authorities' Secrets, by name."""
+    found = kubectl.list("secrets", MANAGED)
+    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in found if item["metadata"]["name"].endswith("-authority")}
+
+
 def claims(kubectl: Kubectl) -> dict[str, str]:
     return {item["metadata"]["name"]: item["metadata"]["uid"] for item in kubectl.list("persistentvolumeclaims", MANAGED)}
 
@@ -28,15 +34,16 @@ def claims(kubectl: Kubectl) -> dict[str, str]:
 def test_by_default_pods_go_and_volumes_stay_and_a_resource_of_the_same_name_finds_its_data(stack: Stack) -> None:
     kubectl = stack.kubectl
     rows = stack.tools.query("SELECT COUNT(*) AS n FROM weather")
-    before = claims(kubectl)
+    before, signers = claims(kubectl), authorities(kubectl)
+    assert set(signers) == {"zk-zookeeper-authority", "zk-zookeeper-quorum-authority"}
     kubectl.run("delete", RESOURCES, "--all", "--timeout=120s", timeout_seconds=130)
     wait_for("the end of everything but data", lambda: nothing_left(kubectl, WORKLOADS), PATIENCE)
-    assert claims(kubectl) == before
+    assert (claims(kubectl), authorities(kubectl)) == (before, signers)
     assert len(before) == 3 + 2 * 4 + 2
 
     kubectl.apply(REPOSITORY / "examples/quickstart.yaml")
     stack.wait_until_ready()
-    assert claims(kubectl) == before
+    assert (claims(kubectl), authorities(kubectl)) == (before, signers)
     assert stack.tools.query("SELECT COUNT(*) AS n FROM weather") == rows
 
 
@@ -55,11 +62,11 @@ def test_with_deletion_policy_delete_nothing_stays_behind(stack: Stack) -> None:
     assert volumes
     tools = ToolsPod(kubectl, "temporary-tools", Database.of(kubectl, "temporary-db", "temporary-bk", "temporary"))
     tools.start()
-    assert f"/{NAMESPACE}/temporary-bk/ledgers/INSTANCEID" in tools.run("znodes").splitlines()
+    assert f"/{NAMESPACE}/temporary-bk/ledgers/INSTANCEID" in tools.znodes()
 
     # the ensemble last, so that it can be asked what the others left in it
     kubectl.run("delete", "tablespaces,herddbclusters,bookkeeperclusters", "--all", "--timeout=300s", timeout_seconds=310)
-    assert tools.run("znodes").splitlines() == []
+    assert tools.znodes() == []
     kubectl.run("delete", "pod", tools.name)
     kubectl.run("delete", RESOURCES, "--all", "--timeout=300s", timeout_seconds=310)
     wait_for("the end of everything", lambda: nothing_left(kubectl, WORKLOADS), PATIENCE)

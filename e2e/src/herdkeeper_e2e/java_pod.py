@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -61,9 +61,10 @@ class JavaPod:
         start_pod(self.kubectl, self.manifest())
         self.kubectl.exec(self.name, "tar", "-xf", "-", "--no-same-owner", "-C", PROGRAMS, stdin=jars)
 
-    def command(self, main_class: str, *arguments: str) -> tuple[str, ...]:
-        """The command line of a class with a main method, inside the pod."""
-        return ("java", "-XX:+UseSerialGC", "-Xmx128m", "-cp", f"{self.program.libraries}/*:{PROGRAMS}/*", main_class, *arguments)
+    def command(self, main_class: str, *arguments: str, options: Sequence[str] = ()) -> tuple[str, ...]:
+        """The command line of a class with a main method, inside the pod. `options` are further ones of the JVM."""
+        classes = f"{self.program.libraries}/*:{PROGRAMS}/*"
+        return ("java", "-XX:+UseSerialGC", "-Xmx128m", *options, "-cp", classes, main_class, *arguments)
 
     def manifest(self) -> Object:
         """Returns the pod: it fits a JVM with a heap of 128 MiB, and has no memory limit."""

@@ -12,6 +12,7 @@ import sys
 
 from herdkeeper.plugin.sql_table import as_json, text_table
 from herdkeeper.sql.connection import Address, Connection
+from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.sql.leader import Patience
 from herdkeeper.sql.statements import has_rows
@@ -34,7 +35,8 @@ def run_statement(connection: Connection, sql: str, output: str) -> str:
 def _connection(session: Session, arguments: argparse.Namespace) -> Connection:
     if arguments.host is None:
         return session.connect(PATIENCE)
-    address = Address(arguments.host, arguments.port)
+    authorities = session.finder.authorities
+    address = Address(arguments.host, arguments.port, None if authorities is None else Encryption(arguments.host, authorities))
     return Connection.connect(address, session.credentials, session.tablespace, timeout_seconds=PATIENCE.call_seconds)
 
 

@@ -17,7 +17,7 @@ LEFT_OUT = ("test_storage_9_", "test_secure_2_", "test_secure_3_")
 steps of ten minutes or more, one rolls a stack several times (`make e2e-secure`)."""
 WITHOUT_TURN = ("gitops", "registry")
 """Folders of scenarios that first build large programs (`make e2e-gitops`), or have their own cluster (`make e2e-registry`)."""
-BY_FUNCTION = ("test_storage_1_", "test_storage_2_", "test_storage_3_", "test_storage_10_")
+BY_FUNCTION = ("test_attacks_1_", "test_sql_3_", "test_storage_1_", "test_storage_2_", "test_storage_3_", "test_storage_10_")
 """Files with independent functions that together take too long."""
 
 

@@ -21,16 +21,16 @@ from herdkeeper_e2e.session import HERD_ROOT, NEXT_PASSWORD, PASSWORD, TABLESPAC
 
 WORK = "/work"
 CHECKPOINTS = "/checkpoints"
-IDENTITY = "/identity"
-"""Where the pod's certificate is, on a stack whose servers ask for one."""
+IDENTITY, OPERATOR_IDENTITY = "/identity", "/operator-identity"
+"""Folders of a pod's own certificate and of the operator's, on a stack whose servers ask for one."""
 SOURCES = Path(__file__).parent
 _UNPACK = f"import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode='r|').extractall('{WORK}')"
 
 
 @dataclass(frozen=True)
 class Database:
-    """Location of a tablespace, by the statuses of its resources. `identity` is the Secret with a certificate for reading its log, None if
-    servers ask for none.
+    """Location of a tablespace, by the statuses of its resources. `identity` is the Secret with a certificate for reading its log, and
+    `operator_identity` the one that opens all znodes of the ensemble; None if servers ask for none.
     """
 
     zookeeper: str
@@ -38,6 +38,7 @@ class Database:
     tablespace: str
     credentials_secret: str
     identity: str | None = None
+    operator_identity: str | None = None
 
     @staticmethod
     def of(kubectl: Kubectl, herddb: str, bookkeeper: str, tablespace: str) -> Database:
@@ -49,13 +50,15 @@ class Database:
         if database is None or bookies is None or tables is None:
             raise KeyError(f"{herddb}, {bookkeeper} or {tablespace} does not exist")
         address = str(bookies["status"]["zooKeeperAddress"])
+        ensemble = secure_ensemble(address, kubectl.namespace)
         readers = BookKeeperNames(ObjectKey(kubectl.namespace, bookkeeper)).readers_secret
         return Database(
             zookeeper=address,
             herd_root=database["status"]["herdRoot"],
             tablespace=tables["status"]["tablespaceName"],
             credentials_secret=database["status"]["credentialsSecret"],
-            identity=None if secure_ensemble(address, kubectl.namespace) is None else readers,
+            identity=None if ensemble is None else readers,
+            operator_identity=None if ensemble is None else ensemble.operator_secret,
         )
 
 
@@ -76,6 +79,12 @@ class ToolsPod:
     next_password: str | None = None
     login: Credentials | None = None
     """User of its programs; None: the administrator as of the pod's creation."""
+    presents_operator: bool = False
+    """Whether its programs present the operator's certificate instead of a reader's."""
+
+    def as_operator(self) -> ToolsPod:
+        """Returns the same pod for programs that read or change any znode, as the operator may."""
+        return replace(self, presents_operator=True)
 
     def as_user(self, username: str, password: str) -> ToolsPod:
         """Returns the same pod with another user for its programs."""
@@ -83,7 +92,7 @@ class ToolsPod:
 
     def start(self) -> None:
         """Create the pod unless it exists, wait until it runs, and copy the programs into it."""
-        start_pod(self.kubectl, self._manifest())
+        start_pod(self.kubectl, self.manifest())
         self.copy(SOURCES, SOURCES.name)
 
     def copy(self, folder: Path, target: str) -> None:
@@ -97,12 +106,19 @@ class ToolsPod:
 
     def program(self, module: str, *arguments: str) -> tuple[str, ...]:
         """The command line of a program of herdkeeper_e2e inside the pod."""
-        login = ("env", f"{USERNAME}={self.login.username}", f"{PASSWORD}={self.login.password}") if self.login is not None else ()
-        return (*login, "python3", "-m", f"herdkeeper_e2e.{module}", *arguments)
+        return (*self._python(), "-m", f"herdkeeper_e2e.{module}", *arguments)
 
     def run(self, module: str, *arguments: str, timeout_seconds: float = 900.0) -> str:
         """Run a program to its end; returns its standard output. Raises KubectlError."""
         return self.kubectl.exec(self.name, *self.program(module, *arguments), timeout_seconds=timeout_seconds)
+
+    def script(self, source: str, *arguments: str) -> str:
+        """Run Python code to its end; returns its standard output. Raises KubectlError."""
+        return self.kubectl.exec(self.name, *self._python(), "-c", source, *arguments)
+
+    def znodes(self) -> list[str]:
+        """Returns the paths of all znodes of the ensemble, without ZooKeeper's own."""
+        return self.as_operator().run("znodes").splitlines()
 
     def follow(self, module: str, *arguments: str, say: Callable[[str], None]) -> None:
         """Run a program until its standard input ends, and pass its lines on. Raises RuntimeError if it fails."""
@@ -118,7 +134,17 @@ class ToolsPod:
         """Returns the rows of a SELECT on the tablespace's leader."""
         return [json.loads(line) for line in self.run("query", "--json", sql).splitlines() if line.startswith("{")]
 
-    def _manifest(self) -> Object:
+    def _python(self) -> tuple[str, ...]:
+        variables: dict[str, str] = {}
+        if self.login is not None:
+            variables |= {USERNAME: self.login.username, PASSWORD: self.login.password}
+        if self.presents_operator and self.database.operator_identity is not None:
+            variables[IDENTITY_VARIABLE] = OPERATOR_IDENTITY
+        return (*(("env", *(f"{name}={value}" for name, value in variables.items())) if variables else ()), "python3")
+
+    def manifest(self) -> Object:
+        """Returns the pod."""
+
         def secret(key: str) -> Object:
             return {"valueFrom": {"secretKeyRef": {"name": self.database.credentials_secret, "key": key}}}
 
@@ -134,8 +160,11 @@ class ToolsPod:
         volumes: list[Object] = [{"name": "work", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
         if self.database.identity is not None:
             environment.append({"name": IDENTITY_VARIABLE, "value": IDENTITY})
-            mounts.append({"name": "identity", "mountPath": IDENTITY})
-            volumes.append({"name": "identity", "secret": {"secretName": self.database.identity, "defaultMode": 0o440}})
+        for folder, secret_name in ((IDENTITY, self.database.identity), (OPERATOR_IDENTITY, self.database.operator_identity)):
+            if secret_name is not None:
+                name = folder.removeprefix("/")
+                mounts.append({"name": name, "mountPath": folder})
+                volumes.append({"name": name, "secret": {"secretName": secret_name, "defaultMode": 0o440}})
         if self.claim is not None:
             mounts.append({"name": "checkpoints", "mountPath": CHECKPOINTS})
             volumes.append({"name": "checkpoints", "persistentVolumeClaim": {"claimName": self.claim}})

@@ -1,6 +1,6 @@
 """The cluster enforces NetworkPolicies, and strangers try every port of every server: without a label in the database's namespace, with the
 operator's label in it, and from another namespace. They open SQL, which asks for a password, and nothing else. The database, its jobs and
-its failover work all the while."""
+its failover work all the while. Then they try the same at a stack in plain text, which only the policies protect."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 from conftest import Stack, goes_in_the_end, say
+from own_stack import plain_stack
 
 from herdkeeper.shared.names import HERDDB_COMPONENT, HERDDB_SQL_PORT
 from herdkeeper_e2e.cluster import REPOSITORY
@@ -29,9 +30,14 @@ OPERATOR = {"app.kubernetes.io/name": "herdkeeper-operator"}
 SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,autorecovery,herddb)"
 
 
-@pytest.fixture(scope="module")
-def strangers(request: pytest.FixtureRequest, stack: Stack) -> list[Stranger]:
-    """They run before anything is enforced."""
+@pytest.fixture
+def plain(kubectl: Kubectl) -> Iterator[Stack]:
+    with plain_stack(kubectl) as stack:
+        yield stack
+
+
+def strangers_to(request: pytest.FixtureRequest, stack: Stack) -> list[Stranger]:
+    """They run as long as the test. Nothing is enforced yet."""
     kubectl, elsewhere = stack.kubectl, Kubectl(ELSEWHERE, stack.kubectl.environment)
     goes_in_the_end(request, kubectl, "namespace", ELSEWHERE)
     kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ELSEWHERE}}))
@@ -42,18 +48,18 @@ def strangers(request: pytest.FixtureRequest, stack: Stack) -> list[Stranger]:
     return found
 
 
-def policies(stack: Stack, order: str) -> None:
+def policies(kubectl: Kubectl, order: str) -> None:
     script = str(REPOSITORY / "e2e/kind/network-policies.sh")
-    subprocess.run([script, order], check=True, env=stack.kubectl.environment)
+    subprocess.run([script, order], check=True, env=kubectl.environment)
 
 
 @pytest.fixture
-def enforced(stack: Stack) -> Iterator[None]:
+def enforced(kubectl: Kubectl) -> Iterator[None]:
     try:
-        policies(stack, "enforce")
+        policies(kubectl, "enforce")
         yield
     finally:
-        policies(stack, "stop")
+        policies(kubectl, "stop")
 
 
 def servers(stack: Stack) -> list[Object]:
@@ -68,24 +74,31 @@ def job_succeeds(request: pytest.FixtureRequest, stack: Stack, kind: str, name: 
     wait_until_succeeded(stack.kubectl, kind.lower(), name, say)
 
 
-def test_strangers_open_nothing_but_sql_and_the_database_works(
-    request: pytest.FixtureRequest, stack: Stack, strangers: list[Stranger]
-) -> None:
-    open_to_all = strangers[0].opens(servers(stack))
-    say(f"{len(open_to_all)} ports answer while nothing is enforced")
+def only_sql(stack: Stack, stranger: Stranger) -> bool | Pending:
+    """Whether a stranger opens the SQL port of each SQL node, and no other port of any server."""
+    pods = servers(stack)
+    wanted = {Port(HERDDB_COMPONENT, str(pod["metadata"]["name"]), HERDDB_SQL_PORT) for pod in pods if is_sql(pod)}
+    opened = stranger.opens(pods)
+    return True if opened == wanted else Pending(f"{stranger.name} opens {sorted(map(str, opened ^ wanted))} against the rules")
+
+
+def require_the_rules(stack: Stack, strangers: list[Stranger]) -> None:
+    for stranger in strangers:
+        wait_for(f"the rules for {stranger.name}", partial(only_sql, stack, stranger), ENFORCED)
+
+
+def open_while_nothing_is_enforced(stack: Stack, stranger: Stranger) -> set[tuple[str, int]]:
+    found = stranger.opens(servers(stack))
+    say(f"{len(found)} ports answer while nothing is enforced")
+    return {(port.component, port.number) for port in found}
+
+
+def test_strangers_open_nothing_but_sql_and_the_database_works(request: pytest.FixtureRequest, stack: Stack) -> None:
+    strangers = strangers_to(request, stack)
+    listening = open_while_nothing_is_enforced(stack, strangers[0])
     request.getfixturevalue("enforced")
 
-    def only_sql(stranger: Stranger) -> bool | Pending:
-        pods = servers(stack)
-        wanted = {Port(HERDDB_COMPONENT, str(pod["metadata"]["name"]), HERDDB_SQL_PORT) for pod in pods if is_sql(pod)}
-        opened = stranger.opens(pods)
-        return True if opened == wanted else Pending(f"{stranger.name} opens {sorted(map(str, opened ^ wanted))} against the rules")
-
-    def require_the_rules() -> None:
-        for stranger in strangers:
-            wait_for(f"the rules for {stranger.name}", partial(only_sql, stranger), ENFORCED)
-
-    require_the_rules()
+    require_the_rules(stack, strangers)
     writer = WriterProcess(stack.tools, "written_under_policies")
     writer.acknowledges(ROWS)
     claim = "under-policies"
@@ -100,9 +113,17 @@ def test_strangers_open_nothing_but_sql_and_the_database_works(
     stack.wait_until_ready()
     writer.stop()
     assert writer.read()["violation"] is None
-    require_the_rules()  # for the pod that was made meanwhile, too
-    listening = {(port.component, port.number) for port in open_to_all}
+    require_the_rules(stack, strangers)  # for the pod that was made meanwhile, too
+    assert {("zookeeper", 2281), ("bookie", 3181), ("bookie", 8080), (HERDDB_COMPONENT, 9845)} <= listening
+    assert ("zookeeper", 2181) not in listening, "without a certificate nobody is served, policies or not"
+
+
+def test_strangers_open_nothing_but_sql_of_a_stack_in_plain_text(request: pytest.FixtureRequest, plain: Stack) -> None:
+    strangers = strangers_to(request, plain)
+    listening = open_while_nothing_is_enforced(plain, strangers[0])
     assert {("zookeeper", 2181), ("bookie", 3181), ("bookie", 8080), (HERDDB_COMPONENT, 9845)} <= listening
+    request.getfixturevalue("enforced")
+    require_the_rules(plain, strangers)
 
 
 def is_sql(pod: Object) -> bool:

@@ -11,22 +11,21 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from ssl import PEM_cert_to_DER_cert
 
-import yaml
-from conftest import NAMESPACE, QUICKSTART, START, Stack, begin_anew, say
+from conftest import QUICKSTART, Stack, say
+from own_stack import PLAIN_TEXT, stack_of_its_own
 
 from herdkeeper.certificates.authority import found_authority
 from herdkeeper.certificates.holders import secret_data
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, Subject, Validity, fresh_key, issue
 from herdkeeper.shared.names import CERTIFICATE_KEY
-from herdkeeper_e2e.cluster import REPOSITORY, run
-from herdkeeper_e2e.conditions import all_ready, unsettled_reason
+from herdkeeper_e2e.cluster import run
+from herdkeeper_e2e.conditions import unsettled_reason
 from herdkeeper_e2e.disruptions import absences, together
 from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.pod_watch import PodWatch
 from herdkeeper_e2e.short_lived import Span, short_lived
 from herdkeeper_e2e.tls_probe import fingerprint
-from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
@@ -36,23 +35,10 @@ SETTLED = Limit(900, 2)
 CLAIMS = ("checkpoints", "archives")
 SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 SMALL: Mapping[str, Object] = {
-    "ZooKeeperCluster": {"storage": {"size": "1Gi"}, "resources": {"cpu": "50m", "memory": "256Mi"}},
-    "BookKeeperCluster": {
-        "bookies": 3,
-        "journal": {"size": "1Gi"},
-        "ledgers": {"size": "2Gi"},
-        "resources": {"cpu": "50m", "memory": "640Mi"},
-        "autoRecovery": {"resources": {"cpu": "50m", "memory": "384Mi"}},
-    },
-    "HerdDBCluster": {
-        "replicas": 2,
-        "ledgers": {"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2, "maxSize": "64Mi"},
-        "storage": {"size": "2Gi"},
-        "resources": {"cpu": "100m", "memory": "768Mi"},
-    },
-    "Tablespace": {"replicas": 2},
+    "BookKeeperCluster": {"bookies": 3},
+    "HerdDBCluster": {"ledgers": {"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2, "maxSize": "64Mi"}},
 }
-"""What examples/secure-stack.yaml gets besides: two copies of each entry, on three bookies, so that one can be away, or leave."""
+"""What the quickstart gets instead: two copies of each entry, on three bookies, so that one can be away, or leave."""
 IDENTITIES = {
     "zk-zookeeper-clients": "zk-zookeeper-authority",
     "zk-zookeeper-operator": "zk-zookeeper-authority",
@@ -68,22 +54,12 @@ SHOWN = {"zookeeper": "zk-zookeeper-clients", "bookie": "bk-bookie-identity", "s
 
 @contextmanager
 def secure_stack(kubectl: Kubectl, *, in_plain_text: bool = False) -> Iterator[Stack]:
-    """The example, Ready, in a namespace of its own, and a pod with the jobs' image; all of it goes with the block. `in_plain_text`: the
-    same stack without certificates.
+    """A small quickstart, Ready, in a namespace of its own, and a pod with the jobs' image; all of it goes with the block. By default its
+    servers have certificates.
     """
-    documents = list(yaml.safe_load_all((REPOSITORY / "examples/secure-stack.yaml").read_text()))
-    for document in documents:
-        document["spec"] |= SMALL[document["kind"]]
-        if in_plain_text:
-            document["spec"] = {field: value for field, value in document["spec"].items() if field not in ("security", "tls")}
-    own = kubectl.in_namespace(f"{NAMESPACE}-secure")
-    begin_anew(own)
-    own.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
-    wait_for(f"the stack of {own.namespace}", lambda: all_ready(own.list(QUICKSTART), 4), START, say)
-    tools = ToolsPod(own, "tools", Database.of(own, "db", "bk", "flights"), image="herdkeeper/spark:0.1.0")
-    tools.start()
-    yield Stack(own, tools)
-    own.run("delete", "namespace", own.namespace, "--wait=false")
+    changes = {**SMALL, **({"ZooKeeperCluster": PLAIN_TEXT} if in_plain_text else {})}
+    with stack_of_its_own(kubectl, "secure", changes, "herdkeeper/spark:0.1.0") as stack:
+        yield stack
 
 
 def held(stack: Stack, secret: str) -> Files:

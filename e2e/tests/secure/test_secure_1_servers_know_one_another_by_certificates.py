@@ -1,4 +1,4 @@
-"""A stack that is founded with certificates (examples/secure-stack.yaml): its ports refuse whoever has none of it; under a writer its
+"""A stack whose resources don't mention certificates is founded with them: its ports refuse clients without one; under a writer its
 leaders die, all of its servers are rolled, a bookie leaves, and its jobs do their work while all certificates end and are renewed. Nothing
 that was acknowledged is lost."""
 

@@ -103,7 +103,8 @@ def test_no_acknowledged_write_is_lost_no_transaction_torn_no_read_goes_back(sta
     actions = [action_of(name.strip()) for name in os.environ.get("ACTIONS", "").split(",") if name.strip()] or ACTIONS
     say(f"seed {seed}, {minutes:g} minutes, histories in {tmp_path}")
     sql, volumes = stack.sql, claims(stack)
-    jdbc = JdbcPod(stack.kubectl, "jdbc", str(sql.get("tablespace", TABLESPACE)["status"]["connectionSecret"]))
+    connection = str(sql.get("tablespace", TABLESPACE)["status"]["connectionSecret"])
+    jdbc = JdbcPod(stack.kubectl, "jdbc", connection, stack.tools.database.identity)
     jdbc.start()
     clients = [python_clients(stack), jdbc.work(workload_plan.JDBC, HISTORY), refused_client(stack, seed)]
 

@@ -46,7 +46,7 @@ def test_a_third_node_gets_a_copy_and_takes_it_with_it_when_it_leaves(stack: Sta
     settled_on(stack, two)
     say(f"it has left after {time.monotonic() - began:.0f} s")
     writer.acknowledges(ROWS)
-    assert not [path for path in stack.tools.run("znodes").splitlines() if third in path]
+    assert not [path for path in stack.tools.znodes() if third in path]
     each_copy_has_every_row(stack, writer)
 
 

@@ -1,17 +1,18 @@
-"""While clients write, over the project's wire client and over HerdDB's own driver, the SQL port is encrypted in two steps, and a renewed
-certificate is served; no acknowledged row is lost. A full check tells of every follower, on request and by schedule, and how long
-writes stood still for it."""
+"""While clients write, over the project's wire client and over HerdDB's own driver, the SQL port of a stack in plain text is encrypted in
+two steps, and a renewed certificate is served; no acknowledged row is lost. A full check tells of every follower, on request and by
+schedule, and how long writes stood still for it."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from conftest import Stack, say
 from full_check_steps import CHECKED, every_follower_is_judged, full_check, next_check
+from own_stack import plain_stack
 from sql_steps import CHANGE, ROWS, answer_to, connection_of, each_copy_has_every_row, every_row_is_there, processes, settled_on
 
 from herdkeeper_e2e.certificates import Authority, Issued
@@ -20,7 +21,7 @@ from herdkeeper_e2e.checker.history import parse_history
 from herdkeeper_e2e.checker.jdbc_pod import JdbcPod
 from herdkeeper_e2e.checker.verdict import judge
 from herdkeeper_e2e.checker.workload_plan import Share
-from herdkeeper_e2e.kubectl import KubectlError, Object
+from herdkeeper_e2e.kubectl import Kubectl, KubectlError, Object
 from herdkeeper_e2e.sql_stack import TABLESPACE
 from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -32,6 +33,13 @@ AFTER = Share(first_client=200, adders=1, register=1, readers=0)
 """HerdDB's driver, connected before the nodes speak TLS, and anew once all do (docs/how-to/encrypt-sql.md)."""
 RENEWED = Limit(300, 5)
 """The kubelet brings a changed Secret within about a minute and a half, the node looks each ten seconds."""
+
+
+@pytest.fixture
+def plain(kubectl: Kubectl) -> Iterator[Stack]:
+    """With certificates SQL would be encrypted from the beginning."""
+    with plain_stack(kubectl) as stack:
+        yield stack
 
 
 def rolled(stack: Stack, change: Callable[[], None]) -> None:
@@ -109,7 +117,8 @@ def drivers_lost_nothing(stack: Stack, jdbc: JdbcPod, histories: list[str], foun
     assert verdict.acknowledged("add", "jdbc") > 0
 
 
-def test_a_running_database_gets_tls_in_two_steps_and_a_renewed_certificate_without_losing_a_row(stack: Stack, tmp_path: Path) -> None:
+def test_a_running_database_gets_tls_in_two_steps_and_a_renewed_certificate_without_losing_a_row(plain: Stack, tmp_path: Path) -> None:
+    stack = plain
     settled_on(stack, sorted(processes(stack)))
     for folder in ("authority", "stranger"):
         (tmp_path / folder).mkdir()

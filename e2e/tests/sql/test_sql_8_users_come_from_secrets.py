@@ -94,7 +94,7 @@ def drivers_of_the_user(stack: Stack, password: str) -> JdbcPod:
     values = {**connection_of(stack), "user": USER, "password": password}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": CONNECTION}, "stringData": values}
     stack.kubectl.apply(json.dumps(secret))
-    jdbc = JdbcPod(stack.kubectl, "jdbc-users", CONNECTION)
+    jdbc = JdbcPod(stack.kubectl, "jdbc-users", CONNECTION, stack.tools.database.identity)
     jdbc.start()
     return jdbc
 

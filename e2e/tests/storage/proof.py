@@ -97,8 +97,9 @@ def _unexpected(stack: Stack, bookies: str, status: Object) -> list[Object]:
 
 
 def _striped(stack: Stack, bookies: str) -> set[int]:
+    """As the operator sees them: the pod's own certificate may be for other bookies."""
     cluster = stack.sql.get("bookkeepercluster", bookies)
-    return set(json.loads(stack.tools.run("striped_ledgers", "--ledgers-root", cluster["status"]["ledgersRoot"])))
+    return set(json.loads(stack.tools.as_operator().run("striped_ledgers", "--ledgers-root", cluster["status"]["ledgersRoot"])))
 
 
 def audited(stack: Stack, bookies: str, name: str, repair: str) -> Object:

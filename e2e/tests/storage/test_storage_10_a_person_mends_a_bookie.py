@@ -91,12 +91,13 @@ def test_a_cookie_that_is_gone_from_zookeeper_is_put_back_and_the_bookie_serves_
     bookie = found["bookies"][0]
     pod = f"bk-bookie-{bookie['number']}-0"
     path = f"{found['ledgersRoot']}/cookies/{bookie['bookieId']}"
+    operator = stack.tools.as_operator()
     load = Load(stack, "without_a_cookie")
     load.acknowledges(ROWS)
-    cookie = stack.kubectl.exec(stack.tools.name, "python3", "-c", READ, found["zooKeeperAddress"], path)
+    cookie = operator.script(READ, found["zooKeeperAddress"], path)
 
     load.order("mark a cookie deleted, and its bookie restarted")
-    stack.kubectl.exec(stack.tools.name, "python3", "-c", DELETE, found["zooKeeperAddress"], path)
+    operator.script(DELETE, found["zooKeeperAddress"], path)
     stack.sql.delete(pod)
 
     def restored() -> bool | Pending:
@@ -108,7 +109,7 @@ def test_a_cookie_that_is_gone_from_zookeeper_is_put_back_and_the_bookie_serves_
     stack.sql.delete(pod)
     settled_on(stack, [each["number"] for each in found["bookies"]])
     stack.wait_until_ready()
-    assert stack.kubectl.exec(stack.tools.name, "python3", "-c", READ, found["zooKeeperAddress"], path) == cookie
+    assert operator.script(READ, found["zooKeeperAddress"], path) == cookie
     load.acknowledges(ROWS)
     stops = both_lost_nothing(load)
     made_whole(stack, "after-a-cookie", stops)

@@ -55,7 +55,7 @@ def steps_of_a_drain(number: int) -> list[Step]:
         return claim is not None and "herdkeeper.io/draining" in claim["metadata"].get("annotations", {})
 
     def read_only(stack: Stack) -> bool:
-        return any("/readonly/" in path and named in path for path in stack.tools.run("znodes").splitlines())
+        return any("/readonly/" in path and named in path for path in stack.tools.znodes())
 
     def stopped(stack: Stack) -> bool:
         found = stack.kubectl.get("statefulset", named)
@@ -122,7 +122,7 @@ def test_a_bookie_in_the_middle_is_drained_under_load_and_the_operator_dies_afte
     load.acknowledges(ROWS)
 
     assert objects_of(stack, 1) == []
-    assert not [path for path in stack.tools.run("znodes").splitlines() if leaving in path]
+    assert not [path for path in stack.tools.znodes() if leaving in path]
     both_lost_nothing(load)
     found_nothing(stack, "after-the-drain")
 

@@ -27,7 +27,7 @@ def test_two_bookies_lose_their_disks_in_turn_and_are_replaced_under_load(stack:
         replaced = lose_the_disks_of_one(stack)
         say(f"{turn}: replaced in {time.monotonic() - began:.0f} s")
         load.acknowledges(ROWS)
-        assert not [path for path in stack.tools.run("znodes").splitlines() if replaced in path]
+        assert not [path for path in stack.tools.znodes() if replaced in path]
 
     stops = both_lost_nothing(load)
     stack.wait_until_ready()

@@ -37,7 +37,7 @@ def test_striped_ledgers_and_a_stream_of_distributed_log_outlive_a_bookie(stack:
     say(f"replaced in {time.monotonic() - began:.0f} s")
     for client in clients:
         client.acknowledges(ENTRIES)
-    assert not [path for path in stack.tools.run("znodes").splitlines() if lost in path]
+    assert not [path for path in stack.tools.znodes() if lost in path]
 
     for client in clients:
         report = kept_all(client)

@@ -47,7 +47,8 @@ def test_one_member_becomes_three_and_five_and_three_under_load(beginning: Stack
     ensemble = Ensemble(stack.kubectl, "zk")
     numbers = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
     first = ensemble.seen()["status"]["address"]
-    command = stack.tools.program("znode_writer", "--hosts", first, "--history", HISTORY)
+    operator = stack.tools.as_operator()
+    command = operator.program("znode_writer", "--hosts", first, "--history", HISTORY)
     znodes = SteeredProcess(stack.kubectl, stack.tools.name, command)
     load = Load(stack, "from_one_member")
     for before, after in ((1, 3), (3, 5), (5, 3)):
@@ -70,7 +71,7 @@ def test_one_member_becomes_three_and_five_and_three_under_load(beginning: Stack
     address = ensemble.seen()["status"]["address"]
     assert len(address.split(",")) == 3
     for host in address.split(","):
-        found = json.loads(stack.tools.run("znode_reader", "--hosts", host, "--history", HISTORY))
+        found = json.loads(operator.run("znode_reader", "--hosts", host, "--history", HISTORY))
         assert found["violation"] is None, host
     say(f"{found['verdict']['acknowledged']} znodes acknowledged, {found['verdict']['unknown']} answers lost")
     say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))

@@ -30,7 +30,7 @@ COLLECT = "import sys, urllib.request as r; r.urlopen(r.Request(sys.argv[1], b'{
 
 def ledgers(stack: Stack) -> set[str]:
     """The ledgers that BookKeeper's metadata knows."""
-    return {path for path in stack.tools.run("znodes").splitlines() if LEDGER.search(path)}
+    return {path for path in stack.tools.znodes() if LEDGER.search(path)}
 
 
 def bookies_look_for_garbage(stack: Stack) -> None:

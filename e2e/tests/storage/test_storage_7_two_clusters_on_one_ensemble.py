@@ -102,11 +102,11 @@ def test_one_of_two_clusters_on_an_ensemble_goes_and_the_other_keeps_everything(
     loads = {half.name: Load(stacks[half.name], "written", half.bookkeeper) for half in halves}
     for load in loads.values():
         load.acknowledges(ROWS)
-    every = stacks[staying.name].tools.run("znodes").splitlines()
+    every = stacks[staying.name].tools.znodes()
     for half in halves:
         assert half.ledgers(every)
         status = found_nothing_in(stacks[half.name], half.bookkeeper, f"of-{half.name}")
-        meanwhile = stacks[half.name].tools.run("znodes").splitlines()
+        meanwhile = stacks[half.name].tools.znodes()
         assert len(half.ledgers(every)) <= status["ledgers"] <= len(half.ledgers(meanwhile)), f"{half.name} sees its own ledgers only"
     claims = staying.claims()
 
@@ -119,7 +119,7 @@ def test_one_of_two_clusters_on_an_ensemble_goes_and_the_other_keeps_everything(
     say(f"one of the two was gone after {time.monotonic() - began:.0f} s")
     waits_for(kubectl, staying.bookkeeper)
     loads[staying.name].acknowledges(ROWS)
-    after = stacks[staying.name].tools.run("znodes").splitlines()
+    after = stacks[staying.name].tools.znodes()
     assert (going.znodes(after), going.claims()) == (set(), {})
     assert staying.ledgers(every) <= staying.ledgers(after)
     assert staying.claims() == claims

@@ -9,8 +9,9 @@ import pytest
 from herdkeeper_e2e.client_report import ClientReport, ReportError, parse_report
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.history import Gap
-from herdkeeper_e2e.kubectl import Kubectl
-from herdkeeper_e2e.ledger_clients import Place
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.ledger_clients import Bookies, Place
+from herdkeeper_e2e.tools_pod import IDENTITY, OPERATOR_IDENTITY
 
 GAPS = '[{"fault": "a disk lost", "seconds": 3.2, "unknown_rows": 16}]'
 
@@ -52,6 +53,34 @@ def test_clients_of_other_bookies_or_on_another_machine_have_a_pod_of_their_own(
     places = [Place(Kubectl("e2e", {})), Place(Kubectl("e2e", {}), "growing"), Place(Kubectl("e2e", {}), machine="worker")]
     assert [place.pod().name for place in places] == ["clients-of-bk", "clients-of-growing", "clients-of-bk-worker"]
     assert places[2].pod().manifest()["spec"]["nodeName"] == "worker"
+
+
+class TwoClusters(Kubectl):
+    """kubectl of a cluster with bookies in plain text and others with certificates."""
+
+    def get(self, kind: str, name: str) -> Object | None:
+        port = {"plain": 2181, "guarded": 2281}[name]
+        address = ",".join(f"zk-zookeeper-{number}.zk-zookeeper-members.e2e.svc:{port}" for number in range(3))
+        root = f"/e2e/{name}/ledgers"
+        return {"status": {"zooKeeperAddress": address, "ledgersRoot": root, "metadataServiceUri": f"zk+hierarchical://{address}{root}"}}
+
+
+def test_clients_present_the_bookies_certificate_where_servers_ask_for_one():
+    bookies = Bookies.of(TwoClusters("e2e", {}), "guarded")
+    pod = Place(Kubectl("e2e", {})).pod(bookies.secrets)
+    spec = pod.manifest()["spec"]
+    secrets = {volume["name"]: volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume}
+    mounted = {mount["mountPath"]: secrets.get(mount["name"]) for mount in spec["containers"][0]["volumeMounts"]}
+    assert (mounted[IDENTITY], mounted[OPERATOR_IDENTITY]) == ("guarded-bookie-identity", "zk-zookeeper-operator")
+    command = pod.command("Main", options=bookies.options(OPERATOR_IDENTITY))
+    assert {"-Dzookeeper.client.secure=true", "-DtlsKeyStore=/identity/tls.key"} <= set(command)
+    assert "-Dzookeeper.ssl.keyStore.location=/operator-identity/keystore.pem" in command
+    assert command[-1] == "Main"
+
+
+def test_clients_of_bookies_in_plain_text_present_nothing():
+    bookies = Bookies.of(TwoClusters("e2e", {}), "plain")
+    assert (bookies.secrets, bookies.options(IDENTITY)) == ({}, ())
 
 
 @pytest.mark.parametrize("name", ["bookkeeper.version", "netty.version"])

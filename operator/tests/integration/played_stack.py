@@ -29,7 +29,7 @@ CHECKPOINT: Json = {"tablespaceRef": {"name": "flights"}, "destination": PLACE}
 AUDIT: Json = {"bookKeeperRef": {"name": "bk"}, "destination": PLACE, "window": {"from": "22:00", "to": "05:00"}}
 DISKS = "disks-that-never-grow"
 SERVERS: tuple[tuple[str, str, Json], ...] = (
-    ("ZooKeeperCluster", "zk", {"replicas": 3, "deletionPolicy": "Delete"}),
+    ("ZooKeeperCluster", "zk", {"replicas": 3, "deletionPolicy": "Delete", "security": {}}),
     (
         "BookKeeperCluster",
         "bk",

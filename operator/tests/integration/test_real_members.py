@@ -29,6 +29,7 @@ from stage import CLAIM, Stage
 from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, Znodes
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, decode_membership
 from herdkeeper.shared import names
+from herdkeeper.shared.conditions import ENCRYPTED
 from herdkeeper.shared.names import ZooKeeperNames
 
 KIND, SERVERS = "ZooKeeperCluster", "zk-zookeeper"
@@ -135,7 +136,8 @@ def settled(members: RealMembers) -> bool:
     status = document.get("status") or {}
     if status.get("observedGeneration") != document["metadata"]["generation"]:
         return False
-    found = {entry["type"]: (entry["status"], entry["observedGeneration"]) for entry in status["conditions"]}
+    told = [entry for entry in status["conditions"] if entry["type"] != ENCRYPTED]  # these members begin in plain text
+    found = {entry["type"]: (entry["status"], entry["observedGeneration"]) for entry in told}
     generation = document["metadata"]["generation"]
     return found == {"Ready": ("True", generation), "Progressing": ("False", generation)} and bool(status["founded"])
 

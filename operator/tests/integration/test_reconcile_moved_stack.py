@@ -21,7 +21,7 @@ NODES = ["db-herddb-0", "db-herddb-1"]
 
 @pytest.fixture(scope="module")
 def stack(dynamic: DynamicClient) -> PlayedStack:
-    return PlayedStack(dynamic)
+    return PlayedStack(dynamic, {"zk": {"security": {"mode": "Insecure"}}})
 
 
 def change(stack: PlayedStack, kind: str, name: str, spec: Json) -> None:

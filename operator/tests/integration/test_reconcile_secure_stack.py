@@ -1,4 +1,7 @@
-"""A whole stack that is founded with certificates, on a real API server. The played ensemble serves nobody who shows another one."""
+"""A whole stack, which has certificates since its resources say nothing else, on a real API server.
+
+The played ensemble serves nobody who shows another one.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import pytest
 from cryptography import x509
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import UnprocessibleEntityError
+from played_members import PlayedMembers
 from played_stack import PlayedStack
 from stage import Json, Stage, nothing_written
 
@@ -24,7 +28,6 @@ from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared import names
 from herdkeeper.zookeeper import authority_roll
 
-SECURE: dict[str, Json] = {"zk": {"security": {"mode": "TLS"}}, "db": {"tls": {"secretName": "db-herddb-identity"}}}
 KEPT = {"zk-zookeeper-authority", "zk-zookeeper-quorum-authority"}
 ISSUED = {
     *("zk-zookeeper-clients", "zk-zookeeper-operator", "zk-zookeeper-quorum"),
@@ -34,7 +37,7 @@ ISSUED = {
 
 @pytest.fixture(scope="module")
 def stack(dynamic: DynamicClient) -> PlayedStack:
-    return PlayedStack(dynamic, SECURE)
+    return PlayedStack(dynamic)
 
 
 def templates(stage: Stage) -> Iterable[tuple[str, Json]]:
@@ -151,6 +154,46 @@ def test_a_step_onto_an_authority_that_has_changed_is_refused(stack: PlayedStack
     stack.stage.patch("Secret", "zk-zookeeper-authority", {"metadata": {"annotations": {"somebody": "else"}}})
     with pytest.raises(RefusedError):
         stack.stage.clients().writer.set_authority(SetAuthority(manifest, "a step"))
+
+
+@pytest.mark.parametrize("mode", ["Insecure", "Permissive"])
+def test_an_ensemble_in_plain_text_that_is_declared_anew_with_certificates_is_left_alone_and_can_be_put_right(
+    dynamic: DynamicClient, namespace: str, mode: str
+) -> None:
+    stage = Stage(dynamic, namespace)
+    stage.declare("ZooKeeperCluster", "zk", {"replicas": 1})
+    stage.settle("ZooKeeperCluster", "zk")
+    PlayedMembers(stage, "zk", leader=0).turn()
+    stage.settle("ZooKeeperCluster", "zk")
+    stage.delete("ZooKeeperCluster", "zk")
+    stage.reconcile("ZooKeeperCluster", "zk")
+    stored = stage.declare("ZooKeeperCluster", "zk", {"replicas": 1, "security": {}})
+    assert stored["spec"]["security"] == {"mode": "TLS"}
+    stage.settle("ZooKeeperCluster", "zk")
+    assert stage.condition("ZooKeeperCluster", "zk", "Progressing") == ("False", "InvalidSecret")
+    told = next(each for each in stage.found("ZooKeeperCluster", "zk")["status"]["conditions"] if each["type"] == "Progressing")
+    assert "If the ensemble never had certificates, set Permissive, with which it gets them, or Insecure" in told["message"]
+    assert not stage.live("Secret", "zk-zookeeper-authority")
+    stage.patch("ZooKeeperCluster", "zk", {"spec": {"security": {"mode": mode}}})
+    stage.settle("ZooKeeperCluster", "zk")
+    assert stage.condition("ZooKeeperCluster", "zk", "Progressing")[1] != "InvalidSecret"
+    assert (stage.live("Secret", "zk-zookeeper-authority") is not None) is (mode == "Permissive")
+
+
+def test_an_ensemble_that_lost_its_authorities_can_not_be_declared_to_be_in_plain_text(dynamic: DynamicClient, namespace: str) -> None:
+    stage = Stage(dynamic, namespace)
+    stage.declare("ZooKeeperCluster", "zk", {"replicas": 1, "security": {}})
+    stage.settle("ZooKeeperCluster", "zk")
+    PlayedMembers(stage, "zk", leader=0).turn()
+    stage.settle("ZooKeeperCluster", "zk")
+    for secret in KEPT:
+        stage.delete("Secret", secret)
+    stage.settle("ZooKeeperCluster", "zk")
+    assert stage.condition("ZooKeeperCluster", "zk", "Progressing") == ("False", "InvalidSecret")
+    for mode in ("Insecure", "Permissive"):
+        with pytest.raises(UnprocessibleEntityError) as refused:
+            stage.patch("ZooKeeperCluster", "zk", {"spec": {"security": {"mode": mode}}})
+        assert f"spec.security.mode can't change from TLS to {mode}" in str(refused.value.summary())
 
 
 def test_an_ensemble_that_is_declared_anew_without_certificates_waits_for_a_person(dynamic: DynamicClient, namespace: str) -> None:

@@ -53,7 +53,7 @@ def test_a_running_database_gets_tls_with_plaintext_first_and_not_before_the_sec
     reason, message = waited_for(stage)
     assert reason == "WaitingForSecret"
     assert stage.condition(HERDDB, "db")[0] == "True", "it serves as it did"
-    assert "spec.tls.secretName is db-tls: the Secret does not exist" in message
+    assert message == "the Secret db-tls does not exist: spec.tls.secretName is db-tls; create it"
     assert stage.versions() == before
 
     stage.of("Secret").create(body=secret("node.crt", "stranger.crt"), namespace=NAMESPACE)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from situations import member_claims, objects
+from situations import member_claims, objects, with_status
 
 from herdkeeper.api import (
     BookKeeperCluster,
@@ -98,10 +98,10 @@ def bookkeeper(**spec: Any) -> BookKeeperCluster:
 
 def secured() -> tuple[Any, ...]:
     """What shows certificates in a stack that was founded with them."""
-    zookeeper, bookies = read(ZooKeeperCluster, security={"mode": "TLS"}), bookkeeper()
+    zookeeper, bookies = with_status(read(ZooKeeperCluster), authority_expires="2036-01-01T00:00:00Z"), bookkeeper()
     address = zookeeper.address
     log = LogStore(address, "/demo/quick/ledgers", placement_of(bookies, RACKS), bookies.key)
-    herddb = read(HerdDBCluster, bookKeeperRef={"name": "quick"}, tls={"secretName": "quick-herddb-identity"})
+    herddb = read(HerdDBCluster, bookKeeperRef={"name": "quick"})
     archived = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": CLAIM}})
     audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
     restored = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="restored", bootstrap={"checkpoint": {"name": "flights-1"}})
@@ -131,7 +131,7 @@ def secured() -> tuple[Any, ...]:
 
 
 def built() -> dict[str, tuple[Any, ...]]:
-    zookeeper, bookies = read(ZooKeeperCluster), bookkeeper()
+    zookeeper, bookies = read(ZooKeeperCluster, security={"mode": "Insecure"}), bookkeeper()
     striped = bookkeeper(ledgers={"size": "20Gi", "volumes": 3})
     bookie = BookieIdentity(0, "quick-bookie-0-abc123")
     herddb = read(HerdDBCluster, bookKeeperRef={"name": "quick"})

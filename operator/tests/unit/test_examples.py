@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ from herdkeeper.api import (
 )
 from herdkeeper.api.resource import GROUP, Resource
 from herdkeeper.bookkeeper.validate import bookkeeper_refusals
+from herdkeeper.certificates.settings import zookeeper_client_options
 from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedule_refusals
 from herdkeeper.planning.refusal import Refusal
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey, TablespaceNames, ZooKeeperNames
 from herdkeeper.shared.objects import Objects
 from herdkeeper.zookeeper.state import Ensemble
 from herdkeeper.zookeeper.validate import zookeeper_refusals
@@ -83,6 +87,36 @@ def test_an_example_is_accepted_among_the_other_resources_of_its_file_and_of_the
     neighbours = resources(path) + resources(EXAMPLES / "quickstart.yaml")
     for subject in resources(path):
         assert refusals(subject, neighbours) == ()
+
+
+def container(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """The variables of an application's only container, and its Secrets by the folder where they are mounted."""
+    (pod,) = (found["spec"]["template"]["spec"] for found in documents(path) if found["kind"] == "Deployment")
+    (only,) = pod["containers"]
+    secrets = {volume["name"]: volume["secret"] for volume in pod["volumes"] if "secret" in volume}
+    mounted = {mount["mountPath"]: secrets[mount["name"]] for mount in only["volumeMounts"] if mount["name"] in secrets}
+    return {variable["name"]: variable.get("value", "") for variable in only["env"]}, mounted
+
+
+def test_a_java_application_shows_zookeeper_the_readers_certificate_as_sql_nodes_show_theirs() -> None:
+    variables, mounted = container(EXAMPLES / "client-jdbc.yaml")
+    assert variables["JAVA_TOOL_OPTIONS"].split() == [*zookeeper_client_options("/identity")]
+    assert mounted["/identity"]["secretName"] == BookKeeperNames(ObjectKey("default", "bk")).readers_secret
+
+
+def test_an_application_reads_the_authorities_where_the_connection_secret_is_mounted() -> None:
+    variables, mounted = container(EXAMPLES / "client.yaml")
+    folder, _, file = variables["HERDDB_CA_FILE"].rpartition("/")
+    assert mounted[folder]["secretName"] == TablespaceNames(ObjectKey("default", "flights")).connection_secret
+    assert mounted[folder]["items"] == [{"key": names.AUTHORITIES_KEY, "path": file}]
+
+
+def test_a_reader_of_changes_asks_a_name_in_the_members_certificates_and_shows_one_of_readers() -> None:
+    path = EXAMPLES / "change-data-capture.yaml"
+    variables, mounted = container(path)
+    assert mounted[variables[names.IDENTITY_VARIABLE]]["secretName"] == BookKeeperNames(ObjectKey("default", "bk")).readers_secret
+    (host,) = set(re.findall(rf"zk\+hierarchical://(.*):{names.ZOOKEEPER_SECURE_PORT}/", path.read_text()))
+    assert host.replace("$(NAMESPACE)", "default") in ZooKeeperNames(ObjectKey("default", "zk")).served_hosts
 
 
 def test_every_kind_has_an_example() -> None:

@@ -20,6 +20,7 @@ from herdkeeper.planning.actions import ChangeMembership, Create
 from herdkeeper.planning.identities import secret_of
 from herdkeeper.planning.network_policies import build_server_policies
 from herdkeeper.shared import names
+from herdkeeper.shared.conditions import ENCRYPTED
 from herdkeeper.shared.objects import Json, mounts
 from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper.build import build_zookeeper
@@ -200,8 +201,10 @@ def test_clients_find_both_ports_while_both_are_served() -> None:
     [
         (PLAIN, [2181]),
         (PERMISSIVE, [2181, 2281]),
-        (with_status(SECURE, plaintext_needed_by="nobody"), [2181, 2281]),
-        (SECURE, [2281]),
+        (with_status(SECURE, plaintext_needed_by="nobody", authority_expires="2036-01-01T00:00:00Z"), [2181, 2281]),
+        (with_status(SECURE, authority_expires="2036-01-01T00:00:00Z"), [2281]),
+        (with_status(SECURE, founded=True), [2181, 2281]),  # a plain ensemble that was declared anew
+        (SECURE, [2181, 2281]),
     ],
 )
 def test_policies_admit_to_the_ports_that_are_served(cluster: Any, admitted: list[int]) -> None:
@@ -291,7 +294,9 @@ def test_plain_ports_are_closed_one_by_one_once_nobody_needs_them() -> None:
 )
 def test_no_port_is_closed_before_and_the_status_names_who_needs_it(seen: Ensemble, who: str) -> None:
     assert change(seen) is None
-    assert summarize_zookeeper(seen).fields["plaintextNeededBy"] == who
+    summary = summarize_zookeeper(seen)
+    assert summary.fields["plaintextNeededBy"] == who
+    assert summary.conditions[ENCRYPTED].status == "False"
 
 
 @pytest.mark.parametrize("closed", [0, 2])
@@ -314,7 +319,39 @@ def test_many_who_need_plain_text_fit_the_status() -> None:
     assert len(text) <= MOST_PLAINTEXT_USERS
 
 
+def test_without_certificates_nobody_is_sent_to_the_secure_port_though_the_status_names_it() -> None:
+    """A resource was applied anew with the default mode over the volumes of an ensemble in plain text, and put right."""
+    put_right = with_status(PLAIN, address=SECURE_ADDRESS, founded=True)
+    unread = saw(put_right, None, None, None, membership=Ensemble(PLAIN, objects()).membership)
+    assert unread.address == NAMED.address(3)
+    assert summarize_zookeeper(unread).fields["address"] == NAMED.address(3)
+
+
 # authorities
+
+
+def test_an_ensemble_that_lost_its_authorities_is_not_taken_for_one_in_plain_text() -> None:
+    there = live(tuple(secret_of({"name": name}, {"tls.crt": "x"}) for name in (NAMED.clients_secret, NAMED.members_secret)))
+    known = {"address": SECURE_ADDRESS, "founded": True, "authority_expires": "2036-01-01T00:00:00Z"}
+    secure, plain = (with_status(cluster, **known) for cluster in (SECURE, PLAIN))
+    seen = saw(secure, *[REQUIRED] * 3, closed=3)
+    seen = replace(seen, objects=objects(seen.objects.items, there))
+    seen = replace(seen, security=observe_security(secure, seen.objects))
+    assert summarize_zookeeper(seen).fields["authorityExpires"] == "2036-01-01T00:00:00Z"  # so that the API server refuses another mode
+    wait = plan_zookeeper(seen).wait
+    assert wait is not None
+    assert (wait.reason, "Insecure" in wait.message) == (Reason.INVALID_SECRET, False)
+    declared_plain = replace(seen, cluster=plain, security=None)
+    stopped = plan_zookeeper(declared_plain)
+    assert stopped.actions == ()
+    assert stopped.wait is not None
+    assert stopped.wait.reason is Reason.INVALID_SPEC
+
+
+def test_bookies_of_a_closed_ensemble_do_not_open_because_its_mode_says_permissive() -> None:
+    closed = with_status(PERMISSIVE, address=SECURE_ADDRESS, authority_expires="2036-01-01T00:00:00Z")
+    assert not closed.accepts_plaintext
+    assert with_status(PERMISSIVE, address=SECURE_ADDRESS, plaintext_needed_by="nobody").accepts_plaintext
 
 
 def test_an_ensemble_in_plain_text_gets_its_authorities_first() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from situations import objects
+from situations import objects, with_status
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, ScheduledCheckpoint, Tablespace, ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
@@ -133,7 +133,7 @@ def templates(manifests: Iterable[Json]) -> Iterable[tuple[str, Json, tuple[int,
 
 def stack(namespace: str, prefix: str, **network: Any) -> Example:
     """ZooKeeper, bookies, SQL nodes and jobs of all kinds. `prefix` is before the names; `network` is of the servers' specs."""
-    zookeeper = read(ZooKeeperCluster, f"{prefix}zk", namespace, **network)
+    zookeeper = read(ZooKeeperCluster, f"{prefix}zk", namespace, security={"mode": "Insecure"}, **network)
     bookkeeper = read(BookKeeperCluster, f"{prefix}bk", namespace, zooKeeperRef={"name": f"{prefix}zk"}, **network)
     herddb = read(HerdDBCluster, f"{prefix}db", namespace, bookKeeperRef={"name": f"{prefix}bk"}, **network)
     tablespace = read(
@@ -327,7 +327,8 @@ def test_a_stranger_reaches_neither_the_metadata_nor_the_log_nor_an_admin_port(n
 
 @pytest.mark.parametrize(("mode", "port", "silent"), [("Insecure", 2181, 2281), ("TLS", 2281, 2181)])
 def test_an_ensemble_is_reached_at_the_one_port_that_its_clients_have(mode: str, port: int, silent: int) -> None:
-    (policy,) = build_server_policies(read(ZooKeeperCluster, "zk", DEMO, security={"mode": mode}), HOME)
+    served = with_status(read(ZooKeeperCluster, "zk", DEMO, security={"mode": mode}), authority_expires="2036-01-01T00:00:00Z")
+    (policy,) = build_server_policies(served, HOME)
     opened = {each["port"] for rule in policy["spec"]["ingress"] for each in rule["ports"]}
     assert port in opened
     assert silent not in opened

@@ -30,12 +30,12 @@ def secret(certificate: str = "node.crt", key: str = "node-pkcs8.key", authoriti
     [("node.crt", "node-pkcs8.key"), ("node.crt", "node-pkcs1.key"), ("curve.crt", "curve-sec1.key"), ("curve.crt", "curve-pkcs8.key")],
 )
 def test_a_certificate_of_the_authority_for_all_nodes_can_be_served_in_each_form_of_its_key(certificate: str, key: str) -> None:
-    assert judged("mine", secret(certificate, key), HOSTS) == TlsUsable(content("authority.crt"))
+    assert judged("mine", secret(certificate, key), HOSTS) == TlsUsable("mine", content("authority.crt"))
 
 
 def test_of_several_authorities_one_is_enough() -> None:
     both = f"{content('stranger.crt')}\n# die Prüfstelle\n{content('authority.crt')}"
-    assert judged("mine", {**secret(), "ca.crt": both}, HOSTS) == TlsUsable(both)
+    assert judged("mine", {**secret(), "ca.crt": both}, HOSTS) == TlsUsable("mine", both)
 
 
 def test_a_certificate_that_clients_trust_by_itself_can_be_served() -> None:

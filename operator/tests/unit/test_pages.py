@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from herdkeeper.api import KINDS
+from herdkeeper.certificates.settings import bookkeeper_lines
 from herdkeeper.plugin.kinds import resource_kind
 from herdkeeper.plugin.parser import parser_of
 from herdkeeper.plugin.table import COMMANDS
@@ -82,6 +83,11 @@ def test_each_annotation_and_label_of_ours_is_explained_and_no_other_is() -> Non
     text = (REPOSITORY / "docs/annotations.md").read_text()
     told = {word.partition("/NODE")[0] for word in re.findall(r"`((?:[a-z-]+\.)?herdkeeper\.io/[\w-]+)`", text)}
     assert told == {word for word in ours if "herdkeeper.io" in word}
+
+
+def test_other_systems_are_told_the_lines_by_which_sql_nodes_show_their_certificate_to_bookies() -> None:
+    page = REPOSITORY / "docs/how-to/other-systems.md"
+    assert {f"{key}={value}" for key, value in bookkeeper_lines("/identity").items()} <= set(words(page))
 
 
 PLUGIN = "kubectl herdkeeper "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import re
 from dataclasses import replace
 
 from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec, with_status
@@ -133,20 +134,36 @@ def test_nothing_is_touched_while_the_certificate_cannot_be_served():
     assert (plan.wait.reason, plan.wait.message) == (Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate")
 
 
-def test_a_database_on_an_ensemble_that_asks_for_certificates_has_no_node_that_takes_sql_in_plain_text():
+def test_a_database_whose_stack_refuses_plain_text_serves_sql_with_its_own_certificate_unless_another_one_is_named():
     asks = with_status(
         bookkeeper_serving(),
         **{**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": "zk-zookeeper-0.zk-zookeeper-members.demo.svc:2281"},
     )
-    seen = replace(SEEN, bookkeeper=asks)
-    plan = plan_herddb(CLUSTER, seen)
-    assert plan.actions == ()
-    assert plan.wait is not None
-    assert plan.wait.reason is Reason.INVALID_SPEC
-    assert "spec.tls is absent" in plan.wait.message
-    assert "set spec.tls.secretName to db-herddb-identity" in plan.wait.message
-    encrypted = with_spec(CLUSTER, tls=Tls(secret_name="db-herddb-identity"))
-    assert applied(plan_herddb(encrypted, replace(seen, tls=TlsUsable("certificates"))))[-1] == "StatefulSet"
+    log = log_store(asks)
+
+    def served(cluster):
+        config, stateful_set = (item for item in build_herddb(cluster, log, "password") if item["kind"] in ("ConfigMap", "StatefulSet"))
+        volumes = stateful_set["spec"]["template"]["spec"]["volumes"]
+        (secret,) = [each["secret"]["secretName"] for each in volumes if each["name"] == "tls"]
+        return secret, re.findall(r"herdkeeper.tls.plaintext=(\w+)|server.ssl=(\w+)", config["data"]["server.properties"])
+
+    refused = sorted([("refused", ""), ("", "true")])
+    assert (served(CLUSTER)[0], sorted(served(CLUSTER)[1])) == ("db-herddb-identity", refused)
+    mine = with_spec(CLUSTER, tls=Tls(secret_name="mine", plaintext="Accepted"))
+    assert (served(mine)[0], sorted(served(mine)[1])) == ("mine", sorted([("accepted", ""), ("", "true")]))
+    waits = plan_herddb(CLUSTER, replace(SEEN, bookkeeper=asks, tls=TlsUnusable(Reason.WAITING_FOR_SECRET, "it does not exist")))
+    assert (waits.actions, waits.wait.reason) == ((), Reason.WAITING_FOR_SECRET)
+
+
+def test_nodes_that_refuse_plain_text_do_not_go_back_because_a_status_says_that_the_stack_accepts_it():
+    secure = {**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": "zk-zookeeper-0.zk-zookeeper-members.demo.svc:2281"}
+    log = log_store(with_status(bookkeeper_serving(), **secure))
+    served = replace(SETTLED, objects=objects(live(build_herddb(CLUSTER, log, "db-herddb-credentials")), pods(PODS)))
+    for forged in ({**secure, "accepts_plaintext": True}, {**secure, "zoo_keeper_address": "elsewhere:2181"}):
+        plan = plan_herddb(CLUSTER, replace(served, bookkeeper=with_status(bookkeeper_serving(), **forged)))
+        assert plan.actions == ()
+        assert plan.wait.reason is Reason.INVALID_SPEC
+        assert "set spec.tls (secretName: db-herddb-identity, plaintext: Accepted)" in plan.wait.message
 
 
 def test_a_database_without_tls_goes_on_while_its_stack_is_moved_and_applications_find_leaders_in_plain_text():
@@ -161,10 +178,10 @@ def test_a_database_without_tls_goes_on_while_its_stack_is_moved_and_application
 
 def test_tls_rolls_the_nodes_and_a_renewed_certificate_does_not():
     encrypted = with_spec(CLUSTER, tls=Tls(secret_name="mine"))
-    seen = replace(SETTLED, tls=TlsUsable("certificates"))
+    seen = replace(SETTLED, tls=TlsUsable("mine", "certificates"))
     assert applied(plan_herddb(encrypted, seen)) == ["ConfigMap", "StatefulSet"]
     settled = objects(live(build_herddb(encrypted, LOG, "db-herddb-credentials")), pods(PODS))
-    renewed = replace(seen, objects=settled, tls=TlsUsable("other certificates"))
+    renewed = replace(seen, objects=settled, tls=TlsUsable("mine", "other certificates"))
     assert plan_herddb(encrypted, renewed).actions == ()
 
 
@@ -184,7 +201,7 @@ def test_the_database_is_encrypted_once_no_pod_is_left_that_was_made_without_tls
 
 
 def test_the_status_tells_when_the_certificate_expires_as_long_as_it_can_be_served_with():
-    tls = TlsUsable("certificates", datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC))
+    tls = TlsUsable("mine", "certificates", datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC))
     assert summarize_herddb(CLUSTER, replace(SETTLED, tls=tls)).fields["certificateExpires"] == "2026-05-10T12:00:00Z"
     assert summarize_herddb(CLUSTER, SETTLED).fields["certificateExpires"] is None
 

@@ -64,24 +64,44 @@ def encrypted(*, everywhere: bool):
 
 
 def test_no_password_is_sent_to_make_it_before_every_node_serves_tls_by_a_certificate_that_can_be_verified():
-    half = replace(NEW, herddb=encrypted(everywhere=False), tls=TlsUsable("certificates"))
+    half = replace(NEW, herddb=encrypted(everywhere=False), tls=TlsUsable("mine", "certificates"))
     broken = replace(NEW, herddb=encrypted(everywhere=True), tls=TlsUnusable(Reason.INVALID_SECRET, "the Secret mine: expired"))
     for seen, reason in ((half, Reason.WAITING_FOR_HERDDB), (broken, Reason.INVALID_SECRET)):
         plan = plan_tablespace(UNMADE, seen)
         assert plan.actions == ()
         assert plan.wait.reason is reason
-    whole = replace(NEW, herddb=encrypted(everywhere=True), tls=TlsUsable("certificates"))
+    told_plain = plan_tablespace(UNMADE, replace(NEW, herddb=with_spec(encrypted(everywhere=True), tls=None), tls=None))
+    assert told_plain.actions == ()
+    assert told_plain.wait.message == "not all SQL nodes serve without TLS yet: they are restarted one by one"
+    whole = replace(NEW, herddb=encrypted(everywhere=True), tls=TlsUsable("mine", "certificates"))
     assert [type(action) for action in plan_tablespace(UNMADE, whole).actions] == [CreateTablespace]
 
 
 def test_clients_are_told_to_speak_tls_once_every_node_does_and_of_nothing_while_the_certificate_is_broken():
-    half = replace(SETTLED, herddb=encrypted(everywhere=False), tls=TlsUsable("certificates"))
+    half = replace(SETTLED, herddb=encrypted(everywhere=False), tls=TlsUsable("mine", "certificates"))
     broken = replace(SETTLED, herddb=encrypted(everywhere=True), tls=TlsUnusable(Reason.INVALID_SECRET, "expired"))
     for seen in (half, broken):
         assert plan_tablespace(TABLESPACE, seen).actions == ()
     (told,) = plan_tablespace(TABLESPACE, replace(half, herddb=encrypted(everywhere=True))).actions
     assert isinstance(told, Apply)
     assert told.manifest["data"] == build_connection_secret(TABLESPACE, "zk-0:2181", CREDENTIALS, "certificates")["data"]
+
+
+def test_no_client_is_told_a_url_in_plain_text_of_nodes_that_refuse_it():
+    """Stack and tablespace were applied anew over kept data: the record is there before the status says that nodes serve TLS."""
+    for tls in (None, Tls(secret_name="mine")):
+        database = with_spec(encrypted(everywhere=False), tls=tls)
+        plan = plan_tablespace(
+            TABLESPACE,
+            replace(
+                SETTLED,
+                herddb=database,
+                tls=TlsUsable("mine", "certificates"),
+                objects=objects(live((build_leader_service(TABLESPACE, NODES[0]),))),
+            ),
+        )
+        assert [action for action in plan.actions if isinstance(action, Apply)] == []
+        assert plan.wait.reason is Reason.WAITING_FOR_HERDDB
 
 
 def test_it_is_led_by_the_node_that_leads_the_fewest():

@@ -20,12 +20,15 @@ from herdkeeper.certificates.issue import Validity, fresh_key
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.identities import observe_identities, read_identity
 from herdkeeper.clients.kubernetes import values_of_secret
+from herdkeeper.herddb.observe.tls import judged
 from herdkeeper.herddb.state.certificate_holder import certificate_holder
 from herdkeeper.herddb.state.log_store import log_store
+from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.planning.actions import Apply, Create, Plan, Wait
 from herdkeeper.planning.identities import LONGEST_SECONDS, secret_of, with_identities
+from herdkeeper.planning.summary import Health
 from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey, ZooKeeperNames, operator_identity, secure_ensemble
+from herdkeeper.shared.names import ObjectKey, TablespaceNames, ZooKeeperNames, operator_identity, secure_ensemble
 from herdkeeper.shared.objects import Json, Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper.observe_security import observe_security
@@ -197,13 +200,40 @@ def test_bookies_readers_and_nodes_get_what_the_bookies_of_their_cluster_let_in(
     assert observe_identities(bookkeeper, holders, NAMED.address(3), kubernetes).changes == ()
 
 
+def test_the_certificate_of_sql_nodes_can_be_verified_by_who_connects_to_a_node_to_any_or_to_a_leader() -> None:
+    herddb, kubernetes = quickstart("HerdDBCluster"), Kubernetes(secrets(NAMED.authority_secret))
+    (made,) = observe_identities(herddb, (certificate_holder(herddb),), ADDRESS, kubernetes).changes  # type: ignore[arg-type]
+    hosts = [
+        herddb.names.host_of("db-herddb-1"),
+        herddb.names.sql_address.partition(":")[0],
+        TablespaceNames(ObjectKey("demo", "t")).leader_host,
+    ]
+    assert isinstance(judged("db-herddb-identity", made.data, hosts), TlsUsable)
+    for pod in (NAMED.host(0), f"bk-bookie-0.{quickstart('BookKeeperCluster').names.service}.demo.svc", "t-leader.elsewhere.svc"):
+        assert isinstance(judged("db-herddb-identity", made.data, [pod]), TlsUnusable)
+
+
+def test_a_stack_says_that_it_accepts_plain_text_as_long_as_it_does() -> None:
+    told = {
+        cluster.spec.security.mode: summarize_zookeeper(saw(objects(secrets(*AUTHORITIES)), cluster)).conditions
+        for cluster in (PLAIN, SECURE)
+    }
+    assert told["Insecure"]["Encrypted"] == Health(
+        "False",
+        Reason.PLAINTEXT_ACCEPTED,
+        "plain text is accepted (spec.security.mode is Insecure): whoever reaches the ports can read and change the stack's data",
+    )
+    assert "Encrypted" not in told["TLS"]
+
+
 def test_a_missing_authority_is_told_of_each_resource_on_the_ensemble() -> None:
     bookkeeper, nothing = quickstart("BookKeeperCluster"), Kubernetes()
     due = observe_identities(bookkeeper, certificate_holders(bookkeeper), ADDRESS, nothing)  # type: ignore[arg-type]
-    plan = with_identities(Plan(), bookkeeper, names.BOOKIE_COMPONENT, due)
-    assert plan.wait == Wait(
-        Reason.INVALID_SECRET, "the Secret zk-zookeeper-authority with the authority is missing: restore it from a backup"
-    )
+    told = Wait(Reason.INVALID_SECRET, "the Secret zk-zookeeper-authority with the authority is missing: restore it from a backup")
+    for wait in (None, Wait(Reason.WAITING_FOR_SECRET, "the Secret db-herddb-identity does not exist: the operator creates it")):
+        assert with_identities(Plan((), wait), bookkeeper, names.BOOKIE_COMPONENT, due).wait == told
+    other = Wait(Reason.WAITING_FOR_ZOOKEEPER, "the ensemble does not serve")
+    assert with_identities(Plan((), other), bookkeeper, names.BOOKIE_COMPONENT, due).wait == other
 
 
 def test_a_secret_without_a_certificate_is_named_by_who_connects() -> None:

@@ -228,6 +228,39 @@ def test_each_table_is_dropped_in_a_transaction_of_its_own() -> None:
     assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"] * 3
 
 
+class Asked(Exception):  # noqa: N818 - it ends what was asked, and is no error
+    """With what an example connects."""
+
+
+def asked(*arguments: str, **options: Any) -> None:
+    raise Asked(arguments, options)
+
+
+@pytest.mark.parametrize(
+    ("program", "opened"),
+    [("connect_dbapi", lambda example: example["connect"]()), ("connect_sqlalchemy", lambda example: example["engine"]().connect())],
+)
+def test_an_example_verifies_the_leader_by_the_authorities_that_it_is_given(
+    program: str, opened: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    registry.register("herddb.herdkeeper", "herdkeeper.sql.sqlalchemy_dialect", "HerdDBDialect")
+    monkeypatch.setattr(dbapi, "connect", asked)
+    host, authorities = "flights-leader.demo.svc", tmp_path / "ca.crt"
+    authorities.write_text("those of the stack")
+    secret = {"host": host, "port": "7000", "user": "alice", "password": "wonder", "database": "flights", "CA_FILE": str(authorities)}
+    for key, value in secret.items():
+        monkeypatch.setenv(f"HERDDB_{key}", value)
+    with pytest.raises(Asked) as connected:
+        opened(runpy.run_path(str(REPOSITORY / f"examples/{program}.py")))
+    arguments, options = connected.value.args
+    assert arguments == (host, "alice", "wonder", "flights")
+    assert options == {"port": 7000, "authorities": "those of the stack"}
+
+    authorities.unlink()
+    with pytest.raises(FileNotFoundError):  # and not in plain text
+        opened(runpy.run_path(str(REPOSITORY / f"examples/{program}.py")))
+
+
 def test_the_page_lists_what_the_suite_leaves_out() -> None:
     lacking = runpy.run_path(str(REPOSITORY / "sql/tests/sqlalchemy_suite/lacking.py"))
     page = (REPOSITORY / "docs/connect.md").read_text().partition("\n## What HerdDB 0.29 lacks\n")[2]

@@ -115,7 +115,11 @@ class HerdDBClusterSpec(Model):
         description="Users besides the administrator. HerdDB has no permissions: each user may do all that the administrator may. "
         "Removed users can't log in any more, and their connections are closed.",
     )
-    tls: Tls | None = Field(None, description="Encrypts the SQL port; not encrypted when absent.")
+    tls: Tls | None = Field(
+        None,
+        description="Encrypts the SQL port. Absent: with `security.mode: TLS` of the ensemble, the port is encrypted by the operator's "
+        "Secret `<name>-herddb-identity` and refuses plain text; otherwise it is not encrypted.",
+    )
     config: ConfigLines = Field({}, description="More lines of server.properties. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field(
         "Retain", description="What happens to volumes, metadata and the generated Secret when this resource is deleted."
@@ -147,7 +151,8 @@ class HerdDBClusterStatus(Status):
     encrypted: bool | None = Field(None, description="`true` once every SQL node has started with TLS.")
     certificate_expires: str | None = Field(
         None,
-        description="When the certificate of `spec.tls` expires (RFC 3339); absent without one, and while it is unusable.",
+        description="When the certificate of the SQL port expires (RFC 3339); absent while the port is not encrypted, or the certificate "
+        "is unusable.",
         json_schema_extra={"format": "date-time"},
     )
     tablespaces: tuple[str, ...] = Field((), description="Tablespaces that the nodes report.")

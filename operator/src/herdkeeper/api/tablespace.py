@@ -441,7 +441,9 @@ class TablespaceStatus(Status):
     replicas: tuple[ReplicaStatus, ...] = Field((), description="Each copy.")
     leader_service: str | None = Field(None, description="Service of the leader's SQL port.")
     connection_secret: str | None = Field(
-        None, description="Secret with `host`, `port`, `url`, `leaderUrl`, `user`, `password` and `database`, for clients."
+        None,
+        description="Secret for clients: `host`, `port`, `url`, `leaderUrl`, `user`, `password`, `database`, and `ca.crt` where SQL is "
+        "encrypted.",
     )
     last_switchover: str | None = Field(None, description="Result of the last requested switchover.")
     full_check: FullCheckStatus | None = Field(None, description="The last full check, the last request for one, and the schedule.")

@@ -43,11 +43,11 @@ class Security(Model):
     """How the servers of a stack authenticate each other and their clients."""
 
     mode: Literal["Insecure", "Permissive", "TLS"] = Field(
-        "Insecure",
+        "TLS",
         description="`TLS`: members, bookies and SQL nodes on this ensemble, jobs and the operator use certificates that the operator "
         "issues. Their connections are encrypted, and clients without a certificate are refused. `Insecure`: plain text for every "
         "client that reaches the ports. `Permissive`: both, to move a stack from `Insecure` to `TLS`: servers and jobs come to use "
-        "certificates one after the other, and plain text is still accepted. It changes in this order only.",
+        "certificates one after the other, and plain text is still accepted. It changes from `Insecure` by `Permissive` to `TLS` only.",
     )
 
 
@@ -76,8 +76,9 @@ class ZooKeeperClusterSpec(Model):
     clients: NetworkPeers = Field(
         (),
         description="Pods that may connect to the client port (2181, or 2281 with TLS), besides the operator and its pods in this "
-        "namespace: e.g. SQL clients that find leaders through ZooKeeper, readers of the log, bookies of another namespace. A pod "
-        "that can write to ZooKeeper can take over the database: name only pods that you trust.",
+        "namespace: e.g. SQL clients that find leaders through ZooKeeper, readers of the log, bookies of another namespace. In "
+        "plain text such a pod can write to ZooKeeper, and so take over the database: name only pods that you trust. With TLS it also "
+        "needs a certificate.",
     )
     scrapers: NetworkPeers = Field((), description="Pods that may connect to the port with `/metrics` (7070).")
     config: ConfigLines = Field({}, description="More lines of zoo.cfg, e.g. `snapCount`. Keys that the operator owns are refused.")
@@ -146,13 +147,16 @@ class ZooKeeperCluster(Resource):
             field_path=".replicas",
         ),
         Rule(
-            rule="[oldSelf.security.mode, self.security.mode] in [['Insecure', 'Insecure'], ['Insecure', 'Permissive'], "
-            "['Permissive', 'Permissive'], ['Permissive', 'TLS'], ['TLS', 'TLS']]",
+            # an ensemble without an authority was founded in plain text, whatever this says: by an earlier version, or before a reinstall
+            scope="resource",
+            rule="[oldSelf.spec.security.mode, self.spec.security.mode] in [['Insecure', 'Insecure'], ['Insecure', 'Permissive'], "
+            "['Permissive', 'Permissive'], ['Permissive', 'TLS'], ['TLS', 'TLS']] || (oldSelf.spec.security.mode == 'TLS' && "
+            "!(has(oldSelf.status) && has(oldSelf.status.authorityExpires)))",
             message=f"spec.security.mode can't change so: {_IN_ORDER}",
             message_expression=formatted(
-                f"spec.security.mode can't change from %s to %s: {_IN_ORDER}", "oldSelf.security.mode", "self.security.mode"
+                f"spec.security.mode can't change from %s to %s: {_IN_ORDER}", "oldSelf.spec.security.mode", "self.spec.security.mode"
             ),
-            field_path=".security.mode",
+            field_path=".spec.security.mode",
         ),
         Rule(
             scope="resource",
@@ -192,7 +196,7 @@ class ZooKeeperCluster(Resource):
     @property
     def accepts_plaintext(self) -> bool:
         """Whether members accept plain text, by the status: they do until nobody needs it any more."""
-        return self.spec.security.mode != "TLS" or (self.status is not None and self.status.plaintext_needed_by is not None)
+        return self.spec.security.mode == "Insecure" or (self.status is not None and self.status.plaintext_needed_by is not None)
 
     @property
     def client_port(self) -> int:

@@ -8,7 +8,7 @@ from typing import assert_never
 
 import structlog
 
-from herdkeeper.api import HerdDBCluster
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.api.resource import Resource
 from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients.cluster_reader import ClusterReader
@@ -24,6 +24,7 @@ from herdkeeper.herddb.observe.cluster import read_credentials
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.plan.encryption import is_encrypted
 from herdkeeper.herddb.state.cluster import UserCredentials
+from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.planning.actions import (
     Action,
@@ -208,12 +209,18 @@ def _login(namespace: str, database: str, reader: ClusterReader) -> Login:
     found = read_credentials(cluster, reader) if cluster is not None else None
     if cluster is None or not isinstance(found, UserCredentials):
         raise RefusedError(f"the credentials of the HerdDBCluster {database} can't be read: {found}")
-    if cluster.spec.tls is not None and not is_encrypted(cluster):
-        raise RefusedError(f"not all SQL nodes of the HerdDBCluster {database} serve TLS yet, and the password is not sent without")
-    match read_tls(cluster, reader):
+    log = log_store(reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, cluster.spec.book_keeper_ref.name)))
+    if log is None:
+        unread = "its BookKeeperCluster can't be read, or reports no address yet"
+        raise RefusedError(f"whether the HerdDBCluster {database} encrypts SQL is unknown: {unread}")
+    match read_tls(cluster, log, reader):
         case TlsUnusable(_, why):
             raise RefusedError(why)
-        case TlsUsable(authorities):
+        case TlsUsable() if not is_encrypted(cluster):
+            raise RefusedError(f"not all SQL nodes of the HerdDBCluster {database} serve TLS yet, and the password is not sent without")
+        case TlsUsable(_, authorities):
             return Login(found, authorities)
+        case None if is_encrypted(cluster):
+            raise RefusedError(f"SQL nodes of the HerdDBCluster {database} serve TLS, and the password is not sent without")
         case None:
             return Login(found)

@@ -13,6 +13,7 @@ from herdkeeper.bookkeeper.build.racks import MOUNT, placement_lines, racks_volu
 from herdkeeper.certificates.settings import bookkeeper_lines
 from herdkeeper.codecs.herddb.users import SqlUser, encode_users
 from herdkeeper.herddb.state.log_store import LogStore
+from herdkeeper.herddb.state.tls import tls_of
 from herdkeeper.planning import pods as pod
 from herdkeeper.planning.identities import FOLDER, java_identity
 from herdkeeper.shared import names
@@ -21,6 +22,7 @@ from herdkeeper.shared.quantity import bytes_of
 
 COMPONENT = names.HERDDB_COMPONENT
 TLS_MOUNT = "/tls"
+PROPERTIES = "server.properties"
 
 ZOOKEEPER_SESSION_SECONDS = 6
 """Session timeout of HerdDB and its BookKeeper client (`zkTimeout`).
@@ -64,7 +66,7 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int 
     not the declared number.
     """
     named = cluster.names
-    files = {"server.properties": _server_properties(cluster, log)}
+    files = {PROPERTIES: _server_properties(cluster, log)}
     template = _Template(pod.config_hash(files), secret, log)
     ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
     return (
@@ -146,7 +148,7 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
         "server.halt.on.tablespace.boot.error": "false",
         "herdkeeper.credentials.dir": "/credentials",
         "herdkeeper.http.port": names.HERDDB_HTTP_PORT,
-        **_tls_lines(cluster),
+        **_tls_lines(tls_of(cluster, log)),
         # HerdDB passes what follows `bookkeeper.` to its client
         "bookkeeper.speculativeReadTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
         "bookkeeper.firstSpeculativeReadLACTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
@@ -156,12 +158,17 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
     return pod.properties(lines, cluster.spec.config)
 
 
-def _tls_lines(cluster: HerdDBCluster) -> dict[str, str]:
+def _tls_lines(tls: Tls | None) -> dict[str, str]:
     """Sets `server.ssl` as well, so that a node program too old for the other lines does not serve plain text."""
-    tls = cluster.spec.tls
     if tls is None:
         return {}
     return {"server.ssl": "true", "herdkeeper.tls.dir": TLS_MOUNT, "herdkeeper.tls.plaintext": tls.plaintext.lower()}
+
+
+def refuses_plaintext(config: Json | None) -> bool:
+    """Returns whether SQL nodes with this ConfigMap refuse plain text."""
+    lines = config.get("data", {}).get(PROPERTIES, "") if config is not None else ""
+    return "herdkeeper.tls.plaintext=refused" in lines.splitlines()
 
 
 def _tls_volume(tls: Tls) -> Json:
@@ -173,6 +180,7 @@ def _tls_volume(tls: Tls) -> Json:
 
 def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
     named, log = cluster.names, template.log
+    tls = tls_of(cluster, log)
     labels = names.labels(COMPONENT, cluster.KIND, cluster.metadata.name)
     identity = java_identity(named.identity_secret if log.asks_for_certificates else None, "HERDDB_JAVA_OPTS")
     selector = names.selector(COMPONENT, cluster.metadata.name)
@@ -180,7 +188,7 @@ def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
     container = {
         "name": "herddb",
         "image": image_of(cluster),
-        "args": ["--config", "/config/server.properties", "--node-id", "$(POD_NAME)", "--advertised-host", host],
+        "args": ["--config", f"/config/{PROPERTIES}", "--node-id", "$(POD_NAME)", "--advertised-host", host],
         "env": [pod.field("POD_NAME", "metadata.name"), *identity.variables],
         "ports": pod.metrics_port(names.HERDDB_HTTP_PORT),
         "resources": pod.compute(cluster.spec.resources),
@@ -190,7 +198,7 @@ def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
             pod.CONFIG_MOUNT,
             MOUNT,
             {"name": "credentials", "mountPath": "/credentials", "readOnly": True},
-            *([{"name": names.TLS_VOLUME, "mountPath": TLS_MOUNT, "readOnly": True}] if cluster.spec.tls else []),
+            *([{"name": names.TLS_VOLUME, "mountPath": TLS_MOUNT, "readOnly": True}] if tls else []),
             {"name": "data", "mountPath": "/data"},
             *identity.mounts,
         ],
@@ -199,7 +207,7 @@ def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
         pod.config_volume(named.config_map),
         racks_volume(log.placement.config_map),
         {"name": "credentials", "secret": {"secretName": template.secret, "defaultMode": 0o440}},
-        *([_tls_volume(cluster.spec.tls)] if cluster.spec.tls else []),
+        *([_tls_volume(tls)] if tls else []),
         *identity.volumes,
     ]
     return {

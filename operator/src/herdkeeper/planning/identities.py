@@ -54,7 +54,7 @@ def _identity(secret: str | None, variable: str, value: str) -> PodIdentity:
 
 def with_identities(plan: Plan, owner: Resource, component: str, due: DueSecrets) -> Plan:
     """Returns a plan that writes the resource's due Secrets first. A Secret that can't be made becomes the reason to wait, unless there is
-    one already.
+    one already; what waits for a Secret waits for this.
     """
     written = tuple(
         Apply(
@@ -64,7 +64,8 @@ def with_identities(plan: Plan, owner: Resource, component: str, due: DueSecrets
         )
         for change in due.changes
     )
-    wait = Wait(Reason.INVALID_SECRET, due.obstacle) if due.obstacle is not None and plan.wait is None else plan.wait
+    hides = plan.wait is not None and plan.wait.reason is not Reason.WAITING_FOR_SECRET
+    wait = Wait(Reason.INVALID_SECRET, due.obstacle) if due.obstacle is not None and not hides else plan.wait
     renewal = None if due.next_seconds is None else min(due.next_seconds, LONGEST_SECONDS)
     looks = (plan.requeue_after_seconds, requeue.BLOCKED if due.obstacle is not None else None, renewal)
     soonest = min((seconds for seconds in looks if seconds is not None), default=None)

@@ -88,11 +88,15 @@ def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Js
 
 
 def _unused_ports(cluster: Servers) -> frozenset[int]:
-    """An ensemble serves clients at one of two ports, or at both."""
+    """The client ports at which an ensemble does not listen. One without an authority may have been founded in plain text, whatever its
+    spec says.
+    """
     if not isinstance(cluster, ZooKeeperCluster):
         return frozenset()
-    plain = () if cluster.accepts_plaintext else (names.ZOOKEEPER_CLIENT_PORT,)
-    return frozenset(plain if cluster.has_certificates else (names.ZOOKEEPER_SECURE_PORT,))
+    if not cluster.has_certificates:
+        return frozenset({names.ZOOKEEPER_SECURE_PORT})
+    has_authority = cluster.status is not None and cluster.status.authority_expires is not None
+    return frozenset({names.ZOOKEEPER_CLIENT_PORT} if has_authority and not cluster.accepts_plaintext else ())
 
 
 def build_job_policy(owner: Resource, component: str, name: str) -> Json:

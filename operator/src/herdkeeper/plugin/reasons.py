@@ -79,6 +79,10 @@ EXPLAINED: Mapping[Reason, Explained] = {
         "A request for a full check was answered: done or refused.", "Read the answer; ask again if it was refused."
     ),
     Reason.RUN_STARTED: Explained("A schedule has started a run."),
+    Reason.PLAINTEXT_ACCEPTED: Explained(
+        "The servers of a stack accept plain text: whoever reaches their ports can read and change its data.",
+        "Nothing, if you chose this; otherwise move the stack to certificates (docs/security.md, 'Move a stack to certificates').",
+    ),
     Reason.AUTHORITY_ROLLING: Explained(
         "Another authority takes over from one that signs the certificates of a stack.", "Wait; the message names what it waits for."
     ),

@@ -42,6 +42,9 @@ select pods in the resource's namespace.
 | bookies and SQL nodes of another namespace, by `spec.zooKeeperAddress` | `clients` of the ZooKeeperCluster |
 | Prometheus | `scrapers` of the ZooKeeperCluster, of the BookKeeperCluster (bookies and autorecovery) and of the HerdDBCluster |
 
+By default ZooKeeper and bookies also ask their clients for a certificate; [security.md](security.md#certificates-between-servers) says
+which. Bookies and SQL nodes of another namespace can't show one, so they need an ensemble in plain text.
+
 ```
 spec:
   clients:

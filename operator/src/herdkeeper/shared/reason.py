@@ -61,6 +61,7 @@ class Reason(StrEnum):
     FULL_CHECK_ANSWERED = "FullCheckAnswered"
     RUN_STARTED = "RunStarted"
     RUN_REQUEST_ANSWERED = "RunRequestAnswered"
+    PLAINTEXT_ACCEPTED = "PlaintextAccepted"
     AUTHORITY_ROLLING = "AuthorityRolling"
     AUTHORITY_ROLL_ANSWERED = "AuthorityRollAnswered"
     RUN_EXPIRED = "RunExpired"
@@ -285,6 +286,7 @@ _BEARINGS = {
             Reason.FULL_CHECK_ANSWERED,
             Reason.RUN_STARTED,
             Reason.RUN_REQUEST_ANSWERED,
+            Reason.PLAINTEXT_ACCEPTED,
             Reason.AUTHORITY_ROLLING,
             Reason.AUTHORITY_ROLL_ANSWERED,
             Reason.RUN_EXPIRED,

@@ -1,4 +1,4 @@
-"""TLS between this client and a SQL node, with the certificate that a HerdDBCluster's `spec.tls` names."""
+"""TLS between this client and a SQL node, with the certificate of its SQL port."""
 
 from __future__ import annotations
 

@@ -77,10 +77,11 @@ def _before_certificates(ensemble: Ensemble) -> Plan | None:
     """
     named, security = ensemble.named, ensemble.security
     if security is None:
-        there = [name for name in (named.authority_secret, named.quorum_authority_secret) if ensemble.objects.get("Secret", name)]
+        held = (named.authority_secret, named.quorum_authority_secret, named.clients_secret, named.members_secret)
+        there = [name for name in held if ensemble.objects.get("Secret", name)]
         if not there:
             return None
-        why = f"spec.security.mode is Insecure, but the ensemble has certificates (its Secret {there[0]} exists): set Permissive or TLS"
+        why = f"spec.security.mode is Insecure, but the ensemble has certificates (its Secret {there[0]} exists): set Permissive"
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
     if security.identities.obstacle is not None:
         # a certificate that a restarting member needs may be missing, so none is restarted
@@ -100,10 +101,10 @@ def _why_no_new_authority(ensemble: Ensemble, security: EnsembleSecurity) -> str
     lost = [name for name in security.fresh_authorities if mode == "TLS" or ensemble.objects.get("Secret", issued[name]) is not None]
     if not lost:
         return None
-    return (
-        f"spec.security.mode is {mode}, but the Secret {lost[0]} of the authority is missing: restore it from a backup. An ensemble "
-        "that never had certificates gets them with Permissive"
-    )
+    missing = f"spec.security.mode is {mode}, but the Secret {lost[0]} of the authority is missing: restore it from a backup"
+    if any(ensemble.objects.get("Secret", name) is not None for name in issued.values()):
+        return missing
+    return f"{missing}. If the ensemble never had certificates, set Permissive, with which it gets them, or Insecure"
 
 
 def _restarts(ensemble: Ensemble, stateful_set: Json) -> tuple[Delete, ...] | Wait:

@@ -343,7 +343,9 @@ class Ensemble:
 
     @property
     def _published(self) -> str | None:
-        return self.cluster.status.address if self.cluster.status is not None else None
+        """The address of the status, at the plain port if there are no certificates: the status may be of another mode."""
+        known = self.cluster.status.address if self.cluster.status is not None else None
+        return known if known is None or self.cluster.has_certificates else names.plain_address(known)
 
     @property
     def _config(self) -> Mapping[str, str]:

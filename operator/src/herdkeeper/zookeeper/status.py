@@ -6,6 +6,7 @@ from herdkeeper.api.zookeeper_cluster import MOST_PLAINTEXT_USERS, NOBODY
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
+from herdkeeper.shared.conditions import ENCRYPTED
 from herdkeeper.shared.quorum import majority
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
@@ -15,14 +16,14 @@ from herdkeeper.zookeeper.state import NUMBERS, Ensemble, voters_of
 
 def summarize_zookeeper(ensemble: Ensemble) -> Summary:
     """Returns Ready if each declared member votes and serves."""
-    named, security, members = ensemble.named, ensemble.security, ensemble.declared
+    named, members = ensemble.named, ensemble.declared
     ready = [number for number in members if ensemble.is_ready(number)]
     fields = {
         "address": ensemble.clients_address,
         "readyMembers": len(ready),
         "voters": None if ensemble.voters is None else len(ensemble.voters),
         "leader": None if ensemble.leader is None else named.pod(ensemble.leader),
-        "authorityExpires": text_of(security.expires) if security is not None and security.expires is not None else None,
+        "authorityExpires": _authority_expires(ensemble),
         "plaintextNeededBy": _plaintext_needed_by(ensemble),
         "founded": ensemble.founded,
     }
@@ -32,7 +33,24 @@ def summarize_zookeeper(ensemble: Ensemble) -> Summary:
         health = Health("False", Reason.STARTING, "all members serve; their volumes are being marked as founded")
     meanwhile = f"{len(ready)} of {len(members)} members serve. Restarts and membership changes wait."
     lost = nodes_reachable(ensemble.objects, map(named.pod, NUMBERS), ensemble.machines, meanwhile)
-    return Summary(health, fields, {**lost, **authorities_rolled(ensemble.rolls)})
+    return Summary(health, fields, {**lost, **_encrypted(ensemble), **authorities_rolled(ensemble.rolls)})
+
+
+def _authority_expires(ensemble: Ensemble) -> str | None:
+    """Also of authorities that were lost: an ensemble with certificates of theirs must not be taken for one in plain text."""
+    security, before = ensemble.security, ensemble.cluster.status
+    if security is None:
+        return None
+    return text_of(security.expires) if security.expires is not None else before.authority_expires if before is not None else None
+
+
+def _encrypted(ensemble: Ensemble) -> dict[str, Health]:
+    """Returns the condition Encrypted by its type, or nothing if plain text is refused."""
+    if not ensemble.encryption.accepts_plaintext:
+        return {}
+    mode = ensemble.cluster.spec.security.mode
+    message = f"plain text is accepted (spec.security.mode is {mode}): whoever reaches the ports can read and change the stack's data"
+    return {ENCRYPTED: Health("False", Reason.PLAINTEXT_ACCEPTED, message)}
 
 
 def _plaintext_needed_by(ensemble: Ensemble) -> str | None:

@@ -71,7 +71,7 @@ def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBObser
         dependents=observe_dependents(cluster, Tablespace, reader),
         disruption=_disruption(seen.bookkeeper, reader),
         machines=nodes_of_doubted(seen.objects, present_nodes(cluster, seen.objects), reader),
-        tls=read_tls(cluster, reader),
+        tls=read_tls(cluster, log, reader) if log is not None else None,
         identities=_identities(cluster, log, reader),
         users=read_users(cluster, reader),
         ownerless_pins=_ownerless_pins(reader, log, root, _undeclared(seen.records, declared_tablespaces(cluster, reader))),

@@ -1,4 +1,4 @@
-"""Checks the Secret with the certificate of a HerdDBCluster's SQL nodes, by doing what a node and a client would do with it.
+"""Checks the Secret with the certificate of a HerdDBCluster's SQL port, by doing what a node and a client would do with it.
 
 Both ends of the handshake are in memory.
 """
@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.codecs.authorities import client_context
+from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.nodes import staying_nodes
-from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable, tls_of
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
@@ -24,14 +25,16 @@ _MOST_FLIGHTS = 10
 """A handshake of TLS 1.2 or 1.3 takes two or three flights. This only ends an endless one."""
 
 
-def read_tls(cluster: HerdDBCluster, reader: ClusterReader) -> TlsUsable | TlsUnusable | None:
-    """Returns whether the named Secret is usable for TLS. None without spec.tls."""
-    tls = cluster.spec.tls
+def read_tls(cluster: HerdDBCluster, log: LogStore, reader: ClusterReader) -> TlsUsable | TlsUnusable | None:
+    """Returns whether the Secret of the SQL port is usable for TLS. None if the port is not encrypted."""
+    tls = tls_of(cluster, log)
     if tls is None:
         return None
     values = reader.kubernetes.secret(ObjectKey(cluster.metadata.namespace, tls.secret_name))
     if values is None:
-        return TlsUnusable(Reason.WAITING_FOR_SECRET, f"spec.tls.secretName is {tls.secret_name}: the Secret does not exist; create it")
+        made = log.asks_for_certificates and tls.secret_name == cluster.names.identity_secret
+        who = "the operator creates it" if made else f"spec.tls.secretName is {tls.secret_name}; create it"
+        return TlsUnusable(Reason.WAITING_FOR_SECRET, f"the Secret {tls.secret_name} does not exist: {who}")
     hosts = [cluster.names.host_of(node) for node in staying_nodes(cluster)]
     return judged(tls.secret_name, values, hosts)
 
@@ -61,7 +64,7 @@ def judged(secret: str, values: Mapping[str, str], hosts: Iterable[str]) -> TlsU
             return _refused(secret, names.CERTIFICATE_KEY, what)
         except ssl.SSLError as error:
             return _refused(secret, names.CERTIFICATE_KEY, f"is unusable for a server: {_openssl_reason(error)}")
-    return TlsUsable(authorities, expires)
+    return TlsUsable(secret, authorities, expires)
 
 
 def _refused(secret: str, key: str, what: str) -> TlsUnusable:

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.certificates.access import herd_access
-from herdkeeper.herddb.build import build_herddb, build_herddb_secret, token_data, users_data
+from herdkeeper.herddb.build import build_herddb, build_herddb_secret, refuses_plaintext, token_data, users_data
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership, why_no_ledger_can_open
 from herdkeeper.herddb.leadership.requeue import SOON_SECONDS
 from herdkeeper.herddb.leadership.services import leader_services
@@ -17,7 +17,7 @@ from herdkeeper.herddb.plan.users import refresh_users
 from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token, users_file
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.nodes import mounted_secret
-from herdkeeper.herddb.state.tls import TlsUnusable
+from herdkeeper.herddb.state.tls import TlsUnusable, tls_of
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
 from herdkeeper.planning import requeue
@@ -52,10 +52,10 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
 
 def _why_not_yet(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore) -> Plan | None:
     """Returns what must be known, or fixed, before a node is touched."""
-    if log.asks_for_certificates and not log.plaintext and cluster.spec.tls is None:
+    if tls_of(cluster, log) is None and refuses_plaintext(seen.objects.get("ConfigMap", cluster.names.config_map)):
         why = (
-            "spec.tls is absent, but the ensemble requires certificates (spec.security.mode: TLS), so SQL must not be plain text "
-            f"either: set spec.tls.secretName to {cluster.names.identity_secret}, which the operator creates, or to your own Secret"
+            "SQL nodes refuse plain text, and their stack accepts it by the status of the BookKeeperCluster, so they stay as they are: "
+            f"set spec.tls (secretName: {cluster.names.identity_secret}, plaintext: Accepted)"
         )
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
     if isinstance(seen.tls, TlsUnusable):

@@ -1,4 +1,4 @@
-"""When operator and jobs may send a password to SQL nodes with spec.tls."""
+"""When operator and jobs may send a password to SQL nodes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def why_no_login(seen: TablespaceObserved) -> Wait | None:
     """Returns what a login must wait for, or None."""
     if isinstance(seen.tls, TlsUnusable):
         return Wait(seen.tls.reason, seen.tls.why)
-    if seen.tls is not None and not is_encrypted(seen.herddb):
-        return Wait(Reason.WAITING_FOR_HERDDB, "not all SQL nodes serve TLS yet: they are restarted one by one")
+    if (seen.tls is not None) is not is_encrypted(seen.herddb):
+        which = "with TLS" if seen.tls is not None else "without TLS"
+        return Wait(Reason.WAITING_FOR_HERDDB, f"not all SQL nodes serve {which} yet: they are restarted one by one")
     return None

@@ -8,7 +8,10 @@ from herdkeeper.certificates.holders import Holder
 
 
 def certificate_holder(cluster: HerdDBCluster) -> Holder:
-    """SQL nodes: clients of ensemble and bookies. The certificate has their host names, too, so that `spec.tls` can name its Secret."""
+    """SQL nodes: clients of ensemble and bookies, and servers of SQL under their own names and those of leaders' Services.
+
+    `*.<namespace>.svc` covers Services alone: the names of pods have one label more.
+    """
     named, namespace = cluster.names, cluster.metadata.namespace
-    hosts = frozenset({f"*.{named.nodes_service}.{namespace}.svc", f"{named.client_service}.{namespace}.svc"})
+    hosts = frozenset({f"*.{named.nodes_service}.{namespace}.svc", f"*.{namespace}.svc"})
     return Holder(named.identity_secret, roles.sql_nodes(cluster.metadata.name, cluster.spec.book_keeper_ref.name), hosts)

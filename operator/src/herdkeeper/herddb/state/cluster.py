@@ -156,9 +156,9 @@ class HerdDBObserved:
     to it. `disruption` is which bookie or ensemble member is being disrupted, or None. `silent_seconds` is for how long each known node has
     been silent; `reports` the connection reports of the others. `heartbeats` are those of all replicas by tablespace and node, `zookeeper`
     the current time, both by ZooKeeper's clock in Unix seconds. `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls`
-    is the verdict on the Secret of `spec.tls`, or None. `users` are the contents of the Secrets of `spec.users`, by name. `ownerless_pins`
-    are the log pins (path and version) of tablespaces that no resource declares any more, so nothing would move them. `identities` are the
-    due Secrets with certificates.
+    is the verdict on the Secret of the SQL port, or None if it is not encrypted. `users` are the contents of the Secrets of `spec.users`,
+    by name. `ownerless_pins` are the log pins (path and version) of tablespaces that no resource declares any more, so nothing would move
+    them. `identities` are the due Secrets with certificates.
     """
 
     objects: Objects

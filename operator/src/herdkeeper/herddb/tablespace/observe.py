@@ -96,7 +96,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
         credentials=credentials if isinstance(credentials, UserCredentials) else None,
         places=_places(pods, reader) if _is_chosen(tablespace, herddb, metadata.record) else {},
         checkpoints=checkpoints,
-        tls=read_tls(herddb, reader),
+        tls=read_tls(herddb, log, reader),
         log_pin=metadata.log_pin,
         disk_pin=metadata.disk_pin,
         archive=ArchiveObserved(

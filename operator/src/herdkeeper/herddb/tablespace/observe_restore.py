@@ -10,7 +10,8 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.job import Destination
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import JOBS
-from herdkeeper.herddb.state.tls import TlsUnusable
+from herdkeeper.herddb.plan.encryption import why_no_login
+from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY
@@ -72,9 +73,9 @@ def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
         return Unknown("the tablespace has no leader to ask")
     record = seen.record.record
     host = seen.herddb.names.host_of(record.leader)
-    if isinstance(seen.tls, TlsUnusable):
-        return Unknown(seen.tls.why)
-    address = Address(host, HERDDB_SQL_PORT, Encryption(host, seen.tls.authorities) if seen.tls is not None else None)
+    if (unencrypted := why_no_login(seen)) is not None:
+        return Unknown(unencrypted.message)
+    address = Address(host, HERDDB_SQL_PORT, Encryption(host, seen.tls.authorities) if isinstance(seen.tls, TlsUsable) else None)
     login = Credentials(seen.credentials.username, seen.credentials.password)
     try:
         with Connection.connect(address, login, record.name, timeout_seconds=ANSWER_SECONDS) as connection:

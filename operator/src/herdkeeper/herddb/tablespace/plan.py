@@ -278,6 +278,10 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
         return replace(plan, wait=Wait(Reason.NAME_TAKEN, taken))
     if seen.zookeeper_address is None or seen.credentials is None or isinstance(seen.tls, TlsUnusable):
         return plan
+    refuses = seen.herddb is not None and (seen.herddb.spec.tls is None or seen.herddb.spec.tls.plaintext == "Refused")
+    if refuses and seen.tls is not None and not is_encrypted(seen.herddb):  # a client must not begin with a URL in plain text
+        again = soonest(plan.requeue_after_seconds, requeue.PENDING)
+        return replace(plan, wait=plan.wait or why_no_login(seen), requeue_after_seconds=again)
     # the leader's URL shows how to connect to every node: it changes only after all have restarted
     address = seen.applications_address or seen.zookeeper_address
     authorities = seen.tls.authorities if seen.tls is not None and is_encrypted(seen.herddb) else None

@@ -14,6 +14,7 @@ from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import Bootstrap, RestoreStatus
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.plan.encryption import why_no_login
+from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, Wait
@@ -140,13 +141,12 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
     database = ObjectKey(key.namespace, seen.herddb.metadata.name)
     reference = seen.herddb.spec.credentials_secret_ref
     secret = reference.name if reference else HerdDBNames(database).generated_secret
-    tls = seen.herddb.spec.tls
     source = RestoreSource(
         seen.zookeeper_address,
         names.herd_root(database),
         files.destination,
         files.path,
-        Login(secret, tls.secret_name if tls else None),
+        Login(secret, seen.tls.secret if isinstance(seen.tls, TlsUsable) else None),
         _archive(tablespace, seen),
         seen.readers_secret,
     )

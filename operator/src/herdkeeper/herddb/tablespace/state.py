@@ -47,7 +47,7 @@ class TablespaceObserved:
     activity at the places of the namespace's Checkpoints.
 
     `checkpoints` are those that refer to it. `places` tells where SQL nodes run, only while replicas are added or removed. `tls` is the
-    verdict on the Secret of the database's `spec.tls`, or None. `log_pin` is the operator's log pin for Checkpoints, `disk_pin` that for
+    verdict on the Secret of the database's SQL port, or None. `log_pin` is the operator's log pin for Checkpoints, `disk_pin` that for
     rows on a single disk, each or None. `archive` is the observation of the log's archive. `ledgers` is the log's ledger list, or None.
     `streams` are the pins of change streams. `standings` is computed once from the rest, for plan, status and gauges. `now` is the time of
     the observation. `instance_id` is the INSTANCEID of the log's BookKeeper cluster. `readers_secret` is the Secret with the certificate of

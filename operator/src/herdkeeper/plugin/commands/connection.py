@@ -58,5 +58,8 @@ COMMAND = Command(
     "shows what a client needs to connect to a tablespace: URLs, host, port, user, database",
     run,
     (Argument("tablespace", "a Tablespace", kind=TABLESPACE), Argument("--show-password", "show the password, too", Takes.NOTHING)),
-    description="Prefer `url`: it finds the leader through ZooKeeper, whose `spec.clients` must name the client's pods.",
+    description="HerdDB's Java driver: prefer `url`, which finds the leader through ZooKeeper. `spec.clients` of the ZooKeeperCluster must "
+    "name the client's pods, and unless the stack is in plain text they need the certificate of the Secret "
+    "`<BookKeeperCluster>-bookie-readers`. `leaderUrl` needs neither, but a process must reconnect after a change of the leader. Python: "
+    "`host`, `port` and `ca.crt`.",
 )

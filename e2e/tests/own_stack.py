@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import yaml
@@ -15,10 +15,22 @@ from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import wait_for
 
+PLAIN_TEXT: Object = {"security": {"mode": "Insecure"}}
+"""Of a ZooKeeperCluster: the stack has no certificates."""
+
 
 @contextmanager
-def stack_of_its_own(kubectl: Kubectl, name: str, changes: dict[str, Object]) -> Iterator[Stack]:
-    """The quickstart, Ready, with what `changes` has for the spec of a kind; all of it goes with the block."""
+def plain_stack(kubectl: Kubectl) -> Iterator[Stack]:
+    """A quickstart without certificates, on three bookies."""
+    with stack_of_its_own(kubectl, "plain", {"ZooKeeperCluster": PLAIN_TEXT, "BookKeeperCluster": {"bookies": 3}}) as stack:
+        yield stack
+
+
+@contextmanager
+def stack_of_its_own(
+    kubectl: Kubectl, name: str, changes: Mapping[str, Object], tools_image: str = "herdkeeper/operator:0.1.0"
+) -> Iterator[Stack]:
+    """The quickstart, Ready, with what `changes` has for the spec of a kind, and a pod of this image; all of it goes with the block."""
     documents = list(yaml.safe_load_all((REPOSITORY / "examples/quickstart.yaml").read_text()))
     for document in documents:
         document["spec"] |= changes.get(document["kind"], {})
@@ -26,7 +38,7 @@ def stack_of_its_own(kubectl: Kubectl, name: str, changes: dict[str, Object]) ->
     begin_anew(own)
     own.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
     wait_for(f"the quickstart of {own.namespace}", lambda: all_ready(own.list(QUICKSTART), 4), START, say)
-    tools = ToolsPod(own, "tools", Database.of(own, "db", "bk", "flights"))
+    tools = ToolsPod(own, "tools", Database.of(own, "db", "bk", "flights"), image=tools_image)
     tools.start()
     yield Stack(own, tools)
     own.run("delete", "namespace", own.namespace, "--wait=false")
