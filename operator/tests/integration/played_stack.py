@@ -11,7 +11,7 @@ from kubernetes.dynamic import DynamicClient
 from played_ledgers import PlayedLedgers
 from played_members import PlayedMembers
 from sql_database import RECORD, named, record_path
-from stage import Json, Stage, written
+from stage import MERGE_PATCH, Json, Stage, written
 from test_reconcile_restore import create, end_job, example
 
 from herdkeeper.codecs.herddb.node import node_path
@@ -121,6 +121,19 @@ class PlayedStack:
             if not self._play() and written() == before:
                 return
         raise AssertionError(f"it is still written to after {turns} turns: {self.disrupted}")
+
+    def lose_every_status(self) -> None:
+        """As a backup restores resources. What is below a resource without a status is looked at first, and sees the least."""
+        servers = ("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace")
+        named = [(kind, name) for kind, name in self.resources if kind in servers]
+        for kind, name in named:
+            path = f"{self.stage.of(kind).path(name=name, namespace=self.stage.namespace)}/status"
+            self.stage.dynamic.request("patch", path, body={"status": None}, content_type=MERGE_PATCH)
+        self.disrupted.clear()
+        for kind, name in reversed(named):
+            self.stage.cache = self.stage.watched()
+            self.reconcile(kind, name)
+        self.settle()
 
     def remove(self, kind: str, name: str) -> None:
         """A resource goes, with what it owns: there is no garbage collector here."""

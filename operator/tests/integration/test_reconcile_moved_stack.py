@@ -85,6 +85,14 @@ def test_one_pod_after_the_other_gets_certificates_members_first_and_twice(stack
     assert (":2181" in url_of(stack), ":2281" in url_of(stack)) == (True, False), "applications have no certificate yet"
 
 
+def test_when_every_status_is_lost_meanwhile_no_server_restarts(stack: PlayedStack) -> None:
+    stack.lose_every_status()
+    assert [name for name in stack.disrupted if name in (*MEMBERS, *BOOKIES, *NODES)] == []
+    ready(stack)
+    assert status(stack, "BookKeeperCluster", "bk")["acceptsPlaintext"] is True
+    assert stack.stage.ensembles.address == stack.members.named.address(3, names.ZOOKEEPER_SECURE_PORT)
+
+
 def test_plain_text_is_not_refused_while_a_job_or_a_database_needs_it(stack: PlayedStack) -> None:
     needed = status(stack, KIND, "zk")["plaintextNeededBy"]
     assert "the Job once-checkpoint" in needed

@@ -67,6 +67,15 @@ def test_all_of_it_is_ready_and_nothing_is_written_to_it(stack: PlayedStack) -> 
             stack.reconcile(kind, name)
 
 
+def test_when_every_status_is_lost_nothing_restarts_and_nothing_is_in_plain_text(stack: PlayedStack) -> None:
+    told = {name: item for (kind, name), item in stack.stage.made().items() if kind in ("StatefulSet", "ConfigMap", "Secret", "Deployment")}
+    stack.lose_every_status()
+    assert stack.disrupted == []
+    for name, item in told.items():
+        again = stack.stage.found(item["kind"], name)
+        assert (again.get("spec"), again.get("data")) == (item.get("spec"), item.get("data")), name
+
+
 def test_the_keys_of_the_authorities_stay_with_the_volumes_and_no_pod_mounts_them(stack: PlayedStack) -> None:
     secrets = {name: item["metadata"].get("ownerReferences") for (kind, name), item in stack.stage.made().items() if kind == "Secret"}
     assert {name for name in KEPT if secrets[name] is None} == KEPT

@@ -147,7 +147,8 @@ class ZooKeeperCluster(Resource):
             field_path=".replicas",
         ),
         Rule(
-            # an ensemble without an authority was founded in plain text, whatever this says: by an earlier version, or before a reinstall
+            # An ensemble without an authority may have been founded in plain text, whatever its mode says: by an earlier version, or
+            # before its resource was deleted and created again.
             scope="resource",
             rule="[oldSelf.spec.security.mode, self.spec.security.mode] in [['Insecure', 'Insecure'], ['Insecure', 'Permissive'], "
             "['Permissive', 'Permissive'], ['Permissive', 'TLS'], ['TLS', 'TLS']] || (oldSelf.spec.security.mode == 'TLS' && "

@@ -22,10 +22,10 @@ from herdkeeper.herddb.execute.node_orders import NodeOrders
 from herdkeeper.herddb.execute.tablespaces import Login
 from herdkeeper.herddb.observe.cluster import read_credentials
 from herdkeeper.herddb.observe.tls import read_tls
-from herdkeeper.herddb.plan.encryption import is_encrypted
+from herdkeeper.herddb.plan.encryption import why_no_login
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.state.log_store import log_store
-from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.planning.actions import (
     Action,
     AddToSecret,
@@ -213,14 +213,7 @@ def _login(namespace: str, database: str, reader: ClusterReader) -> Login:
     if log is None:
         unread = "its BookKeeperCluster can't be read, or reports no address yet"
         raise RefusedError(f"whether the HerdDBCluster {database} encrypts SQL is unknown: {unread}")
-    match read_tls(cluster, log, reader):
-        case TlsUnusable(_, why):
-            raise RefusedError(why)
-        case TlsUsable() if not is_encrypted(cluster):
-            raise RefusedError(f"not all SQL nodes of the HerdDBCluster {database} serve TLS yet, and the password is not sent without")
-        case TlsUsable(_, authorities):
-            return Login(found, authorities)
-        case None if is_encrypted(cluster):
-            raise RefusedError(f"SQL nodes of the HerdDBCluster {database} serve TLS, and the password is not sent without")
-        case None:
-            return Login(found)
+    tls = read_tls(cluster, log, reader)
+    if (wait := why_no_login(tls, cluster)) is not None:
+        raise RefusedError(f"no password is sent to SQL nodes of the HerdDBCluster {database}: {wait.message}")
+    return Login(found, tls.authorities if isinstance(tls, TlsUsable) else None)

@@ -32,9 +32,9 @@ def read_tls(cluster: HerdDBCluster, log: LogStore, reader: ClusterReader) -> Tl
         return None
     values = reader.kubernetes.secret(ObjectKey(cluster.metadata.namespace, tls.secret_name))
     if values is None:
-        made = log.asks_for_certificates and tls.secret_name == cluster.names.identity_secret
-        who = "the operator creates it" if made else f"spec.tls.secretName is {tls.secret_name}; create it"
-        return TlsUnusable(Reason.WAITING_FOR_SECRET, f"the Secret {tls.secret_name} does not exist: {who}")
+        by_operator = log.asks_for_certificates and tls.secret_name == cluster.names.identity_secret
+        remedy = "the operator creates it" if by_operator else f"spec.tls.secretName is {tls.secret_name}; create it"
+        return TlsUnusable(Reason.WAITING_FOR_SECRET, f"the Secret {tls.secret_name} does not exist: {remedy}")
     hosts = [cluster.names.host_of(node) for node in staying_nodes(cluster)]
     return judged(tls.secret_name, values, hosts)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.herddb.state.tls import TlsUnusable
-from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.reason import Reason
 
@@ -14,11 +13,11 @@ def is_encrypted(herddb: HerdDBCluster | None) -> bool:
     return herddb is not None and herddb.status is not None and herddb.status.encrypted is True
 
 
-def why_no_login(seen: TablespaceObserved) -> Wait | None:
-    """Returns what a login must wait for, or None."""
-    if isinstance(seen.tls, TlsUnusable):
-        return Wait(seen.tls.reason, seen.tls.why)
-    if (seen.tls is not None) is not is_encrypted(seen.herddb):
-        which = "with TLS" if seen.tls is not None else "without TLS"
-        return Wait(Reason.WAITING_FOR_HERDDB, f"not all SQL nodes serve {which} yet: they are restarted one by one")
+def why_no_login(tls: TlsUsable | TlsUnusable | None, herddb: HerdDBCluster | None) -> Wait | None:
+    """Returns what a login must wait for, or None. `tls` is the verdict on the Secret of the SQL port, None if it is not encrypted."""
+    if isinstance(tls, TlsUnusable):
+        return Wait(tls.reason, tls.why)
+    if (tls is not None) is not is_encrypted(herddb):
+        which = "with" if tls is not None else "without"
+        return Wait(Reason.WAITING_FOR_HERDDB, f"not all SQL nodes serve {which} TLS yet: they are restarted one by one")
     return None

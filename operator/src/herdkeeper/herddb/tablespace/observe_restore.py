@@ -73,7 +73,7 @@ def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
         return Unknown("the tablespace has no leader to ask")
     record = seen.record.record
     host = seen.herddb.names.host_of(record.leader)
-    if (unencrypted := why_no_login(seen)) is not None:
+    if (unencrypted := why_no_login(seen.tls, seen.herddb)) is not None:
         return Unknown(unencrypted.message)
     address = Address(host, HERDDB_SQL_PORT, Encryption(host, seen.tls.authorities) if isinstance(seen.tls, TlsUsable) else None)
     login = Credentials(seen.credentials.username, seen.credentials.password)

@@ -101,7 +101,7 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
     if not is_ready_resource(seen.herddb) or seen.herddb is None:
         why = why_not_ready(seen.herddb) if seen.herddb is not None else "it does not exist"
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {tablespace.spec.herd_db_ref.name} is not Ready ({why})")
-    if (unencrypted := why_no_login(seen)) is not None:
+    if (unencrypted := why_no_login(seen.tls, seen.herddb)) is not None:
         return Plan((), unencrypted, requeue.PENDING)
     leaders = _by_work(seen, set())
     if not leaders or seen.system_leader is None:
@@ -281,7 +281,7 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
     refuses = seen.herddb is not None and (seen.herddb.spec.tls is None or seen.herddb.spec.tls.plaintext == "Refused")
     if refuses and seen.tls is not None and not is_encrypted(seen.herddb):  # a client must not begin with a URL in plain text
         again = soonest(plan.requeue_after_seconds, requeue.PENDING)
-        return replace(plan, wait=plan.wait or why_no_login(seen), requeue_after_seconds=again)
+        return replace(plan, wait=plan.wait or why_no_login(seen.tls, seen.herddb), requeue_after_seconds=again)
     # the leader's URL shows how to connect to every node: it changes only after all have restarted
     address = seen.applications_address or seen.zookeeper_address
     authorities = seen.tls.authorities if seen.tls is not None and is_encrypted(seen.herddb) else None

@@ -132,7 +132,7 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
         return Plan((), files, requeue.PENDING)
     if seen.store_unusable is not None:
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
-    if (unencrypted := why_no_login(seen)) is not None:
+    if (unencrypted := why_no_login(seen.tls, seen.herddb)) is not None:
         return Plan((), unencrypted, requeue.PENDING)
     if (removal := _removal_there(tablespace, files, seen)) is not None:
         return Plan((), removal, requeue.PENDING)
