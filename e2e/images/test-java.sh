@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the Java tests in the builder: of the node program, of the bookies' admin port, of ZooKeeper's access lists, of the SQL checker's JDBC clients, and of the bookies' other clients.
+# Runs the Java tests in the builder: of the node program, of the bookies' admin port, of ZooKeeper's access lists and start, of the SQL checker's JDBC clients, and of the bookies' other clients.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"

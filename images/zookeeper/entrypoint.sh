@@ -10,6 +10,8 @@
 # empty tree is made only where the operator says that the ensemble is being founded; later an empty member waits for a
 # leader and copies from it (zookeeper.db.autocreate=false).
 #
+# The JVM's main class is this image's: it becomes ZooKeeper's own, once it has finished what a kill interrupted (MemberStart).
+#
 # The server id is the ordinal of the host's name plus one. Exit code 78: the volume is another member's, or this is no member.
 set -eu
 export LC_ALL=C
@@ -148,4 +150,4 @@ exec java \
     -Dzookeeper.db.autocreate=false \
     -Dzookeeper.fastleader.maxNotificationInterval=3000 \
     ${JVM_OPTIONS:-} \
-    -cp "$home/lib/*" org.apache.zookeeper.server.quorum.QuorumPeerMain "$data/conf/zoo.cfg"
+    -cp "$home/lib/*" io.herdkeeper.zookeeper.MemberStart "$data/conf/zoo.cfg"

@@ -242,6 +242,21 @@ def test_members_move_to_certificates_one_by_one_under_writers_in_plain_text_and
             socket.create_connection(("127.0.0.1", members.ports[number].client), 10)
 
 
+def test_a_member_that_was_killed_before_it_kept_its_new_leaders_epoch_starts_again(members: RealMembers) -> None:
+    founded(members, 3)
+    writer = Writer(members)
+    with writer.running():
+        until(members, "something is written", lambda: len(writer.acknowledged) > 20)
+        killed = next(number for number in range(3) if number != leader(members))
+        members.stop(killed, signal.SIGKILL)
+        epoch = members.volume(killed) / "store/version-2/currentEpoch"
+        kept = int(epoch.read_text())
+        epoch.write_text(str(kept - 1))  # what it had before its leader sent the transactions that it has
+        until(members, "it serves again", lambda: members.serves(killed) and settled(members))
+    assert int(epoch.read_text()) == kept
+    assert members.log(killed).read_text().count("A synchronisation with a leader was interrupted") == 1
+
+
 class Restarts:
     """Which members were started anew, in order, never two between two looks."""
 

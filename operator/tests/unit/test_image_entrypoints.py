@@ -230,6 +230,10 @@ def test_another_members_volume_is_refused(member: Member) -> None:
     assert "the volume is another member's" in refused.stderr
 
 
+def test_a_member_becomes_zookeeper_by_the_class_that_finishes_what_was_interrupted(member: Member) -> None:
+    assert member.start().stdout.endswith(f" io.herdkeeper.zookeeper.MemberStart {member.data}/conf/zoo.cfg\n")
+
+
 class Bookie:
     """A bookie's folders."""
 
