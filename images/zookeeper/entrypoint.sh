@@ -35,10 +35,13 @@ id=$((ordinal + 1))
 
 store="$data/store"
 mkdir -p "$store" "$data/conf"
-if [ -e "$store/myid" ] && [ "$(cat "$store/myid")" != "$id" ]; then
+# Written once and whole: a full disk, or a kill, must not leave an empty one. 0.1.0 could.
+if [ ! -s "$store/myid" ]; then
+    echo "$id" >"$store/myid.copy"
+    mv "$store/myid.copy" "$store/myid"
+elif [ "$(cat "$store/myid")" != "$id" ]; then
     refuse "$store/myid is $(cat "$store/myid"), this member is $id: the volume is another member's; mount the right claim"
 fi
-echo "$id" >"$store/myid"
 
 # The highest of the versions on its lines. They are hexadecimal without leading zeros: the longest is the highest, then the
 # last in order.
@@ -50,11 +53,12 @@ highest_version() {
 }
 highest=$(for file in "$data"/conf/zoo.cfg.dynamic.* "$config"/zoo.cfg.dynamic.*; do echo "${file##*.}"; done | highest_version)
 
-# Copied, since ZooKeeper replaces the file that it started from.
+# Copied, since ZooKeeper replaces the file that it started from. A power cut must not leave an empty one under its name.
 begin_with() {
     dynamic="$data/conf/$1"
-    if [ "$1" = zoo.cfg.dynamic ] || [ ! -e "$dynamic" ]; then
+    if [ "$1" = zoo.cfg.dynamic ] || [ ! -s "$dynamic" ]; then
         cp "$config/$1" "$dynamic.copy"
+        sync "$dynamic.copy"
         mv "$dynamic.copy" "$dynamic"
     fi
 }

@@ -230,6 +230,25 @@ def test_another_members_volume_is_refused(member: Member) -> None:
     assert "the volume is another member's" in refused.stderr
 
 
+def test_a_number_that_a_full_disk_left_empty_is_written_again_and_a_written_one_is_not(member: Member) -> None:
+    number = member.data / "store/myid"
+    number.parent.mkdir()
+    number.touch()
+    assert member.start().returncode == 0
+    assert number.read_text() == "3\n"
+    written = number.stat()
+    assert member.start().returncode == 0
+    assert number.stat() == written
+
+
+def test_a_membership_that_a_power_cut_left_empty_is_copied_again(member: Member) -> None:
+    (member.data / "conf").mkdir()
+    (member.data / "conf/zoo.cfg.dynamic.100000000").touch()
+    (member.config / "zoo.cfg.dynamic.100000000").write_text("server.3=c\n")
+    assert member.start().returncode == 0
+    assert (member.data / "conf/zoo.cfg.dynamic.100000000").read_text() == "server.3=c\n"
+
+
 def test_a_member_becomes_zookeeper_by_the_class_that_finishes_what_was_interrupted(member: Member) -> None:
     assert member.start().stdout.endswith(f" io.herdkeeper.zookeeper.MemberStart {member.data}/conf/zoo.cfg\n")
 
