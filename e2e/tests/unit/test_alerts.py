@@ -44,8 +44,9 @@ def test_an_alert_asks_for_metrics_by_labels_and_values_that_there_are(rule: dic
         assert selector.names, "no metric of the reference has such a name"
         for name in selector.names:
             assert name in known_labels()
-            for label, _, value in selector.matchers:
-                assert label in known_labels()[name], label
+            for label, operator, value in selector.matchers:
+                must_be_absent = (operator, value) == ("MatchOp.Equal", "")
+                assert (label in known_labels()[name]) is not must_be_absent, label
                 assert set(value.split("|")) <= VALUES[label], (label, value)
 
 

@@ -97,15 +97,17 @@ RETENTION = 'herdkeeper_log_retention_ends_timestamp_seconds{namespace="demo", t
 DRILL = 'herdkeeper_restore_drill_failed{namespace="demo", schedule="nightly"}'
 CERTIFICATE = 'herdkeeper_certificate_expires_timestamp_seconds{namespace="demo", herddb="db"}'
 AUDITED = 'herdkeeper_audit_last_complete_timestamp_seconds{namespace="demo", bookkeeper="bk", depth="Deep"}'
+CREATED = 'herdkeeper_bookkeeper_created_timestamp_seconds{namespace="demo", bookkeeper="bk"}'
 SINCE = 'herdkeeper_under_replicated_since_timestamp_seconds{namespace="demo", bookkeeper="bk"}'
 USAGE = f"bookie_ledger_dir__ledgers_usage{{{BOOKIE}}}"
+SECOND_USAGE = USAGE.replace("ledgers_usage", "ledgers_1_usage")
 STATUS = f"bookie_SERVER_STATUS{{{BOOKIE}}}"
 BLOCKED = f"herdkeeper_node_blocked_seconds{{{NODE.format(0)}}}"
 FREE, SIZE = (f"herdkeeper_node_volume_{what}{{{NODE.format(0)}}}" for what in ("free_bytes", "bytes"))
 
 CASES = {
     "HerdkeeperNobodyLeads": Case(
-        bad=(same('herdkeeper_leading{pod="a"}', 0), {}),
+        bad=(same('herdkeeper_leading{pod="a"}', 0), {}, same(f"herdkeeper_leading{{{BOOKIE}}}", 1)),
         good=({**same('herdkeeper_leading{pod="a"}', 0), **same('herdkeeper_leading{pod="b"}', 1)},),
         labels={},
     ),
@@ -129,7 +131,7 @@ CASES = {
         labels=labels_of(BOOKIE),
     ),
     "HerdkeeperBookieDiskFilling": Case(
-        bad=(same(USAGE, 86), same(USAGE.replace("ledgers_usage", "ledgers_1_usage"), 86)),
+        bad=({**same(USAGE, 86), **same(SECOND_USAGE, 90)}, same(USAGE, 86), same(SECOND_USAGE, 86)),
         good=(same(USAGE, 84),),
         labels=labels_of(BOOKIE),
     ),
@@ -203,7 +205,11 @@ CASES = {
     "HerdkeeperUnderReplicated": Case(
         bad=(findings("UnderReplicated", 1),), good=(findings("UnderReplicated", 0),), labels=of_audit("UnderReplicated"), minutes=70
     ),
-    "HerdkeeperAuditOverdue": Case(bad=(same(AUDITED, -15 * DAY),), good=(same(AUDITED, -13 * DAY),), labels=labels_of(AUDITED)),
+    "HerdkeeperAuditOverdue": Case(
+        bad=(same(AUDITED, -15 * DAY), same(CREATED, -15 * DAY)),
+        good=({**same(AUDITED, -13 * DAY), **same(CREATED, -90 * DAY)}, same(CREATED, -13 * DAY)),
+        labels=labels_of(AUDITED),
+    ),
     "HerdkeeperCertificateExpires": Case(
         bad=(same(CERTIFICATE, DAY + 1200),), good=(same(CERTIFICATE, 15 * DAY),), labels=labels_of(CERTIFICATE), value="1d 0h 0m 0s"
     ),

@@ -9,7 +9,7 @@ import yaml
 from prometheus_client import REGISTRY
 from situations import EXAMPLES
 
-from herdkeeper.api import ReplicationAudit
+from herdkeeper.api import BookKeeperCluster, ReplicationAudit
 from herdkeeper.engine.gauges.audits import LastAudits
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared.names import ObjectKey
@@ -28,6 +28,12 @@ def audits() -> Iterator[LastAudits]:
 
 def audit(**spec: object) -> ReplicationAudit:
     return AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update=spec)})
+
+
+def cluster_of(day: int) -> BookKeeperCluster:
+    found: BookKeeperCluster = stored(yaml.safe_load((EXAMPLES / "bookkeeper-only.yaml").read_text().split("---")[-1]), "metered")
+    metadata = found.metadata.model_copy(update={"name": "bk", "creation_timestamp": f"2026-05-{day:02}T04:00:00Z"})
+    return found.model_copy(update={"metadata": metadata})
 
 
 def ended(day: int, critical: int, **fields: object) -> dict[str, object]:
@@ -81,3 +87,22 @@ def test_a_cluster_that_is_no_more_has_no_gauges(audits: LastAudits) -> None:
     audits.show(AUDIT, ended(3, 1))
     audits.forget(CLUSTER)
     assert [gauge("entries"), gauge("findings", severity="Critical"), gauge("last_complete_timestamp_seconds")] == [None] * 3
+
+
+def test_an_audit_of_an_earlier_cluster_of_the_same_name_proves_nothing_of_this_one(audits: LastAudits) -> None:
+    audits.show(AUDIT, ended(3, 1))
+    audits.show_cluster(cluster_of(5))
+    audits.show(AUDIT, ended(4, 0))
+    assert gauge("last_complete_timestamp_seconds") is None
+    audits.show(AUDIT, ended(6, 0))
+    assert gauge("last_complete_timestamp_seconds") == 1778040000
+
+
+def test_since_when_a_cluster_exists_is_shown_so_that_one_without_any_audit_is_noticed(audits: LastAudits) -> None:
+    def created() -> float | None:
+        return REGISTRY.get_sample_value("herdkeeper_bookkeeper_created_timestamp_seconds", {"namespace": "metered", "bookkeeper": "bk"})
+
+    audits.show_cluster(cluster_of(5))
+    assert created() == 1777953600
+    audits.forget(CLUSTER)
+    assert created() is None

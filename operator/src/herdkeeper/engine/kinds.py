@@ -109,6 +109,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             lambda _, fleet, __: summarize_bookkeeper(fleet),
             lambda _, fleet, waited: plan_bookkeeper_deletion(fleet, waited),
             observe_ledgers,
+            show=lambda cluster, *_: LAST_AUDITS.show_cluster(cluster),
             forget=LAST_AUDITS.forget,
         ),
         HerdDBCluster.KIND: Steps(

@@ -14,9 +14,10 @@ from typing import Any
 
 from prometheus_client import Gauge
 
-from herdkeeper.api import ReplicationAudit
+from herdkeeper.api import BookKeeperCluster, ReplicationAudit
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.time import moment_of
 
 _CLUSTER = ["namespace", "bookkeeper", "depth"]
 FINDINGS = Gauge("herdkeeper_audit_findings", "Findings of the newest audit, by severity.", [*_CLUSTER, "severity"])
@@ -26,6 +27,12 @@ COPIES = Gauge(
 )
 COMPLETED = Gauge(
     "herdkeeper_audit_last_complete_timestamp_seconds", "When the newest audit ended that could look at every bookie.", _CLUSTER
+)
+
+CREATED = Gauge(
+    "herdkeeper_bookkeeper_created_timestamp_seconds",
+    "When the BookKeeperCluster was created: no audit before that was of it.",
+    ["namespace", "bookkeeper"],
 )
 
 _SEVERITIES = {
@@ -47,6 +54,21 @@ class LastAudits:
         self._lock = threading.Lock()
         self._shown: dict[tuple[str, str, str], datetime] = {}
         self._complete: dict[tuple[str, str, str], datetime] = {}
+        self._created: dict[tuple[str, str], datetime] = {}
+
+    def show_cluster(self, cluster: BookKeeperCluster) -> None:
+        """Shows since when the cluster exists. What was complete before proves nothing of it: it was of another one of its name."""
+        created = moment_of(cluster.metadata.creation_timestamp)
+        if created is None:
+            return
+        key = (cluster.metadata.namespace, cluster.metadata.name)
+        with self._lock:
+            self._created[key] = created
+            CREATED.labels(*key).set(created.timestamp())
+            for labels in [(*key, depth.value) for depth in AuditDepth]:
+                if self._complete.get(labels, created) < created:
+                    del self._complete[labels]
+                    _remove(COMPLETED, *labels)
 
     def show(self, audit: ReplicationAudit, status: Mapping[str, Any]) -> None:
         """Shows the audit, unless it is not over, is not about a whole cluster, or a newer one of its depth is shown."""
@@ -56,7 +78,8 @@ class LastAudits:
         labels = (audit.metadata.namespace, audit.spec.book_keeper_ref.name, audit.spec.depth)
         ended = datetime.fromisoformat(status["completedAt"])
         with self._lock:
-            if not status.get("replicasUnknown") and self._complete.get(labels, ended) <= ended:
+            since = max(self._created.get(labels[:2], ended), self._complete.get(labels, ended))
+            if not status.get("replicasUnknown") and since <= ended:
                 self._complete[labels] = ended
                 COMPLETED.labels(*labels).set(ended.timestamp())
             if self._shown.get(labels, ended) > ended:
@@ -71,6 +94,8 @@ class LastAudits:
     def forget(self, cluster: ObjectKey) -> None:
         """Takes away what is shown of a cluster that is no more."""
         with self._lock:
+            self._created.pop((cluster.namespace, cluster.name), None)
+            _remove(CREATED, cluster.namespace, cluster.name)
             for depth in AuditDepth:
                 labels = (cluster.namespace, cluster.name, depth.value)
                 self._shown.pop(labels, None)
