@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
+from situations import quickstart
 
+from herdkeeper.clients.deleted_resources import DeletedResources
+from herdkeeper.engine.execute import Clients
 from herdkeeper.engine.gauges.conditions import Conditions
 from herdkeeper.engine.gauges.figures import show_figures
+from herdkeeper.engine.key import Key
+from herdkeeper.engine.kinds import steps_by_kind
+from herdkeeper.engine.reconcile import reconcile
+from herdkeeper.planning.refusal import Refusal
+from herdkeeper.settings import Settings
+from herdkeeper.shared.unknown import Unknown
 
 OF = {"kind": "Tablespace", "namespace": "demo", "name": "flights"}
 
@@ -81,3 +92,23 @@ def test_no_under_replicated_ledgers_are_zero_and_ones_that_nobody_could_count_a
     assert value() == 0
     show_figures("BookKeeperCluster", "demo", "bk", {"underReplicatedLedgers": None})
     assert value() is None
+
+
+def test_of_a_resource_with_a_refused_spec_the_gauges_follow_what_is_seen() -> None:
+    def in_time() -> float | None:
+        return REGISTRY.get_sample_value("herdkeeper_log_used_in_time", {"namespace": "demo", "tablespace": "flights"})
+
+    tablespace = quickstart("Tablespace")
+    reader = SimpleNamespace(deleted=DeletedResources(), kubernetes=SimpleNamespace(resource=lambda *_: tablespace))
+    writer = SimpleNamespace(write_status=lambda *_: None, event=lambda *_: None)
+    steps = steps_by_kind(Settings.from_environment({}))["Tablespace"]
+
+    def looked_at(standings: object) -> None:
+        wrong = (Refusal("spec.x", "y", "wrong", "remove it"),)
+        refused = replace(steps, observe=lambda *_: SimpleNamespace(standings=standings), refusals=lambda *_: wrong)
+        reconcile(Key.of(tablespace), refused, Clients(writer, reader, None, lambda: True, None))
+
+    looked_at((SimpleNamespace(need=SimpleNamespace(by=None), phase=None),))
+    assert in_time() == 0
+    looked_at(Unknown("ZooKeeper does not answer"))
+    assert in_time() is None
