@@ -6,14 +6,17 @@ import datetime
 from dataclasses import replace
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from situations import EXAMPLES, with_metadata, with_status
 from test_plan_schedule import example
 
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.herddb.log.identity import LogIdentity
 from herdkeeper.jobs.schedule.retention import expired_by_number, expired_checkpoints, expired_runs
-from herdkeeper.jobs.schedule.state import Run
+from herdkeeper.jobs.schedule.state import Run, run_of
+from herdkeeper.schema.defaulting import stored
 
 NOON = datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC)
 
@@ -93,6 +96,18 @@ def test_the_checkpoint_that_reaches_furthest_in_its_log_stays_though_a_clock_th
     assert [run.name for run in expired_checkpoints(runs, Retention(keep_last=1), NOON)] == ["d3"]
     other = [replace(run, lsn=(9, 9)) for run in of_log("another", day(0))]
     assert [run.name for run in expired_checkpoints([*runs, *other], Retention(keep_last=1), NOON)] == ["d3"], "of each log its own"
+
+
+def test_the_newest_checkpoint_that_was_compared_with_a_follower_stays_though_later_ones_only_reread_their_files():
+    """The pins on the log and the archive build on it alone, so the log before it may be released."""
+    runs = [replace(run, lsn=(7, number), proven=number < 2) for number, run in enumerate(of_log("it", *days(5, 4, 3, 2, 1)))]
+    assert [run.name for run in expired_checkpoints(runs, Retention(keep_last=1), NOON)] == ["d5", "d3", "d2"]
+    succeeded = {"phase": "Succeeded", "manifest": "it/a-uuid/manifests/1.json", "verified": "files re-read: 5 rows"}
+    documents = yaml.safe_load_all((EXAMPLES / "checkpoint.yaml").read_text())
+    checkpoint = next(stored(document, "demo") for document in documents if document["kind"] == "Checkpoint")
+    made = with_status(with_metadata(checkpoint, creation_timestamp="2026-05-10T12:00:00Z"), **succeeded)
+    assert (run_of(made).verified, run_of(made).proven) == (True, False)
+    assert run_of(with_status(made, **{**succeeded, "verified": "the same rows as db-herddb-1"})).proven
 
 
 @given(

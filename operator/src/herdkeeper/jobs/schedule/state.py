@@ -10,6 +10,7 @@ from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, Sc
 from herdkeeper.api.job import Phase
 from herdkeeper.herddb.log.identity import LogIdentity, log_of_manifest
 from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_time
+from herdkeeper.protocol.verification import is_proof
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.reason import Reason
@@ -22,7 +23,8 @@ class Run:
     """A Checkpoint or ReplicationAudit made by a schedule.
 
     `due` is its scheduled time, or when it was requested. `completed` is its end; None while active, or if unknown. `verified` is False for
-    an audit, and if unknown. `going`: it is being deleted. `log` and `lsn` are a checkpoint's log and position, or None.
+    an audit, and if unknown. `going`: it is being deleted. `log` and `lsn` are a checkpoint's log and position, or None. `proven`: the
+    verification was a proof.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Run:
     going: bool = False
     log: LogIdentity | None = None
     lsn: tuple[int, int] | None = None
+    proven: bool = False
 
     @property
     def active(self) -> bool:
@@ -121,6 +124,7 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         going=made.metadata.deletion_timestamp is not None,
         log=log_of_manifest(made.status.manifest) if isinstance(made, Checkpoint) and made.status is not None else None,
         lsn=_lsn_of(made) if isinstance(made, Checkpoint) else None,
+        proven=isinstance(made, Checkpoint) and phase == "Succeeded" and is_proof(made.status.verified if made.status else None),
         findings=made.status.findings_total if isinstance(made, ReplicationAudit) and made.status is not None else None,
     )
 
