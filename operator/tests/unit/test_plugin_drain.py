@@ -88,6 +88,11 @@ def test_a_drain_is_taken_back() -> None:
     assert numbers(cluster) == [1]
 
 
+def test_of_a_bookie_that_is_stopped_it_is_not_promised_that_it_stays() -> None:
+    answer, _ = called(bookies(drain=(3,), state="Stopped"), "undrain", "bk-bookie-3")
+    assert "it stays unless its identity is being removed already" in answer.text
+
+
 @pytest.mark.parametrize(
     ("cluster", "words", "message"),
     [

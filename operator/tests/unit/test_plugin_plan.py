@@ -145,6 +145,15 @@ def test_of_a_new_resource_only_the_check_is_done(tmp_path: Path) -> None:
     assert "it is new: everything would be created" in answer.text
 
 
+def test_a_resource_of_another_namespace_is_not_taken_for_the_one_of_its_name_here(tmp_path: Path) -> None:
+    cluster, path = bookkeeper(), Path(file(tmp_path, bookies=3))
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "metadata": {"name": "bk", "namespace": "other"}}))
+    with pytest.raises(BadInputError, match=r"is of the namespace other, and plans are shown of demo; add --namespace other"):
+        called(cluster, "plan", "-f", str(path))
+    assert cluster.writes == []
+
+
 class RefusingCluster(PlayedCluster):
     """The API server refuses what is checked."""
 

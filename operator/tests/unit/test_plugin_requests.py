@@ -28,7 +28,7 @@ def annotations_set(cluster: PlayedCluster) -> list[tuple[str, str, dict]]:
 def test_run_now_takes_a_schedule_of_either_kind(written: str, kind: str, name: str) -> None:
     cluster = PlayedCluster(schedules())
     assert called(cluster, "run-now", written)[0].exit_code == FINE
-    assert annotations_set(cluster) == [(kind, name, {"herdkeeper.io/run-now": "yes"})]
+    assert annotations_set(cluster) == [(kind, name, {"herdkeeper.io/run-now": "yes", "herdkeeper.io/run-now-answer": None})]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,8 @@ def test_run_now_names_the_schedules_that_there_are(written: str, message: str) 
 def test_roll_authorities_asks_the_ensemble_that_there_is() -> None:
     cluster = PlayedCluster(stack())
     assert called(cluster, "roll-authorities", "zk")[0].exit_code == FINE
-    assert annotations_set(cluster) == [("ZooKeeperCluster", "zk", {"herdkeeper.io/roll-authorities": "now"})]
+    asked = {"herdkeeper.io/roll-authorities": "now", "herdkeeper.io/roll-authorities-answer": None}
+    assert annotations_set(cluster) == [("ZooKeeperCluster", "zk", asked)]
     with pytest.raises(BadInputError):
         called(cluster, "roll-authorities", "other")
 

@@ -180,6 +180,13 @@ def test_a_restore_from_a_checkpoint_that_is_there_makes_no_other() -> None:
     assert [(kind, name) for kind, name, _ in created(cluster)] == [("Tablespace", "before")]
 
 
+def test_a_restore_takes_no_checkpoint_of_another_tablespace() -> None:
+    cluster = PlayedCluster([*stack(), checkpoint("old", "2026-01-01T00:00:00Z", tablespaceRef={"name": "hotels"})])
+    with pytest.raises(BadInputError, match="it is a Checkpoint of hotels, not of flights"):
+        called(cluster, "restore", "flights", "--from-checkpoint", "old", "--as", "before")
+    assert cluster.writes == []
+
+
 @pytest.mark.parametrize(
     ("ready", "exit_code", "said"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from played_cluster import PlayedCluster, called, stack
+from played_cluster import PlayedCluster, called, condition, stack
 
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 
@@ -29,7 +29,9 @@ def answering(cluster: PlayedCluster, answer: str, leader: str | None = None):
 def test_it_annotates_the_tablespace_and_is_done() -> None:
     cluster = PlayedCluster(stack())
     answer, _ = called(cluster, "switchover", "flights", "db-herddb-1")
-    assert cluster.writes == [("patch", "Tablespace", "flights", {"metadata": {"annotations": {ASKED: "db-herddb-1"}}}, False)]
+    assert cluster.writes == [
+        ("patch", "Tablespace", "flights", {"metadata": {"annotations": {ASKED: "db-herddb-1", ANSWERED: None}}}, False)
+    ]
     assert answer.text == "Tablespace/flights: a switchover to db-herddb-1 was requested"
     assert answer.exit_code == FINE
 
@@ -71,6 +73,32 @@ def test_a_node_that_leads_already_is_not_asked() -> None:
     answer, _ = called(cluster, "switchover", "flights", "db-herddb-0")
     assert cluster.writes == []
     assert answer.exit_code == FINE
+
+
+def test_of_a_leader_that_does_not_serve_it_is_not_said_that_all_is_done() -> None:
+    cluster = PlayedCluster(stack())
+    tablespace = next(item for item in cluster.documents if item["kind"] == "Tablespace")
+    tablespace["status"]["conditions"] = [condition("Ready", "False", "NoLeader", "db-herddb-0 does not answer")]
+    answer, _ = called(cluster, "switchover", "flights", "db-herddb-0")
+    assert (cluster.writes, answer.exit_code, "the Tablespace is not Ready" in answer.text) == ([], WRONG, True)
+
+    def pause(_: float) -> None:
+        tablespace["status"]["conditions"] = [condition("Ready", "True", "Ready", "db-herddb-0 leads")]
+
+    answer, _ = called(cluster, "switchover", "flights", "db-herddb-0", "--wait", pause=pause)
+    assert (answer.exit_code, answer.text) == (FINE, "Tablespace/flights: db-herddb-0 leads, and the Tablespace is Ready")
+
+
+def test_the_answer_to_an_earlier_request_is_not_taken_for_that_to_one_which_somebody_removed() -> None:
+    cluster = PlayedCluster(stack())
+    tablespace = next(item for item in cluster.documents if item["kind"] == "Tablespace")
+    tablespace["metadata"]["annotations"] = {ANSWERED: "done: led by db-herddb-1"}
+
+    def pause(_: float) -> None:
+        tablespace["metadata"]["annotations"].pop(ASKED, None)
+
+    answer, _ = called(cluster, "switchover", "flights", "db-herddb-1", "--wait", pause=pause)
+    assert (answer.exit_code, "removed before it was answered" in answer.text) == (WRONG, True)
 
 
 @pytest.mark.parametrize(

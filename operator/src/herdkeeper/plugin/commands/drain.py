@@ -37,7 +37,7 @@ def run_undrain(call: Call) -> Answer:
             else "no drain was requested"
         )
         raise BadInputError(f"BOOKIE {call.given.bookie}: it is not in spec.drain; {why}")
-    return carry_out(call, [undrained(cluster, number)])
+    return carry_out(call, [undrained(cluster, number, stopped=bookie["state"] == "Stopped")])
 
 
 def bookie_of(clusters: Sequence[Json], written: str) -> tuple[Json, Json]:
@@ -61,9 +61,10 @@ def drained(cluster: Json, number: int) -> Patch:
     return _patch(cluster, sorted({*_declared(cluster), number}), f"bookie {number} will be drained")
 
 
-def undrained(cluster: Json, number: int) -> Patch:
-    """Returns the change that cancels the drain."""
-    return _patch(cluster, [each for each in _declared(cluster) if each != number], f"bookie {number} stays")
+def undrained(cluster: Json, number: int, *, stopped: bool = False) -> Patch:
+    """Returns the change that cancels the drain. The status does not tell whether the identity of a stopped one is being removed."""
+    stays = "has been stopped: it stays unless its identity is being removed already; see `status`" if stopped else "stays"
+    return _patch(cluster, [each for each in _declared(cluster) if each != number], f"bookie {number} {stays}")
 
 
 def end_of(cluster: Json, number: int) -> Outcome | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,6 +34,7 @@ def run(call: Call) -> Answer:
     """Show the plan of each resource of the file, one after the other."""
     seconds = timeout_seconds(call)
     declared = list(resources_of(read(call.given.filename), call.given.filename))
+    _require_namespace(call, declared)
     stored = [call.cluster.get(kind, str(item["metadata"]["name"])) for kind, item in declared]
     for (kind, item), live in zip(declared, stored, strict=True):
         if live is None:
@@ -43,6 +44,17 @@ def run(call: Call) -> Answer:
     plans = [_plan(call, kind, item, live, seconds) for (kind, item), live in zip(declared, stored, strict=True)]
     found = all(plan["shown"] for plan in plans)
     return Answer("\n".join(line for plan in plans for line in plan_lines(plan)), {"plans": plans}, FINE if found else WRONG)
+
+
+def _require_namespace(call: Call, declared: Iterable[tuple[Kind, Json]]) -> None:
+    """Raises BadInputError for a resource of another namespace: here may be another one of its name."""
+    for kind, item in declared:
+        namespace = item["metadata"].get("namespace")
+        if namespace not in (None, call.cluster.namespace):
+            raise BadInputError(
+                f"--filename {call.given.filename}: the {kind.name} {item['metadata']['name']} is of the namespace {namespace}, and plans "
+                f"are shown of {call.cluster.namespace}; add --namespace {namespace}"
+            )
 
 
 def _plan(call: Call, kind: Kind, item: Json, live: Json | None, seconds: int) -> Json:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from herdkeeper.plugin.command import FINE, Answer, Argument, BadInputError, Call, Command
+from dataclasses import replace
+
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.kinds import SQL_NODE, TABLESPACE
 from herdkeeper.plugin.lookup import find, listed
 from herdkeeper.plugin.request import Awaited, Outcome, Request, ask, awaited, waiting
@@ -17,12 +19,24 @@ def run(call: Call) -> Answer:
     tablespace = find(call.cluster, TABLESPACE, name, "TABLESPACE")
     check_node(tablespace, node)
     if leads(tablespace, node):
-        return Answer(f"Tablespace/{name}: {node} already leads", {"changes": [], "outcome": f"{node} leads already"})
+        return _leads_already(call, tablespace, node)
     request = Request(names.SWITCHOVER_ANNOTATION, node, names.SWITCHOVER_ANSWER_ANNOTATION)
     answer = ask(call, TABLESPACE, name, request, f"a switchover to {node} was requested")
     if answer.exit_code != FINE or not call.given.wait or call.given.dry_run:
         return answer
     return awaited(call, answer, Awaited(TABLESPACE, name, lambda item: serving(item, node)))
+
+
+def _leads_already(call: Call, tablespace: Json, node: str) -> Answer:
+    """Nothing is asked for. The status names a leader also while that is down, and until it has booted."""
+    name = str(tablespace["metadata"]["name"])
+    if serving(tablespace, node) is not None:
+        return Answer(f"Tablespace/{name}: {node} already leads", {"changes": [], "outcome": f"{node} leads already"})
+    said = f"{node} is the leader already, but the Tablespace is not Ready; see `status`"
+    answer = Answer(f"Tablespace/{name}: {said}", {"changes": [], "outcome": said}, WRONG)
+    if not call.given.wait or call.given.dry_run:
+        return answer
+    return awaited(call, replace(answer, exit_code=FINE), Awaited(TABLESPACE, name, lambda item: serving(item, node)))
 
 
 def check_node(tablespace: Json, node: str) -> None:
