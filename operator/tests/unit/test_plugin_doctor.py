@@ -107,6 +107,19 @@ def test_no_secret_is_read_and_nothing_that_looks_like_one_is_in_the_bundle(tmp_
     assert "starts with password=" + HIDDEN in files["logs/db-herddb-0/server.txt"]
 
 
+def test_of_somebody_else_s_programs_the_bundle_has_neither_environment_nor_arguments(tmp_path: Path) -> None:
+    container = {"name": "shop", "args": ["--pin", HUSH], "env": [{"name": "STRIPE", "value": HUSH}]}
+    shop = {"kind": "Deployment", "metadata": {"name": "shop", "annotations": {"copy": HUSH}}, "status": {"readyReplicas": 1}}
+    shop["spec"] = {"template": {"spec": {"containers": [container]}}}
+    ours = {"kind": "Deployment", "metadata": {"name": "bk-autorecovery", "labels": {"app.kubernetes.io/managed-by": "herdkeeper"}}}
+    ours["spec"] = {"template": {"spec": {"containers": [{"name": "autorecovery", "args": ["autorecovery"]}]}}}
+    _, files = bundle(tmp_path, shop, ours)
+    assert HUSH not in files["deployments.json"]
+    theirs, mine = json.loads(files["deployments.json"])
+    assert (theirs["spec"], theirs["status"]) == (HIDDEN, {"readyReplicas": 1})
+    assert mine["spec"] == ours["spec"]
+
+
 def test_the_bundle_has_resources_objects_logs_the_diagnosis_and_the_operator_s_log(tmp_path: Path) -> None:
     _, files = bundle(tmp_path)
     assert {item["metadata"]["name"] for item in json.loads(files["tablespaces.json"])} == {"flights"}
@@ -153,6 +166,10 @@ def test_what_may_not_be_read_is_said_in_its_place(tmp_path: Path) -> None:
     [
         f"password={HUSH}", f'"password": "{HUSH} {HUSH}"', f"PASSWD: {HUSH}", f"Authorization: Bearer {HUSH}", f"http://u:{HUSH}@h/",
         f"-----BEGIN RSA PRIVATE KEY-----\n{HUSH}\n-----END RSA PRIVATE KEY-----", f"aws_secret_access_key = {HUSH}", f"&token={HUSH}&x=1",
+        f"AZURE_STORAGE_ACCOUNT_KEY={HUSH}", f"AccountName=a;AccountKey={HUSH};", f"https://a/b?sv=1&sig={HUSH}&se=2",
+        f"X-Amz-Signature={HUSH}",
+        json.dumps({"error": json.dumps({"password": HUSH})}), json.dumps({"password": f'x"{HUSH}'}),
+        json.dumps({"error": json.dumps({"password": f'x"{HUSH}'})}),
     ],
 )  # fmt: skip
 def test_what_looks_like_a_secret_is_left_out_of_text(text: str) -> None:

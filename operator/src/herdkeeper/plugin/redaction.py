@@ -6,8 +6,13 @@ import re
 from typing import Any
 
 HIDDEN = "(left out)"
-_WORDS = r"passw(?:or)?d|passphrase|secret|token|credentials?|apikey|api_key|access_?key(?:_?id)?|private_?key"
-_NAMED = re.compile(rf"""((?:{_WORDS})["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&}})\]]+)""", re.IGNORECASE)
+_WORDS = (
+    r"passw(?:or)?d|passphrase|secret|token|credentials?|signature|[?&]sig|"
+    r"(?:api|access|account|private|signing|encryption)[_-]?key(?:[_-]?id)?"
+)
+_QUOTED = r"""(?P<escapes>\\*)(?P<quote>["'])[\s\S]*?(?<!\\)(?P=escapes)(?P=quote)"""
+"""A text between quotes, which are escaped where it is within another one, as in JSON that a line of JSON tells of."""
+_NAMED = re.compile(rf"""((?:{_WORDS})\\*["']?\s*[=:]\s*)(?:{_QUOTED}|[^\s,;&}})\]]+)""", re.IGNORECASE)
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _IN_URL = re.compile(r"(://[^\s:/@]+:)[^\s@/]+(@)")
 _PEM = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL)

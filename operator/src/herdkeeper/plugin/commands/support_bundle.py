@@ -15,7 +15,8 @@ from herdkeeper.plugin.commands.doctor import OPERATOR_NAMESPACE, diagnosis
 from herdkeeper.plugin.commands.logs import containers, since_seconds
 from herdkeeper.plugin.commands.plan import LAST_APPLIED
 from herdkeeper.plugin.kinds import OBJECTS, OPERATOR, POD, RESOURCES, Kind
-from herdkeeper.plugin.redaction import redacted, redacted_text
+from herdkeeper.plugin.redaction import HIDDEN, redacted, redacted_text
+from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 
 
@@ -56,8 +57,12 @@ def _objects(cluster: Cluster, kind: Kind) -> str:
 
 
 def _shown(item: Json) -> Json:
-    """Returns an object without irrelevant parts, and without kubectl's copy of it in an annotation."""
+    """Returns an object without irrelevant parts, and without kubectl's copy of it in an annotation. Of somebody else's programs only
+    metadata and status: what secrets their environment and arguments have, no name may tell.
+    """
     metadata = {name: value for name, value in item["metadata"].items() if name != "managedFields"}
+    if "template" in (item.get("spec") or {}) and (metadata.get("labels") or {}).get(names.MANAGED_BY_LABEL) != names.MANAGER:
+        return {**item, "metadata": {**metadata, "annotations": HIDDEN}, "spec": HIDDEN}
     annotations = {name: value for name, value in (metadata.get("annotations") or {}).items() if name != LAST_APPLIED}
     return {**item, "metadata": {**metadata, "annotations": annotations}}
 
@@ -93,6 +98,7 @@ COMMAND = Command(
         Argument("--since", "maximum age of log lines, e.g. 30s, 10m, 2h, 1d", default="24h"),
         OPERATOR_NAMESPACE,
     ),
-    description="Secrets and ConfigMaps are never read. Anything that looks like a password, token or key is removed from logs and "
-    "objects, too. Logs of failed statements may contain rows of tables: review the file before you send it.",
+    description="Secrets and ConfigMaps are never read, and of other programs' objects only metadata and status are taken. Anything that "
+    "looks like a password, token or key is removed from logs and objects, too. Logs of failed statements may contain rows of tables: "
+    "review the file before you send it.",
 )
