@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError
 
 from herdkeeper.api.herddb_cluster import MOST_USERS
 from herdkeeper.api.resource import API_VERSION
-from herdkeeper_e2e.control_plane import OPERATOR_USER, ControlPlane, make_namespace, rendered
+from herdkeeper.shared.names import EXECUTOR_COMPONENT, labels
+from herdkeeper_e2e.control_plane import CHART, OPERATOR_USER, ControlPlane, make_namespace, rendered
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 Json = dict[str, Any]
@@ -26,8 +28,9 @@ CHECKPOINT: Json = {
 STORE: Json = {
     "objectStore": {"uri": "s3://out/flights", "credentialsSecretRef": {"name": "somebody-s"}},
 }
+LABELS = labels(EXECUTOR_COMPONENT, "Checkpoint", "flights-1")
 EXECUTOR: Json = {
-    "metadata": {"generateName": "executor-", "labels": {"app.kubernetes.io/name": "executor", "herdkeeper.io/owner-name": "flights-1"}},
+    "metadata": {"generateName": "executor-", "labels": LABELS},
     "spec": {"automountServiceAccountToken": False, "containers": [{"name": "executor", "image": "spark:1"}]},
 }
 
@@ -198,8 +201,10 @@ def changed(labels: Json | None = None, **spec: Any) -> Json:
     ("pod", "words"),
     [
         (changed({}), "makes and deletes its own executors"),
-        (changed({"app.kubernetes.io/name": "herddb", "herdkeeper.io/owner-name": "flights-1"}), "its own executors"),
-        (changed({"app.kubernetes.io/name": "executor", "herdkeeper.io/owner-name": "another"}), "its own executors"),
+        (changed({**LABELS, "app.kubernetes.io/name": "herddb"}), "its own executors"),
+        (changed({**LABELS, "herdkeeper.io/owner-name": "another"}), "its own executors"),
+        (changed({**LABELS, "herdkeeper.io/owner-name": "flights"}), "its own executors"),
+        (changed({**LABELS, "herdkeeper.io/owner-kind": "ReplicationAudit"}), "its own executors"),
         (changed(automountServiceAccountToken=True), "an executor has no token"),
         (changed(hostNetwork=True), "nothing of the machine"),
         (changed(volumes=[{"name": "disk", "hostPath": {"path": "/"}}]), "nothing of the machine"),
@@ -212,7 +217,19 @@ def changed(labels: Json | None = None, **spec: Any) -> Json:
         (changed(serviceAccountName="somebody-s"), "runs as no other ServiceAccount than its job"),
         (changed(serviceAccountName="default", volumes=[token_for("https://kubernetes.default.svc")]), "has no token"),
     ],
-    ids=["no label", "a server", "another job's", "a token", "the network", "a disk", "a token as a volume", "an account", "its token"],
+    ids=[
+        "no label",
+        "a server",
+        "another job's",
+        "one's with the beginning of its name",
+        "another kind's",
+        "a token",
+        "the network",
+        "a disk",
+        "a token as a volume",
+        "an account",
+        "its token",
+    ],
 )
 def test_a_spark_driver_makes_nothing_but_its_executors(policies: ControlPlane, namespace: str, pod: Json, words: str) -> None:
     allow(policies, namespace, driver_of(namespace), rule("", "pods", "create", "delete"), rule("herdkeeper.io", "executors", "drive"))
@@ -274,3 +291,12 @@ def test_a_spark_driver_deletes_neither_servers_nor_anybody_s_configuration(poli
 def test_who_may_do_everything_is_no_driver(policies: ControlPlane, namespace: str) -> None:
     allow(policies, namespace, driver_of(namespace), {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})
     wait_for("rights", lambda: make_pod(policies, namespace, changed({})) is None or Pending("not yet"), Limit(60, 0.1))
+
+
+def test_an_operator_in_the_namespace_of_its_own_pod_is_no_driver(policies: ControlPlane, namespace: str) -> None:
+    watched = yaml.safe_load((CHART / "files/rules/watched.yaml").read_text())
+    allow(policies, namespace, driver_of(namespace), *watched)
+    wait_for("rights", lambda: make_pod(policies, namespace, changed({})) is None or Pending("not yet"), Limit(60, 0.1))
+    config_maps = acting_as(policies, driver_of(namespace)).resources.get(api_version="v1", kind="ConfigMap")
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "zk-zookeeper"}, "data": {"zoo.cfg": ""}}
+    assert refusal(lambda: config_maps.create(body=settings, namespace=namespace)) is None
