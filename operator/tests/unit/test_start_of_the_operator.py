@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import urllib.request
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -14,7 +16,7 @@ from urllib3.exceptions import HTTPError
 
 from herdkeeper.api import KINDS
 from herdkeeper.process import main
-from herdkeeper.process.health import HealthServer
+from herdkeeper.process.health import MOST_CONNECTIONS, HealthServer
 
 
 class Discovery:
@@ -79,6 +81,27 @@ def test_a_process_that_waits_for_the_api_server_is_alive_and_not_ready(
     server, why = health
     why |= {"trouble": trouble, "awaited": awaited}
     assert [status(server, path) for path in ("healthz", "readyz")] == [alive, ready]
+
+
+def begun(server: HealthServer) -> socket.socket:
+    """A request that its client does not end."""
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    connection.sendall(b"GET /healthz HTTP/1.0\r\nX: ")
+    return connection
+
+
+def test_whoever_opens_many_connections_keeps_no_probe_from_its_answer(health: tuple[HealthServer, dict[str, str | None]]) -> None:
+    server, _ = health
+    with contextlib.ExitStack() as connections:
+        opened = [connections.enter_context(begun(server)) for _ in range(MOST_CONNECTIONS + 5)]
+        assert [connection.recv(1) for connection in opened[:5]] == [b""] * 5
+        assert status(server, "healthz") == 200
+
+
+def test_a_request_without_end_is_given_up(health: tuple[HealthServer, dict[str, str | None]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("herdkeeper.process.health.CONNECTION_SECONDS", 0.1)
+    with begun(health[0]) as connection:
+        assert connection.recv(1) == b""
 
 
 def status(server: HealthServer, path: str) -> int:

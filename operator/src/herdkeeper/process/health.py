@@ -1,12 +1,66 @@
-"""The operator's own port: /healthz, /readyz and /metrics."""
+"""The operator's own port: /healthz, /readyz and /metrics. No policy guards it, so any pod may connect, as often and for as long as it
+likes.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import sys
 import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+MOST_CONNECTIONS = 100
+"""Each is a thread. For one more the oldest is closed: an answer takes milliseconds, so that is nobody's who is waiting for one."""
+CONNECTION_SECONDS = 20.0
+"""A whole request and its answer."""
+
+
+class _Server(ThreadingHTTPServer):
+    """Closes connections that are too many, or too old."""
+
+    request_queue_size = 128
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._open: OrderedDict[socket.socket, float] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._open[request] = time.monotonic()
+            if len(self._open) > MOST_CONNECTIONS:
+                _end(self._open.popitem(last=False)[0])
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Called by `serve_forever` twice a second, and at each connection."""
+        with self._lock:
+            for request in [each for each, since in self._open.items() if time.monotonic() - since > CONNECTION_SECONDS]:
+                del self._open[request]
+                _end(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that is gone, or was given up, is not worth a traceback."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+def _end(connection: socket.socket) -> None:
+    """Its thread reads the end, and closes it."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class HealthServer:
@@ -15,7 +69,7 @@ class HealthServer:
     """
 
     def __init__(self, port: int, trouble: Callable[[], str | None], awaited: Callable[[], str | None]) -> None:
-        self._server = ThreadingHTTPServer(("", port), _handler(trouble, awaited))
+        self._server = _Server(("", port), _handler(trouble, awaited))
 
     @property
     def port(self) -> int:
