@@ -19,7 +19,7 @@ RULES = yaml.safe_load(spec_of("PrometheusRule", MONITORING.read_text()))
 BY_NAME = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"]}
 Series = Mapping[str, str]
 DAY = 86400
-_MINUTES = 80
+_MINUTES = 400
 """More than any alert waits."""
 BOOKIE = 'kind="BookKeeperCluster", namespace="demo", name="bk", component="bookie", pod="bk-bookie-0-0"'
 NODE = 'kind="HerdDBCluster", namespace="demo", name="db", component="herddb", pod="db-herddb-{}", tablespace="flights"'
@@ -91,11 +91,13 @@ def of_audit(severity: str) -> dict[str, str]:
 NO_LEADER = condition("Tablespace", "flights", "Ready", "NoLeader")
 DIFFERS = condition("Tablespace", "flights", "ReplicasVerified", "ReplicaDiffers")
 LAGS = condition("Tablespace", "flights", "LogArchived", "ArchiveLags")
+STARTING = condition("Tablespace", "flights", "LogArchived", "ArchiveStarting")
 OVERDUE = condition("ScheduledCheckpoint", "nightly", "Current", "CheckpointOverdue")
 TABLESPACE = '{namespace="demo", tablespace="flights"}'
 RETENTION = 'herdkeeper_log_retention_ends_timestamp_seconds{namespace="demo", tablespace="flights", needed_by="stream"}'
 DRILL = 'herdkeeper_restore_drill_failed{namespace="demo", schedule="nightly"}'
 CERTIFICATE = 'herdkeeper_certificate_expires_timestamp_seconds{namespace="demo", herddb="db"}'
+AUTHORITY = 'herdkeeper_authority_expires_timestamp_seconds{namespace="demo", zookeeper="zk"}'
 AUDITED = 'herdkeeper_audit_last_complete_timestamp_seconds{namespace="demo", bookkeeper="bk", depth="Deep"}'
 CREATED = 'herdkeeper_bookkeeper_created_timestamp_seconds{namespace="demo", bookkeeper="bk"}'
 SINCE = 'herdkeeper_under_replicated_since_timestamp_seconds{namespace="demo", bookkeeper="bk"}'
@@ -195,6 +197,9 @@ CASES = {
         ),
         labels=labels_of(LAGS),
     ),
+    "HerdkeeperArchiveStartsForLong": Case(
+        bad=(same(STARTING, 0),), good=(same(LAGS, 0), {STARTING: "0+0x60"}), labels=labels_of(STARTING), minutes=370
+    ),
     "HerdkeeperCheckpointOverdue": Case(
         bad=(same(OVERDUE, 0),), good=(same(OVERDUE.replace("CheckpointOverdue", "Scheduled"), 1),), labels=labels_of(OVERDUE)
     ),
@@ -209,6 +214,12 @@ CASES = {
         bad=(same(AUDITED, -15 * DAY), same(CREATED, -15 * DAY)),
         good=({**same(AUDITED, -13 * DAY), **same(CREATED, -90 * DAY)}, same(CREATED, -13 * DAY)),
         labels=labels_of(AUDITED),
+    ),
+    "HerdkeeperAuthorityExpires": Case(
+        bad=(same(AUTHORITY, 100 * DAY + 1200),),
+        good=(same(AUTHORITY, 400 * DAY),),
+        labels=labels_of(AUTHORITY),
+        value="100d 0h 0m 0s",
     ),
     "HerdkeeperCertificateExpires": Case(
         bad=(same(CERTIFICATE, DAY + 1200),), good=(same(CERTIFICATE, 15 * DAY),), labels=labels_of(CERTIFICATE), value="1d 0h 0m 0s"
