@@ -13,6 +13,7 @@ import yaml
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import ResourceNotFoundError
 
+from herdkeeper.api import KINDS
 from herdkeeper_e2e.control_plane import CHART, HOME, ControlPlane, make_namespace, rendered
 
 Objects = dict[tuple[str, str], dict[str, Any]]
@@ -191,6 +192,7 @@ def test_the_clusters_own_roles_are_extended_unless_told_not_to() -> None:
     assert (extended_by(view), extended_by(edit)) == ({"view", "edit", "admin"}, {"edit", "admin"})
     assert set(view["rules"][0]["verbs"]) == {"get", "list", "watch"}
     assert [rule["apiGroups"] for role in (view, edit) for rule in role["rules"]] == [["herdkeeper.io"]] * 2
+    assert [set(rule["resources"]) for role in (view, edit) for rule in role["rules"]] == [{kind.PLURAL for kind in KINDS}] * 2, "no status"
     assert {name for kind, name in chart(userRoles={"create": False}) if kind == "ClusterRole"} == {f"{HOME}-herdkeeper"}
 
 
