@@ -17,6 +17,7 @@ from herdkeeper.plugin.kinds import RESOURCES, resource_kind
 from herdkeeper.plugin.main import main
 from herdkeeper.plugin.page import page, usage
 from herdkeeper.plugin.parser import all_arguments, parser_of
+from herdkeeper.plugin.screen import Colour, Screen
 from herdkeeper.plugin.table import COMMANDS
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -119,6 +120,23 @@ def test_a_document_is_json_or_yaml() -> None:
         written[form] = read(output.getvalue())
     assert written["json"] == written["yaml"]
     assert written["json"]["reason"] == "InvalidSpec"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_row_or_a_log_gives_a_terminal_no_command() -> None:
+    text = "\x1b]0;title\x07a\rb\x9b2J\tc"
+    terminal, file = Terminal(), io.StringIO()
+    Screen(terminal).write(text)
+    Screen(file).write(text)
+    assert terminal.getvalue() == "\\x1b]0;title\\x07a\\x0db\\x9b2J\tc\n"
+    assert file.getvalue() == f"{text}\n", "a program gets what there is"
+    painted = Screen(terminal, colours=True)
+    painted.write(painted.paint("wrong", Colour.RED))
+    assert terminal.getvalue().endswith("\x1b[31mwrong\x1b[0m\n")
 
 
 def test_values_of_arguments_that_are_optional_stand_last() -> None:
