@@ -204,6 +204,15 @@ def test_what_a_scheduled_checkpoints_conditions_say(spec, runs, now, ready, cur
     assert summary.conditions["Current"].status == current
 
 
+def test_a_verified_checkpoint_that_somebody_deleted_is_none_any_more():
+    before = with_status(CHECKPOINTS, last_successful_time="2026-05-09T03:40:00Z", newest_verified=LAST.name, verified=1)
+    for runs in ((), (replace(LAST, going=True),)):
+        summary = summarize_scheduled_checkpoint(CheckpointSeries(before, runs, at("09T05:00")), {})
+        assert (summary.health.reason, summary.conditions["Current"].status) == (Reason.CHECKPOINT_OVERDUE, "False")
+        assert (summary.fields["newestVerified"], summary.fields["verified"]) == (None, 0)
+        assert summary.fields["lastSuccessfulTime"] == "2026-05-09T03:40:00Z", "that there was one stays true"
+
+
 def test_the_alarm_of_a_schedule_for_working_days_is_not_given_at_a_weekend():
     working_days = timetable_of(with_spec(CHECKPOINTS, schedule="0 3 * * 1-5").spec)
     assert overdue_at(working_days, at("08T03:40")) == at("12T03:40")  # a Friday and the Tuesday

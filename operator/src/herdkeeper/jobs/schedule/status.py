@@ -14,7 +14,7 @@ from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import CURRENT, RESTORE_DRILLED
 from herdkeeper.shared.reason import Reason
-from herdkeeper.shared.time import moment_of, text_of
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.timetable import overdue_at
 from herdkeeper.shared.unknown import Unknown
 
@@ -30,15 +30,16 @@ def summarize_scheduled_checkpoint(series: CheckpointSeries, notes: Mapping[str,
     if isinstance(series.runs, Unknown):
         return _unreadable(series, series.runs)
     verified = sorted((run for run in series.runs if run.verified), key=lambda run: (run.completed or run.due, run.name))
+    there = [run for run in verified if not run.going]
     fields = {
         **_fields(series, verified),
-        "newestVerified": verified[-1].name if verified else None,
-        "verified": len(verified),
+        "newestVerified": there[-1].name if there else None,
+        "verified": len(there),
         **drill_fields(series, notes),
     }
     drilled = drill_health(series, fields)
     conditions = {
-        CURRENT: _current(series, moment_of(fields["lastSuccessfulTime"])),
+        CURRENT: _current(series, max((run.completed for run in there if run.completed), default=None)),
         **({} if drilled is None else {RESTORE_DRILLED: drilled}),
     }
     wrong = next((each for each in conditions.values() if each.status == "False"), None)
@@ -55,13 +56,15 @@ def summarize_scheduled_audit(series: RunSeries) -> Summary:
 
 
 def _current(series: CheckpointSeries, success: datetime.datetime | None) -> Health:
+    """`success`: of the newest one that is there. One that somebody deleted is of no use any more, however new it was."""
     spec = series.schedule.spec
     overdue = overdue_at(timetable_of(spec), success or series.created_at)
-    newest = f"the newest verified checkpoint was completed at {text_of(success)}" if success else "no checkpoint is verified yet"
+    newest = f"the newest verified checkpoint was completed at {text_of(success)}" if success else "there is no verified checkpoint"
     if overdue is None or series.now <= overdue:
         return Health("True", Reason.SCHEDULED, newest)
+    since = "more than two periods of the schedule ago" if success else "and the schedule is older than two of its periods"
     suspended = "; spec.suspend is true" if spec.suspend else ""
-    return Health("False", Reason.CHECKPOINT_OVERDUE, f"{newest}, more than two periods of the schedule ago{suspended}")
+    return Health("False", Reason.CHECKPOINT_OVERDUE, f"{newest}, {since}{suspended}")
 
 
 def _health(series: RunSeries) -> Health:
