@@ -212,8 +212,13 @@ CASES = {
     ),
     "HerdkeeperAuditOverdue": Case(
         bad=(same(AUDITED, -15 * DAY), same(CREATED, -15 * DAY)),
-        good=({**same(AUDITED, -13 * DAY), **same(CREATED, -90 * DAY)}, same(CREATED, -13 * DAY)),
+        good=(
+            {**same(AUDITED, -13 * DAY), **same(CREATED, -90 * DAY)},
+            same(CREATED, -13 * DAY),
+            {**same(CREATED, -90 * DAY), AUDITED: f"{-13 * DAY}+0x60 stale _x15 {-13 * DAY}+0x300"},  # a restart
+        ),
         labels=labels_of(AUDITED),
+        minutes=70,
     ),
     "HerdkeeperAuthorityExpires": Case(
         bad=(same(AUTHORITY, 100 * DAY + 1200),),
