@@ -99,6 +99,11 @@ def test_rows_are_csv_for_programs() -> None:
     assert csv_table([]) == ""
 
 
+def test_numbers_that_json_does_not_have_are_text_there() -> None:
+    values = [1.5, float("nan"), float("inf"), 2**53 + 1, True, None]
+    assert json.loads(json.dumps([as_json(value) for value in values], allow_nan=False)) == [1.5, "nan", "inf", 2**53 + 1, True, None]
+
+
 def test_a_moment_keeps_its_milliseconds() -> None:
     at = datetime.datetime(2026, 11, 21, 8, 0, 5, 250_000, tzinfo=datetime.UTC)
     assert (csv_table([{"at": at}]), as_json(at)) == ("at\n2026-11-21T08:00:05.250+00:00", "2026-11-21T08:00:05.250+00:00")

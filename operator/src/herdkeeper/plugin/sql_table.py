@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -63,5 +64,6 @@ def error_text(error: Exception) -> str:
 
 
 def as_json(value: Value) -> int | float | str | None:
-    """Returns a value for JSON; times, bytes and lists as text."""
-    return value if value is None or isinstance(value, (int, float, str)) else shown(value)
+    """Returns a value for JSON; times, bytes, lists, and numbers that JSON does not have, as text."""
+    has_none = isinstance(value, float) and not math.isfinite(value)
+    return value if value is None or (isinstance(value, (int, float, str)) and not has_none) else shown(value)
