@@ -1,6 +1,6 @@
 """A bookie is killed while a deep audit reads from it, and comes back; then another one goes, and stays away. The audit says what is true:
 what could be read again is whole, what could not is unknown, and nothing is called missing. That it went in the middle is proven by times:
-after the audit had planned its work, and before the first look at all of it was over, which then lacked a part of just this bookie."""
+after the audit had planned its work, and before its first pass over all of it ended, which then lacked a part of just this bookie."""
 
 from __future__ import annotations
 
@@ -130,14 +130,14 @@ def taken_away(stack: Stack, bookie: Object) -> Span:
 def require_in_the_middle(stack: Stack, audit: str, bookie: Object, fault: Span) -> None:
     """What was done to a bookie was done while an audit, which has ended now, was reading from it.
 
-    The audit's log tells when its first look began and was over, and of which bookies it then lacked something. Machines of the test
+    The audit's log tells when its first pass began and ended, and of which bookies it then lacked something. Machines of the test
     cluster are containers of this one, so all of these times are of one clock.
     """
     log = log_of(stack, audit).splitlines()
-    second = line_with(log, "second look")
-    look = Span(f"the first look of {audit}", said_at(line_with(log, "planned")), said_at(second))
-    say(f"{fault.what} from {fault.begin} to {fault.end}; {look.what} from {look.begin} to {look.end}")
-    wrong = why_not_within(fault, look)
+    second = line_with(log, "second pass")
+    first = Span(f"the first pass of {audit}", said_at(line_with(log, "planned")), said_at(second))
+    say(f"{fault.what} from {fault.begin} to {fault.end}; {first.what} from {first.begin} to {first.end}")
+    wrong = why_not_within(fault, first)
     assert wrong is None, wrong
     assert id_of(stack, bookie) in second, f"all that it has had been read before: {second}"
 

@@ -33,11 +33,11 @@ def test_what_is_not_within_is_told_by_how_much(begin: float, end: float, why: s
 
 
 def test_a_line_of_a_log_tells_its_time_to_the_microsecond() -> None:
-    log = ["2026-11-22T12:00:00.123456789Z [info] planned copies=3", "2026-11-22T12:00:01Z [info] second look"]
+    log = ["2026-11-22T12:00:00.123456789Z [info] planned copies=3", "2026-11-22T12:00:01Z [info] second pass"]
     assert said_at(line_with(log, "planned")) == NOON + timedelta(microseconds=123456)
-    assert said_at(line_with(log, "second look")) == NOON + timedelta(seconds=1)
+    assert said_at(line_with(log, "second pass")) == NOON + timedelta(seconds=1)
 
 
 def test_what_a_log_never_says_has_no_time() -> None:
-    with pytest.raises(NeverSaidError, match="second look"):
-        line_with(["2026-11-22T12:00:00Z planned"], "second look")
+    with pytest.raises(NeverSaidError, match="second pass"):
+        line_with(["2026-11-22T12:00:00Z planned"], "second pass")
