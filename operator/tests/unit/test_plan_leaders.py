@@ -129,6 +129,17 @@ def test_a_request_that_changes_nothing_is_answered_too(node, answer):
     assert plan_both(CLUSTER, asking(node)).actions == (AnswerRequest("Tablespace", "flights", "77", Request.SWITCHOVER, answer),)
 
 
+def test_a_request_for_a_node_that_has_just_led_waits_and_is_refused_after_20_seconds():
+    booting = replace(LEADER, role="booting", ready=False)
+    asked = replace(asking(PODS[1]), nodes={**CALM.nodes, PODS[1]: (booting,)}, now=1019.0)
+    plan = plan_both(CLUSTER, asked)
+    assert (plan.actions, plan.requeue_after_seconds) == ((), 1.0)
+    refused = f"refused: {PODS[1]} can't lead now: it is booting"
+    assert plan_both(CLUSTER, replace(asked, now=1020.0)).actions == (
+        AnswerRequest("Tablespace", "flights", "77", Request.SWITCHOVER, refused),
+    )
+
+
 @pytest.mark.parametrize("mark", [names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION])
 def test_a_tablespace_that_is_left_alone_asks_for_nothing(mark):
     assert plan_both(CLUSTER, asking(PODS[1], **{mark: "true"})).actions == ()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.herddb.leadership.decision import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
+from herdkeeper.herddb.leadership.decision import Awaited, Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared.unknown import NotListening, Unknown
@@ -70,7 +70,12 @@ def ahead(leader: Node) -> Node:
     return replace(leader, copy=replace(LEADER, lsn=FAR))
 
 
+def silent(seconds: float) -> Node:
+    return Node(copy=Unknown("silence"), silent_seconds=seconds)
+
+
 CUT_OFF = cut_off(7.0)
+REBOOTING = follower(role="booting", ready=False)
 FAR = (7, 20_000)
 STILL_BOOTING = Keep(f"{A} is booting: HerdDB's own failover decides whether it is alive", settled=False)
 STOPPED, UNSETTLED = follower(role="stopped", ready=False), follower(ready=False)
@@ -561,6 +566,51 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     ("one is asked for that has stopped", situation(b=STOPPED, requested=B), Refused(f"{B} can't lead now: it is stopped")),
     ("one is asked for that is not settled", situation(b=UNSETTLED, requested=B), Refused(f"{B} can't lead now: it is not settled")),
+    (
+        "one is asked for that boots, since it has just led",
+        situation(b=REBOOTING, changed_at=1980.5, requested=B),
+        Awaited(f"{B} can't lead now: it is booting"),
+    ),
+    (
+        "one is asked for that boots, since its process has just started",
+        situation(b=replace(REBOOTING, running_since=1999.0), requested=B),
+        Awaited(f"{B} can't lead now: it is booting"),
+    ),
+    (
+        "one is asked for that has booted for long",
+        situation(b=replace(REBOOTING, running_since=1980.0), requested=B),
+        Refused(f"{B} can't lead now: it is booting"),
+    ),
+    (
+        "one is asked for that has just started, and holds no copy yet",
+        situation(b=Node(running_since=1999.0), requested=B),
+        Awaited(f"{B} can't lead now: it does not hold the tablespace"),
+    ),
+    (
+        "one is asked for that has just fallen silent",
+        situation(b=silent(2.0), requested=B),
+        Awaited(f"{B} can't lead now: it does not answer (silence)"),
+    ),
+    (
+        "one is asked for that has been silent for long",
+        situation(b=silent(20.0), requested=B),
+        Refused(f"{B} can't lead now: it does not answer (silence)"),
+    ),
+    (
+        "one is asked for that is heard from, and tells nothing of its copies",
+        situation(b=silent(0.4), requested=B),
+        Refused(f"{B} can't lead now: it does not answer (silence)"),
+    ),
+    (
+        "one is asked for that has just fallen silent, and is to be relieved",
+        situation(b=replace(silent(2.0), relieved="it is restarted"), requested=B),
+        Refused(f"{B} can't lead now: it is restarted"),
+    ),
+    (
+        "one is asked for that differs, just after the leader was changed",
+        situation(b=DIFFERING, changed_at=1999.0, requested=B),
+        Refused(f"{B} can't lead now: it {OTHER_ROWS}"),
+    ),
     ("a follower is asked for", replace(CALM, requested=C), Move(C, f"{C} was requested")),
     ("the leader is asked for", replace(CALM, requested=A), Keep(f"{A} already leads")),
     ("a stranger is asked for", replace(CALM, requested="d"), Refused(f"d holds no replica; replicas are on {A}, {B}, {C}")),
@@ -625,4 +675,4 @@ def test_the_leader(name: str, seen: Situation, decision: Decision) -> None:
 
 
 def test_every_kind_of_decision_is_in_the_table() -> None:
-    assert {type(decision) for _, _, decision in TABLE} == {Keep, Move, Blocked, Refused}
+    assert {type(decision) for _, _, decision in TABLE} == {Keep, Move, Blocked, Refused, Awaited}

@@ -31,6 +31,9 @@ SELF_HELP_SECONDS = 7.0
 of 6 s. BookKeeper's, which checks once a second, switches to another bookie after 5 s without an answer."""
 STORAGE_PAUSE_SECONDS = 30.0
 """No failover because of bookies so soon after a change of the record: if they answer nobody, a move does not help."""
+SWITCHOVER_WAITS_SECONDS = 20.0
+"""A requested switchover waits for a node that fell silent, started or changed its role so recently. The liveness probe restarts a node
+that hangs, but later."""
 WAITING_SECONDS = 2.0
 """A node whose own log has waited for so long gets no further leadership, unless a leader ends. Then any node that takes over is better
 than none, and the bookie may have been on the old leader's machine."""
@@ -128,7 +131,14 @@ class Refused:
     why: str
 
 
-Decision = Keep | Move | Blocked | Refused
+@dataclass(frozen=True)
+class Awaited:
+    """The request waits: its node can't lead yet, and may within seconds."""
+
+    why: str
+
+
+Decision = Keep | Move | Blocked | Refused | Awaited
 
 
 def decide(seen: Situation) -> Decision:
@@ -386,8 +396,20 @@ def _switch_over(seen: Situation, target: str) -> Decision:
     if trouble := why_not_leading(seen.nodes[seen.record.leader], seen.record):
         return Refused(f"there is no leader to take over from: {seen.record.leader} {trouble}")
     if why := _why_not_while_leader_lives(seen, target) or _behind(seen, target) or _reason_or_unknown(seen.why_no_writing):
-        return Refused(f"{target} can't lead now: {why}")
+        cant = f"{target} can't lead now: {why}"
+        return Awaited(cant) if _may_lead_soon(seen, seen.nodes[target]) else Refused(cant)
     return Move(target, f"{target} was requested", _much_to_replay(seen.nodes[target]))
+
+
+def _may_lead_soon(seen: Situation, node: Node) -> bool:
+    """Returns whether a node has just fallen silent, or is not settled since it has just started, led or become a replica."""
+    if node.gone or node.leaving or node.relieved:
+        return False
+    if isinstance(node.copy, Unknown):
+        return HEARTBEAT_SECONDS <= (node.silent_seconds or 0.0) < SWITCHOVER_WAITS_SECONDS
+    if node.copy is not None and node.copy.ready:
+        return False
+    return any(at is not None and abs(seen.now - at) < SWITCHOVER_WAITS_SECONDS for at in (seen.changed_at, node.running_since))
 
 
 def _fail_back(seen: Situation) -> Decision:

@@ -14,6 +14,7 @@ from herdkeeper.api.resource import API_VERSION
 from herdkeeper.api.tablespace import Failover
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.decision import (
+    Awaited,
     Blocked,
     Decision,
     Keep,
@@ -302,5 +303,7 @@ def _answer(tablespace: Tablespace | None, decision: Decision) -> tuple[Action, 
             answer = f"refused: {why}"
         case Blocked(why):
             answer = f"refused: {why}"
+        case Awaited():
+            return ()
     metadata = tablespace.metadata
     return (AnswerRequest(tablespace.KIND, metadata.name, metadata.resource_version, Request.SWITCHOVER, answer),)

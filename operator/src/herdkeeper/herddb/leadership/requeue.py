@@ -11,6 +11,7 @@ from herdkeeper.herddb.leadership.decision import (
     PAUSE_SECONDS,
     SELF_HELP_SECONDS,
     STORAGE_PAUSE_SECONDS,
+    Awaited,
     Blocked,
     Decision,
     Keep,
@@ -33,7 +34,7 @@ def requeue_after_seconds(seen: Situation, decision: Decision) -> float | None:
     match decision:
         case Keep(settled=True) | Refused():
             return None
-        case Move():
+        case Move() | Awaited():
             return SOON_SECONDS
         case Keep() | Blocked():
             moments = (*_by_own_clock(seen), *(max(REPORT_SECONDS, each) for each in _by_leaders_report(seen) if each > 0))
