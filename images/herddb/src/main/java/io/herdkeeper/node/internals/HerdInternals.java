@@ -32,6 +32,7 @@ import java.security.CodeSource;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
@@ -230,6 +231,13 @@ public final class HerdInternals {
         indexes.clear();
         ((Map<?, ?>) get(INDEXES_BY_TABLE, copy)).clear();
         ((Map<?, ?>) get(TRANSACTIONS, copy)).clear();
+    }
+
+    /** Has what is applied from now on leave out indexes, by their names. */
+    @SuppressWarnings("unchecked")
+    public static void forgetIndexes(TableSpaceManager tablespace, Set<String> names) {
+        ((Map<String, Map<String, AbstractIndexManager>>) get(INDEXES_BY_TABLE, tablespace)).values()
+                .forEach(ofTable -> ofTable.keySet().removeAll(names));
     }
 
     /** The counters of the next keys, by the names of the tables with auto-increment. */

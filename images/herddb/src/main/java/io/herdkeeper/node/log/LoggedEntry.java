@@ -26,22 +26,25 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
 
     private final Supplier<CompletableFuture<LogSequenceNumber>> writing;
     private final Consumer<Throwable> end;
+    private final Runnable over;
     private volatile boolean begun;
 
-    private LoggedEntry(Supplier<CompletableFuture<LogSequenceNumber>> writing, Consumer<Throwable> end) {
+    private LoggedEntry(Supplier<CompletableFuture<LogSequenceNumber>> writing, Consumer<Throwable> end, Runnable over) {
         this.writing = writing;
         this.end = end;
+        this.over = over;
     }
 
-    static LoggedEntry written(CompletableFuture<LogSequenceNumber> position, Consumer<Throwable> end) {
-        LoggedEntry entry = new LoggedEntry(() -> position, end);
+    /** @param over called once the entry is applied, or never will be */
+    static LoggedEntry written(CompletableFuture<LogSequenceNumber> position, Consumer<Throwable> end, Runnable over) {
+        LoggedEntry entry = new LoggedEntry(() -> position, end, over);
         entry.write();
         return entry;
     }
 
     /** Written by whichever of {@link #thenApplyAsync}, and the row's {@code join} and {@code whenCompleteAsync}, comes first. */
-    static LoggedEntry held(Supplier<CompletableFuture<LogSequenceNumber>> writing, Consumer<Throwable> end) {
-        return new LoggedEntry(writing, end);
+    static LoggedEntry held(Supplier<CompletableFuture<LogSequenceNumber>> writing, Consumer<Throwable> end, Runnable over) {
+        return new LoggedEntry(writing, end, over);
     }
 
     private synchronized LoggedEntry write() {
@@ -83,7 +86,7 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
             }
             end.accept(error);
             return CompletableFuture.failedFuture(LogFailures.outcomeUnknown(error));
-        });
+        }).whenComplete((done, error) -> over.run());
     }
 
     /** What HerdDB keeps of one row of an UPDATE or DELETE until it has all of them: the row, and what it holds of it. */
@@ -99,6 +102,13 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
             ROWS.set(ROWS.get() + 1);
             write();
             return super.join();
+        }
+
+        /** HerdDB lets go of the rows of a statement once it has applied all of them, or none. */
+        @Override
+        public T getNow(T absent) {
+            over.run();
+            return super.getNow(absent);
         }
 
         /** The only row; it is applied when the bookies have it. */

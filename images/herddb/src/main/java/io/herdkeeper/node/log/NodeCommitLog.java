@@ -42,6 +42,7 @@ import org.apache.bookkeeper.client.api.BKException;
  *     ({@link LogContinuity}).
  * <li>A new leader writes only after exactly the ledgers that it has fenced and replayed ({@link #startWriting}), and asks for
  *     none that its local checkpoint replaces ({@link LedgerList}).
+ * <li>A COMMIT that drops a table or an index is applied after all that the log has before it ({@link Unapplied}).
  * <li>A leader's transaction ids are above those of all earlier leaders ({@link TransactionIds}).
  * <li>A ledger is never closed between a write's choice of it and the write ({@link #rollNewLedger}), and can be closed on
  *     request ({@link #closeLedger}).
@@ -74,6 +75,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private final FollowerReader reader;
     private final LogContinuity continuity;
     private final TransactionEnds ends = new TransactionEnds();
+    private final Unapplied unapplied = new Unapplied();
     private final AtomicLong definitions = new AtomicLong();
     /** How many of HerdDB's entries were written that are neither in its last sequence number nor known to have failed. */
     private final AtomicLong unanswered = new AtomicLong();
@@ -296,17 +298,18 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      */
     @Override
     public CommitLogResult log(LogEntry edit, boolean sync) {
+        Runnable over = () -> unapplied.over(edit);
         if (edit.type == LogEntryType.UPDATE || edit.type == LogEntryType.DELETE) {
             String refusal = ends.refusal(edit, tablespace);
             return refusal == null
-                    ? new CommitLogResult(LoggedEntry.held(() -> write(edit, sync).logSequenceNumber, this::end), !sync, sync)
+                    ? new CommitLogResult(LoggedEntry.held(() -> write(edit, sync).logSequenceNumber, this::end, over), !sync, sync)
                     : refused(refusal);
         }
         CommitLogResult written = write(edit, sync);
         if (edit.type == LogEntryType.BEGINTRANSACTION) {
             raiseTransactionIds();
         }
-        return new CommitLogResult(LoggedEntry.written(written.logSequenceNumber, this::end), written.deferred, written.sync);
+        return new CommitLogResult(LoggedEntry.written(written.logSequenceNumber, this::end, over), written.deferred, written.sync);
     }
 
     /**
@@ -318,7 +321,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         rollWhenFull();
         Transaction open = tablespace == null ? null : tablespace.getTransaction(edit.transactionId);
         // Nothing of a transaction is written behind its end, nor into a table behind the end of the one that drops it.
-        Lock lock = TransactionEnds.dropsTables(edit, open) ? rolls.writeLock() : rolls.readLock();
+        Lock lock = TransactionEnds.drops(edit, open) ? rolls.writeLock() : rolls.readLock();
         synchronized (open == null ? edit : open) {
             lock.lock();
             try {
@@ -338,6 +341,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         if (TransactionEnds.isDefinition(edit)) {
             definitions.incrementAndGet();
         }
+        CompletableFuture<Void> before = unapplied.add(edit, TransactionEnds.drops(edit, open));
         CommitLogResult written;
         try {
             written = super.log(edit, true);
@@ -348,7 +352,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         }
         unanswered.incrementAndGet();
         written.logSequenceNumber.whenComplete((position, error) -> unanswered.decrementAndGet());
-        return sync ? written : new CommitLogResult((LogSequenceNumber) null, true, false);
+        return sync ? new CommitLogResult(written.logSequenceNumber.thenCompose(position -> before.thenApply(applied -> position)), false, true)
+                : new CommitLogResult((LogSequenceNumber) null, true, false);
     }
 
     /**
@@ -484,6 +489,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
                 + " this leader's log ends, and the tablespace boots again from the log", error);
         manager.failures().failed(tableSpaceUuid, tableSpaceName, error);
         HerdInternals.fail(this);
+        unapplied.end();
     }
 
     private void rollWhenFull() {

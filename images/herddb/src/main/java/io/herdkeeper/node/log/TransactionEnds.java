@@ -4,6 +4,7 @@ import herddb.core.TableSpaceManager;
 import herddb.log.LogEntry;
 import herddb.log.LogEntryType;
 import herddb.model.Transaction;
+import io.herdkeeper.node.internals.HerdInternals;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -32,8 +33,10 @@ final class TransactionEnds {
     void note(LogEntry entry, Transaction open, TableSpaceManager tablespace) {
         switch (entry.type) {
             case LogEntryType.COMMITTRANSACTION, LogEntryType.ROLLBACKTRANSACTION -> {
-                if (dropsTables(entry, open)) {
-                    dropped.addAll(open.droppedTables);
+                if (drops(entry, open)) {
+                    dropped.addAll(tables(open));
+                    // Rows behind this entry don't need them, and HerdDB closes them beside such rows.
+                    HerdInternals.forgetIndexes(tablespace, indexes(open));
                 }
                 if (tablespace != null) {
                     ended.removeIf(transaction -> tablespace.getTransaction(transaction) == null);
@@ -45,8 +48,17 @@ final class TransactionEnds {
         }
     }
 
-    static boolean dropsTables(LogEntry entry, Transaction open) {
-        return entry.type == LogEntryType.COMMITTRANSACTION && open != null && open.droppedTables != null && !open.droppedTables.isEmpty();
+    /** Whether an entry closes tables or indexes that others may use. */
+    static boolean drops(LogEntry entry, Transaction open) {
+        return entry.type == LogEntryType.COMMITTRANSACTION && open != null && !(tables(open).isEmpty() && indexes(open).isEmpty());
+    }
+
+    private static Set<String> tables(Transaction open) {
+        return open.droppedTables == null ? Set.of() : open.droppedTables;
+    }
+
+    private static Set<String> indexes(Transaction open) {
+        return open.droppedIndexes == null ? Set.of() : open.droppedIndexes;
     }
 
     /** Whether an entry changes definitions, or a whole table: those that have the tablespace to themselves. */
@@ -58,7 +70,7 @@ final class TransactionEnds {
         };
     }
 
-    private static boolean isRow(LogEntry entry) {
+    static boolean isRow(LogEntry entry) {
         return entry.type == LogEntryType.INSERT || entry.type == LogEntryType.UPDATE || entry.type == LogEntryType.DELETE;
     }
 }
