@@ -35,8 +35,9 @@ final class TransactionEnds {
             case LogEntryType.COMMITTRANSACTION, LogEntryType.ROLLBACKTRANSACTION -> {
                 if (drops(entry, open)) {
                     dropped.addAll(tables(open));
-                    // Rows behind this entry don't need them, and HerdDB closes them beside such rows.
+                    // Rows behind this entry don't need them, nor do plans, and HerdDB closes them beside both.
                     HerdInternals.forgetIndexes(tablespace, indexes(open));
+                    tablespace.getDbmanager().getPlanner().clearCache();
                 }
                 if (tablespace != null) {
                     ended.removeIf(transaction -> tablespace.getTransaction(transaction) == null);

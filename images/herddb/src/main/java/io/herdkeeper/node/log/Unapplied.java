@@ -20,6 +20,7 @@ final class Unapplied {
     private final Map<LogEntry, CompletableFuture<Void>> entries = new ConcurrentHashMap<>();
     /** The last COMMIT that drops something. */
     private volatile CompletableFuture<Void> drop = NOTHING;
+    private final CompletableFuture<Void> ended = new CompletableFuture<>();
 
     /**
      * Notes an entry that is about to be written, under the lock under which it is; one that drops something has that lock for itself.
@@ -34,7 +35,8 @@ final class Unapplied {
         CompletableFuture<Void> before = commit ? drop : NOTHING;
         CompletableFuture<Void> own = new CompletableFuture<>();
         if (drops) {
-            before = CompletableFuture.allOf(entries.values().toArray(CompletableFuture[]::new));
+            before = CompletableFuture.anyOf(ended, CompletableFuture.allOf(entries.values().toArray(CompletableFuture[]::new)))
+                    .thenAccept(done -> { });
             drop = own;
         }
         entries.put(entry, own);
@@ -49,8 +51,8 @@ final class Unapplied {
         }
     }
 
-    /** Nothing is waited for any more: the log ends. */
+    /** Nothing is waited for any more: the log ends, and an entry may never be over. */
     void end() {
-        entries.keySet().forEach(this::over);
+        ended.complete(null);
     }
 }

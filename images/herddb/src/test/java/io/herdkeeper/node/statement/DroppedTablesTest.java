@@ -8,6 +8,7 @@ import herddb.core.AbstractIndexManager;
 import herddb.core.PostCheckpointAction;
 import herddb.core.TableSpaceManager;
 import herddb.index.IndexOperation;
+import herddb.index.KeyToPageIndex;
 import herddb.log.LogSequenceNumber;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionResult;
@@ -139,13 +140,16 @@ class DroppedTablesTest {
     }
 
     @Test
-    void aRowBehindTheDropOfAnIndexIsNotInIt() throws Exception {
+    void aRowOrStatementBehindTheDropOfAnIndexDoesNotUseIt() throws Exception {
         index.goOn.countDown();
+        String byIndex = "DELETE FROM " + app + ".dropped WHERE n=99";
+        execute(0, byIndex);
         long dropping = Node.begin(node.server(), app);
         execute(dropping, "DROP INDEX " + app + ".byn");
         hold();
         CompletableFuture<?> commit = committing(dropping);
         executing("INSERT INTO " + app + ".dropped(k,n) VALUES(100,100)").get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        executing(byIndex).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
         assertEquals(0, index.rows.get());
         callbacks.goOn();
         commit.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
@@ -306,6 +310,12 @@ class DroppedTablesTest {
         @Override
         public void unpinCheckpoint(LogSequenceNumber position) {
             index.unpinCheckpoint(position);
+        }
+
+        @Override
+        public Stream<Map.Entry<Bytes, Long>> recordSetScanner(
+                IndexOperation operation, StatementEvaluationContext context, TableContext table, KeyToPageIndex keys) {
+            return index.recordSetScanner(operation, context, table, keys);
         }
 
         @Override
