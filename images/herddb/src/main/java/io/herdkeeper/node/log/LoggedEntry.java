@@ -25,26 +25,33 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
     static final ThreadLocal<Integer> ROWS = ThreadLocal.withInitial(() -> 0);
 
     private final Supplier<CompletableFuture<LogSequenceNumber>> writing;
+    private final Runnable several;
     private final Consumer<Throwable> end;
     private final Runnable over;
     private volatile boolean begun;
 
-    private LoggedEntry(Supplier<CompletableFuture<LogSequenceNumber>> writing, Consumer<Throwable> end, Runnable over) {
+    private LoggedEntry(Supplier<CompletableFuture<LogSequenceNumber>> writing, Runnable several, Consumer<Throwable> end, Runnable over) {
         this.writing = writing;
+        this.several = several;
         this.end = end;
         this.over = over;
     }
 
     /** @param over called once the entry is applied, or never will be */
     static LoggedEntry written(CompletableFuture<LogSequenceNumber> position, Consumer<Throwable> end, Runnable over) {
-        LoggedEntry entry = new LoggedEntry(() -> position, end, over);
+        LoggedEntry entry = new LoggedEntry(() -> position, () -> { }, end, over);
         entry.write();
         return entry;
     }
 
-    /** Written by whichever of {@link #thenApplyAsync}, and the row's {@code join} and {@code whenCompleteAsync}, comes first. */
-    static LoggedEntry held(Supplier<CompletableFuture<LogSequenceNumber>> writing, Consumer<Throwable> end, Runnable over) {
-        return new LoggedEntry(writing, end, over);
+    /**
+     * Written by whichever of {@link #thenApplyAsync}, and the row's {@code join} and {@code whenCompleteAsync}, comes first.
+     *
+     * @param several called before it is written as one of several rows of a statement
+     */
+    static LoggedEntry held(
+            Supplier<CompletableFuture<LogSequenceNumber>> writing, Runnable several, Consumer<Throwable> end, Runnable over) {
+        return new LoggedEntry(writing, several, end, over);
     }
 
     private synchronized LoggedEntry write() {
@@ -99,8 +106,11 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
         /** One of several rows, none of which was refused. */
         @Override
         public T join() {
-            ROWS.set(ROWS.get() + 1);
+            several.run();
             write();
+            if (!LoggedEntry.this.isCompletedExceptionally()) {
+                ROWS.set(ROWS.get() + 1);
+            }
             return super.join();
         }
 

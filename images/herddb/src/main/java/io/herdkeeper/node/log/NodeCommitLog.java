@@ -81,6 +81,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private final AtomicLong unanswered = new AtomicLong();
     private final String tableSpaceName;
     private final NodeCommitLogManager manager;
+    /** Shared by a statement from the first of its several rows to the last; exclusive for a COMMIT that drops something. */
+    private final ReentrantReadWriteLock statements = new ReentrantReadWriteLock();
     /** Shared by writes; exclusive for closing the ledger that they go to. */
     private final ReentrantReadWriteLock rolls = new ReentrantReadWriteLock();
     private final LedgerList list;
@@ -302,7 +304,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         if (edit.type == LogEntryType.UPDATE || edit.type == LogEntryType.DELETE) {
             String refusal = ends.refusal(edit, tablespace);
             return refusal == null
-                    ? new CommitLogResult(LoggedEntry.held(() -> write(edit, sync).logSequenceNumber, this::end, over), !sync, sync)
+                    ? new CommitLogResult(
+                            LoggedEntry.held(() -> write(edit, sync).logSequenceNumber, this::beginRows, this::end, over), !sync, sync)
                     : refused(refusal);
         }
         CommitLogResult written = write(edit, sync);
@@ -320,8 +323,19 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private CommitLogResult write(LogEntry edit, boolean sync) {
         rollWhenFull();
         Transaction open = tablespace == null ? null : tablespace.getTransaction(edit.transactionId);
-        // Nothing of a transaction is written behind its end, nor into a table behind the end of the one that drops it.
-        Lock lock = TransactionEnds.drops(edit, open) ? rolls.writeLock() : rolls.readLock();
+        if (!TransactionEnds.drops(edit, open)) {
+            return write(edit, sync, open, rolls.readLock());
+        }
+        statements.writeLock().lock();
+        try {
+            return write(edit, sync, open, rolls.writeLock());
+        } finally {
+            statements.writeLock().unlock();
+        }
+    }
+
+    /** Nothing of a transaction is written behind its end, nor into a table behind the end of the one that drops it. */
+    private CommitLogResult write(LogEntry edit, boolean sync, Transaction open, Lock lock) {
         synchronized (open == null ? edit : open) {
             lock.lock();
             try {
@@ -330,6 +344,20 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             } finally {
                 lock.unlock();
             }
+        }
+    }
+
+    /** The several rows of a statement are all written before a COMMIT that drops their table, or all refused. */
+    private void beginRows() {
+        if (statements.getReadHoldCount() == 0) {
+            statements.readLock().lock();
+        }
+    }
+
+    /** A statement of this thread has written all of its rows. */
+    public void endRows() {
+        if (statements.getReadHoldCount() > 0) {
+            statements.readLock().unlock();
         }
     }
 

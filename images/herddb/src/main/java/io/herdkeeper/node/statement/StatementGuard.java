@@ -153,6 +153,9 @@ public final class StatementGuard extends DBManager {
             throw error;
         } finally {
             NodeCommitLog.rowsOfThisThread(before);
+            if (log != null) {
+                log.endRows();
+            }
         }
     }
 

@@ -9,6 +9,8 @@ import herddb.core.PostCheckpointAction;
 import herddb.core.TableSpaceManager;
 import herddb.index.IndexOperation;
 import herddb.index.KeyToPageIndex;
+import herddb.log.CommitLogResult;
+import herddb.log.LogEntryFactory;
 import herddb.log.LogSequenceNumber;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionResult;
@@ -18,6 +20,7 @@ import herddb.model.commands.CommitTransactionStatement;
 import herddb.sql.TranslatedQuery;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.log.NodeCommitLog;
+import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
@@ -171,6 +174,36 @@ class DroppedTablesTest {
         callbacks.goOn();
         commit.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
         behind.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        assertGoesOn();
+    }
+
+    @Test
+    void theRowsOfAStatementAreAllLoggedBeforeTheDropOfTheirTable() throws Exception {
+        long dropping = Node.begin(node.server(), app);
+        execute(dropping, "DROP TABLE " + app + ".dropped");
+        hold();
+        CommitLogResult[] written = new CommitLogResult[2];
+        // As HerdDB does with an UPDATE that has accepted both of its rows.
+        CompletableFuture<?>[] rows = new CompletableFuture<?>[2];
+        for (int row = 0; row < 2; row++) {
+            Bytes key = Bytes.from_int(row + 1);
+            written[row] = tablespace().getLog().log(
+                    LogEntryFactory.update(tablespace().getTableManager("dropped").getTable(), key, key, null), true);
+            rows[row] = written[row].logSequenceNumber.thenApply(position -> key);
+        }
+        rows[0].join();
+        CompletableFuture<CompletableFuture<?>> commit = new CompletableFuture<>();
+        Thread other = new Thread(() -> commit.complete(committing(dropping)));
+        other.start();
+        Await.until("the COMMIT is logged, or waits", LIMIT, () -> commit.isDone() || other.getState() == Thread.State.WAITING);
+        rows[1].join();
+        ((NodeCommitLog) tablespace().getLog()).endRows();
+        for (int row = 0; row < 2; row++) {
+            written[row].logSequenceNumber.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+            rows[row].getNow(null);
+        }
+        callbacks.goOn();
+        commit.get(LIMIT.toSeconds(), TimeUnit.SECONDS).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
         assertGoesOn();
     }
 
