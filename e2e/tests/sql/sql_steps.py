@@ -52,7 +52,7 @@ def each_copy_has_every_row(stack: Stack, writer: WriterProcess) -> None:
     every_row_is_there(stack, writer)
     for node in sorted(stack.sql.replicas()):
         if node != stack.sql.leader():
-            stack.wait_until_ready()  # who led before must follow first: until then the operator refuses the request
+            stack.wait_until_ready()  # who led before must follow first
             stack.sql.switch_over(node)
             assert writer.read()["violation"] is None, node
     stack.wait_until_ready()

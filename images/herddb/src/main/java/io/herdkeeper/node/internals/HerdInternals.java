@@ -233,11 +233,14 @@ public final class HerdInternals {
         ((Map<?, ?>) get(TRANSACTIONS, copy)).clear();
     }
 
-    /** Has what is applied from now on leave out indexes, by their names. */
+    /** Has what is applied from now on leave out indexes, by their names. Rows that are being applied go through the map of before. */
     @SuppressWarnings("unchecked")
     public static void forgetIndexes(TableSpaceManager tablespace, Set<String> names) {
-        ((Map<String, Map<String, AbstractIndexManager>>) get(INDEXES_BY_TABLE, tablespace)).values()
-                .forEach(ofTable -> ofTable.keySet().removeAll(names));
+        ((Map<String, Map<String, AbstractIndexManager>>) get(INDEXES_BY_TABLE, tablespace)).replaceAll((table, indexes) -> {
+            Map<String, AbstractIndexManager> left = new HashMap<>(indexes);
+            left.keySet().removeAll(names);
+            return left;
+        });
     }
 
     /** The counters of the next keys, by the names of the tables with auto-increment. */

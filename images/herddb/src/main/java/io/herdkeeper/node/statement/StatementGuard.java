@@ -153,9 +153,6 @@ public final class StatementGuard extends DBManager {
             throw error;
         } finally {
             NodeCommitLog.rowsOfThisThread(before);
-            if (log != null) {
-                log.endRows();
-            }
         }
     }
 
@@ -222,6 +219,11 @@ public final class StatementGuard extends DBManager {
                 log.end(error);
             }
             throw error;
+        } finally {
+            // Here, since a statement whose transaction is begun for it runs in another thread than the one that asked for it.
+            if (tablespace != null && tablespace.getLog() instanceof NodeCommitLog log) {
+                log.endRows();
+            }
         }
     }
 

@@ -207,6 +207,22 @@ class DroppedTablesTest {
         assertGoesOn();
     }
 
+    /** HerdDB runs such a statement in another thread than the one that asked for it. */
+    @Test
+    void aDropGoesOnBehindRowsOfATransactionThatWasBegunForTheirStatement() throws Exception {
+        index.goOn.countDown();
+        hold();
+        CompletableFuture<StatementExecutionResult> updating = CompletableFuture.supplyAsync(
+                () -> Node.execute(node.server(), TransactionContext.AUTOTRANSACTION_ID, "UPDATE " + app + ".other SET n=99"));
+        Await.until("its transaction is begun", LIMIT, callbacks.held::isDone);
+        callbacks.goOn();
+        execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + updating.get(LIMIT.toSeconds(), TimeUnit.SECONDS).transactionId);
+        long dropping = Node.begin(node.server(), app);
+        execute(dropping, "DROP TABLE " + app + ".dropped");
+        CompletableFuture.supplyAsync(() -> committing(dropping).join()).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        assertGoesOn();
+    }
+
     /** A COMMIT whose row can't be applied any more must not wait for it: a node could not stop leading. */
     @Test
     void aDropWaitsForNothingOnceTheLogHasEnded() throws Exception {
