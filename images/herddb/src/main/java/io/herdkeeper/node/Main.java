@@ -18,7 +18,7 @@ import io.herdkeeper.node.statement.BlockedTablespaces;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
-import io.herdkeeper.node.tls.SqlPortTls;
+import io.herdkeeper.node.tls.RenewedCertificate;
 import io.herdkeeper.node.users.MountedUsers;
 import java.nio.file.Path;
 import java.time.Clock;
@@ -77,10 +77,13 @@ public final class Main {
         ActivatorWaker waker = new ActivatorWaker(server, status);
         AdminServer http = new AdminServer(settings.http(), status, waker, copies, metrics);
         http.start();
+        if (settings.http().certificate() != null) {
+            settings.http().certificate().follow(RenewedCertificate.PERIOD);
+        }
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, status, settings.handOver()), "stop"));
         server.start();
         if (settings.tls() != null) {
-            settings.tls().follow(SqlPortTls.PERIOD);
+            settings.tls().follow(RenewedCertificate.PERIOD);
         }
         if (settings.users() != null) {
             settings.users().follow(server, MountedUsers.PERIOD);

@@ -3,6 +3,7 @@ package io.herdkeeper.node;
 import herddb.security.SimpleSingleUserManager;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.http.HttpSettings;
+import io.herdkeeper.node.tls.RenewedCertificate;
 import io.herdkeeper.node.tls.SqlPortTls;
 import io.herdkeeper.node.tls.SqlPortTls.Plaintext;
 import io.herdkeeper.node.users.MountedUsers;
@@ -22,7 +23,7 @@ import java.util.Properties;
 import java.util.regex.Pattern;
 
 /**
- * The node's settings: a properties file, two arguments and the mounted passwords.
+ * The node's settings: a properties file, arguments and the mounted passwords.
  *
  * @param server   HerdDB's configuration; it contains passwords and must not be logged
  * @param http     where the HTTP endpoints listen
@@ -48,6 +49,12 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
     /** {@code accepted} or {@code refused}: what becomes of connections without TLS when there is TLS. */
     public static final String PLAINTEXT = "herdkeeper.tls.plaintext";
 
+    /**
+     * An argument: a folder as of {@link #TLS}, with which the HTTP port speaks TLS. No property, since the file with those changes under a
+     * running pod, and the pod's probes don't.
+     */
+    private static final String HTTP_CERTIFICATE = "--http-certificate";
+
     private static final int DEFAULT_HTTP_PORT = 9845;
     private static final int DEFAULT_HAND_OVER_SECONDS = 20;
     private static final int LONGEST_HAND_OVER_SECONDS = 3600;
@@ -55,7 +62,7 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
     /** For which a statement waits for a row's lock; MySQL's default. */
     private static final int DEFAULT_LOCK_SECONDS = 50;
     private static final String USAGE =
-            "usage: --config /config/server.properties --node-id ID --advertised-host HOST";
+            "usage: --config /config/server.properties --node-id ID --advertised-host HOST [--http-certificate FOLDER]";
     private static final Pattern NODE_ID = Pattern.compile("[a-z0-9]([a-z0-9-]*[a-z0-9])?");
 
     /** A setting that can't be used; the message names it, its value and the fix. */
@@ -85,7 +92,7 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
         String credentials = properties.getProperty(CREDENTIALS, "");
         HttpSettings http = new HttpSettings(
                 properties.getProperty(HTTP_HOST, ""), number(properties, HTTP_PORT, DEFAULT_HTTP_PORT, HIGHEST_PORT),
-                credentials.isBlank() ? null : Path.of(credentials, "token"));
+                credentials.isBlank() ? null : Path.of(credentials, "token"), httpCertificate(options));
         Duration handOver = Duration.ofSeconds(
                 number(properties, HAND_OVER_SECONDS, DEFAULT_HAND_OVER_SECONDS, LONGEST_HAND_OVER_SECONDS));
         SqlPortTls tls = tls(properties);
@@ -101,12 +108,28 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
         }
         // by this the node's record says that it speaks TLS
         properties.setProperty(ServerConfiguration.PROPERTY_SSL, "true");
+        Plaintext plaintext = plaintext(properties);
+        return mounted(TLS, folder, path -> new SqlPortTls(path, plaintext));
+    }
+
+    private static RenewedCertificate httpCertificate(Map<String, String> options) throws RefusedException {
+        String folder = options.get(HTTP_CERTIFICATE);
+        return folder == null ? null : mounted(HTTP_CERTIFICATE, folder, path -> new RenewedCertificate(path, "HTTP", "TLSv1.3"));
+    }
+
+    @FunctionalInterface
+    private interface Certificate<T> {
+
+        T read(Path folder) throws IOException, GeneralSecurityException;
+    }
+
+    private static <T> T mounted(String setting, String folder, Certificate<T> certificate) throws RefusedException {
         try {
-            return new SqlPortTls(Path.of(folder), plaintext(properties));
+            return certificate.read(Path.of(folder));
         } catch (IOException error) {
-            throw new RefusedException(TLS + "=" + folder + " can't be read: " + error);
+            throw new RefusedException(setting + "=" + folder + " can't be read: " + error);
         } catch (GeneralSecurityException error) {
-            throw new RefusedException(TLS + ": " + error.getMessage());
+            throw new RefusedException(setting + ": " + error.getMessage());
         }
     }
 

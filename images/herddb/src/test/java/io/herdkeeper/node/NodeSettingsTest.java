@@ -11,6 +11,8 @@ import io.herdkeeper.node.NodeSettings.RefusedException;
 import io.herdkeeper.node.testing.Certificates;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -119,6 +121,16 @@ class NodeSettingsTest {
     }
 
     @Test
+    void theArgumentsFolderEncryptsTheHttpPortAndThePropertiesFolderDoesNot() throws Exception {
+        Certificates.put(folder, "node.crt", "node-pkcs8.key");
+        String encrypted = complete + "herdkeeper.tls.dir=" + folder + "\n";
+        assertNull(read(encrypted).http().certificate());
+        assertNotNull(read(encrypted, "--http-certificate", folder.toString()).http().certificate());
+        assertTrue(assertThrows(RefusedException.class, () -> read(complete, "--http-certificate", "/none"))
+                .getMessage().startsWith("--http-certificate=/none can't be read"));
+    }
+
+    @Test
     void argumentsThatAreMissingOrUnknownAreRefused() {
         assertTrue(assertThrows(RefusedException.class, () -> NodeSettings.read("--config")).getMessage().contains("usage"));
         assertTrue(assertThrows(RefusedException.class, () -> NodeSettings.read("--config", "/none"))
@@ -131,10 +143,12 @@ class NodeSettingsTest {
         return message;
     }
 
-    private NodeSettings read(String properties) throws Exception {
+    private NodeSettings read(String properties, String... more) throws Exception {
         Path file = folder.resolve("server.properties");
         Files.writeString(file, properties);
-        return NodeSettings.read(
-                "--config", file.toString(), "--node-id", "db-herddb-0", "--advertised-host", "db-herddb-0.nodes");
+        List<String> arguments = new ArrayList<>(List.of(
+                "--config", file.toString(), "--node-id", "db-herddb-0", "--advertised-host", "db-herddb-0.nodes"));
+        arguments.addAll(List.of(more));
+        return NodeSettings.read(arguments.toArray(String[]::new));
     }
 }

@@ -6,6 +6,8 @@ import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.http.Request.BadRequestException;
 import io.herdkeeper.node.leadership.ActivatorWaker;
 import io.herdkeeper.node.status.NodeStatus;
+import io.herdkeeper.node.tls.RenewedCertificate;
+import io.herdkeeper.node.tls.TlsFront;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -32,6 +34,8 @@ public final class AdminServer {
     }
 
     private final HttpServer server;
+    /** What clients connect to instead of the server, which then listens on the loopback alone; null in plain text. */
+    private final TlsFront front;
     private final List<Endpoint> endpoints;
     private final BearerToken token;
 
@@ -40,8 +44,10 @@ public final class AdminServer {
      */
     public AdminServer(HttpSettings settings, NodeStatus node, ActivatorWaker waker, LocalCopies copies,
             PrometheusMetricsProvider metrics) throws IOException {
-        String host = settings.host();
-        int port = settings.port();
+        InetSocketAddress port = settings.host().isEmpty()
+                ? new InetSocketAddress(settings.port())
+                : new InetSocketAddress(InetAddress.getByName(settings.host()), settings.port());
+        RenewedCertificate certificate = settings.certificate();
         token = new BearerToken(settings.tokenFile());
         TimeLimited metadata = new TimeLimited();
         endpoints = List.of(
@@ -58,11 +64,11 @@ public final class AdminServer {
                 BarEndpoint.bar(copies),
                 BarEndpoint.unbar(copies),
                 new WakeEndpoint(waker));
-        server = HttpServer.create(
-                host.isEmpty() ? new InetSocketAddress(port) : new InetSocketAddress(InetAddress.getByName(host), port), 0);
+        server = HttpServer.create(certificate == null ? port : new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         server.setExecutor(boundedThreads());
         server.createContext("/", this::handle);
         server.createContext("/alive", new AliveStream(node));
+        front = certificate == null ? null : new TlsFront(certificate, port, server.getAddress());
     }
 
     /**
@@ -86,11 +92,14 @@ public final class AdminServer {
 
     /** The bound port. */
     public int port() {
-        return server.getAddress().getPort();
+        return front == null ? server.getAddress().getPort() : front.port();
     }
 
     /** Stops at once. */
     public void stop() {
+        if (front != null) {
+            front.close();
+        }
         server.stop(0);
     }
 

@@ -57,6 +57,11 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http, Li
 
     /** The same with an encrypted SQL port, for which the configuration has {@code server.ssl}. */
     public static RunningNode start(ServerConfiguration configuration, Path tokenFile, SqlPortTls tls) throws Exception {
+        return start(configuration, tls, new HttpSettings("127.0.0.1", 0, tokenFile, null));
+    }
+
+    /** The same with other settings of the HTTP port. With a certificate there, the methods below can't ask. */
+    public static RunningNode start(ServerConfiguration configuration, SqlPortTls tls, HttpSettings settingsOfHttp) throws Exception {
         PrometheusMetricsProvider metrics = new PrometheusMetricsProvider();
         PropertiesConfiguration settings = new PropertiesConfiguration();
         settings.setProperty("prometheusStatsHttpEnable", false);
@@ -67,7 +72,7 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http, Li
         NodeStatus status = new NodeStatus(server, events);
         ActivatorWaker waker = new ActivatorWaker(server, status);
         LocalCopies copies = new LocalCopies(server, Clock.systemUTC());
-        AdminServer http = new AdminServer(new HttpSettings("127.0.0.1", 0, tokenFile), status, waker, copies, metrics);
+        AdminServer http = new AdminServer(settingsOfHttp, status, waker, copies, metrics);
         http.start();
         server.start();
         List<Thread> repeating = new ArrayList<>(status.contacts().start());

@@ -10,16 +10,14 @@ import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Certificates;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
+import io.herdkeeper.node.testing.TlsClient;
 import io.herdkeeper.node.tls.SqlPortTls.Plaintext;
 import java.io.IOException;
-import java.io.InputStream;
 import java.net.Socket;
 import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
-import java.security.KeyStore;
-import java.security.cert.CertificateFactory;
 import java.security.cert.X509Certificate;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -30,11 +28,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
-import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
-import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
-import javax.net.ssl.TrustManagerFactory;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -247,23 +242,8 @@ class SqlPortTlsTest {
     }
 
     private static X509Certificate handshake(RunningNode node, String authority, String name) throws Exception {
-        KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
-        trusted.load(null, null);
-        try (InputStream content = Certificates.open(authority)) {
-            trusted.setCertificateEntry("authority", CertificateFactory.getInstance("X.509").generateCertificate(content));
-        }
-        TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
-        trust.init(trusted);
-        SSLContext context = SSLContext.getInstance("TLS");
-        context.init(null, trust.getTrustManagers(), null);
-        try (Socket plain = new Socket("127.0.0.1", node.server().getServerHostData().getPort());
-                SSLSocket socket = (SSLSocket) context.getSocketFactory().createSocket(plain, name, plain.getPort(), true)) {
-            socket.setSoTimeout(ANSWER_MILLIS);
-            SSLParameters parameters = socket.getSSLParameters();
-            parameters.setEndpointIdentificationAlgorithm("HTTPS");
-            socket.setSSLParameters(parameters);
-            socket.startHandshake();
-            return (X509Certificate) socket.getSession().getPeerCertificates()[0];
+        try (SSLSocket socket = TlsClient.connect(node.server().getServerHostData().getPort(), authority, name)) {
+            return TlsClient.certificateOf(socket);
         }
     }
 }

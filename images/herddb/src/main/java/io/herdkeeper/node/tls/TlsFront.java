@@ -1,0 +1,143 @@
+package io.herdkeeper.node.tls;
+
+import io.netty.bootstrap.Bootstrap;
+import io.netty.bootstrap.ServerBootstrap;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelFutureListener;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.channel.ChannelInitializer;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.WriteBufferWaterMark;
+import io.netty.channel.nio.NioEventLoopGroup;
+import io.netty.channel.socket.SocketChannel;
+import io.netty.channel.socket.nio.NioServerSocketChannel;
+import io.netty.channel.socket.nio.NioSocketChannel;
+import io.netty.handler.ssl.SslHandler;
+import io.netty.util.concurrent.DefaultThreadFactory;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * A port that speaks TLS, before a server in this process that does not. Client and server take turns: what one sends is read once the
+ * other has taken what was sent before.
+ *
+ * <p>Java's own HTTPS server (17) looks up the client's name in the DNS for each connection, in a thread that requests need. Its clock closes
+ * a slow connection by writing to it, and stands still if that can't be written. Here one thread serves all connections and waits for none.
+ */
+public final class TlsFront {
+
+    /** A client that has not shown by then that it speaks TLS is hung up on. */
+    public static final Duration LONGEST_HANDSHAKE = Duration.ofSeconds(10);
+
+    /** The other end is read in pieces of 64 KiB at most. More waits only for who asks for answers of TLS itself and reads none. */
+    private static final WriteBufferWaterMark MOST_UNREAD = new WriteBufferWaterMark(128 << 10, 256 << 10);
+
+    private final RenewedCertificate certificate;
+    private final InetSocketAddress behind;
+    private final EventLoopGroup thread = new NioEventLoopGroup(1, new DefaultThreadFactory("tls-front", true));
+    private final Channel port;
+
+    /**
+     * Listens at once.
+     *
+     * @param listen where; port 0 takes a free one
+     * @param behind the server's address
+     */
+    public TlsFront(RenewedCertificate certificate, InetSocketAddress listen, InetSocketAddress behind) throws IOException {
+        this.certificate = certificate;
+        this.behind = behind;
+        ChannelFuture bound = new ServerBootstrap().group(thread).channel(NioServerSocketChannel.class)
+                .childOption(ChannelOption.AUTO_READ, false)
+                .childOption(ChannelOption.TCP_NODELAY, true)
+                .childOption(ChannelOption.WRITE_BUFFER_WATER_MARK, MOST_UNREAD)
+                .childHandler(new ChannelInitializer<SocketChannel>() {
+                    @Override
+                    protected void initChannel(SocketChannel client) {
+                        accept(client);
+                    }
+                }).bind(listen).awaitUninterruptibly();
+        if (!bound.isSuccess()) {
+            thread.shutdownGracefully();
+            throw new IOException("can't listen on " + listen, bound.cause());
+        }
+        port = bound.channel();
+    }
+
+    /** The bound port. */
+    public int port() {
+        return ((InetSocketAddress) port.localAddress()).getPort();
+    }
+
+    /** Closes the port and all connections. */
+    public void close() {
+        thread.shutdownGracefully(0, 1, TimeUnit.SECONDS);
+    }
+
+    private void accept(SocketChannel client) {
+        SslHandler tls = certificate.context().newHandler(client.alloc());
+        tls.setHandshakeTimeoutMillis(LONGEST_HANDSHAKE.toMillis());
+        client.pipeline().addLast(tls);
+        ChannelFuture connected = new Bootstrap().group(client.eventLoop()).channel(NioSocketChannel.class)
+                .option(ChannelOption.AUTO_READ, false)
+                .option(ChannelOption.TCP_NODELAY, true)
+                .option(ChannelOption.WRITE_BUFFER_WATER_MARK, MOST_UNREAD)
+                .handler(new Relay(client)).connect(behind);
+        client.pipeline().addLast(new Relay(connected.channel()));
+        connected.addListener((ChannelFutureListener) done -> {
+            if (done.isSuccess()) {
+                client.read();
+                done.channel().read();
+            } else {
+                client.close();
+            }
+        });
+    }
+
+    /** One direction: what its channel reads is written to the other one, and closed with it. */
+    private static final class Relay extends ChannelInboundHandlerAdapter {
+
+        private final Channel other;
+
+        Relay(Channel other) {
+            this.other = other;
+        }
+
+        @Override
+        public void channelRead(ChannelHandlerContext own, Object received) {
+            other.writeAndFlush(received).addListener((ChannelFutureListener) written -> {
+                if (written.isSuccess()) {
+                    own.read();
+                } else {
+                    own.close();
+                }
+            });
+        }
+
+        @Override
+        public void channelWritabilityChanged(ChannelHandlerContext own) {
+            if (!own.channel().isWritable()) {
+                own.close();
+            }
+        }
+
+        @Override
+        public void channelInactive(ChannelHandlerContext own) {
+            if (other.isActive()) {
+                other.writeAndFlush(Unpooled.EMPTY_BUFFER).addListener(ChannelFutureListener.CLOSE);
+            } else {
+                other.close();
+            }
+        }
+
+        @Override
+        public void exceptionCaught(ChannelHandlerContext own, Throwable error) {
+            own.close();
+        }
+    }
+}
