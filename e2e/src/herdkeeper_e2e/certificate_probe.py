@@ -26,6 +26,7 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.shared.names import (
+    HERDDB_HTTP_PORT,
     HERDDB_SQL_PORT,
     IDENTITY_VARIABLE,
     ZOOKEEPER_CLIENT_PORT,
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 PLAIN = "plain text"
 PLAIN_COMMAND = b"srvr\n"
 """Of ZooKeeper, which its port in plain text answers."""
+PLAIN_REQUEST = b"GET /healthz HTTP/1.1\r\nHost: node\r\n\r\n"
+"""To a SQL node's HTTP port."""
 SERVED = "served"
 ANSWER_SECONDS = 5.0
 """A member that lets somebody in has answered long since."""
@@ -97,6 +100,8 @@ def everybody_tries(servers: Servers, people: Mapping[str, Identity]) -> Iterato
         for who, identity in people.items():
             with _being(identity):
                 yield Tried(address.host, "bookie", who, _in_a_bookie(bookie_id, address, servers.ledger))
+    for host in servers.nodes:
+        yield Tried(host, "http", PLAIN, _plain(host, HERDDB_HTTP_PORT, PLAIN_REQUEST))
 
 
 def certificates_of(servers: Servers) -> Iterator[tuple[str, str, str]]:
@@ -107,7 +112,8 @@ def certificates_of(servers: Servers) -> Iterator[tuple[str, str, str]]:
     for address in servers.bookies.values():
         yield address.host, "bookie", _outcome(partial(_shown_by_a_bookie, address, identity))
     for host in servers.nodes:
-        yield host, "sql", _outcome(partial(shown_certificate, host, HERDDB_SQL_PORT, identity.authorities))
+        for port, number in (("sql", HERDDB_SQL_PORT), ("http", HERDDB_HTTP_PORT)):
+            yield host, port, _outcome(partial(shown_certificate, host, number, identity.authorities))
 
 
 def _shown_by_a_bookie(address: BookieAddress, identity: Identity) -> str:

@@ -9,21 +9,18 @@ import argparse
 import json
 import os
 import sys
-import urllib.request
+from http.client import HTTPException
 
-from herdkeeper.shared.names import HERDDB_HTTP_PORT
 from herdkeeper_e2e.session import TABLESPACE
+from herdkeeper_e2e.sql_node import said_of
 
 
 def log_position(host: str, tablespace: str) -> dict[str, int]:
-    """Returns the last entry that the node has written or read. Raises LookupError if it reports none, and OSError if it
-    does not answer.
-    """
-    with urllib.request.urlopen(f"http://{host}:{HERDDB_HTTP_PORT}/tablespaces", timeout=30) as answer:
-        found = [item["log"] for item in json.load(answer) if item["name"] == tablespace]
-    if not found or found[0] is None or found[0]["entryId"] < 0:
+    """Returns the last entry that the node has written or read. Raises LookupError if it reports none, and like `said_of`."""
+    found = said_of(host, tablespace)["log"]
+    if found is None or found["entryId"] < 0:
         raise LookupError(f"{host} tells of no entry in the log of {tablespace}: {found}")
-    return {name: int(found[0][name]) for name in ("ledgerId", "entryId")}
+    return {name: int(found[name]) for name in ("ledgerId", "entryId")}
 
 
 def main() -> int:
@@ -32,7 +29,7 @@ def main() -> int:
     parser.add_argument("--host", required=True, help="of the SQL node")
     try:
         print(json.dumps(log_position(parser.parse_args().host, os.environ[TABLESPACE])))
-    except (LookupError, OSError) as error:
+    except (LookupError, OSError, HTTPException) as error:
         print(f"log_position failed: {error!r}", file=sys.stderr)
         return 1
     return 0

@@ -224,8 +224,9 @@ class Servers:
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         options = ["-Xmx2g", "-XX:MaxDirectMemorySize=1g", "-Xss512k", "-Dio.netty.tryReflectionSetAccessible=true"]
         arguments = ("--config", str(folder / "server.properties"), "--node-id", node_id, "--advertised-host", "127.0.0.1")
-        self._start(name, options, "herddb", ("io.herdkeeper.node.Main", *arguments))
-        return Address("127.0.0.1", port), f"http://127.0.0.1:{http}"
+        encrypted = () if self.secrets is None else ("--http-certificate", str(self.secrets.nodes.folder))
+        self._start(name, options, "herddb", ("io.herdkeeper.node.Main", *arguments, *encrypted))
+        return Address("127.0.0.1", port), f"{'https' if encrypted else 'http'}://127.0.0.1:{http}"
 
     def kill(self, name: str) -> None:
         """End a server at once, like a power cut (SIGKILL)."""

@@ -10,34 +10,39 @@ import argparse
 import json
 import os
 import sys
-import urllib.error
-import urllib.request
+from http.client import HTTPException
 from typing import Any
 
+from herdkeeper.clients.bounded_http import Question, Trust, ask
 from herdkeeper.shared.names import HERDDB_HTTP_PORT
+from herdkeeper.tls.identity import own_identity
 from herdkeeper_e2e.session import TABLESPACE
 
 TIMEOUT_SECONDS = 60.0
 
 
 def said_of(host: str, tablespace: str) -> Any:
-    """Returns an entry of `GET /tablespaces`. Raises LookupError if there is none, and OSError if the node does not answer."""
-    with urllib.request.urlopen(f"http://{host}:{HERDDB_HTTP_PORT}/tablespaces", timeout=TIMEOUT_SECONDS) as answer:
-        found = [entry for entry in json.load(answer) if entry["name"] == tablespace.lower()]
+    """Returns an entry of `GET /tablespaces`. Raises LookupError if there is none; OSError, HTTPException if the node does not answer."""
+    found = [entry for entry in _asked(host, "GET", "/tablespaces") if entry["name"] == tablespace.lower()]
     if not found:
         raise LookupError(f"{host} says nothing of the tablespace {tablespace}")
     return found[0]
 
 
 def ordered(host: str, tablespace: str, order: str, token: str) -> Any:
-    """Returns the answer to a successful order. Raises OSError with the node's error."""
-    url = f"http://{host}:{HERDDB_HTTP_PORT}/tablespaces/{tablespace.lower()}/{order}"
-    request = urllib.request.Request(url, method="POST", headers={"Authorization": f"Bearer {token}"})
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        raise OSError(f"{url} answered {error.code}: {error.read(500).decode(errors='replace')}") from error
+    """Returns the answer to a successful order. Raises OSError with the node's error, and HTTPException."""
+    return _asked(host, "POST", f"/tablespaces/{tablespace.lower()}/{order}", token)
+
+
+def _asked(host: str, method: str, path: str, token: str = "") -> Any:
+    """Where this process has a certificate of a stack, the node must show one of the same authority."""
+    identity = own_identity()
+    trust = None if identity is None else Trust(identity().authorities, host)
+    url = f"{'http' if trust is None else 'https'}://{host}:{HERDDB_HTTP_PORT}{path}"
+    answer = ask(Question(method, url, TIMEOUT_SECONDS, {"Authorization": f"Bearer {token}"} if token else {}, trust=trust))
+    if not answer.succeeded:
+        raise OSError(f"{url} answered {answer.status}: {answer.body[:500].decode(errors='replace')}")
+    return json.loads(answer.body)
 
 
 def main() -> int:
@@ -49,7 +54,7 @@ def main() -> int:
     host, tablespace = arguments.host, os.environ[TABLESPACE]
     try:
         found = ordered(host, tablespace, arguments.order, sys.stdin.read().strip()) if arguments.order else said_of(host, tablespace)
-    except (LookupError, OSError) as error:
+    except (LookupError, OSError, HTTPException) as error:
         print(f"sql_node failed: {error!r}", file=sys.stderr)
         return 1
     print(json.dumps(found))

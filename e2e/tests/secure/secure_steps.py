@@ -48,7 +48,7 @@ IDENTITIES = {
     "zk-zookeeper-quorum": "zk-zookeeper-quorum-authority",
 }
 """The Secret of each certificate, with that of who signs it."""
-SHOWN = {"zookeeper": "zk-zookeeper-clients", "bookie": "bk-bookie-identity", "sql": "db-herddb-identity"}
+SHOWN = {"zookeeper": "zk-zookeeper-clients", "bookie": "bk-bookie-identity", "sql": "db-herddb-identity", "http": "db-herddb-identity"}
 """The Secret of what is shown at each port that is for clients."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from herdkeeper.clients.bounded_http import Trust
 from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ZooKeeperNames
 from herdkeeper.shared.unknown import NotListening, Unknown
@@ -13,15 +14,17 @@ from herdkeeper.shared.unknown import NotListening, Unknown
 
 @dataclass
 class PlayedNodes:
-    """An observe.http.JsonReader. A URL without a document does not answer. `written` is called after each order that was done."""
+    """An observe.http.JsonReader. A URL without a document does not answer. `written` is called after each order that was done.
+
+    Documents and orders have URLs in plain text, also of nodes that speak TLS."""
 
     documents: dict[str, Any] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
     orders: list[str] = field(default_factory=list)
     written: Callable[[str], None] = lambda _: None
 
-    def get(self, url: str) -> Any | Unknown:
-        return self.documents.get(url, Unknown(f"{url} did not answer"))
+    def get(self, url: str, trust: Trust | None = None) -> Any | Unknown:
+        return self.documents.get(_in_plain_text(url, trust), Unknown(f"{url} did not answer"))
 
     def zookeeper_serves(self, named: ZooKeeperNames, modes: tuple[str, ...]) -> None:
         """Each member says of itself what `modes` gives for its number, e.g. `leader`, and that it has every transaction."""
@@ -57,9 +60,10 @@ class PlayedNodes:
         url = f"http://{named.host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces"
         self.documents[url] = NotListening(f"{url} refused")
 
-    def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
+    def post(self, url: str, token: str, timeout_seconds: float, trust: Trust | None = None) -> Any | Unknown:
         """An execute.sql_node.NodeOrders. Orders are done when the token is right, and remembered; one that tells whether its copies are
         barred takes that order."""
+        url = _in_plain_text(url, trust)
         if token not in self.tokens:
             return Unknown(f"{url} answered 401")
         for copy in self.documents.get(f"{url.partition('/tablespaces')[0]}/tablespaces", []) if "bar?" in url else []:
@@ -68,3 +72,12 @@ class PlayedNodes:
         self.orders.append(url)
         self.written(f"order {url}")
         return {}
+
+
+def _in_plain_text(url: str, trust: Trust | None) -> str:
+    """A node that speaks TLS is verified by the stack's authority, as the host that the URL names."""
+    assert url.startswith("https://") is (trust is not None), url
+    if trust is not None:
+        assert "BEGIN CERTIFICATE" in trust.authorities, url
+        assert f"//{trust.name}:" in url
+    return url.replace("https://", "http://")

@@ -107,7 +107,10 @@ def secured() -> tuple[Any, ...]:
     restored = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="restored", bootstrap={"checkpoint": {"name": "flights-1"}})
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM, job=EXECUTORS)
     source = CheckpointSource(
-        address, "/demo/quick/ledgers", "/demo/quick/herd", "flights", None, "follower:9845", "credentials", identity=log.readers_secret
+        *(address, "/demo/quick/ledgers", "/demo/quick/herd", "flights", None, "follower:9845", "credentials"),
+        identity=log.readers_secret,
+        with_tls=frozenset({"follower:9845"}),
+        authorities="db-herddb-identity",
     )
     bookie, drain = BookieIdentity(0, "quick-bookie-0-abc123"), DrainSource(address, SPARK)
     restore = RestoreSource(

@@ -14,6 +14,7 @@ from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.tablespace import FullCheckTiming, TablespaceStatus
 from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.herddb.observe.address import NodeAddress
 from herdkeeper.herddb.observe.cluster import read_node
 from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, TableVerdict
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
@@ -425,8 +426,8 @@ TOLD = {
 def read(**fields) -> NodeTablespace:
     """What is read of a node that tells this of its copy."""
     copy = {"name": "flights", "uuid": "a-uuid", "role": "leader", "ready": True, **fields}
-    reader = ClusterReader(None, None, SimpleNamespace(get=lambda _: [copy]))
-    view = read_node(reader, "http://node/tablespaces")
+    reader = ClusterReader(None, None, SimpleNamespace(get=lambda _url, _trust: [copy]))
+    view = read_node(reader, NodeAddress("node", None))
     assert not isinstance(view, Unknown)
     return view[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import queue
+import ssl
 import threading
 from collections.abc import Callable, Generator, Iterator
 from http.client import HTTPException, IncompleteRead
@@ -18,6 +19,7 @@ from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine.key import Key
 from herdkeeper.engine.queue import KeyQueue
+from herdkeeper.herddb.observe.address import NodePort
 from herdkeeper.process.node_streams import NodeStreams
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
@@ -37,8 +39,8 @@ class Nodes:
         self.opened: queue.Queue[str] = queue.Queue()
         self.told: queue.Queue[bytes | OSError | HTTPException | None] = queue.Queue()
 
-    def connect(self, address: str) -> Generator[bytes, None, None]:
-        self.opened.put(address)
+    def connect(self, port: NodePort) -> Generator[bytes, None, None]:
+        self.opened.put(port.host)
         while True:
             told = self.told.get(timeout=LONG)
             if isinstance(told, OSError | HTTPException):
@@ -77,7 +79,7 @@ def streams(nodes: Nodes, lost: queue.Queue[Key], blocked: queue.Queue[Key], liv
 
 
 def pod(address: str | None, uid: str = "a-uid") -> dict[str, Any]:
-    return {"metadata": {"uid": uid}, "status": {"podIP": address} if address else {}}
+    return {"metadata": {"uid": uid, "name": "db-herddb-0"}, "status": {"podIP": address} if address else {}}
 
 
 @pytest.mark.parametrize("end", [None, OSError("reset")], ids=["ended", "broken or silent"])
@@ -125,6 +127,7 @@ def test_a_pod_that_is_over_is_left(streams, nodes, lost) -> None:
         (ConnectionRefusedError(), False),
         (IncompleteRead(b""), False),
         (TooLargeError(), False),
+        (ssl.SSLCertVerificationError("another authority"), False),
     ],
     ids=lambda value: repr(value)[:40],
 )

@@ -21,7 +21,7 @@ class Answering:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def get(self, url: str) -> list[object]:
+    def get(self, url: str, _trust: None) -> list[object]:
         self.asked.append(url)
         return []
 
@@ -82,7 +82,7 @@ class Ordered:
     def __init__(self) -> None:
         self.orders: list[tuple[str, str]] = []
 
-    def post(self, url: str, token: str, _seconds: float) -> object:
+    def post(self, url: str, token: str, _seconds: float, _trust: None) -> object:
         self.orders.append((url, token))
         return {}
 

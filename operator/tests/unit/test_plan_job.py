@@ -26,6 +26,7 @@ from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import build_removal
 from herdkeeper.spark.encryption_keys import why_keys_unusable
@@ -701,3 +702,52 @@ def test_a_checkpoint_needs_the_log_and_a_follower_and_not_all_copies(situation,
 def test_a_checkpoint_that_found_its_manifest_there_says_so():
     assert checkpoint_fields(CheckpointSummary("r", JobOutcome.ALREADY_DONE))["reused"] is True
     assert checkpoint_fields(CheckpointSummary("r", JobOutcome.SUCCEEDED))["reused"] is None
+
+
+def node_pods(*with_tls: str, secret: str = "db-tls", others: str = "") -> Objects:
+    """The database's nodes, of which some serve their HTTP port with a certificate; `others` is the Secret of the rest."""
+    owner = {"kind": "StatefulSet", "name": "db-herddb", "uid": "ours", "controller": True}
+
+    def spec(held: str) -> dict[str, Any]:
+        arguments = ["--http-certificate", "/tls"] if held else []
+        return {"containers": [{"args": arguments}], "volumes": [{"name": "tls", "secret": {"secretName": held}}] if held else []}
+
+    made = {("StatefulSet", "db-herddb"): {"metadata": {"name": "db-herddb", "uid": "ours"}, "spec": {"template": {"spec": spec(secret)}}}}
+    for node in ("db-herddb-0", "db-herddb-1"):
+        held = secret if node in with_tls else others
+        made["Pod", node] = {"metadata": {"name": node, "ownerReferences": [owner]}, "spec": spec(held)}
+    return objects(made)
+
+
+LEADER_AND_FOLLOWER = [f"db-herddb-{number}.db-herddb-nodes.demo.svc:9845" for number in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("with_tls", "told"),
+    [((), None), (("db-herddb-0",), LEADER_AND_FOLLOWER[0]), (("db-herddb-0", "db-herddb-1"), ",".join(LEADER_AND_FOLLOWER))],
+    ids=["none", "one, as they are restarted", "all"],
+)
+def test_a_checkpoint_speaks_tls_to_those_nodes_whose_pods_say_so(with_tls, told):
+    plan = plan_checkpoint(replace(SEEN, nodes=node_pods(*with_tls)), "spark:1")
+    given = arguments(plan)
+    assert (given[given.index("--nodes-with-tls") + 1] if "--nodes-with-tls" in given else None) == told
+    (job,) = (action.manifest for action in plan.actions if isinstance(action, Apply) and action.manifest["kind"] == "Job")
+    held = {each["name"]: each.get("valueFrom") for each in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert held.get("HERDDB_AUTHORITIES") == (told and {"secretKeyRef": {"name": "db-tls", "key": "ca.crt"}})
+
+
+def test_a_checkpoint_asks_no_node_that_it_could_not_verify_and_a_pod_that_is_missing_counts_as_what_comes_back():
+    nodes = node_pods("db-herddb-0", "db-herddb-1")
+    gone = Objects({of: item for of, item in nodes.items.items() if of != ("Pod", "db-herddb-1")})
+    given = arguments(plan_checkpoint(replace(SEEN, nodes=gone), "spark:1"))
+    assert given[given.index("--nodes-with-tls") + 1] == ",".join(LEADER_AND_FOLLOWER)
+    waits = plan_checkpoint(replace(SEEN, nodes=node_pods("db-herddb-0", others="another")), "spark:1")
+    assert waits.actions == ()
+    assert waits.wait is not None
+    assert "different Secrets (another, db-tls)" in waits.wait.message
+
+
+def test_a_checkpoint_that_asks_no_node_gets_no_authorities():
+    past = with_spec(CHECKPOINT, target=Target(lsn=Lsn(ledger_id=1, entry_id=1)), verify="Reread")
+    given = arguments(plan_checkpoint(replace(SEEN, checkpoint=past, nodes=node_pods("db-herddb-0", "db-herddb-1")), "spark:1"))
+    assert "--nodes-with-tls" not in given

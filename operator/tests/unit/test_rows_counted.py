@@ -14,6 +14,7 @@ from herdkeeper.api import Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.leadership.decision import Node, Refused, Situation, decide
+from herdkeeper.herddb.observe.address import NodeAddress
 from herdkeeper.herddb.observe.cluster import read_node
 from herdkeeper.herddb.state.cluster import Counts, NodeTablespace, Unreplayable
 from herdkeeper.herddb.tablespace.observe_verdicts import declared_tablespaces, judged_nodes
@@ -175,18 +176,20 @@ class Answers:
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
 
-    def get(self, _url: str) -> list[dict[str, Any]]:
+    def get(self, _url: str, _trust: None) -> list[dict[str, Any]]:
         return [{"name": "flights", "uuid": "a-uuid", "role": "follower", "ready": True, **self.fields}]
 
 
 def test_what_a_node_tells_is_read():
     counts = {"exact": True, "position": {"ledgerId": 4, "entryId": 20}, "tables": {"t": 52}}
     entry = {"ledgerId": 7, "offset": 41, "entryType": "TRUNCATE", "table": "t", "message": "a transaction is on the table"}
-    (told,) = read_node(ClusterReader(None, None, Answers(counts=counts, unreplayable=entry)), "url")
+    (told,) = read_node(ClusterReader(None, None, Answers(counts=counts, unreplayable=entry)), NodeAddress("node", None))
     assert (told.counts, told.unreplayable) == (Counts(AT, {"t": 52}), STUCK)
-    (full,) = read_node(ClusterReader(None, None, Answers(unreplayable={**entry, "disk": True})), "url")
+    (full,) = read_node(ClusterReader(None, None, Answers(unreplayable={**entry, "disk": True})), NodeAddress("node", None))
     assert full.unreplayable == replace(STUCK, disk=True)
-    (moving,) = read_node(ClusterReader(None, None, Answers(counts={**counts, "exact": False}, unreplayable=None)), "url")
+    (moving,) = read_node(
+        ClusterReader(None, None, Answers(counts={**counts, "exact": False}, unreplayable=None)), NodeAddress("node", None)
+    )
     assert (moving.counts, moving.unreplayable) == (None, None)
-    (older,) = read_node(ClusterReader(None, None, Answers()), "url")
+    (older,) = read_node(ClusterReader(None, None, Answers()), NodeAddress("node", None))
     assert (older.counts, older.unreplayable) == (None, None)

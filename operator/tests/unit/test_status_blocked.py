@@ -19,6 +19,7 @@ from test_rows_counted import Answers
 
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.leadership.decision import Keep, Move, Node
+from herdkeeper.herddb.observe.address import NodeAddress
 from herdkeeper.herddb.observe.cluster import read_node
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.record import VersionedRecord
@@ -107,5 +108,5 @@ def test_a_roll_relieves_a_leader_on_which_statements_hang():
 
 @pytest.mark.parametrize(("told", "seconds"), [({"blockedSeconds": 75}, 75.0), ({}, None), ({"blockedSeconds": "long"}, None)])
 def test_what_a_node_tells_is_read(told, seconds):
-    (found,) = read_node(ClusterReader(None, None, Answers(**told)), "url")
+    (found,) = read_node(ClusterReader(None, None, Answers(**told)), NodeAddress("node", None))
     assert found.blocked_seconds == seconds

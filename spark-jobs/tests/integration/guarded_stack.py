@@ -106,11 +106,11 @@ class Stack:
 @contextmanager
 def guarded_ensemble() -> Iterator[Stack]:
     """A member in which the operator founded the roots of two stacks. The host names of the first one lead to this machine."""
-    member, bookie = ZOOKEEPER.names.host(0), LOG.names.host(0)
+    member, bookie, node = ZOOKEEPER.names.host(0), LOG.names.host(0), DATABASE.names.host(0)
     asked = socket.getaddrinfo
 
     def here(host: Any, *arguments: Any, **named: Any) -> Any:
-        return asked("127.0.0.1" if host in (member, bookie) else host, *arguments, **named)
+        return asked("127.0.0.1" if host in (member, bookie, node) else host, *arguments, **named)
 
     with servers() as made, pytest.MonkeyPatch.context() as patched:
         patched.setattr(socket, "getaddrinfo", here)

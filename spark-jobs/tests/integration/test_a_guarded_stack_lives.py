@@ -8,20 +8,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from guarded_stack import DATABASE, LOG, ROLES, TABLE, Stack, everybody, guarded_ensemble, open_znodes, places
+from guarded_stack import DATABASE, LOG, ROLES, TABLE, ZOOKEEPER, Stack, everybody, guarded_ensemble, open_znodes, places
 
+from herdkeeper.clients.bounded_http import Question, Trust, lines
 from herdkeeper.codecs.bookkeeper.layout import ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
 from herdkeeper.engine.execute_metadata import set_archive_expiry, set_log_pin
+from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
 from herdkeeper.planning.actions import SetArchiveExpiry, SetLogPin
 from herdkeeper.protocol.log_archive import ExpiryOrder, archive_progress_path, expiry_order_path
 from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path, replica_pin, stream_pin
 from herdkeeper.shared.names import IDENTITY_VARIABLE
+from herdkeeper.shared.unknown import Unknown
 from herdkeeper.sql.connection import Address, Connection
-from herdkeeper_e2e.server_processes import CREDENTIALS, NODE, NODE_ID, jars_of, leads
+from herdkeeper_e2e.server_processes import CREDENTIALS, NODE, NODE_ID, TOKEN, jars_of, leads
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
 from herdkeeper_jobs.bookkeeper.znode import put_znode
+from herdkeeper_jobs.checkpoint.node_http import TlsAddress, log_position
+from herdkeeper_jobs.errors import CheckpointRetryable
 from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient
 from herdkeeper_jobs.repair.lock import replication_lock
 from herdkeeper_jobs.repair.relocation import Relocation, relocation
@@ -99,6 +104,27 @@ def test_rows_are_written_jobs_and_operator_say_what_they_need_and_each_role_may
         newest = f"{LOG.names.ledgers_root}{ledger_path(catalog.layout, catalog.ledger_ids()[-1])}"
     assert everybody(stack, places(uuid, newest)) == TABLE
     assert open_znodes(stack) == []
+
+
+def test_operator_and_checkpoints_verify_a_node_at_its_http_port_and_send_another_one_nothing(running: tuple[Stack, Address]) -> None:
+    stack, _ = running
+    name, url = DATABASE.names.host(0), stack.servers.node_http
+    address = f"{name}:{url.rpartition(':')[2]}"
+    authorities, others = (stack.secrets[secret].identity().authorities for secret in (ROLES["readers"], ZOOKEEPER.names.members_secret))
+    assert HttpNodeOrders().post(f"{url}/activator/wake", TOKEN, PATIENCE_SECONDS, Trust(authorities, name)) == {"woken": True}
+    told = lines(Question("GET", f"{url}/alive", PATIENCE_SECONDS, {}, trust=Trust(authorities, name)))
+    assert next(told).startswith(b"alive {")
+    told.close()
+    stack.wait("a position", lambda: log_position(TlsAddress(address, authorities), "herd").ledger_id >= 0)
+
+    for trust in (Trust(others, name), Trust(authorities, DATABASE.names.host(1).replace("-nodes", "-other"))):
+        refused = HttpNodeOrders().post(f"{url}/activator/wake", TOKEN, PATIENCE_SECONDS, trust)
+        assert isinstance(refused, Unknown)
+        assert "CERTIFICATE_VERIFY_FAILED" in refused.why
+    with pytest.raises(CheckpointRetryable, match="CERTIFICATE_VERIFY_FAILED"):
+        log_position(TlsAddress(address, others), "herd")
+    with pytest.raises(CheckpointRetryable):
+        log_position(address, "herd")
 
 
 def test_another_node_takes_over_and_autorecovery_copies_what_a_lost_bookie_held(running: tuple[Stack, Address]) -> None:

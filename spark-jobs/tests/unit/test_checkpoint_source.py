@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError
 from herdkeeper_jobs.checkpoint import cli
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
-from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, follower_tables, log_position
+from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, TlsAddress, follower_digest, follower_tables, log_position
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.errors import (
@@ -39,6 +40,7 @@ from herdkeeper_jobs.errors import (
 from herdkeeper_jobs.log_source import LogSource, open_log
 from herdkeeper_jobs.wal.lsn import Lsn
 
+CERTIFICATES = Path(__file__).parents[3] / "images/herddb/src/test/resources/tls"
 TABLESPACE = TablespaceRecord("0ab", "demo", "n0", ("n0", "n1"), 1, 60000)
 
 
@@ -195,9 +197,14 @@ class Node(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def node(status: int, body: object) -> Iterator[str]:
+def node(status: int, body: object, certificate: str | None = None) -> Iterator[str]:
+    """Its address. With a certificate it speaks TLS."""
     Node.answer, Node.asked, Node.shown, Node.location = (status, body), [], [], ""
     with ThreadingHTTPServer(("127.0.0.1", 0), Node) as server:
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(CERTIFICATES / certificate, CERTIFICATES / "node-pkcs8.key")
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{server.server_address[1]}"
         server.shutdown()
@@ -241,6 +248,42 @@ def test_a_follower_that_passed_the_lsn_tells_where_it_is() -> None:
         )
 
 
+def test_a_node_that_speaks_tls_is_verified_and_then_shown_the_token() -> None:
+    body = {"ledger": 5, "entry": 7, "tables": {}, "openTransactions": 0}
+    with node(200, body, "node.crt") as address:
+        found = follower_digest(TlsAddress(by_name(address), authority()), "demo", Lsn(5, 7), "a-token", 9)
+    assert found == FollowerDigest(Lsn(5, 7), {}, by_name(address))
+    assert Node.shown == ["Bearer a-token"]
+
+
+@pytest.mark.parametrize(
+    ("certificate", "authorities", "told"),
+    [
+        ("node.crt", "stranger.crt", "unable to get local issuer certificate"),
+        ("expired.crt", "authority.crt", "certificate has expired"),
+        (None, "authority.crt", "SSL"),
+    ],
+    ids=["another authority", "expired", "plain text"],
+)
+def test_a_node_that_cannot_be_verified_is_shown_nothing(certificate: str | None, authorities: str, told: str) -> None:
+    with node(200, {}, certificate) as address:
+        asked = TlsAddress(by_name(address), authority(authorities))
+        with pytest.raises(CheckpointRetryable, match=told):
+            follower_digest(asked, "demo", Lsn(5, 7), "a-token", 9)
+        with pytest.raises(CheckpointRetryable, match=told):
+            next(follower_tables(asked, "demo", "a-token", 9))
+    assert Node.shown == []
+
+
+def by_name(address: str) -> str:
+    """The certificates are for this machine's name, not for its address."""
+    return address.replace("127.0.0.1", "localhost")
+
+
+def authority(name: str = "authority.crt") -> str:
+    return (CERTIFICATES / name).read_text()
+
+
 def test_a_node_that_is_away_is_worth_a_retry() -> None:
     with node(200, {}) as address:
         pass
@@ -261,6 +304,10 @@ ARGUMENTS = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/h
         (["--run-id", "r", "--bytes-per-second-per-bookie", "0"], "--bytes-per-second-per-bookie is 0: give more than 0"),
         (["--run-id", "r", "--full-every-seconds", "0"], "--full-every-seconds is 0: give more than 0"),
         (["--run-id", "r", "--base-follower", "n1:1", "--base-witness", "n1:1"], "--base-witness is n1:1, the same as --base-follower"),
+        (
+            ["--run-id", "r", "--leader-http", "n1:1", "--nodes-with-tls", "n1:1"],
+            "give the certificates that verify it in HERDDB_AUTHORITIES",
+        ),
     ],
 )
 def test_bad_arguments_end_with_2_and_a_summary_that_names_them(
@@ -292,6 +339,24 @@ def test_the_token_for_a_follower_comes_from_the_environment_and_is_not_shown(tm
     assert followers == [FollowerSource("n1:9845", "of-the-secret", "n2:9845"), None]
     assert [target.token for target in targets] == ["of-the-secret"] * 2
     assert "of-the-secret" not in repr((followers, targets))
+
+
+def test_those_nodes_are_spoken_to_by_tls_that_are_named_wherever_they_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def made(parsed: object, request: CheckpointRequest, settings: object) -> CheckpointSummary:
+        assert request.follower is not None
+        target, follower = request.target, request.follower
+        asked.extend((target.leader_http, target.verify_against, follower.address, follower.witness))
+        return CheckpointSummary("r", JobOutcome.SUCCEEDED, "done")
+
+    monkeypatch.setattr(cli, "_checkpoint", made)
+    monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(tmp_path / "message"))
+    monkeypatch.setenv("HERDDB_AUTHORITIES", authority())
+    nodes = [*("--leader-http", "n0:1"), *("--verify-against", "n1:1"), *("--base-follower", "n1:1"), *("--base-witness", "n2:1")]
+    assert cli.main([*ARGUMENTS, "--destination", str(tmp_path), "--run-id", "r", *nodes, "--nodes-with-tls", "n0:1,n1:1"]) == 0
+    assert asked == ["n0:1", "n1:1", "n1:1", "n2:1"]
+    assert [getattr(each, "authorities", None) for each in asked] == [authority(), authority(), authority(), None]
 
 
 def test_all_parallel_tasks_share_the_limit_for_a_bookie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

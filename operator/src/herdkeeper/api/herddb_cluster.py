@@ -58,7 +58,7 @@ Plaintext = Literal["Refused", "Accepted"]
 
 
 class Tls(Model):
-    """How the SQL port is encrypted."""
+    """How the SQL port is encrypted. The HTTP port gets the same certificate, and is never in plain text then."""
 
     secret_name: str = Field(
         min_length=1,
@@ -69,7 +69,7 @@ class Tls(Model):
     )
     plaintext: Plaintext = Field(
         "Refused",
-        description="Whether clients without TLS are served, too. To add TLS to a running cluster, begin with `Accepted`.",
+        description="Whether SQL clients without TLS are served, too. To add TLS to a running cluster, begin with `Accepted`.",
     )
 
 
@@ -117,8 +117,9 @@ class HerdDBClusterSpec(Model):
     )
     tls: Tls | None = Field(
         None,
-        description="Encrypts the SQL port. Absent: with `security.mode: TLS` of the ensemble, the port is encrypted by the operator's "
-        "Secret `<name>-herddb-identity` and refuses plain text; otherwise it is not encrypted.",
+        description="Encrypts the SQL port, and with the same certificate the HTTP port. Absent: with `security.mode: TLS` of the "
+        "ensemble, they are encrypted by the operator's Secret `<name>-herddb-identity` and refuse plain text; otherwise they are not "
+        "encrypted.",
     )
     config: ConfigLines = Field({}, description="More lines of server.properties. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field(

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import http.client
 import socket
+import ssl
 import time
 from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
+
+from herdkeeper.codecs.authorities import client_context
 
 MOST_BYTES = 16 << 20
 """Of an answer with its headers. The view of a SQL node with thousands of tables fits ten times."""
@@ -42,20 +45,32 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Trust:
+    """How a server is verified: by these authorities (PEM certificates), as the host of this name, whatever its address."""
+
+    authorities: str = field(repr=False)
+    name: str
+
+
+@dataclass(frozen=True)
 class Question:
-    """A request. `seconds` limits all of it, from the connection to the last byte of the answer."""
+    """A request. `seconds` limits all of it, from the connection to the last byte of the answer. With `trust` the server must speak
+    TLS 1.3, and is sent nothing before it is verified; without, it is spoken to in plain text.
+    """
 
     method: str
     url: str
     seconds: float
     headers: Mapping[str, str]
     body: bytes | None = None
+    trust: Trust | None = None
 
 
 def ask(question: Question) -> Answer:
     """Return the answer, whatever its status; a redirect is an answer, too.
 
-    Raises HTTPException or OSError: TimeoutError if it was incomplete in time, ConnectionRefusedError if nothing listens.
+    Raises HTTPException or OSError: TimeoutError if it was incomplete in time, ConnectionRefusedError if nothing listens, ssl.SSLError if
+    the server can't be verified. Raises ValueError if the URL's scheme and `trust` do not go together.
     """
     with closing(_asked(question, MOST_BYTES)) as connection, connection.getresponse() as answer:
         parts = []
@@ -80,7 +95,10 @@ def lines(question: Question) -> Generator[bytes, None, None]:
 
 def _asked(question: Question, most_bytes: int) -> _Connection:
     parts = urlsplit(question.url)
+    if (parts.scheme == "https") is not (question.trust is not None):
+        raise ValueError(f"{question.url} is to be asked {'without' if question.trust is None else 'with'} TLS")
     connection = _Connection(parts.hostname or "", parts.port or http.client.HTTP_PORT)
+    connection.trust = question.trust
     connection.allow(question.seconds, most_bytes)
     try:
         path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
@@ -94,6 +112,7 @@ def _asked(question: Question, most_bytes: int) -> _Connection:
 class _Connection(http.client.HTTPConnection):
     """A connection with a limit on bytes and time."""
 
+    trust: Trust | None = None
     _until = 0.0
     _bytes_left = 0
 
@@ -114,9 +133,28 @@ class _Connection(http.client.HTTPConnection):
                 connected.close()
                 failed = error
                 continue
-            self.sock = connected
+            self.sock = connected if self.trust is None else self._encrypted(connected, self.trust)
             return
         raise failed
+
+    def _encrypted(self, plain: socket.socket, trust: Trust) -> socket.socket:
+        try:
+            context = client_context(trust.authorities)
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
+            context.sslsocket_class = _TlsSocket
+            encrypted = context.wrap_socket(plain, server_hostname=trust.name, do_handshake_on_connect=False)
+        except BaseException:
+            plain.close()
+            raise
+        assert isinstance(encrypted, _TlsSocket)
+        encrypted.connection = self
+        try:
+            encrypted.settimeout(self.seconds_left())
+            encrypted.do_handshake()
+        except BaseException:
+            encrypted.close()
+            raise
+        return encrypted
 
     def seconds_left(self) -> float:
         """Returns the seconds until the deadline. Raises TimeoutError after it."""
@@ -144,4 +182,17 @@ class _Socket(socket.socket):
         self.settimeout(self._connection.seconds_left())
         count = super().recv_into(*arguments)
         self._connection.received(count)
+        return count
+
+
+class _TlsSocket(ssl.SSLSocket):
+    """The same with TLS. Its timeout is for all that one call reads and writes."""
+
+    connection: _Connection
+
+    def recv_into(self, *arguments: Any) -> int:
+        """See socket."""
+        self.settimeout(self.connection.seconds_left())
+        count = super().recv_into(*arguments)
+        self.connection.received(count)
         return count

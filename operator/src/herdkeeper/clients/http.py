@@ -6,7 +6,7 @@ import http.client
 import json
 from typing import Any, Protocol
 
-from herdkeeper.clients.bounded_http import Question, ask
+from herdkeeper.clients.bounded_http import Question, Trust, ask
 from herdkeeper.shared.unknown import NotListening, Unknown
 
 ANSWER_SECONDS = 3.0
@@ -15,17 +15,17 @@ ANSWER_SECONDS = 3.0
 class JsonReader(Protocol):
     """Reads JSON over HTTP."""
 
-    def get(self, url: str) -> Any | Unknown:
-        """Returns the decoded document. Unknown without an answer, a success or valid JSON."""
+    def get(self, url: str, trust: Trust | None = None) -> Any | Unknown:
+        """Returns the decoded document. Unknown without an answer, a success or valid JSON. `trust` as in Question."""
 
 
 class HttpJsonReader:
     """A JsonReader over the network."""
 
-    def get(self, url: str) -> Any | Unknown:
+    def get(self, url: str, trust: Trust | None = None) -> Any | Unknown:
         """See JsonReader."""
         try:
-            answer = ask(Question("GET", url, ANSWER_SECONDS, {}))
+            answer = ask(Question("GET", url, ANSWER_SECONDS, {}, trust=trust))
             return json.loads(answer.body) if answer.status == http.client.OK else Unknown(f"{url} answered {answer.status}")
         except ConnectionRefusedError as error:
             return NotListening(f"{url} did not answer: {error}")

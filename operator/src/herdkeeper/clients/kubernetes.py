@@ -154,7 +154,8 @@ class WatchedSource:
 
     def get_recent(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
         """See Source."""
-        return self._cache.recent(kind, key, lambda: self._live.get(api_version, kind, key))
+        known = self._cache.get(kind, key) if self._cache.is_complete(kind) else None
+        return known or self._cache.recent(kind, key, lambda: self._live.get(api_version, kind, key))
 
     def select(self, api_version: str, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Json]:
         """See Source. All objects selected by labels have those of the operator."""
@@ -278,6 +279,11 @@ class KubernetesReader:
         """Returns the decoded values of a Secret, or None."""
         document = self.document("v1", "Secret", key)
         return None if document is None else values_of_secret(document)
+
+    def recent_secret(self, key: ObjectKey) -> dict[str, str] | None:
+        """The same for one that hardly changes: if it is not the operator's, its content may be minutes old."""
+        document = self._source.get_recent("v1", "Secret", key)
+        return self.secret(key) if document is None else values_of_secret(document)
 
 
 def values_of_secret(document: Json) -> dict[str, str]:

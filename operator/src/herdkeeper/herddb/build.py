@@ -13,7 +13,7 @@ from herdkeeper.bookkeeper.build.racks import MOUNT, placement_lines, racks_volu
 from herdkeeper.certificates.settings import bookkeeper_lines
 from herdkeeper.codecs.herddb.users import SqlUser, encode_users
 from herdkeeper.herddb.state.log_store import LogStore
-from herdkeeper.herddb.state.tls import tls_of
+from herdkeeper.herddb.state.tls import CERTIFICATE_ARGUMENT, tls_of
 from herdkeeper.planning import pods as pod
 from herdkeeper.planning.identities import FOLDER, java_identity
 from herdkeeper.shared import names
@@ -188,12 +188,15 @@ def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
     container = {
         "name": "herddb",
         "image": image_of(cluster),
-        "args": ["--config", f"/config/{PROPERTIES}", "--node-id", "$(POD_NAME)", "--advertised-host", host],
+        "args": [
+            *("--config", f"/config/{PROPERTIES}", "--node-id", "$(POD_NAME)", "--advertised-host", host),
+            *((CERTIFICATE_ARGUMENT, TLS_MOUNT) if tls else ()),
+        ],
         "env": [pod.field("POD_NAME", "metadata.name"), *identity.variables],
         "ports": pod.metrics_port(names.HERDDB_HTTP_PORT),
         "resources": pod.compute(cluster.spec.resources),
-        "readinessProbe": pod.http_probe("/readyz", names.HERDDB_HTTP_PORT),
-        "livenessProbe": {**pod.http_probe("/healthz", names.HERDDB_HTTP_PORT, 6), "initialDelaySeconds": 120},
+        "readinessProbe": pod.http_probe("/readyz", names.HERDDB_HTTP_PORT, tls=tls is not None),
+        "livenessProbe": {**pod.http_probe("/healthz", names.HERDDB_HTTP_PORT, 6, tls=tls is not None), "initialDelaySeconds": 120},
         "volumeMounts": [
             pod.CONFIG_MOUNT,
             MOUNT,
@@ -224,7 +227,7 @@ def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
             "template": {
                 "metadata": pod.template_metadata(
                     names.labels(COMPONENT, cluster.KIND, cluster.metadata.name),
-                    {names.CONFIG_ANNOTATION: template.config},
+                    {names.CONFIG_ANNOTATION: template.config, **({names.SCHEME_ANNOTATION: "https"} if tls else {})},
                     cluster.spec.pods,
                 ),
                 "spec": {**pod.pod_spec(container, volumes, 60), **pod.placed(selector, cluster.spec.pods)},

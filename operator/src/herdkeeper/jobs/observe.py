@@ -58,7 +58,8 @@ def _with_referred(seen: CheckpointRun, reader: ClusterReader) -> CheckpointRun:
     if herddb is None:
         return replace(seen, tablespace=tablespace)
     bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, herddb.spec.book_keeper_ref.name))
-    return replace(seen, tablespace=tablespace, herddb=herddb, bookkeeper=bookkeeper)
+    nodes = reader.kubernetes.owned(herddb.KIND, herddb.key, (("apps/v1", "StatefulSet"), ("v1", "Pod")))
+    return replace(seen, tablespace=tablespace, herddb=herddb, bookkeeper=bookkeeper, nodes=nodes)
 
 
 def observe_audit(audit: ReplicationAudit, reader: ClusterReader) -> AuditRun:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 
-from herdkeeper.api import HerdDBCluster, Tablespace
+from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.api.replication_audit import Window
 from herdkeeper.api.tablespace import ReplicaStatus
-from herdkeeper.herddb.state.log_store import log_store
+from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.nodes import mounted_secret
+from herdkeeper.herddb.state.tls import http_secret, tls_of
 from herdkeeper.herddb.tablespace.verdicts import replicas_of
 from herdkeeper.jobs.audit.state import AuditRun, described, window_of
 from herdkeeper.jobs.state import CheckpointRun
@@ -18,6 +20,7 @@ from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition, is_ready_resource, why_not_ready
 from herdkeeper.shared.names import HERDDB_HTTP_PORT
+from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.spark.build_job import (
@@ -54,9 +57,9 @@ def plan_checkpoint(seen: CheckpointRun, spark_image: str) -> Plan:
     if not _can_be_checkpointed(seen.tablespace):
         why = why_not_ready(seen.tablespace)
         return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {seen.tablespace.metadata.name} is not Ready ({why})")
-    follower = _address(_next_compared(seen.tablespace), seen.herddb)
-    if checkpoint.spec.verify == "Follower" and follower is None:
-        return Plan.waiting(Reason.WAITING_FOR_FOLLOWER, f"the Tablespace {seen.tablespace.metadata.name} has no settled follower now")
+    follower, secrets = _address(_next_compared(seen.tablespace), seen.herddb), _http_secrets(seen.tablespace, seen.herddb, seen.nodes, log)
+    if waiting := _waiting_for_nodes(checkpoint, seen.tablespace, follower, secrets):
+        return waiting
     source = CheckpointSource(
         zookeeper_address=log.zookeeper_address,
         ledgers_root=log.ledgers_root,
@@ -68,8 +71,20 @@ def plan_checkpoint(seen: CheckpointRun, spark_image: str) -> Plan:
         archive=_archive(seen.tablespace),
         begins_with=_base_follower(seen.tablespace, seen.herddb),
         identity=log.readers_secret,
+        with_tls=frozenset(secrets),
+        authorities=next(iter(secrets.values()), None),
     )
     return Plan(settle(build_checkpoint(checkpoint, source, spark_image), seen.objects))
+
+
+def _waiting_for_nodes(checkpoint: Checkpoint, tablespace: Tablespace, follower: str | None, secrets: Mapping[str, str]) -> Plan | None:
+    """Returns why a follower can't be compared, or not all nodes verified by one job, now; None if they can."""
+    if checkpoint.spec.verify == "Follower" and follower is None:
+        return Plan.waiting(Reason.WAITING_FOR_FOLLOWER, f"the Tablespace {tablespace.metadata.name} has no settled follower now")
+    if (different := sorted(set(secrets.values())))[1:]:
+        why = f"SQL nodes serve with different Secrets ({', '.join(different)}) until all are restarted, one by one"
+        return Plan.waiting(Reason.WAITING_FOR_HERDDB, why)
+    return None
 
 
 def _can_be_checkpointed(tablespace: Tablespace) -> bool:
@@ -194,6 +209,21 @@ def _followers(tablespace: Tablespace) -> list[ReplicaStatus]:
 def _verified(replica: ReplicaStatus) -> tuple[int, int] | None:
     lsn = replica.verified_lsn
     return None if lsn is None else (lsn.ledger_id, lsn.entry_id)
+
+
+def _http_secrets(tablespace: Tablespace, herddb: HerdDBCluster, nodes: Objects, log: LogStore) -> dict[str, str]:
+    """Returns host:port of the replicas' nodes whose HTTP port speaks TLS, and the Secret of each. A missing pod comes back as the
+    StatefulSet says.
+    """
+    tls, stateful_set = tls_of(herddb, log), herddb.names.stateful_set
+    template = (nodes.get("StatefulSet", stateful_set) or {}).get("spec", {}).get("template")
+    found = dict[str, str]()
+    for replica in replicas_of(tablespace):
+        pod = nodes.pod_of(stateful_set, replica.node) or template
+        secret = http_secret(pod) if pod is not None else tls.secret_name if tls is not None else None
+        if secret is not None:
+            found[f"{herddb.names.host_of(replica.node)}:{HERDDB_HTTP_PORT}"] = secret
+    return found
 
 
 def _address(node: str | None, herddb: HerdDBCluster) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
@@ -20,9 +20,10 @@ from herdkeeper.spark.work import CheckpointWork
 class CheckpointRun:
     """A Checkpoint as declared and as observed. Each derived value is computed once.
 
-    `objects` are its Jobs and their pods; the next three are the objects that it refers to, None if missing. For a Checkpoint without a
-    Job, or one being deleted: `work` is the activity of all Checkpoints in the namespace; `store_unusable` and `archive_unusable` are why a
-    Secret of the destination or of the log's archive is unusable. For one being deleted: `removal` is what may need its files.
+    `objects` are its Jobs and their pods; the next three are the objects that it refers to, None if missing. `nodes` are the database's
+    pods and their StatefulSet. For a Checkpoint without a Job, or one being deleted: `work` is the activity of all Checkpoints in the
+    namespace; `store_unusable` and `archive_unusable` are why a Secret of the destination or of the log's archive is unusable. For one
+    being deleted: `removal` is what may need its files.
     """
 
     checkpoint: Checkpoint
@@ -30,6 +31,7 @@ class CheckpointRun:
     tablespace: Tablespace | None = None
     herddb: HerdDBCluster | None = None
     bookkeeper: BookKeeperCluster | None = None
+    nodes: Objects = field(default_factory=lambda: Objects({}))
     work: tuple[CheckpointWork, ...] = ()
     removal: RemovalObserved | None = None
     store_unusable: StoreUnusable | None = None

@@ -160,9 +160,10 @@ def secret(name: str, holder: str, key: str) -> Json:
     return {"name": name, "valueFrom": {"secretKeyRef": {"name": holder, "key": key}}}
 
 
-def http_probe(path: str, port: int, failures: int = 3) -> Json:
-    """A probe by HTTP status code."""
-    return {"httpGet": {"path": path, "port": port}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": failures}
+def http_probe(path: str, port: int, failures: int = 3, *, tls: bool = False) -> Json:
+    """A probe by HTTP status code. With TLS, kubelets take any certificate."""
+    asked = {"path": path, "port": port, **({"scheme": "HTTPS"} if tls else {})}
+    return {"httpGet": asked, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": failures}
 
 
 def metrics_port(port: int) -> list[Json]:

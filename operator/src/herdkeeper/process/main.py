@@ -43,7 +43,7 @@ from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
 from herdkeeper.process.cache_check import CacheCheck
 from herdkeeper.process.health import HealthServer
 from herdkeeper.process.lease import Lease
-from herdkeeper.process.node_streams import NodeStreams
+from herdkeeper.process.node_streams import NodeStreams, open_stream
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
 from herdkeeper.process.watches import WatchEvents, watch
@@ -100,7 +100,8 @@ def run(settings: Settings) -> None:
             controller="leadership",
         ),
     )
-    streams = NodeStreams(queues.hurry, partial(_look_around, queues, references), reader.liveness)
+    watched = kubernetes.over(kubernetes.watched(cache))
+    streams = NodeStreams(queues.hurry, partial(_look_around, queues, references), reader.liveness, partial(open_stream, watched))
     events = WatchEvents(queues, cache, streams, references, reader.deleted)
     check = CacheCheck(settings, live, cache, events.event)
     troubles += [each.trouble for each in (*controllers, check)]

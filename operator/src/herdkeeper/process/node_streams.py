@@ -7,16 +7,20 @@ sends a line each second (images/herddb, `GET /alive`).
 from __future__ import annotations
 
 import http.client
+import ssl
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import closing
-from typing import Any
 
 from herdkeeper.clients import bounded_http
+from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.engine.key import Key
+from herdkeeper.herddb.observe.address import NodePort, port_of, verified
 from herdkeeper.protocol.self_report import ReportedUsers, decode_line
-from herdkeeper.shared.names import HERDDB_HTTP_PORT
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.objects import Json, ip_address
+from herdkeeper.shared.unknown import Unknown
 
 SILENCE_SECONDS = 2.0
 """A node that sends nothing for so long is looked at too: it may hang, or be cut off."""
@@ -24,13 +28,17 @@ RECONNECT_SECONDS = 1.0
 PACE_SECONDS = 0.05
 """No line is read sooner after the last one: who sends more than that costs the operator no more."""
 
-Open = Callable[[str], Generator[bytes, None, None]]
+Open = Callable[[NodePort], Generator[bytes, None, None]]
 
 
-def open_stream(address: str) -> Generator[bytes, None, None]:
-    """The lines of the node at an IP address, until it ends. OSError or HTTPException when it can't be opened or falls silent."""
-    host = f"[{address}]" if ":" in address else address
-    yield from bounded_http.lines(bounded_http.Question("GET", f"http://{host}:{HERDDB_HTTP_PORT}/alive", SILENCE_SECONDS, {}))
+def open_stream(kubernetes: KubernetesReader, port: NodePort) -> Generator[bytes, None, None]:
+    """The lines of a node, until it ends. OSError or HTTPException when it can't be opened or falls silent, ssl.SSLError when the node
+    can't be verified.
+    """
+    address = verified(port, kubernetes)
+    if isinstance(address, Unknown):
+        raise ssl.SSLError(address.why)
+    yield from bounded_http.lines(bounded_http.Question("GET", address.url("/alive"), SILENCE_SECONDS, {}, trust=address.trust))
 
 
 class NodeStreams:
@@ -45,7 +53,7 @@ class NodeStreams:
         lost: Callable[[Key], None],
         blocked: Callable[[Key], None],
         liveness: NodeLiveness,
-        connect: Open = open_stream,
+        connect: Open,
         reconnect_seconds: float = RECONNECT_SECONDS,
     ) -> None:
         self._lost = lost
@@ -56,16 +64,17 @@ class NodeStreams:
         self._ends: dict[tuple[str, str], threading.Event] = {}
         self._lock = threading.Lock()
 
-    def pod(self, owner: Key, body: Mapping[str, Any], *, over: bool) -> None:
+    def pod(self, owner: Key, body: Json, *, over: bool) -> None:
         """A pod as a watch tells it: a new address gets a stream, one that is over loses it."""
-        uid, address = body["metadata"]["uid"], (body.get("status") or {}).get("podIP")
+        uid, address = body["metadata"]["uid"], ip_address(body)
         with self._lock:
             for known in [each for each in self._ends if each[0] == uid and (over or each[1] != address)]:
                 self._ends.pop(known).set()
             if over or not address or (uid, address) in self._ends:
                 return
             end = self._ends[uid, address] = threading.Event()
-        threading.Thread(target=self._follow, args=(owner, uid, address, end), name=f"alive-{address}", daemon=True).start()
+        port = port_of(HerdDBNames(ObjectKey(owner.namespace, owner.name)), body)
+        threading.Thread(target=self._follow, args=(owner, uid, port, end), name=f"alive-{address}", daemon=True).start()
 
     def stop(self) -> None:
         """End all streams."""
@@ -74,21 +83,21 @@ class NodeStreams:
                 end.set()
             self._ends.clear()
 
-    def _follow(self, owner: Key, uid: str, address: str, end: threading.Event) -> None:
+    def _follow(self, owner: Key, uid: str, port: NodePort, end: threading.Event) -> None:
         while not end.is_set():
-            if self._read(owner, uid, address, end) and not end.is_set():
+            if self._read(owner, uid, port, end) and not end.is_set():
                 self._lost(owner)
             end.wait(self._reconnect_seconds)
         self._signs_of_life.forget(uid)
 
-    def _read(self, owner: Key, uid: str, address: str, end: threading.Event) -> bool:
+    def _read(self, owner: Key, uid: str, port: NodePort, end: threading.Event) -> bool:
         """Read until the stream ends; whether there was one."""
         lived = False
         known: frozenset[str] = frozenset()
         blocked: frozenset[str] = frozenset()
         users: ReportedUsers | None = None
         try:
-            with closing(self._connect(address)) as lines:
+            with closing(self._connect(port)) as lines:
                 for line in lines:
                     lived = True
                     said = decode_line(line)
@@ -112,5 +121,5 @@ class NodeStreams:
 
 
 def _is_silence(error: Exception) -> bool:
-    """Whether nobody answered at all: in time, or from that address."""
-    return isinstance(error, OSError) and not isinstance(error, ConnectionError)
+    """Whether nobody answered at all: in time, or from that address. An answer that can't be verified is none, and no silence."""
+    return isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError)

@@ -74,7 +74,8 @@ class CheckpointSource:
 
     `leader` and `follower` are host:port of their HTTP endpoints, or None; `secret` is the Secret with their token; `archive` is the log's
     archive, or None; `begins_with` is a follower fit as a base, or None; `identity` is the Secret with the certificate that servers
-    require, or None.
+    require, or None. `with_tls` are those of the addresses that speak TLS, and `authorities` the Secret with the certificates that verify
+    them.
     """
 
     zookeeper_address: str
@@ -87,6 +88,8 @@ class CheckpointSource:
     archive: ArchiveSource | None = None
     begins_with: FollowerSource | None = None
     identity: str | None = None
+    with_tls: frozenset[str] = frozenset()
+    authorities: str | None = None
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,8 @@ class _Files:
 @dataclass(frozen=True)
 class _Run:
     """A job as all kinds describe it. `login` is for the database, if used; `called`: the Job's name, if its owner has several;
-    `node_token`: the Secret with the nodes' token, if used; `identity`: the Secret with its certificate, if servers require one.
+    `node_token`: the Secret with the nodes' token, if used; `node_authorities`: the one by which nodes are verified, if they are;
+    `identity`: the Secret with its certificate, if servers require one.
     """
 
     owner: Checkpoint | ReplicationAudit | ScheduledCheckpoint | Tablespace
@@ -191,6 +195,7 @@ class _Run:
     login: Login | None = None
     called: str | None = None
     node_token: str | None = None
+    node_authorities: str | None = None
     identity: str | None = None
 
     @property
@@ -212,6 +217,10 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
     rate, full_every = spec.bytes_per_second_per_bookie, str(int(duration_of(spec.full_every).total_seconds()))
     # A follower can be held only at the present, and a request for the whole log accepts nothing else.
     begins_with = source.begins_with if spec.target is None and spec.mode != "Full" else None
+    leader = ("--leader-http", source.leader) if source.leader and spec.target is None else ()
+    base = _begins_with(begins_with)
+    # an image that is too old for this argument ends before it sends the token in plain text
+    with_tls = [address for address in dict.fromkeys((*leader, *verify, *base)) if address in source.with_tls]
     command = (
         "herdkeeper_jobs.checkpoint.cli",
         *("--zookeeper", source.zookeeper_address),
@@ -223,9 +232,10 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         *("--destination", root_of(spec.destination)),
         *encryption_keys.encrypts(spec.destination),
-        *(("--leader-http", source.leader) if source.leader and spec.target is None else ()),
+        *leader,
         *verify,
-        *_begins_with(begins_with),
+        *base,
+        *(("--nodes-with-tls", ",".join(with_tls)) if with_tls else ()),
     )
     return _objects(
         _Run(
@@ -236,6 +246,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
             spec.job,
             _Files.at(spec.destination, source.archive),
             node_token=source.secret if verify or begins_with is not None else None,
+            node_authorities=source.authorities if with_tls else None,
             identity=source.identity,
         )
     )
@@ -473,6 +484,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
             *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if drives else []),
             *(_login(run.login) if run.login is not None else ()),
             *((_node_token(run.node_token),) if run.node_token is not None else ()),
+            *((_node_authorities(run.node_authorities),) if run.node_authorities is not None else ()),
             *_access_to_files(run.files),
             *identity.variables,
         ],
@@ -549,8 +561,13 @@ def _login(login: Login) -> tuple[Json, ...]:
     return (
         pod.secret("HERDDB_USERNAME", login.secret, names.USERNAME_KEY),
         pod.secret("HERDDB_PASSWORD", login.secret, names.PASSWORD_KEY),
-        *((pod.secret("HERDDB_AUTHORITIES", login.tls_secret, names.AUTHORITIES_KEY),) if login.tls_secret else ()),
+        *((_node_authorities(login.tls_secret),) if login.tls_secret else ()),
     )
+
+
+def _node_authorities(secret: str) -> Json:
+    """Returns what verifies SQL nodes."""
+    return pod.secret(names.NODE_AUTHORITIES_VARIABLE, secret, names.AUTHORITIES_KEY)
 
 
 def _node_token(secret: str) -> Json:

@@ -18,10 +18,11 @@ import structlog
 
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
-from herdkeeper.shared.names import ARCHIVE_VARIABLES, DESTINATION_VARIABLES
+from herdkeeper.shared.names import ARCHIVE_VARIABLES, DESTINATION_VARIABLES, NODE_AUTHORITIES_VARIABLE
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
+from herdkeeper_jobs.checkpoint.node_http import TlsAddress
 from herdkeeper_jobs.checkpoint.origin import Mode
 from herdkeeper_jobs.checkpoint.run import FULL_EVERY_SECONDS, CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
@@ -97,6 +98,12 @@ def _parser() -> argparse.ArgumentParser:
         "gets the same token. The result is compared with --base-witness, or without one with this follower",
     )
     parser.add_argument("--base-witness", default="", metavar="HOST:PORT", help="HTTP port of another follower than --base-follower")
+    parser.add_argument(
+        "--nodes-with-tls",
+        default="",
+        metavar="HOST:PORT,…",
+        help=f"those of the ports above that speak TLS, whose nodes are verified by the certificates in {NODE_AUTHORITIES_VARIABLE}",
+    )
     add_spark_arguments(parser)
     return parser
 
@@ -138,7 +145,7 @@ def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
         moment = parse_moment(parsed.to)
     except ValueError as error:
         raise CheckpointRefused(f"spec.target (--to): {error}") from error
-    target = TargetRequest(moment, parsed.leader_http, parsed.verify_against, os.environ.get(_TOKEN, ""))
+    target = TargetRequest(moment, _node(parsed, parsed.leader_http), _node(parsed, parsed.verify_against), os.environ.get(_TOKEN, ""))
     key = writing_key(parsed.encrypt_with)
     return CheckpointRequest(
         herd_root=parsed.herd_root,
@@ -160,7 +167,16 @@ def _follower(parsed: argparse.Namespace) -> FollowerSource | None:
         return None
     if parsed.base_witness == parsed.base_follower:
         raise CheckpointRefused(f"--base-witness is {parsed.base_witness}, the same as --base-follower: name another follower, or none")
-    return FollowerSource(parsed.base_follower, os.environ.get(_TOKEN, ""), parsed.base_witness)
+    return FollowerSource(_node(parsed, parsed.base_follower), os.environ.get(_TOKEN, ""), _node(parsed, parsed.base_witness))
+
+
+def _node(parsed: argparse.Namespace, address: str) -> str:
+    if not address or address not in parsed.nodes_with_tls.split(","):
+        return address
+    authorities = os.environ.get(NODE_AUTHORITIES_VARIABLE, "")
+    if not authorities:
+        raise CheckpointRefused(f"--nodes-with-tls names {address}: give the certificates that verify it in {NODE_AUTHORITIES_VARIABLE}")
+    return TlsAddress(address, authorities)
 
 
 def _path(argument: str, text: str, variables: str) -> StoredPath:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from herdkeeper.codecs.authorities import client_context
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper_jobs.checkpoint.follower_stream import Part, read_stream
 from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
@@ -34,7 +36,19 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         """Returns None, so that a redirect is an error (see HTTPRedirectHandler)."""
 
 
-_OPENER = urllib.request.build_opener(_NoRedirects)
+class TlsAddress(str):
+    """host:port of a node that speaks TLS, and the authorities (PEM certificates) that verify it as this host. Other addresses are spoken
+    to in plain text.
+    """
+
+    __slots__ = ("authorities",)
+    authorities: str
+
+    def __new__(cls, address: str, authorities: str) -> TlsAddress:
+        """See the class."""
+        made = super().__new__(cls, address)
+        made.authorities = authorities
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +142,8 @@ def follower_tables(address: str, tablespace: str, token: str, timeout_seconds: 
     """
     name = urllib.parse.quote(tablespace.lower())
     query = urllib.parse.urlencode({"timeoutSeconds": timeout_seconds, "scanSeconds": _SCAN_SECONDS})
-    request = urllib.request.Request(f"http://{address}/tablespaces/{name}/tables?{query}", method="POST", headers=_authorization(token))
     try:
-        with _OPENER.open(request, timeout=timeout_seconds + _CALL_SECONDS) as answer:
+        with _opened(address, f"/tablespaces/{name}/tables?{query}", "POST", timeout_seconds + _CALL_SECONDS, token) as answer:
             yield from read_stream(answer)
     except urllib.error.HTTPError as error:
         reply = f"the node {address} answered {error.code} to a request for its tables: {error.read(_MOST_REASON).decode(errors='replace')}"
@@ -145,14 +158,23 @@ def _position(body: Mapping[str, int]) -> Lsn:
     return Lsn(body["ledgerId"], body["entryId"])
 
 
-def _authorization(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"} if token else {}
+def _opened(address: str, path: str, method: str, timeout_seconds: float, token: str) -> http.client.HTTPResponse:
+    """Returns a successful answer, yet to be read. Raises OSError, also for a node that can't be verified, which is sent nothing."""
+    handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
+    if isinstance(address, TlsAddress):
+        context = client_context(address.authorities)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        handlers.append(urllib.request.HTTPSHandler(context=context))
+    url = f"https://{address}{path}" if isinstance(address, TlsAddress) else f"http://{address}{path}"
+    authorization = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(url, method=method, headers=authorization)  # noqa: S310 - one of these two schemes
+    answer: http.client.HTTPResponse = urllib.request.build_opener(*handlers).open(request, timeout=timeout_seconds)
+    return answer
 
 
 def _call(address: str, path: str, method: str, timeout_seconds: float, token: str = "") -> tuple[int, object]:
-    request = urllib.request.Request(f"http://{address}{path}", method=method, headers=_authorization(token))
     try:
-        with _OPENER.open(request, timeout=timeout_seconds) as answer:
+        with _opened(address, path, method, timeout_seconds, token) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         try:

@@ -22,7 +22,7 @@ import structlog
 
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
-from herdkeeper.shared.names import ARCHIVE_VARIABLES, DESTINATION_VARIABLES
+from herdkeeper.shared.names import ARCHIVE_VARIABLES, DESTINATION_VARIABLES, NODE_AUTHORITIES_VARIABLE
 from herdkeeper.sql.connection import Address, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, SqlError
 from herdkeeper_jobs.encryption.keys import writing_key
@@ -50,7 +50,6 @@ from herdkeeper_jobs.wal.spans import LogInconsistentError
 _log = structlog.get_logger()
 _VIOLATIONS_IN_TASKS = (LogInconsistentError.__name__, MalformedDataError.__name__, InvariantViolated.__name__)
 USERNAME, PASSWORD = "HERDDB_USERNAME", "HERDDB_PASSWORD"
-AUTHORITIES = "HERDDB_AUTHORITIES"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -111,7 +110,7 @@ def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary
 
 def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreRequest:
     credentials = Credentials(_variable(environment, USERNAME), _variable(environment, PASSWORD))
-    target = Target(_database(parsed), parsed.tablespace, credentials, environment.get(AUTHORITIES) or None)
+    target = Target(_database(parsed), parsed.tablespace, credentials, environment.get(NODE_AUTHORITIES_VARIABLE) or None)
     if parsed.to is None and (parsed.archive or parsed.encrypt_with):
         raise RestoreRefused(
             "--archive and --encrypt-with belong to --to: a checkpoint is restored as it is; leave them out, or name a moment"

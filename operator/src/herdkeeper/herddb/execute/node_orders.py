@@ -10,13 +10,14 @@ from typing import Any, Protocol
 import structlog
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.clients.bounded_http import Question, ask
+from herdkeeper.clients.bounded_http import Question, Trust, ask
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes_writer import RefusedError
-from herdkeeper.herddb.observe.cluster import address_of, read_token
+from herdkeeper.herddb.observe.address import address_of
+from herdkeeper.herddb.observe.cluster import read_token
 from herdkeeper.planning.actions import BarPromotion, CheckpointFollower, CloseLedger, SetCopyAside, StartFullCheck, WakeNodes
-from herdkeeper.shared.names import HERDDB_HTTP_PORT, ObjectKey
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
 WAKE_SECONDS = 1.0
@@ -36,17 +37,17 @@ logger = structlog.get_logger()
 class NodeOrders(Protocol):
     """Sends orders by HTTP."""
 
-    def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
-        """Returns the decoded answer. Unknown, with the node's error, if there is none or it is no success."""
+    def post(self, url: str, token: str, timeout_seconds: float, trust: Trust | None = None) -> Any | Unknown:
+        """Returns the decoded answer. Unknown, with the node's error, if there is none or it is no success. `trust` as in Question."""
 
 
 class HttpNodeOrders:
     """NodeOrders over the network."""
 
-    def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
+    def post(self, url: str, token: str, timeout_seconds: float, trust: Trust | None = None) -> Any | Unknown:
         """See NodeOrders."""
         try:
-            answer = ask(Question("POST", url, timeout_seconds, {"Authorization": f"Bearer {token}"}))
+            answer = ask(Question("POST", url, timeout_seconds, {"Authorization": f"Bearer {token}"}, trust=trust))
             if not answer.succeeded:
                 return Unknown(f"{url} answered {answer.status}: {answer.body[:500].decode(errors='replace')}")
             return json.loads(answer.body)
@@ -61,7 +62,7 @@ def order(database: ObjectKey, node: str, path: str, reader: ClusterReader, orde
     if isinstance(token, Unknown):
         return token
     address = address_of(database, node, reader)
-    return address if isinstance(address, Unknown) else orders.post(f"http://{address}:{HERDDB_HTTP_PORT}{path}", token, seconds)
+    return address if isinstance(address, Unknown) else orders.post(address.url(path), token, seconds, address.trust)
 
 
 def wake_nodes(namespace: str, action: WakeNodes, reader: ClusterReader, orders: NodeOrders) -> None:

@@ -22,6 +22,7 @@ from herdkeeper.codecs.herddb.node import nodes_path
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.codecs.herddb.users import FIT, FIT_FOR_ADMINISTRATOR, invalid_part, invalid_part_of_administrator
 from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.herddb.observe.address import NodeAddress, NodePort, node_port, verified
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.zookeeper_clock import Heartbeats, read_times
 from herdkeeper.herddb.state.certificate_holder import certificate_holder
@@ -46,7 +47,7 @@ from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ObjectKey, TablespaceNames
-from herdkeeper.shared.objects import Objects, ip_address, why_gone
+from herdkeeper.shared.objects import Objects, why_gone
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -198,39 +199,20 @@ def read_token(cluster: HerdDBCluster, reader: ClusterReader) -> str | Unknown:
 def read_nodes(cluster: HerdDBCluster, objects: Objects, reader: ClusterReader) -> dict[str, NodeView | Unknown]:
     """Returns each Ready node's view of its tablespaces (images/herddb, GET /tablespaces), by pod name."""
     ready = [node for node in present_nodes(cluster, objects) if objects.pod_ready(node)]
-    return _read_all({node: host_of(cluster.names, objects, node) for node in ready}, reader)
+    return _read_all({node: node_port(cluster.names, objects, node) for node in ready}, reader)
 
 
-def host_of(named: HerdDBNames, objects: Objects, node: str) -> str | Unknown:
-    """Returns a node's address: its pod's IP, or its name if that is unknown.
-
-    After a restart DNS may still return the old address or none, and a DNS timeout must not delay anything. Unknown if the StatefulSet did
-    not make the pod: it may be anybody's, and an order carries the token.
-    """
-    pod = objects.pod_of(named.stateful_set, node)
-    if pod is None:
-        return Unknown(f"there is no pod {node} that the StatefulSet {named.stateful_set} made")
-    return ip_address(pod) or named.host_of(node)
-
-
-def address_of(database: ObjectKey, node: str, reader: ClusterReader) -> str | Unknown:
-    """Returns the address of a node of the HerdDBCluster `database`, from its live pod."""
-    named = HerdDBNames(database)
-    asked = (("v1", "Pod", node), ("apps/v1", "StatefulSet", named.stateful_set))
-    found = {(kind, name): reader.kubernetes.document(version, kind, ObjectKey(database.namespace, name)) for version, kind, name in asked}
-    return host_of(named, Objects({of: item for of, item in found.items() if item is not None}), node)
-
-
-def _read_all(hosts: Mapping[str, str | Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:
+def _read_all(ports: Mapping[str, NodePort | Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:
     """All concurrently: a silent node does not delay the others."""
-    if not hosts:
+    if not ports:
         return {}
 
-    def read(host: str | Unknown) -> NodeView | Unknown:
-        return host if isinstance(host, Unknown) else read_node(reader, f"http://{host}:{names.HERDDB_HTTP_PORT}/tablespaces")
+    def read(port: NodePort | Unknown) -> NodeView | Unknown:
+        address = port if isinstance(port, Unknown) else verified(port, reader.kubernetes)
+        return address if isinstance(address, Unknown) else read_node(reader, address)
 
-    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(hosts))) as readers:
-        return dict(zip(hosts, readers.map(read, hosts.values()), strict=True))
+    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(ports))) as readers:
+        return dict(zip(ports, readers.map(read, ports.values()), strict=True))
 
 
 def _read_running_nodes(
@@ -240,7 +222,7 @@ def _read_running_nodes(
     still serves.
     """
     running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
-    asked = {node: host_of(cluster.names, objects, node) for node in running if node not in doubted}
+    asked = {node: node_port(cluster.names, objects, node) for node in running if node not in doubted}
     return {**_read_all(asked, reader), **doubted}
 
 
@@ -281,9 +263,10 @@ def _times(
         return NOT_TOLD, {}
 
 
-def read_node(reader: ClusterReader, url: str) -> NodeView | Unknown:
+def read_node(reader: ClusterReader, address: NodeAddress) -> NodeView | Unknown:
     """Returns one node's view."""
-    answer = reader.http.get(url)
+    url = address.url("/tablespaces")
+    answer = reader.http.get(url, address.trust)
     if isinstance(answer, Unknown):
         return answer
     try:

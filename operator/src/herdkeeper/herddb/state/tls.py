@@ -1,4 +1,4 @@
-"""How the SQL port of a HerdDBCluster is encrypted, and the observation of the Secret with its certificate."""
+"""How the ports of SQL nodes are encrypted, and the observation of the Secret with their certificate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.herddb.state.log_store import LogStore
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
+
+CERTIFICATE_ARGUMENT = "--http-certificate"
+"""The node program's argument before the folder with the certificate of its HTTP port, which is in plain text without."""
 
 
 @dataclass(frozen=True)
@@ -33,3 +38,18 @@ def tls_of(cluster: HerdDBCluster, log: LogStore) -> Tls | None:
     if cluster.spec.tls is None and log.asks_for_certificates and not log.plaintext:
         return Tls(secret_name=cluster.names.identity_secret)
     return cluster.spec.tls
+
+
+def http_secret(pod: Json) -> str | None:
+    """Returns the Secret whose certificate a SQL node's HTTP port serves with, None if it is in plain text. It is empty if the pod, unlike
+    what the operator makes, mounts none.
+
+    By the pod's own spec, which can't change while the pod exists, and by what makes the port speak TLS. Its probes would not do: a mesh
+    that injects itself rewrites them.
+    """
+    spec = pod.get("spec") or {}
+    arguments = [each for container in spec.get("containers") or [] for each in container.get("args") or []]
+    if CERTIFICATE_ARGUMENT not in arguments:
+        return None
+    secrets = (volume["secret"]["secretName"] for volume in spec.get("volumes") or [] if volume["name"] == names.TLS_VOLUME)
+    return next(secrets, "")

@@ -1,0 +1,81 @@
+"""Where the HTTP port of a SQL node is, and how the node is verified there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubernetes.client import ApiException
+from urllib3.exceptions import HTTPError
+
+from herdkeeper.clients.bounded_http import Trust
+from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.clients.kubernetes import KubernetesReader
+from herdkeeper.herddb.state.tls import http_secret
+from herdkeeper.shared import names
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.objects import Json, Objects, ip_address
+from herdkeeper.shared.unknown import Unknown
+
+
+@dataclass(frozen=True)
+class NodePort:
+    """A SQL node's HTTP port as its pod declares it. `host` is its pod's IP as written in a URL, or its name if that is unknown; `secret`
+    has the authorities that verify the node as `name`, and is None in plain text.
+    """
+
+    host: str
+    name: str
+    secret: ObjectKey | None
+
+
+@dataclass(frozen=True)
+class NodeAddress:
+    """The same with the authorities: `trust` is None in plain text."""
+
+    host: str
+    trust: Trust | None
+
+    def url(self, path: str) -> str:
+        """Returns the URL of a path."""
+        return f"{'http' if self.trust is None else 'https'}://{self.host}:{names.HERDDB_HTTP_PORT}{path}"
+
+
+def port_of(named: HerdDBNames, pod: Json) -> NodePort:
+    """Returns the port of a pod that the StatefulSet made.
+
+    After a restart DNS may still return the old address or none, and a DNS timeout must not delay anything.
+    """
+    name, secret = named.host_of(pod["metadata"]["name"]), http_secret(pod)
+    return NodePort(ip_address(pod) or name, name, None if secret is None else ObjectKey(named.key.namespace, secret))
+
+
+def verified(port: NodePort, kubernetes: KubernetesReader) -> NodeAddress | Unknown:
+    """Returns how a port is reached. Unknown if it has a certificate that can't be verified: then it is not asked, never in plain text."""
+    if port.secret is None:
+        return NodeAddress(port.host, None)
+    if not port.secret.name:
+        return Unknown(f"{port.name} is said to speak TLS at its HTTP port, and its pod mounts no Secret with a certificate")
+    what = f"the Secret {port.secret.name}, by which the HTTP port of {port.name} is verified,"
+    try:
+        values = kubernetes.recent_secret(port.secret) or {}
+    except (ApiException, HTTPError) as error:
+        return Unknown(f"{what} can't be read: {error.reason if isinstance(error, ApiException) else error}")
+    authorities = values.get(names.AUTHORITIES_KEY)
+    return NodeAddress(port.host, Trust(authorities, port.name)) if authorities else Unknown(f"{what} has no {names.AUTHORITIES_KEY}")
+
+
+def node_port(named: HerdDBNames, objects: Objects, node: str) -> NodePort | Unknown:
+    """Returns a node's port. Unknown if the StatefulSet did not make the pod: it may be anybody's, and an order carries the token."""
+    pod = objects.pod_of(named.stateful_set, node)
+    if pod is None:
+        return Unknown(f"there is no pod {node} that the StatefulSet {named.stateful_set} made")
+    return port_of(named, pod)
+
+
+def address_of(database: ObjectKey, node: str, reader: ClusterReader) -> NodeAddress | Unknown:
+    """Returns the address of a node of the HerdDBCluster `database`, from its live pod."""
+    named = HerdDBNames(database)
+    asked = (("v1", "Pod", node), ("apps/v1", "StatefulSet", named.stateful_set))
+    found = {(kind, name): reader.kubernetes.document(version, kind, ObjectKey(database.namespace, name)) for version, kind, name in asked}
+    port = node_port(named, Objects({of: item for of, item in found.items() if item is not None}), node)
+    return port if isinstance(port, Unknown) else verified(port, reader.kubernetes)
