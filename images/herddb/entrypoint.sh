@@ -2,7 +2,7 @@
 # Sizes the JVM from the container's memory limit and becomes it, so that SIGTERM reaches the JVM itself.
 #
 # heap 45 %, direct memory (network buffers, BookKeeper client) 25 %; the rest is for code, classes, threads and malloc.
-# Usage: entrypoint.sh --config /config/server.properties --node-id ID --advertised-host HOST
+# Usage: entrypoint.sh --config /config/server.properties --node-id ID --advertised-host HOST [--http-certificate FOLDER]
 #        entrypoint.sh throwaway --folder /data --port 7000, with HERDDB_USERNAME and HERDDB_PASSWORD
 set -eu
 

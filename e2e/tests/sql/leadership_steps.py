@@ -76,7 +76,7 @@ def operator_away(stack: Stack) -> Iterator[None]:
 
 
 def moves(stack: Stack) -> list[str]:
-    """What the operator's events say of the moves of this tablespace's leadership, the latest last. Equal ones are one, at its last time."""
+    """What the operator's events say of the moves of this tablespace's leadership, the latest last. Equal ones are counted as one."""
     events = [event for event in stack.kubectl.list("events") if event.get("reason") == "LeaderMoved"]
     told = [event for event in events if f"tablespace {TABLESPACE}: led by " in str(event.get("message"))]
     return [str(event["message"]) for event in sorted(told, key=lambda event: str(event["lastTimestamp"]))]

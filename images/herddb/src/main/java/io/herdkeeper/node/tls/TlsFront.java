@@ -11,12 +11,14 @@ import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.EventLoopGroup;
-import io.netty.channel.WriteBufferWaterMark;
+import io.netty.channel.FixedRecvByteBufAllocator;
+import io.netty.channel.RecvByteBufAllocator;
 import io.netty.channel.nio.NioEventLoopGroup;
 import io.netty.channel.socket.SocketChannel;
 import io.netty.channel.socket.nio.NioServerSocketChannel;
 import io.netty.channel.socket.nio.NioSocketChannel;
 import io.netty.handler.ssl.SslHandler;
+import io.netty.handler.timeout.WriteTimeoutHandler;
 import io.netty.util.concurrent.DefaultThreadFactory;
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -33,13 +35,17 @@ import java.util.concurrent.TimeUnit;
 public final class TlsFront {
 
     /** A client that has not shown by then that it speaks TLS is hung up on. */
-    public static final Duration LONGEST_HANDSHAKE = Duration.ofSeconds(10);
+    private static final Duration LONGEST_HANDSHAKE = Duration.ofSeconds(10);
 
-    /** The other end is read in pieces of 64 KiB at most. More waits only for who asks for answers of TLS itself and reads none. */
-    private static final WriteBufferWaterMark MOST_UNREAD = new WriteBufferWaterMark(128 << 10, 256 << 10);
+    /** So is a client that takes nothing of its answer for so long. A Checkpoint may rest while it writes what it has read. */
+    private static final Duration LONGEST_UNREAD = Duration.ofMinutes(5);
+
+    /** Of either side: so little waits in memory for each client that does not read, and more only of TLS's own answers. */
+    private static final RecvByteBufAllocator PIECE = new FixedRecvByteBufAllocator(8 << 10);
 
     private final RenewedCertificate certificate;
     private final InetSocketAddress behind;
+    private final Duration longestUnread;
     private final EventLoopGroup thread = new NioEventLoopGroup(1, new DefaultThreadFactory("tls-front", true));
     private final Channel port;
 
@@ -50,12 +56,18 @@ public final class TlsFront {
      * @param behind the server's address
      */
     public TlsFront(RenewedCertificate certificate, InetSocketAddress listen, InetSocketAddress behind) throws IOException {
+        this(certificate, listen, behind, LONGEST_UNREAD);
+    }
+
+    TlsFront(RenewedCertificate certificate, InetSocketAddress listen, InetSocketAddress behind, Duration longestUnread)
+            throws IOException {
         this.certificate = certificate;
         this.behind = behind;
+        this.longestUnread = longestUnread;
         ChannelFuture bound = new ServerBootstrap().group(thread).channel(NioServerSocketChannel.class)
                 .childOption(ChannelOption.AUTO_READ, false)
                 .childOption(ChannelOption.TCP_NODELAY, true)
-                .childOption(ChannelOption.WRITE_BUFFER_WATER_MARK, MOST_UNREAD)
+                .childOption(ChannelOption.RCVBUF_ALLOCATOR, PIECE)
                 .childHandler(new ChannelInitializer<SocketChannel>() {
                     @Override
                     protected void initChannel(SocketChannel client) {
@@ -82,11 +94,11 @@ public final class TlsFront {
     private void accept(SocketChannel client) {
         SslHandler tls = certificate.context().newHandler(client.alloc());
         tls.setHandshakeTimeoutMillis(LONGEST_HANDSHAKE.toMillis());
-        client.pipeline().addLast(tls);
+        client.pipeline().addLast(tls, new WriteTimeoutHandler(longestUnread.toMillis(), TimeUnit.MILLISECONDS));
         ChannelFuture connected = new Bootstrap().group(client.eventLoop()).channel(NioSocketChannel.class)
                 .option(ChannelOption.AUTO_READ, false)
                 .option(ChannelOption.TCP_NODELAY, true)
-                .option(ChannelOption.WRITE_BUFFER_WATER_MARK, MOST_UNREAD)
+                .option(ChannelOption.RCVBUF_ALLOCATOR, PIECE)
                 .handler(new Relay(client)).connect(behind);
         client.pipeline().addLast(new Relay(connected.channel()));
         connected.addListener((ChannelFutureListener) done -> {
