@@ -59,8 +59,6 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
     private static final int DEFAULT_HAND_OVER_SECONDS = 20;
     private static final int LONGEST_HAND_OVER_SECONDS = 3600;
     private static final int HIGHEST_PORT = 65535;
-    /** For which a statement waits for a row's lock; MySQL's default. */
-    private static final int DEFAULT_LOCK_SECONDS = 50;
     private static final String USAGE =
             "usage: --config /config/server.properties --node-id ID --advertised-host HOST [--http-certificate FOLDER]";
     private static final Pattern NODE_ID = Pattern.compile("[a-z0-9]([a-z0-9-]*[a-z0-9])?");
@@ -87,7 +85,6 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
         properties.setProperty(ServerConfiguration.PROPERTY_NODEID, nodeId);
         properties.setProperty(ServerConfiguration.PROPERTY_ADVERTISED_HOST, required(options, "--advertised-host"));
         refuseWhatDestroysOrGuesses(properties);
-        limitWaitsForLocks(properties);
         MountedUsers users = giveCredentials(properties);
         String credentials = properties.getProperty(CREDENTIALS, "");
         HttpSettings http = new HttpSettings(
@@ -199,15 +196,6 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
                 throw new RefusedException(key + " is missing: HerdDB would guess it, and might join another cluster");
             }
         }
-    }
-
-    /**
-     * HerdDB's default is half an hour. A tablespace that is dropped, or whose log has failed, stops once the last statement in it has ended,
-     * also one that waits for a lock. The node boots and stops no other tablespace meanwhile.
-     */
-    private static void limitWaitsForLocks(Properties properties) {
-        properties.putIfAbsent(ServerConfiguration.PROPERTY_WRITELOCK_TIMEOUT, String.valueOf(DEFAULT_LOCK_SECONDS));
-        properties.putIfAbsent(ServerConfiguration.PROPERTY_READLOCK_TIMEOUT, String.valueOf(DEFAULT_LOCK_SECONDS));
     }
 
     /** Absent counts as wanted, except for the mode, whose default is another one. */

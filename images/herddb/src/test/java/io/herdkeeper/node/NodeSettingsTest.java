@@ -93,14 +93,6 @@ class NodeSettingsTest {
     }
 
     @Test
-    void aStatementWaitsForALockForLessThanAMinuteUnlessSaidOtherwise() throws Exception {
-        for (String limit : new String[]{"server.tablemanager.writelocktimeout", "server.tablemanager.readlocktimeout"}) {
-            assertEquals(50, read(complete).server().getInt(limit, 1800));
-            assertEquals(5, read(complete + limit + "=5\n").server().getInt(limit, 1800));
-        }
-    }
-
-    @Test
     void aFolderWithACertificateEncryptsTheSqlPortAndTheNodesRecordSaysSo() throws Exception {
         assertNull(read(complete).tls());
         Certificates.put(folder, "node.crt", "node-pkcs8.key");

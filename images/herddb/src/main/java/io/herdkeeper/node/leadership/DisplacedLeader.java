@@ -14,7 +14,8 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Ends the process of a node that still leads a tablespace which the metadata has assigned to another node.
+ * Ends the process of a node that still leads a tablespace which the metadata has assigned to another node, which is dropped, or whose log
+ * has failed.
  *
  * <p>HerdDB's only activator thread stops such a tablespace within a second, unless it waits forever. An UPDATE or a DELETE whose log
  * entry failed keeps the lock of its row (TableManager.executeUpdateAsync). The next one waits for that lock and holds the tablespace's
@@ -66,8 +67,10 @@ public final class DisplacedLeader {
                 long began = since.computeIfAbsent(leadership, first -> now);
                 Duration limit = leadership.stopping() ? patience.stop() : patience.begin();
                 if (now - began > limit.toNanos()) {
-                    end.accept("another node leads tablespace " + leadership.tablespace() + ", and this one has not "
-                            + (leadership.stopping() ? "stopped" : "begun to stop") + " leading it within " + limit.toSeconds() + " s");
+                    end.accept(leadership.stopping()
+                            ? "tablespace " + leadership.tablespace() + " has not stopped within " + limit.toSeconds() + " s"
+                            : "another node leads tablespace " + leadership.tablespace() + ", and this one has not begun to stop leading it"
+                                    + " within " + limit.toSeconds() + " s");
                 }
             }
         } catch (MetadataStorageManagerException | RuntimeException error) {

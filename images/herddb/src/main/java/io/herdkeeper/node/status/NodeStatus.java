@@ -139,17 +139,26 @@ public final class NodeStatus {
     }
 
     /**
-     * A tablespace that this node leads by itself, while the metadata names another leader.
+     * A tablespace that this node leads by itself, and that it is to stop.
      *
-     * @param stopping whether the activator has begun to stop it; it does not while it boots or checkpoints another tablespace
+     * @param stopping whether the activator has begun to stop it, also since it is dropped or its log has failed; if not, the metadata names
+     *                 another leader, and the activator boots or checkpoints another tablespace
      */
     public record DisplacedLeadership(String tablespace, boolean stopping) {
     }
 
     /** @throws MetadataStorageManagerException when ZooKeeper can't be asked */
     public List<DisplacedLeadership> displacedLeaderships() throws MetadataStorageManagerException {
-        return List.copyOf(each((tablespace, manager) -> leads(manager) && wanted(tablespace) != Role.LEADER
-                ? new DisplacedLeadership(tablespace.name, manager.isClosed()) : null).values());
+        List<DisplacedLeadership> found = new ArrayList<>(each((tablespace, manager) ->
+                leads(manager) && !manager.isClosed() && wanted(tablespace) != Role.LEADER
+                        ? new DisplacedLeadership(tablespace.name, false) : null).values());
+        for (String name : server.getManager().getLocalTableSpaces()) {
+            TableSpaceManager manager = manager(name);
+            if (leads(manager) && manager.isClosed()) {
+                found.add(new DisplacedLeadership(name, true));
+            }
+        }
+        return List.copyOf(found);
     }
 
     /** The tablespaces that run on this node, by what the node itself knows: ZooKeeper is not asked. */

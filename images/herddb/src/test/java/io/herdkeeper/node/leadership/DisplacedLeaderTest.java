@@ -8,6 +8,7 @@ import herddb.metadata.MetadataStorageManager;
 import herddb.model.TableSpace;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.leadership.DisplacedLeader.Patience;
+import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.status.NodeStatus.DisplacedLeadership;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
@@ -21,6 +22,8 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.StampedLock;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A leader whose activator waits for ever, since a statement waits for a row while it holds the tablespace. */
 class DisplacedLeaderTest {
@@ -50,18 +53,36 @@ class DisplacedLeaderTest {
         Await.until("it leads again", LIMIT, () -> first.tablespace("app").path("role").asText().equals("leader"));
         assertEquals(List.of(), List.copyOf(ended));
 
-        long holding = Node.begin(first.server(), "app");
-        Node.execute(first.server(), holding, "UPDATE app.t SET n=2 WHERE k=1");
-        CompletableFuture<Void> waiting =
-                CompletableFuture.runAsync(() -> Node.execute(first.server(), 0, "UPDATE app.t SET n=3 WHERE k=1"));
-        Await.until("the second statement waits for the row", LIMIT, DisplacedLeaderTest::waitsForARow);
+        CompletableFuture<Void> waiting = waitForARow(first);
         lead(first, "n1");
         Await.until("it gives itself up", LIMIT, () -> !ended.isEmpty());
-        assertTrue(ended.peek().contains("another node leads tablespace app"), ended.peek());
+        assertTrue(ended.peek().contains("tablespace app has not stopped"), ended.peek());
         assertEquals(List.of(new DisplacedLeadership("app", true)), first.status().displacedLeaderships());
         assertTrue(!waiting.isDone());
         displaced.interrupt();
         // Both stay: a server with a statement that waits for ever can't be closed. The JVM of the tests ends with them.
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aNodeThatCanNotStopATablespaceThatIsDroppedOrWhoseLogHasFailedEndsItsProcess(boolean dropped) throws Exception {
+        RunningNode node = RunningNode.start("n0", BookKeeperForTests.running().newRoot(), null);
+        node.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        Node.execute(node.server(), 0, "CREATE TABLESPACE 'app','leader:n0','wait:30000'");
+        Node.execute(node.server(), 0, "CREATE TABLE app.t (k int primary key, n int)");
+        Node.execute(node.server(), 0, "INSERT INTO app.t(k,n) VALUES(1,1)");
+        CompletableFuture<Void> waiting = waitForARow(node);
+        Thread displaced = new DisplacedLeader(node.status(), new Patience(LONG, SHORT), ended::add).start();
+        if (dropped) {
+            node.server().getMetadataStorageManager().dropTableSpace("app", node.server().getMetadataStorageManager().describeTableSpace("app"));
+        } else {
+            ((NodeCommitLog) node.manager("app").getLog()).end(new IllegalStateException("the test ends it"));
+        }
+        Await.until("it gives itself up", LIMIT, () -> !ended.isEmpty());
+        assertTrue(ended.peek().contains("tablespace app has not stopped"), ended.peek());
+        assertTrue(!waiting.isDone());
+        displaced.interrupt();
+        // It stays, as above.
     }
 
     @Test
@@ -107,6 +128,17 @@ class DisplacedLeaderTest {
         // Both stay: a server with a statement that waits for ever can't be closed. The JVM of the tests ends with them.
     }
 
+    /** A statement outside of transactions waits for a row that a transaction keeps. */
+    private static CompletableFuture<Void> waitForARow(RunningNode node) throws Exception {
+        long before = threadsThatWaitForRows(); // of tests before
+        long holding = Node.begin(node.server(), "app");
+        Node.execute(node.server(), holding, "UPDATE app.t SET n=2 WHERE k=1");
+        CompletableFuture<Void> waiting =
+                CompletableFuture.runAsync(() -> Node.execute(node.server(), 0, "UPDATE app.t SET n=3 WHERE k=1"));
+        Await.until("the second statement waits for the row", LIMIT, () -> threadsThatWaitForRows() > before);
+        return waiting;
+    }
+
     /** As at each checkpoint period: the activator waits for a statement on a tablespace, before it looks who leads. */
     private static void awaitCheckpointOfTheActivator(RunningNode node) throws Exception {
         Thread activator = HerdInternals.activator(node.server().getManager());
@@ -116,9 +148,9 @@ class DisplacedLeaderTest {
                 .anyMatch(frame -> frame.getMethodName().equals("checkpoint")));
     }
 
-    private static boolean waitsForARow() {
+    private static long threadsThatWaitForRows() {
         return Thread.getAllStackTraces().values().stream()
-                .anyMatch(stack -> List.of(stack).stream().anyMatch(frame -> frame.getMethodName().equals("acquireWriteLockForKey")));
+                .filter(stack -> List.of(stack).stream().anyMatch(frame -> frame.getMethodName().equals("acquireWriteLockForKey"))).count();
     }
 
     private static void lead(RunningNode node, String leader) throws Exception {
