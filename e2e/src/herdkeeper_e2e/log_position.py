@@ -16,7 +16,7 @@ from herdkeeper_e2e.sql_node import said_of
 
 
 def log_position(host: str, tablespace: str) -> dict[str, int]:
-    """Returns the last entry that the node has written or read. Raises LookupError if it reports none, and like `said_of`."""
+    """Returns the last entry that the node has written or read. Raises LookupError if it reports none, and what `said_of` raises."""
     found = said_of(host, tablespace)["log"]
     if found is None or found["entryId"] < 0:
         raise LookupError(f"{host} tells of no entry in the log of {tablespace}: {found}")

@@ -206,6 +206,6 @@ def test_a_follower_with_a_false_row_is_found_out_kept_from_leading_and_made_ane
 
     settled_on(stack, nodes)
     each_copy_has_every_row(stack, writer)
-    if stack.sql.leader() != follower:
+    if stack.sql.leader() != follower:  # of two nodes, the last one in order leads by now
         stack.sql.switch_over(follower)
     assert [row["payload"] for row in stack.tools.query(f"SELECT payload FROM {TABLE}")] == [WRITTEN]

@@ -197,7 +197,7 @@ CASES = {
         ),
         labels=labels_of(LAGS),
     ),
-    "HerdkeeperArchiveStartsForLong": Case(
+    "HerdkeeperArchiveNotStarted": Case(
         bad=(same(STARTING, 0),), good=(same(LAGS, 0), {STARTING: "0+0x60"}), labels=labels_of(STARTING), minutes=370
     ),
     "HerdkeeperCheckpointOverdue": Case(

@@ -14,9 +14,9 @@ from herdkeeper.shared.unknown import NotListening, Unknown
 
 @dataclass
 class PlayedNodes:
-    """An observe.http.JsonReader. A URL without a document does not answer. `written` is called after each order that was done.
+    """A clients.http.JsonReader. A URL without a document does not answer. `written` is called after each order that was done.
 
-    Documents and orders have URLs in plain text, also of nodes that speak TLS."""
+    Documents and orders have `http` URLs, also those of nodes that speak TLS."""
 
     documents: dict[str, Any] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)

@@ -26,7 +26,7 @@ from herdkeeper.clients.http import HttpJsonReader
 from herdkeeper.clients.kubernetes import KubernetesReader, WatchedSource
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.herddb.execute.node_orders import HttpNodeOrders, wake_nodes
-from herdkeeper.herddb.observe.address import NodePort, node_port, verified
+from herdkeeper.herddb.observe.address import NodePort, port_of_node, with_authorities
 from herdkeeper.herddb.observe.cluster import read_nodes
 from herdkeeper.herddb.state.tls import http_secret
 from herdkeeper.planning.actions import WakeNodes
@@ -174,12 +174,12 @@ def test_a_node_that_can_not_be_verified_is_sent_nothing_and_told_of(serve, cert
     waked(kubernetes)
     assert node.got == []
     with pytest.raises(ssl.SSLError):
-        next(open_stream(kubernetes, node_port(CLUSTER.names, kubernetes.objects, NODE)))
+        next(open_stream(kubernetes, port_of_node(CLUSTER.names, kubernetes.objects, NODE)))
 
 
 def test_a_pod_of_another_node_is_not_taken_for_this_one(serve) -> None:
     node, kubernetes = serve(answering(EMPTY_LIST)), Kubernetes(authority())
-    address = verified(NodePort("127.0.0.1", "db-zookeeper-0.elsewhere.demo.svc", ObjectKey("demo", "db-tls")), kubernetes)
+    address = with_authorities(NodePort("127.0.0.1", "db-zookeeper-0.elsewhere.demo.svc", ObjectKey("demo", "db-tls")), kubernetes)
     found = HttpJsonReader().get(address.url("/tablespaces"), address.trust)
     assert isinstance(found, Unknown)
     assert "Hostname mismatch" in found.why
@@ -214,10 +214,10 @@ def test_a_node_that_answers_in_plain_text_gets_no_token_if_its_pod_says_tls(mon
     assert not any(b"HTTP" in each or b"token" in each for each in got)
 
 
-def test_a_pod_from_before_says_plain_text_also_if_it_mounts_a_certificate_for_sql() -> None:
+def test_a_pod_without_the_argument_is_asked_in_plain_text_even_if_it_mounts_a_certificate_for_sql() -> None:
     before = pod()
     assert http_secret(before) is None
-    address = verified(node_port(CLUSTER.names, Kubernetes(None, before).objects, NODE), Kubernetes(None, before))
+    address = with_authorities(port_of_node(CLUSTER.names, Kubernetes(None, before).objects, NODE), Kubernetes(None, before))
     assert (address.url("/alive"), address.trust) == ("http://127.0.0.1:9845/alive", None)
 
 
@@ -278,14 +278,16 @@ def test_an_answer_that_ends_early_is_no_answer(serve) -> None:
         ask(Question("GET", url_of(node), LONG, {}, trust=Trust(authority(), NAME)))
 
 
-def test_each_line_of_a_stream_comes_as_it_is_told_and_its_silence_is_a_timeout(serve) -> None:
+def test_each_line_of_a_stream_comes_as_it_is_told_and_its_silence_is_a_timeout(serve, monkeypatch) -> None:
     def tell(connection: socket.socket) -> None:
         connection.sendall(OK + b"\r\nalive 1\nalive 2\n")
         connection.recv(1)
 
     node = serve(tell)
-    told = lines(Question("GET", url_of(node), SHORT * 3, {}, trust=Trust(authority(), NAME)))
+    told = lines(Question("GET", url_of(node), LONG, {}, trust=Trust(authority(), NAME)))
     assert [next(told), next(told)] == [b"alive 1\n", b"alive 2\n"]
+    allow = bounded_http._Connection.allow  # the handshake may take as long as the machine lets it
+    monkeypatch.setattr(bounded_http._Connection, "allow", lambda connection, _, most_bytes: allow(connection, SHORT, most_bytes))
     with pytest.raises(TimeoutError):
         next(told)
 

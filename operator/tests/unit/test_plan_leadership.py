@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.herddb.leadership.decision import Awaited, Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
+from herdkeeper.herddb.leadership.decision import Blocked, Decision, Keep, Move, Node, Postponed, Refused, Situation, decide
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared.unknown import NotListening, Unknown
@@ -569,12 +569,12 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "one is asked for that boots, since it has just led",
         situation(b=REBOOTING, changed_at=1980.5, requested=B),
-        Awaited(f"{B} can't lead now: it is booting"),
+        Postponed(f"{B} can't lead now: it is booting"),
     ),
     (
         "one is asked for that boots, since its process has just started",
         situation(b=replace(REBOOTING, running_since=1999.0), requested=B),
-        Awaited(f"{B} can't lead now: it is booting"),
+        Postponed(f"{B} can't lead now: it is booting"),
     ),
     (
         "one is asked for that has booted for long",
@@ -584,12 +584,12 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "one is asked for that has just started, and holds no copy yet",
         situation(b=Node(running_since=1999.0), requested=B),
-        Awaited(f"{B} can't lead now: it does not hold the tablespace"),
+        Postponed(f"{B} can't lead now: it does not hold the tablespace"),
     ),
     (
         "one is asked for that has just fallen silent",
         situation(b=silent(2.0), requested=B),
-        Awaited(f"{B} can't lead now: it does not answer (silence)"),
+        Postponed(f"{B} can't lead now: it does not answer (silence)"),
     ),
     (
         "one is asked for that has been silent for long",
@@ -675,4 +675,4 @@ def test_the_leader(name: str, seen: Situation, decision: Decision) -> None:
 
 
 def test_every_kind_of_decision_is_in_the_table() -> None:
-    assert {type(decision) for _, _, decision in TABLE} == {Keep, Move, Blocked, Refused, Awaited}
+    assert {type(decision) for _, _, decision in TABLE} == {Keep, Move, Blocked, Refused, Postponed}

@@ -149,7 +149,7 @@ def test_a_resource_of_another_namespace_is_not_taken_for_the_one_of_its_name_he
     cluster, path = bookkeeper(), Path(file(tmp_path, bookies=3))
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "metadata": {"name": "bk", "namespace": "other"}}))
-    with pytest.raises(BadInputError, match=r"is of the namespace other, and plans are shown of demo; add --namespace other"):
+    with pytest.raises(BadInputError, match=r"is in the namespace other, but this shows plans of demo; add --namespace other"):
         called(cluster, "plan", "-f", str(path))
     assert cluster.writes == []
 

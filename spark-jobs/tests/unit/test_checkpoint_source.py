@@ -341,7 +341,7 @@ def test_the_token_for_a_follower_comes_from_the_environment_and_is_not_shown(tm
     assert "of-the-secret" not in repr((followers, targets))
 
 
-def test_those_nodes_are_spoken_to_by_tls_that_are_named_wherever_they_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_is_named_with_tls_is_asked_over_tls_in_each_role(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def made(parsed: object, request: CheckpointRequest, settings: object) -> CheckpointSummary:

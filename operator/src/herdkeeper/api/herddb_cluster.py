@@ -58,7 +58,7 @@ Plaintext = Literal["Refused", "Accepted"]
 
 
 class Tls(Model):
-    """How the SQL port is encrypted. The HTTP port gets the same certificate, and is never in plain text then."""
+    """How the SQL port is encrypted. The HTTP port gets the same certificate, and then never speaks plain text."""
 
     secret_name: str = Field(
         min_length=1,

@@ -55,7 +55,7 @@ class Trust:
 @dataclass(frozen=True)
 class Question:
     """A request. `seconds` limits all of it, from the connection to the last byte of the answer. With `trust` the server must speak
-    TLS 1.3, and is sent nothing before it is verified; without, it is spoken to in plain text.
+    TLS 1.3, and is sent nothing before it is verified. Without it the request is in plain text.
     """
 
     method: str

@@ -281,7 +281,7 @@ class KubernetesReader:
         return None if document is None else values_of_secret(document)
 
     def recent_secret(self, key: ObjectKey) -> dict[str, str] | None:
-        """The same for one that hardly changes: if it is not the operator's, its content may be minutes old."""
+        """The same for a Secret that rarely changes. If the operator did not make it, its content may be minutes old."""
         document = self._source.get_recent("v1", "Secret", key)
         return self.secret(key) if document is None else values_of_secret(document)
 

@@ -92,7 +92,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
         return _gone(Key.of(resource), steps)  # Kubernetes takes the rest; what has no owner stays
     seen = steps.observe(resource, clients.reader)
     if not deleting and (refusals := steps.refusals(resource, seen)):
-        steps.show(resource, seen, stored_status(resource))  # what is seen changes all the same
+        steps.show(resource, seen, stored_status(resource))  # metrics follow what is observed, also of a refused spec
         return _refuse(resource, refusals, clients)
     plan = _plan(resource, seen, steps)
     if plan.needs_ledgers and steps.observe_ledgers is not None:

@@ -78,7 +78,7 @@ def plan_checkpoint(seen: CheckpointRun, spark_image: str) -> Plan:
 
 
 def _waiting_for_nodes(checkpoint: Checkpoint, tablespace: Tablespace, follower: str | None, secrets: Mapping[str, str]) -> Plan | None:
-    """Returns why a follower can't be compared, or not all nodes verified by one job, now; None if they can."""
+    """Returns the plan of a Checkpoint that waits for a follower to compare, or for one Secret that verifies all nodes; else None."""
     if checkpoint.spec.verify == "Follower" and follower is None:
         return Plan.waiting(Reason.WAITING_FOR_FOLLOWER, f"the Tablespace {tablespace.metadata.name} has no settled follower now")
     if (different := sorted(set(secrets.values())))[1:]:
@@ -212,8 +212,8 @@ def _verified(replica: ReplicaStatus) -> tuple[int, int] | None:
 
 
 def _http_secrets(tablespace: Tablespace, herddb: HerdDBCluster, nodes: Objects, log: LogStore) -> dict[str, str]:
-    """Returns host:port of the replicas' nodes whose HTTP port speaks TLS, and the Secret of each. A missing pod comes back as the
-    StatefulSet says.
+    """Returns host:port of the replicas' nodes whose HTTP port speaks TLS, and the Secret that verifies each. A missing pod counts as what
+    the StatefulSet will make.
     """
     tls, stateful_set = tls_of(herddb, log), herddb.names.stateful_set
     template = (nodes.get("StatefulSet", stateful_set) or {}).get("spec", {}).get("template")

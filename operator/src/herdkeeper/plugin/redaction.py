@@ -11,7 +11,7 @@ _WORDS = (
     r"(?:api|access|account|private|signing|encryption)[_-]?key(?:[_-]?id)?"
 )
 _QUOTED = r"""(?P<escapes>\\*)(?P<quote>["'])[\s\S]*?(?<!\\)(?P=escapes)(?P=quote)"""
-"""A text between quotes, which are escaped where it is within another one, as in JSON that a line of JSON tells of."""
+"""A quoted text. Within another quoted text its quotes are escaped, as in JSON within a line of JSON."""
 _NAMED = re.compile(rf"""((?:{_WORDS})\\*["']?\s*[=:]\s*)(?:{_QUOTED}|[^\s,;&}})\]]+)""", re.IGNORECASE)
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _IN_URL = re.compile(r"(://[^\s:/@]+:)[^\s@/]+(@)")

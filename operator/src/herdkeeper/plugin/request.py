@@ -33,7 +33,7 @@ class Request:
 def ask(call: Call, kind: Kind, name: str, request: Request, sentence: str) -> Answer:
     """Send a request, and with `--wait` wait for the answer. A refusal, or a missing answer, is WRONG."""
     timeout_seconds(call)
-    # The answer to an earlier request goes: it must not be taken for that to this one.
+    # Removes the answer to an earlier request, which must not be taken for the answer to this one.
     asked = carry_out(call, [annotate(kind, name, {request.annotation: request.value, request.answer: None}, sentence)])
     if not call.given.wait or call.given.dry_run:
         return asked

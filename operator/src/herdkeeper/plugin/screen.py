@@ -11,7 +11,7 @@ CLEAR = "\x1b[H\x1b[2J"
 """ANSI: move to the top left, and clear the screen."""
 
 _CONTROL = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
-"""What makes a terminal do something else than write a line, except for colours."""
+"""Makes a terminal do something else than write a line. Colours are left out."""
 
 
 class Colour(Enum):
@@ -32,7 +32,7 @@ class Screen:
     colours: bool = False
 
     def write(self, text: str) -> None:
-        """Write a line and flush. A terminal gets no commands: rows and logs may have some of somebody else."""
+        """Write a line and flush. A terminal gets no commands: rows and logs may contain some that somebody else wrote."""
         if self.stream.isatty():
             text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
         self.stream.write(text + "\n")

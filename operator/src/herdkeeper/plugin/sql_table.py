@@ -65,5 +65,5 @@ def error_text(error: Exception) -> str:
 
 def as_json(value: Value) -> int | float | str | None:
     """Returns a value for JSON; times, bytes, lists, and numbers that JSON does not have, as text."""
-    has_none = isinstance(value, float) and not math.isfinite(value)
-    return value if value is None or (isinstance(value, (int, float, str)) and not has_none) else shown(value)
+    no_json = isinstance(value, float) and not math.isfinite(value)
+    return value if value is None or (isinstance(value, (int, float, str)) and not no_json) else shown(value)

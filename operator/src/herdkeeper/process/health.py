@@ -1,5 +1,5 @@
-"""The operator's own port: /healthz, /readyz and /metrics. No policy guards it, so any pod may connect, as often and for as long as it
-likes.
+"""The operator's own port: /healthz, /readyz and /metrics. No NetworkPolicy guards it, so any pod may connect. Therefore connections are
+limited in number and time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 MOST_CONNECTIONS = 100
-"""Each is a thread. For one more the oldest is closed: an answer takes milliseconds, so that is nobody's who is waiting for one."""
+"""Each is a thread. One more closes the oldest. An answer takes milliseconds, so no client is still waiting for one there."""
 CONNECTION_SECONDS = 20.0
-"""A whole request and its answer."""
+"""For a request and its answer together."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -52,13 +52,13 @@ class _Server(ThreadingHTTPServer):
                 _end(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that is gone, or was given up, is not worth a traceback."""
+        """Logs no traceback for a client that is gone, or was disconnected."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
 
 def _end(connection: socket.socket) -> None:
-    """Its thread reads the end, and closes it."""
+    """The connection's thread then reads its end, and closes it."""
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 

@@ -16,7 +16,7 @@ from herdkeeper.clients import bounded_http
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.engine.key import Key
-from herdkeeper.herddb.observe.address import NodePort, port_of, verified
+from herdkeeper.herddb.observe.address import NodePort, port_of_pod, with_authorities
 from herdkeeper.protocol.self_report import ReportedUsers, decode_line
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.objects import Json, ip_address
@@ -35,7 +35,7 @@ def open_stream(kubernetes: KubernetesReader, port: NodePort) -> Generator[bytes
     """The lines of a node, until it ends. OSError or HTTPException when it can't be opened or falls silent, ssl.SSLError when the node
     can't be verified.
     """
-    address = verified(port, kubernetes)
+    address = with_authorities(port, kubernetes)
     if isinstance(address, Unknown):
         raise ssl.SSLError(address.why)
     yield from bounded_http.lines(bounded_http.Question("GET", address.url("/alive"), SILENCE_SECONDS, {}, trust=address.trust))
@@ -73,7 +73,7 @@ class NodeStreams:
             if over or not address or (uid, address) in self._ends:
                 return
             end = self._ends[uid, address] = threading.Event()
-        port = port_of(HerdDBNames(ObjectKey(owner.namespace, owner.name)), body)
+        port = port_of_pod(HerdDBNames(ObjectKey(owner.namespace, owner.name)), body)
         threading.Thread(target=self._follow, args=(owner, uid, port, end), name=f"alive-{address}", daemon=True).start()
 
     def stop(self) -> None:
@@ -121,5 +121,5 @@ class NodeStreams:
 
 
 def _is_silence(error: Exception) -> bool:
-    """Whether nobody answered at all: in time, or from that address. An answer that can't be verified is none, and no silence."""
+    """Whether nobody answered at all: in time, or from that address. A node that can't be verified is not silent."""
     return isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError)

@@ -74,7 +74,7 @@ class CheckpointSource:
 
     `leader` and `follower` are host:port of their HTTP endpoints, or None; `secret` is the Secret with their token; `archive` is the log's
     archive, or None; `begins_with` is a follower fit as a base, or None; `identity` is the Secret with the certificate that servers
-    require, or None. `with_tls` are those of the addresses that speak TLS, and `authorities` the Secret with the certificates that verify
+    require, or None. `with_tls` are the addresses that speak TLS, and `authorities` is the Secret with the certificates that verify
     them.
     """
 
@@ -182,7 +182,7 @@ class _Files:
 @dataclass(frozen=True)
 class _Run:
     """A job as all kinds describe it. `login` is for the database, if used; `called`: the Job's name, if its owner has several;
-    `node_token`: the Secret with the nodes' token, if used; `node_authorities`: the one by which nodes are verified, if they are;
+    `node_token`: the Secret with the nodes' token, if used; `node_authorities`: the Secret that verifies nodes, if they speak TLS;
     `identity`: the Secret with its certificate, if servers require one.
     """
 
@@ -219,7 +219,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
     begins_with = source.begins_with if spec.target is None and spec.mode != "Full" else None
     leader = ("--leader-http", source.leader) if source.leader and spec.target is None else ()
     base = _begins_with(begins_with)
-    # an image that is too old for this argument ends before it sends the token in plain text
+    # An image that does not know this argument ends before it sends the token in plain text.
     with_tls = [address for address in dict.fromkeys((*leader, *verify, *base)) if address in source.with_tls]
     command = (
         "herdkeeper_jobs.checkpoint.cli",
@@ -566,7 +566,7 @@ def _login(login: Login) -> tuple[Json, ...]:
 
 
 def _node_authorities(secret: str) -> Json:
-    """Returns what verifies SQL nodes."""
+    """Returns the variable with the certificates that verify SQL nodes."""
     return pod.secret(names.NODE_AUTHORITIES_VARIABLE, secret, names.AUTHORITIES_KEY)
 
 

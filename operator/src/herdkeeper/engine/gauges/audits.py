@@ -31,7 +31,7 @@ COMPLETED = Gauge(
 
 CREATED = Gauge(
     "herdkeeper_bookkeeper_created_timestamp_seconds",
-    "When the BookKeeperCluster was created: no audit before that was of it.",
+    "When the BookKeeperCluster was created; earlier audits were of another one of its name.",
     ["namespace", "bookkeeper"],
 )
 
@@ -57,7 +57,7 @@ class LastAudits:
         self._created: dict[tuple[str, str], datetime] = {}
 
     def show_cluster(self, cluster: BookKeeperCluster) -> None:
-        """Shows since when the cluster exists. What was complete before proves nothing of it: it was of another one of its name."""
+        """Shows when the cluster was created, and forgets audits that ended before: they were of an earlier one of its name."""
         created = moment_of(cluster.metadata.creation_timestamp)
         if created is None:
             return

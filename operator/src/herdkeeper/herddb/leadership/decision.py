@@ -32,8 +32,8 @@ of 6 s. BookKeeper's, which checks once a second, switches to another bookie aft
 STORAGE_PAUSE_SECONDS = 30.0
 """No failover because of bookies so soon after a change of the record: if they answer nobody, a move does not help."""
 SWITCHOVER_WAITS_SECONDS = 20.0
-"""A requested switchover waits for a node that fell silent, started or changed its role so recently. The liveness probe restarts a node
-that hangs, but later."""
+"""A requested switchover waits for a node that fell silent, started or changed its role within this time. The liveness probe restarts a
+node that hangs, but later."""
 WAITING_SECONDS = 2.0
 """A node whose own log has waited for so long gets no further leadership, unless a leader ends. Then any node that takes over is better
 than none, and the bookie may have been on the old leader's machine."""
@@ -132,13 +132,13 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Awaited:
-    """The request waits: its node can't lead yet, and may within seconds."""
+class Postponed:
+    """The request waits: its node can't lead yet, but may within seconds."""
 
     why: str
 
 
-Decision = Keep | Move | Blocked | Refused | Awaited
+Decision = Keep | Move | Blocked | Refused | Postponed
 
 
 def decide(seen: Situation) -> Decision:
@@ -396,8 +396,8 @@ def _switch_over(seen: Situation, target: str) -> Decision:
     if trouble := why_not_leading(seen.nodes[seen.record.leader], seen.record):
         return Refused(f"there is no leader to take over from: {seen.record.leader} {trouble}")
     if why := _why_not_while_leader_lives(seen, target) or _behind(seen, target) or _reason_or_unknown(seen.why_no_writing):
-        cant = f"{target} can't lead now: {why}"
-        return Awaited(cant) if _may_lead_soon(seen, seen.nodes[target]) else Refused(cant)
+        why_not = f"{target} can't lead now: {why}"
+        return Postponed(why_not) if _may_lead_soon(seen, seen.nodes[target]) else Refused(why_not)
     return Move(target, f"{target} was requested", _much_to_replay(seen.nodes[target]))
 
 

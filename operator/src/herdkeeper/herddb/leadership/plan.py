@@ -14,12 +14,12 @@ from herdkeeper.api.resource import API_VERSION
 from herdkeeper.api.tablespace import Failover
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.decision import (
-    Awaited,
     Blocked,
     Decision,
     Keep,
     Move,
     Node,
+    Postponed,
     Refused,
     Situation,
     decide,
@@ -303,7 +303,7 @@ def _answer(tablespace: Tablespace | None, decision: Decision) -> tuple[Action, 
             answer = f"refused: {why}"
         case Blocked(why):
             answer = f"refused: {why}"
-        case Awaited():
+        case Postponed():
             return ()
     metadata = tablespace.metadata
     return (AnswerRequest(tablespace.KIND, metadata.name, metadata.resource_version, Request.SWITCHOVER, answer),)

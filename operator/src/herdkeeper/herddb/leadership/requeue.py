@@ -11,11 +11,11 @@ from herdkeeper.herddb.leadership.decision import (
     PAUSE_SECONDS,
     SELF_HELP_SECONDS,
     STORAGE_PAUSE_SECONDS,
-    Awaited,
     Blocked,
     Decision,
     Keep,
     Move,
+    Postponed,
     Refused,
     Situation,
 )
@@ -34,7 +34,7 @@ def requeue_after_seconds(seen: Situation, decision: Decision) -> float | None:
     match decision:
         case Keep(settled=True) | Refused():
             return None
-        case Move() | Awaited():
+        case Move() | Postponed():
             return SOON_SECONDS
         case Keep() | Blocked():
             moments = (*_by_own_clock(seen), *(max(REPORT_SECONDS, each) for each in _by_leaders_report(seen) if each > 0))

@@ -19,8 +19,8 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass(frozen=True)
 class NodePort:
-    """A SQL node's HTTP port as its pod declares it. `host` is its pod's IP as written in a URL, or its name if that is unknown; `secret`
-    has the authorities that verify the node as `name`, and is None in plain text.
+    """A SQL node's HTTP port as its pod declares it. `host` is the pod's IP as written in a URL, or `name` if that is unknown. `secret` has
+    the authorities that verify the node as `name`, and is None in plain text.
     """
 
     host: str
@@ -30,7 +30,7 @@ class NodePort:
 
 @dataclass(frozen=True)
 class NodeAddress:
-    """The same with the authorities: `trust` is None in plain text."""
+    """How a port is reached: `trust` has its authorities, and is None in plain text."""
 
     host: str
     trust: Trust | None
@@ -40,7 +40,7 @@ class NodeAddress:
         return f"{'http' if self.trust is None else 'https'}://{self.host}:{names.HERDDB_HTTP_PORT}{path}"
 
 
-def port_of(named: HerdDBNames, pod: Json) -> NodePort:
+def port_of_pod(named: HerdDBNames, pod: Json) -> NodePort:
     """Returns the port of a pod that the StatefulSet made.
 
     After a restart DNS may still return the old address or none, and a DNS timeout must not delay anything.
@@ -49,12 +49,12 @@ def port_of(named: HerdDBNames, pod: Json) -> NodePort:
     return NodePort(ip_address(pod) or name, name, None if secret is None else ObjectKey(named.key.namespace, secret))
 
 
-def verified(port: NodePort, kubernetes: KubernetesReader) -> NodeAddress | Unknown:
-    """Returns how a port is reached. Unknown if it has a certificate that can't be verified: then it is not asked, never in plain text."""
+def with_authorities(port: NodePort, kubernetes: KubernetesReader) -> NodeAddress | Unknown:
+    """Returns how a port is reached. Unknown if it speaks TLS and its authorities can't be read: then it is sent nothing."""
     if port.secret is None:
         return NodeAddress(port.host, None)
     if not port.secret.name:
-        return Unknown(f"{port.name} is said to speak TLS at its HTTP port, and its pod mounts no Secret with a certificate")
+        return Unknown(f"the pod of {port.name} has an HTTP port that speaks TLS, but mounts no Secret with a certificate")
     what = f"the Secret {port.secret.name}, by which the HTTP port of {port.name} is verified,"
     try:
         values = kubernetes.recent_secret(port.secret) or {}
@@ -64,12 +64,12 @@ def verified(port: NodePort, kubernetes: KubernetesReader) -> NodeAddress | Unkn
     return NodeAddress(port.host, Trust(authorities, port.name)) if authorities else Unknown(f"{what} has no {names.AUTHORITIES_KEY}")
 
 
-def node_port(named: HerdDBNames, objects: Objects, node: str) -> NodePort | Unknown:
+def port_of_node(named: HerdDBNames, objects: Objects, node: str) -> NodePort | Unknown:
     """Returns a node's port. Unknown if the StatefulSet did not make the pod: it may be anybody's, and an order carries the token."""
     pod = objects.pod_of(named.stateful_set, node)
     if pod is None:
         return Unknown(f"there is no pod {node} that the StatefulSet {named.stateful_set} made")
-    return port_of(named, pod)
+    return port_of_pod(named, pod)
 
 
 def address_of(database: ObjectKey, node: str, reader: ClusterReader) -> NodeAddress | Unknown:
@@ -77,5 +77,5 @@ def address_of(database: ObjectKey, node: str, reader: ClusterReader) -> NodeAdd
     named = HerdDBNames(database)
     asked = (("v1", "Pod", node), ("apps/v1", "StatefulSet", named.stateful_set))
     found = {(kind, name): reader.kubernetes.document(version, kind, ObjectKey(database.namespace, name)) for version, kind, name in asked}
-    port = node_port(named, Objects({of: item for of, item in found.items() if item is not None}), node)
-    return port if isinstance(port, Unknown) else verified(port, reader.kubernetes)
+    port = port_of_node(named, Objects({of: item for of, item in found.items() if item is not None}), node)
+    return port if isinstance(port, Unknown) else with_authorities(port, reader.kubernetes)

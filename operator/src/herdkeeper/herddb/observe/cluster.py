@@ -22,7 +22,7 @@ from herdkeeper.codecs.herddb.node import nodes_path
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.codecs.herddb.users import FIT, FIT_FOR_ADMINISTRATOR, invalid_part, invalid_part_of_administrator
 from herdkeeper.codecs.java_data import MalformedDataError
-from herdkeeper.herddb.observe.address import NodeAddress, NodePort, node_port, verified
+from herdkeeper.herddb.observe.address import NodeAddress, NodePort, port_of_node, with_authorities
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.zookeeper_clock import Heartbeats, read_times
 from herdkeeper.herddb.state.certificate_holder import certificate_holder
@@ -199,7 +199,7 @@ def read_token(cluster: HerdDBCluster, reader: ClusterReader) -> str | Unknown:
 def read_nodes(cluster: HerdDBCluster, objects: Objects, reader: ClusterReader) -> dict[str, NodeView | Unknown]:
     """Returns each Ready node's view of its tablespaces (images/herddb, GET /tablespaces), by pod name."""
     ready = [node for node in present_nodes(cluster, objects) if objects.pod_ready(node)]
-    return _read_all({node: node_port(cluster.names, objects, node) for node in ready}, reader)
+    return _read_all({node: port_of_node(cluster.names, objects, node) for node in ready}, reader)
 
 
 def _read_all(ports: Mapping[str, NodePort | Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:
@@ -208,7 +208,7 @@ def _read_all(ports: Mapping[str, NodePort | Unknown], reader: ClusterReader) ->
         return {}
 
     def read(port: NodePort | Unknown) -> NodeView | Unknown:
-        address = port if isinstance(port, Unknown) else verified(port, reader.kubernetes)
+        address = port if isinstance(port, Unknown) else with_authorities(port, reader.kubernetes)
         return address if isinstance(address, Unknown) else read_node(reader, address)
 
     with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(ports))) as readers:
@@ -222,7 +222,7 @@ def _read_running_nodes(
     still serves.
     """
     running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
-    asked = {node: node_port(cluster.names, objects, node) for node in running if node not in doubted}
+    asked = {node: port_of_node(cluster.names, objects, node) for node in running if node not in doubted}
     return {**_read_all(asked, reader), **doubted}
 
 

@@ -13,7 +13,7 @@ from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 
 CERTIFICATE_ARGUMENT = "--http-certificate"
-"""The node program's argument before the folder with the certificate of its HTTP port, which is in plain text without."""
+"""The node program's argument before the folder with the certificate of its HTTP port. Without it the port is in plain text."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ def tls_of(cluster: HerdDBCluster, log: LogStore) -> Tls | None:
 
 
 def http_secret(pod: Json) -> str | None:
-    """Returns the Secret whose certificate a SQL node's HTTP port serves with, None if it is in plain text. It is empty if the pod, unlike
-    what the operator makes, mounts none.
+    """Returns the Secret with the certificate of a SQL node's HTTP port, None if the port is in plain text. It is empty if the pod, unlike
+    those that the operator makes, mounts no such Secret.
 
-    By the pod's own spec, which can't change while the pod exists, and by what makes the port speak TLS. Its probes would not do: a mesh
-    that injects itself rewrites them.
+    This goes by the argument that makes the port speak TLS: it can't change while the pod exists. The pod's probes would not do, since a
+    mesh that injects itself rewrites them.
     """
     spec = pod.get("spec") or {}
     arguments = [each for container in spec.get("containers") or [] for each in container.get("args") or []]

@@ -32,7 +32,7 @@ def expired_runs(
 
 
 def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime.datetime) -> tuple[Run, ...]:
-    """Returns the verified checkpoints that no field of the retention keeps; never the newest one of a log, nor the newest proven one.
+    """Returns the verified checkpoints that no field of the retention keeps; never the newest one of a log, nor its newest proven one.
 
     A checkpoint of another log under the same names (a recreated cluster, a restored tablespace) does not replace it. One with an unknown
     verification or end stays: it may be the only good one.
@@ -42,11 +42,11 @@ def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime
     )
     kept = {name for _, name, _ in verified[-max(1, retention.keep_last) :]}
     kept |= set({run.log: name for _, name, run in verified}.values())
-    # The log's pin follows the highest LSN of those that are a proof, so that one must stay, too, even if a clock that was set back makes
-    # it look older, or newer ones have only reread their files.
+    # The log's pin follows the highest proven LSN, so that checkpoint must stay, too. A clock that was set back may make it look older, and
+    # newer ones may only have reread their files.
     further = sorted(((run.lsn, name, run) for _, name, run in verified if run.lsn is not None), key=lambda entry: entry[:2])
-    for counts in (further, [entry for entry in further if entry[2].proven]):
-        kept |= set({run.log: name for _, name, run in counts}.values())
+    for candidates in (further, [entry for entry in further if entry[2].proven]):
+        kept |= set({run.log: name for _, name, run in candidates}.values())
     if retention.keep_within is not None:
         begin = now - duration_of(retention.keep_within)
         kept |= {name for completed, name, _ in verified if completed > begin}

@@ -24,7 +24,7 @@ class Run:
 
     `due` is its scheduled time, or when it was requested. `completed` is its end; None while active, or if unknown. `verified` is False for
     an audit, and if unknown. `going`: it is being deleted. `log` and `lsn` are a checkpoint's log and position, or None. `proven`: the
-    verification was a proof.
+    verification was a proof (is_proof).
     """
 
     name: str

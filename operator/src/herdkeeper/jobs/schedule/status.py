@@ -30,16 +30,16 @@ def summarize_scheduled_checkpoint(series: CheckpointSeries, notes: Mapping[str,
     if isinstance(series.runs, Unknown):
         return _unreadable(series, series.runs)
     verified = sorted((run for run in series.runs if run.verified), key=lambda run: (run.completed or run.due, run.name))
-    there = [run for run in verified if not run.going]
+    kept = [run for run in verified if not run.going]
     fields = {
         **_fields(series, verified),
-        "newestVerified": there[-1].name if there else None,
-        "verified": len(there),
+        "newestVerified": kept[-1].name if kept else None,
+        "verified": len(kept),
         **drill_fields(series, notes),
     }
     drilled = drill_health(series, fields)
     conditions = {
-        CURRENT: _current(series, max((run.completed for run in there if run.completed), default=None)),
+        CURRENT: _current(series, max((run.completed for run in kept if run.completed), default=None)),
         **({} if drilled is None else {RESTORE_DRILLED: drilled}),
     }
     wrong = next((each for each in conditions.values() if each.status == "False"), None)
@@ -56,7 +56,7 @@ def summarize_scheduled_audit(series: RunSeries) -> Summary:
 
 
 def _current(series: CheckpointSeries, success: datetime.datetime | None) -> Health:
-    """`success`: of the newest one that is there. One that somebody deleted is of no use any more, however new it was."""
+    """`success`: when the newest verified checkpoint was completed, of those that nobody deletes."""
     spec = series.schedule.spec
     overdue = overdue_at(timetable_of(spec), success or series.created_at)
     newest = f"the newest verified checkpoint was completed at {text_of(success)}" if success else "there is no verified checkpoint"

@@ -47,13 +47,13 @@ def run(call: Call) -> Answer:
 
 
 def _require_namespace(call: Call, declared: Iterable[tuple[Kind, Json]]) -> None:
-    """Raises BadInputError for a resource of another namespace: here may be another one of its name."""
+    """Raises BadInputError for a resource of another namespace: this one may have another resource of that name."""
     for kind, item in declared:
         namespace = item["metadata"].get("namespace")
         if namespace not in (None, call.cluster.namespace):
             raise BadInputError(
-                f"--filename {call.given.filename}: the {kind.name} {item['metadata']['name']} is of the namespace {namespace}, and plans "
-                f"are shown of {call.cluster.namespace}; add --namespace {namespace}"
+                f"--filename {call.given.filename}: the {kind.name} {item['metadata']['name']} is in the namespace {namespace}, but this "
+                f"shows plans of {call.cluster.namespace}; add --namespace {namespace}"
             )
 
 

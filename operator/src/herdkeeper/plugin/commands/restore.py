@@ -28,10 +28,11 @@ def run(call: Call) -> Answer:
     if call.cluster.get(TABLESPACE, new) is not None:
         raise BadInputError(f"--as {new}: a Tablespace of that name exists, and a restore never replaces one; use another name")
     if given.from_checkpoint is not None:
-        of = find(call.cluster, CHECKPOINT, given.from_checkpoint, "--from-checkpoint")["spec"]["tablespaceRef"]["name"]
-        if of != given.tablespace:
+        checkpointed = find(call.cluster, CHECKPOINT, given.from_checkpoint, "--from-checkpoint")["spec"]["tablespaceRef"]["name"]
+        if checkpointed != given.tablespace:
             raise BadInputError(
-                f"--from-checkpoint {given.from_checkpoint}: it is a Checkpoint of {of}, not of {given.tablespace}; name {of} instead"
+                f"--from-checkpoint {given.from_checkpoint}: it is a Checkpoint of {checkpointed}, not of {given.tablespace}; "
+                f"name {checkpointed} instead"
             )
     now = datetime.datetime.now(datetime.UTC)
     changes = restored(tablespace, given, template_of(call.cluster, given.tablespace), now)

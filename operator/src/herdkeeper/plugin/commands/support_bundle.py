@@ -57,8 +57,8 @@ def _objects(cluster: Cluster, kind: Kind) -> str:
 
 
 def _shown(item: Json) -> Json:
-    """Returns an object without irrelevant parts, and without kubectl's copy of it in an annotation. Of somebody else's programs only
-    metadata and status: what secrets their environment and arguments have, no name may tell.
+    """Returns an object without irrelevant parts, and without kubectl's copy of it in an annotation. Of other programs' workloads
+    neither spec nor annotations: a secret in an argument or a variable may have any name.
     """
     metadata = {name: value for name, value in item["metadata"].items() if name != "managedFields"}
     if "template" in (item.get("spec") or {}) and (metadata.get("labels") or {}).get(names.MANAGED_BY_LABEL) != names.MANAGER:
@@ -98,7 +98,7 @@ COMMAND = Command(
         Argument("--since", "maximum age of log lines, e.g. 30s, 10m, 2h, 1d", default="24h"),
         OPERATOR_NAMESPACE,
     ),
-    description="Secrets and ConfigMaps are never read, and of other programs' objects only metadata and status are taken. Anything that "
-    "looks like a password, token or key is removed from logs and objects, too. Logs of failed statements may contain rows of tables: "
-    "review the file before you send it.",
+    description="Secrets and ConfigMaps are never read. Of other programs' Deployments, StatefulSets and Jobs, spec and annotations are "
+    "left out. Anything that looks like a password, token or key is removed from logs and objects, too. Logs of failed statements may "
+    "contain rows of tables: review the file before you send it.",
 )

@@ -28,7 +28,7 @@ def run(call: Call) -> Answer:
 
 
 def _leads_already(call: Call, tablespace: Json, node: str) -> Answer:
-    """Nothing is asked for. The status names a leader also while that is down, and until it has booted."""
+    """Requests nothing. The status also names a leader that is down, or has not booted yet."""
     name = str(tablespace["metadata"]["name"])
     if serving(tablespace, node) is not None:
         return Answer(f"Tablespace/{name}: {node} already leads", {"changes": [], "outcome": f"{node} leads already"})

@@ -73,8 +73,8 @@ public final class MemberStart {
     }
 
     /**
-     * The folder of snapshots and epochs. The settings are read here without ZooKeeper's configuration, which looks up the names of all
-     * members, so that a start with nothing to do takes no longer.
+     * The folder of snapshots and epochs. The settings are read here without ZooKeeper's configuration: that looks up the names of all
+     * members, and would delay a start with nothing to do.
      */
     private static Path store(Path configuration) throws IOException {
         Properties settings = new Properties();

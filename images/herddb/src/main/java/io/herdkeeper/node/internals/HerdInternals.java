@@ -233,7 +233,7 @@ public final class HerdInternals {
         ((Map<?, ?>) get(TRANSACTIONS, copy)).clear();
     }
 
-    /** Has what is applied from now on leave out indexes, by their names. Rows that are being applied go through the map of before. */
+    /** Hides indexes, by their names, from entries that are applied from now on. Rows that are being applied still use the earlier map. */
     @SuppressWarnings("unchecked")
     public static void forgetIndexes(TableSpaceManager tablespace, Set<String> names) {
         ((Map<String, Map<String, AbstractIndexManager>>) get(INDEXES_BY_TABLE, tablespace)).replaceAll((table, indexes) -> {

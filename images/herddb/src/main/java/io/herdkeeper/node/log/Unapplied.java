@@ -9,9 +9,9 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * The rows and COMMITs that a leader has logged and not applied yet.
  *
- * <p>HerdDB applies each entry in a thread of its own, once the bookies have it. A COMMIT that drops a table or an index closes it: what the
- * log has before it must be applied by then, and no COMMIT behind it may be at that table meanwhile. Only for entries does a COMMIT wait. A
- * statement that has logged nothing yet may itself wait for a row which the transaction has locked.
+ * <p>HerdDB applies each entry in a thread of its own, once the bookies have it. A COMMIT that drops a table or an index closes it. What
+ * the log has before that COMMIT must be applied by then, and no later COMMIT may use the table meanwhile. A COMMIT waits only for
+ * entries: a statement that has logged nothing yet may itself wait for a row that the transaction has locked.
  */
 final class Unapplied {
 
@@ -23,7 +23,7 @@ final class Unapplied {
     private final CompletableFuture<Void> ended = new CompletableFuture<>();
 
     /**
-     * Notes an entry that is about to be written, under the lock under which it is; one that drops something has that lock for itself.
+     * Notes an entry that is about to be written. The caller holds the lock for writing it, exclusively if the entry drops something.
      *
      * @return what has to be applied before it
      */
@@ -43,7 +43,7 @@ final class Unapplied {
         return before;
     }
 
-    /** The entry is applied, or will never be. */
+    /** The entry is applied, or never will be. */
     void over(LogEntry entry) {
         CompletableFuture<Void> own = entries.remove(entry);
         if (own != null) {

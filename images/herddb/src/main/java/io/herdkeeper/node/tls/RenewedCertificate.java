@@ -15,7 +15,7 @@ import javax.net.ssl.SSLException;
 /** The certificate that a port serves with: the latest content of the mounted files, so a renewed one needs no restart. */
 public final class RenewedCertificate {
 
-    /** How often it is looked whether the files have changed. Kubernetes itself takes about a minute to bring them. */
+    /** How often the files are compared with those in use. Kubernetes itself takes about a minute to bring them. */
     public static final Duration PERIOD = Duration.ofSeconds(10);
 
     private static final Logger LOGGER = Logger.getLogger(RenewedCertificate.class.getName());

@@ -26,21 +26,21 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A port that speaks TLS, before a server in this process that does not. Client and server take turns: what one sends is read once the
- * other has taken what was sent before.
+ * A port that speaks TLS, before a server in this process that does not. What one side sends is read only once the other side has taken
+ * what was sent before.
  *
- * <p>Java's own HTTPS server (17) looks up the client's name in the DNS for each connection, in a thread that requests need. Its clock closes
- * a slow connection by writing to it, and stands still if that can't be written. Here one thread serves all connections and waits for none.
+ * <p>Java's own HTTPS server (17) looks up the client's name in the DNS for each connection, in a thread that requests need. Its timer
+ * closes a slow connection by writing to it, and stops if that write blocks. Here one thread serves all connections and waits for none.
  */
 public final class TlsFront {
 
-    /** A client that has not shown by then that it speaks TLS is hung up on. */
+    /** A client that has not finished its handshake by then is disconnected. */
     private static final Duration LONGEST_HANDSHAKE = Duration.ofSeconds(10);
 
     /** So is a client that takes nothing of its answer for so long. A Checkpoint may rest while it writes what it has read. */
     private static final Duration LONGEST_UNREAD = Duration.ofMinutes(5);
 
-    /** Of either side: so little waits in memory for each client that does not read, and more only of TLS's own answers. */
+    /** How much of either side is read at once. No more data waits in memory for a client that does not read. */
     private static final RecvByteBufAllocator PIECE = new FixedRecvByteBufAllocator(8 << 10);
 
     private final RenewedCertificate certificate;
@@ -133,6 +133,7 @@ public final class TlsFront {
 
         @Override
         public void channelWritabilityChanged(ChannelHandlerContext own) {
+            // Data never fills the buffer (PIECE). TLS's own answers to a client that sends and reads nothing do.
             if (!own.channel().isWritable()) {
                 own.close();
             }

@@ -60,7 +60,7 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http, Li
         return start(configuration, tls, new HttpSettings("127.0.0.1", 0, tokenFile, null));
     }
 
-    /** The same with other settings of the HTTP port. With a certificate there, the methods below can't ask. */
+    /** The same with other settings of the HTTP port. With a certificate there, the methods below can't ask the node. */
     public static RunningNode start(ServerConfiguration configuration, SqlPortTls tls, HttpSettings settingsOfHttp) throws Exception {
         PrometheusMetricsProvider metrics = new PrometheusMetricsProvider();
         PropertiesConfiguration settings = new PropertiesConfiguration();
