@@ -322,3 +322,14 @@ def test_authorities_of_the_operator_are_those_that_the_watch_told_and_others_ar
     assert reader.recent_secret(ObjectKey("demo", "later")) == {"ca.crt": "later"}
     assert live.asked.count("ours") == 0
     assert live.asked.count("theirs") == 1
+
+
+def test_authorities_that_are_read_as_they_are_now_are_those_that_verify_from_then_on() -> None:
+    cache, live = ObjectCache(), Live(theirs="before")
+    reader = KubernetesReader(WatchedSource(cache, live))
+    key = ObjectKey("demo", "theirs")
+    assert reader.recent_secret(key) == {"ca.crt": "before"}
+    live.secrets["theirs"] = "now"
+    assert reader.recent_secret(key) == {"ca.crt": "before"}
+    assert reader.secret(key) == {"ca.crt": "now"}
+    assert reader.recent_secret(key) == {"ca.crt": "now"}

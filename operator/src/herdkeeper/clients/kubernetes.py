@@ -150,7 +150,9 @@ class WatchedSource:
             if found is not None or api_version == API_VERSION:
                 return found
         self.unwatched = True
-        return self._live.get(api_version, kind, key)
+        found = self._live.get(api_version, kind, key)
+        self._cache.renew(kind, key, found)
+        return found
 
     def get_recent(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
         """See Source."""

@@ -106,6 +106,12 @@ class ObjectCache:
             self._recent[(kind, key)] = (found, self._now())
         return found
 
+    def renew(self, kind: str, key: ObjectKey, found: Json | None) -> None:
+        """Somebody has read an object as it is now: whoever may take an older one gets this one, too. Nobody may change it."""
+        with self._lock:
+            if (kind, key) in self._recent:
+                self._recent[(kind, key)] = (found, self._now())
+
     def compare(self, kind: str, namespaces: Collection[str], listed: Mapping[ObjectKey, int], version: int) -> Difference:
         """How what is known of a kind differs from a list of its objects' versions that was made at `version`. `namespaces` are those that
         were listed, empty for all."""
