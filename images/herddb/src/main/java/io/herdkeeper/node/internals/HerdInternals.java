@@ -27,6 +27,8 @@ import herddb.sql.AbstractSQLPlanner;
 import herddb.sql.CalcitePlanner;
 import herddb.sql.SQLRecordKeyFunction;
 import java.lang.reflect.Field;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.security.CodeSource;
 import java.util.HashMap;
@@ -39,18 +41,22 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.concurrent.locks.StampedLock;
 import java.util.function.BiConsumer;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.apache.bookkeeper.client.api.ReadHandle;
 import org.apache.calcite.schema.SchemaPlus;
 import org.apache.calcite.sql.parser.SqlParser;
 
 /**
- * Every private field of HerdDB that this program touches, in one place.
+ * Every private field, and the one private method, of HerdDB that this program touches, in one place.
  *
  * <p>They belong to HerdDB {@value #HERDDB_VERSION}. {@link #verify()} finds them all before the server starts, so that
  * another version fails at once and by name, never in the middle of a leader change.
  */
 public final class HerdInternals {
+
+    private static final Logger LOGGER = Logger.getLogger(HerdInternals.class.getName());
 
     /** The version whose fields these are; the pom pins the same one. */
     public static final String HERDDB_VERSION = "0.29.0";
@@ -70,6 +76,7 @@ public final class HerdInternals {
     private static final Field INDEXES_BY_TABLE =
             field(TableSpaceManager.class.getName(), "indexesByTable", ConcurrentHashMap.class);
     private static final Field NEXT_KEY = field(TableManager.class.getName(), "nextPrimaryKeyValue", AtomicLong.class);
+    private static final Method RELEASE_ROW = releaseRow();
     private static final Field TRANSACTIONS = field(TableSpaceManager.class.getName(), "transactions", ConcurrentHashMap.class);
     private static final Field POSITION =
             field(TableSpaceManager.class.getName(), "actualLogSequenceNumber", LogSequenceNumber.class);
@@ -243,6 +250,20 @@ public final class HerdInternals {
         });
     }
 
+    /** Releases the locks that a statement outside of a transaction has for a row that it won't change; null for a table that is gone. */
+    public static void letGo(AbstractTableManager table, Object row) {
+        if (table == null) {
+            return;
+        }
+        try {
+            RELEASE_ROW.invoke(table, row);
+        } catch (IllegalAccessException impossible) {
+            throw new IllegalStateException(RELEASE_ROW + " was made accessible, yet is not", impossible);
+        } catch (InvocationTargetException error) {
+            LOGGER.log(Level.WARNING, "a lock of table " + table.getTable().name + " could not be released", error.getCause());
+        }
+    }
+
     /** The counters of the next keys, by the names of the tables with auto-increment. */
     @SuppressWarnings("unchecked")
     public static Map<String, AtomicLong> nextKeys(TableSpaceManager tablespace) {
@@ -306,6 +327,18 @@ public final class HerdInternals {
     public static boolean isConnected(HDBConnection connection) {
         return ((Map<String, ClientSideConnectionPeer[]>) get(ROUTES, connection)).values().stream()
                 .flatMap(Stream::of).anyMatch(peer -> peer.getChannel() != null);
+    }
+
+    private static Method releaseRow() {
+        try {
+            Method method = TableManager.class.getDeclaredMethod(
+                    "releasePendingLogEntryWorkLocks", Class.forName(TableManager.class.getName() + "$PendingLogEntryWork"));
+            method.setAccessible(true);
+            return method;
+        } catch (ReflectiveOperationException | RuntimeException error) {
+            throw new IllegalStateException("this node program needs a method of " + TableManager.class.getName() + ", as HerdDB "
+                    + HERDDB_VERSION + " has it: run it with that version of herddb-core", error);
+        }
     }
 
     private static Field field(String className, String name, Class<?> type) {

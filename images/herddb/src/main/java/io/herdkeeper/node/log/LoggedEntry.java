@@ -1,6 +1,8 @@
 package io.herdkeeper.node.log;
 
 import herddb.log.LogSequenceNumber;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.function.BiConsumer;
@@ -24,22 +26,28 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
     /** How many rows of statements with several this thread has written. */
     static final ThreadLocal<Integer> ROWS = ThreadLocal.withInitial(() -> 0);
 
+    /** The rows that the statement of this thread has; null where nobody would let go of them. */
+    private static final ThreadLocal<List<LoggedEntry.Row<?>>> OF_STATEMENT = new ThreadLocal<>();
+
     private final Supplier<CompletableFuture<LogSequenceNumber>> writing;
     private final Runnable several;
     private final Consumer<Throwable> end;
     private final Runnable over;
+    private final Consumer<Object> letGo;
     private volatile boolean begun;
 
-    private LoggedEntry(Supplier<CompletableFuture<LogSequenceNumber>> writing, Runnable several, Consumer<Throwable> end, Runnable over) {
+    private LoggedEntry(Supplier<CompletableFuture<LogSequenceNumber>> writing, Runnable several, Consumer<Throwable> end, Runnable over,
+            Consumer<Object> letGo) {
         this.writing = writing;
         this.several = several;
         this.end = end;
         this.over = over;
+        this.letGo = letGo;
     }
 
     /** @param over called once the entry is applied, or never will be */
     static LoggedEntry written(CompletableFuture<LogSequenceNumber> position, Consumer<Throwable> end, Runnable over) {
-        LoggedEntry entry = new LoggedEntry(() -> position, () -> { }, end, over);
+        LoggedEntry entry = new LoggedEntry(() -> position, () -> { }, end, over, row -> { });
         entry.write();
         return entry;
     }
@@ -48,10 +56,31 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
      * Written by whichever of {@link #thenApplyAsync}, and the row's {@code join} and {@code whenCompleteAsync}, comes first.
      *
      * @param several called before it is written as one of several rows of a statement
+     * @param letGo   releases what HerdDB holds of a row, where HerdDB never will ({@link #letGoOnFailure})
      */
-    static LoggedEntry held(
-            Supplier<CompletableFuture<LogSequenceNumber>> writing, Runnable several, Consumer<Throwable> end, Runnable over) {
-        return new LoggedEntry(writing, several, end, over);
+    static LoggedEntry held(Supplier<CompletableFuture<LogSequenceNumber>> writing, Runnable several, Consumer<Throwable> end, Runnable over,
+            Consumer<Object> letGo) {
+        return new LoggedEntry(writing, several, end, over, letGo);
+    }
+
+    /**
+     * Executes a statement, and lets go of its rows if it has failed when this returns: HerdDB keeps the locks of the rows before one whose
+     * lock it could not get.
+     */
+    static <R> CompletableFuture<R> letGoOnFailure(Supplier<CompletableFuture<R>> statement) {
+        List<LoggedEntry.Row<?>> outer = OF_STATEMENT.get();
+        List<LoggedEntry.Row<?>> own = new ArrayList<>();
+        OF_STATEMENT.set(own);
+        CompletableFuture<R> result = null;
+        try {
+            result = statement.get();
+            return result;
+        } finally {
+            OF_STATEMENT.set(outer);
+            if (result == null || result.isCompletedExceptionally()) {
+                own.forEach(LoggedEntry.Row::letGo);
+            }
+        }
     }
 
     private synchronized LoggedEntry write() {
@@ -71,7 +100,15 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
     /** What HerdDB makes of an entry that is not written yet does not need its position. */
     @Override
     public <U> CompletableFuture<U> thenApply(Function<? super LogSequenceNumber, ? extends U> make) {
-        return begun ? super.thenApply(make) : new Row<>(make.apply(null));
+        if (begun) {
+            return super.thenApply(make);
+        }
+        Row<U> row = new Row<>(make.apply(null));
+        List<LoggedEntry.Row<?>> ofStatement = OF_STATEMENT.get();
+        if (ofStatement != null) {
+            ofStatement.add(row);
+        }
+        return row;
     }
 
     @Override
@@ -99,13 +136,24 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
     /** What HerdDB keeps of one row of an UPDATE or DELETE until it has all of them: the row, and what it holds of it. */
     private final class Row<T> extends CompletableFuture<T> {
 
+        /** Whether HerdDB applies it, and then lets go of it, or has let go of it already. */
+        private volatile boolean taken;
+
         Row(T row) {
             complete(row);
+        }
+
+        private void letGo() {
+            if (!taken) {
+                taken = true;
+                letGo.accept(super.join());
+            }
         }
 
         /** One of several rows, none of which was refused. */
         @Override
         public T join() {
+            taken = true;
             several.run();
             write();
             if (!LoggedEntry.this.isCompletedExceptionally()) {
@@ -117,6 +165,7 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
         /** HerdDB lets go of the rows of a statement once it has applied all of them, or none. */
         @Override
         public T getNow(T absent) {
+            taken = true;
             over.run();
             return super.getNow(absent);
         }
@@ -124,6 +173,7 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
         /** The only row; it is applied when the bookies have it. */
         @Override
         public CompletableFuture<T> whenCompleteAsync(BiConsumer<? super T, ? super Throwable> apply, Executor executor) {
+            taken = true;
             return applied(LoggedEntry.this.write().handle((position, error) -> error)
                     .thenCompose(error -> error == null ? CompletableFuture.completedFuture(super.join())
                             : CompletableFuture.<T>failedFuture(error))

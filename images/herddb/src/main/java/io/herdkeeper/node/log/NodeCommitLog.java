@@ -69,6 +69,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     /** The entry that a thread is applying to the tables of a follower, or of a copy that boots. */
     private static final ThreadLocal<LogSequenceNumber> APPLYING = new ThreadLocal<>();
     private static final ThreadLocal<Sending> SENDING = new ThreadLocal<>();
+    /** The log to which a thread writes the several rows of a statement. */
+    private static final ThreadLocal<NodeCommitLog> WRITING_ROWS = new ThreadLocal<>();
 
     private final FollowerGate gate = new FollowerGate();
     private final FollowerEnd end = new FollowerEnd();
@@ -304,8 +306,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         if (edit.type == LogEntryType.UPDATE || edit.type == LogEntryType.DELETE) {
             String refusal = ends.refusal(edit, tablespace);
             return refusal == null
-                    ? new CommitLogResult(
-                            LoggedEntry.held(() -> write(edit, sync).logSequenceNumber, this::beginRows, this::end, over), !sync, sync)
+                    ? new CommitLogResult(LoggedEntry.held(() -> write(edit, sync).logSequenceNumber, this::beginRows, this::end, over,
+                            row -> HerdInternals.letGo(tablespace.getTableManager(edit.tableName), row)), !sync, sync)
                     : refused(refusal);
         }
         CommitLogResult written = write(edit, sync);
@@ -349,15 +351,31 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     /** The several rows of a statement are all written before a COMMIT that drops their table, or all refused. */
     private void beginRows() {
-        if (statements.getReadHoldCount() == 0) {
+        if (WRITING_ROWS.get() == null) {
             statements.readLock().lock();
+            WRITING_ROWS.set(this);
+        }
+    }
+
+    /**
+     * Executes a statement, whose rows HerdDB writes before this returns.
+     *
+     * <p>Each thread remembers the log that it writes to: a tablespace that boots has another one from one moment to the next.
+     */
+    public static <R> CompletableFuture<R> rows(Supplier<CompletableFuture<R>> statement) {
+        try {
+            return LoggedEntry.letGoOnFailure(statement);
+        } finally {
+            endRows();
         }
     }
 
     /** A statement of this thread has written all of its rows. */
-    public void endRows() {
-        if (statements.getReadHoldCount() > 0) {
-            statements.readLock().unlock();
+    public static void endRows() {
+        NodeCommitLog log = WRITING_ROWS.get();
+        if (log != null) {
+            WRITING_ROWS.remove();
+            log.statements.readLock().unlock();
         }
     }
 

@@ -208,7 +208,8 @@ public final class StatementGuard extends DBManager {
         // Asked for before: it may have stopped by the time at which HerdDB throws.
         TableSpaceManager tablespace = statement.getTableSpace() == null ? null : getTableSpaceManager(statement.getTableSpace());
         try {
-            return super.executeStatementAsync(statement, context, transaction);
+            // Here, since a statement whose transaction is begun for it runs in another thread than the one that asked for it.
+            return NodeCommitLog.rows(() -> super.executeStatementAsync(statement, context, transaction));
         } catch (RuntimeException | Error error) {
             if (held == 0 && context.getTableSpaceLock() != 0 && tablespace != null) {
                 HerdInternals.statementLock(tablespace).unlockRead(context.getTableSpaceLock());
@@ -219,11 +220,6 @@ public final class StatementGuard extends DBManager {
                 log.end(error);
             }
             throw error;
-        } finally {
-            // Here, since a statement whose transaction is begun for it runs in another thread than the one that asked for it.
-            if (tablespace != null && tablespace.getLog() instanceof NodeCommitLog log) {
-                log.endRows();
-            }
         }
     }
 

@@ -12,11 +12,14 @@ import herddb.index.KeyToPageIndex;
 import herddb.log.CommitLogResult;
 import herddb.log.LogEntryFactory;
 import herddb.log.LogSequenceNumber;
+import herddb.model.DMLStatement;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionResult;
 import herddb.model.TableContext;
 import herddb.model.TransactionContext;
 import herddb.model.commands.CommitTransactionStatement;
+import herddb.model.commands.SQLPlannedOperationStatement;
+import herddb.model.planner.SimpleUpdateOp;
 import herddb.sql.TranslatedQuery;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.log.NodeCommitLog;
@@ -197,7 +200,7 @@ class DroppedTablesTest {
         other.start();
         Await.until("the COMMIT is logged, or waits", LIMIT, () -> commit.isDone() || other.getState() == Thread.State.WAITING);
         rows[1].join();
-        ((NodeCommitLog) tablespace().getLog()).endRows();
+        NodeCommitLog.endRows();
         for (int row = 0; row < 2; row++) {
             written[row].logSequenceNumber.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
             rows[row].getNow(null);
@@ -217,6 +220,30 @@ class DroppedTablesTest {
         Await.until("its transaction is begun", LIMIT, callbacks.held::isDone);
         callbacks.goOn();
         execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + updating.get(LIMIT.toSeconds(), TimeUnit.SECONDS).transactionId);
+        long dropping = Node.begin(node.server(), app);
+        execute(dropping, "DROP TABLE " + app + ".dropped");
+        CompletableFuture.supplyAsync(() -> committing(dropping).join()).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        assertGoesOn();
+    }
+
+    /** Which has another log from one moment to the next. */
+    @Test
+    void aDropGoesOnBehindRowsOfATablespaceThatBootedWhileTheirStatementBegan() throws Exception {
+        index.goOn.countDown();
+        hold();
+        callbacks.goOn();
+        TranslatedQuery query = planned("UPDATE " + app + ".other SET n=99");
+        SQLPlannedOperationStatement update = new SQLPlannedOperationStatement(new SimpleUpdateOp((DMLStatement) query.plan.mainStatement)) {
+            @Override
+            public String getTableSpace() {
+                StackWalker callers = StackWalker.getInstance(StackWalker.Option.RETAIN_CLASS_REFERENCE);
+                return callers.getCallerClass() == StatementGuard.class ? "herd" : super.getTableSpace();
+            }
+        };
+        // in a thread that executes nothing else
+        CompletableFuture.supplyAsync(
+                () -> node.server().getManager().executeStatementAsync(update, query.context, TransactionContext.NO_TRANSACTION),
+                task -> new Thread(task).start()).thenCompose(result -> result).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
         long dropping = Node.begin(node.server(), app);
         execute(dropping, "DROP TABLE " + app + ".dropped");
         CompletableFuture.supplyAsync(() -> committing(dropping).join()).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
@@ -257,8 +284,12 @@ class DroppedTablesTest {
 
     /** Returns once it is logged. */
     private CompletableFuture<StatementExecutionResult> executing(String sql) {
-        TranslatedQuery query = node.server().getManager().getPlanner().translate("herd", sql, List.of(), false, true, false, -1);
+        TranslatedQuery query = planned(sql);
         return node.server().getManager().executePlanAsync(query.plan, query.context, TransactionContext.NO_TRANSACTION);
+    }
+
+    private static TranslatedQuery planned(String sql) {
+        return node.server().getManager().getPlanner().translate("herd", sql, List.of(), false, true, false, -1);
     }
 
     /** Returns once it is logged. */

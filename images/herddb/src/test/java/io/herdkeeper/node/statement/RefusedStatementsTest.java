@@ -447,6 +447,20 @@ class RefusedStatementsTest {
         assertFalse(unknown.getMessage().contains("is rolled back"), unknown.getMessage());
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"UPDATE %s SET n=99", "DELETE FROM %s"})
+    void aStatementOfSeveralRowsThatWaitsInVainForOneKeepsNoLockOfTheOthers(String statement) throws Exception {
+        String table = tableOfTen();
+        long open = Node.begin(leader.server(), app);
+        execute(open, "UPDATE " + app + "." + table + " SET n=50 WHERE k=5");
+        assertThrows(RuntimeException.class, () -> execute(0, statement.formatted(app + "." + table)));
+        for (int k : IntStream.range(0, 10).filter(k -> k != 5).toArray()) {
+            execute(0, "UPDATE " + app + "." + table + " SET n=100 WHERE k=" + k);
+        }
+        execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
+        assertSameRows(table);
+    }
+
     private static String rename(String table, String name) {
         return "EXECUTE RENAMETABLE '" + app + "','" + table + "','" + name + "'";
     }
