@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import ssl
 import threading
 from collections.abc import Iterator
@@ -273,6 +275,13 @@ def test_a_node_that_cannot_be_verified_is_shown_nothing(certificate: str | None
         with pytest.raises(CheckpointRetryable, match=told):
             next(follower_tables(asked, "demo", "a-token", 9))
     assert Node.shown == []
+
+
+def test_an_address_stays_one_that_speaks_tls_when_it_is_copied_or_sent_to_an_executor() -> None:
+    address = TlsAddress("db-herddb-0:9845", "the authorities")
+    for copied in (copy.deepcopy(address), pickle.loads(pickle.dumps(address))):
+        assert isinstance(copied, TlsAddress)
+        assert (copied, copied.authorities) == (address, "the authorities")
 
 
 def by_name(address: str) -> str:

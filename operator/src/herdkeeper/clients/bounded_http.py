@@ -139,8 +139,7 @@ class _Connection(http.client.HTTPConnection):
 
     def _encrypted(self, plain: socket.socket, trust: Trust) -> socket.socket:
         try:
-            context = client_context(trust.authorities)
-            context.minimum_version = ssl.TLSVersion.TLSv1_3
+            context = client_context(trust.authorities, ssl.TLSVersion.TLSv1_3)
             context.sslsocket_class = _TlsSocket
             encrypted = context.wrap_socket(plain, server_hostname=trust.name, do_handshake_on_connect=False)
         except BaseException:

@@ -8,8 +8,8 @@ import ssl
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[\x00-\x7f]*?-----END CERTIFICATE-----")
 
 
-def client_context(authorities: str | None) -> ssl.SSLContext:
-    """Returns a TLS client context that trusts only these certificates (PEM); None: it verifies nothing.
+def client_context(authorities: str | None, least: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2) -> ssl.SSLContext:
+    """Returns a TLS client context that trusts only these certificates (PEM); None: it verifies nothing. `least`: the lowest version.
 
     An intermediate authority counts, too: `ca.crt` says whom to trust, not up to which root. Text between the certificates, such as
     comments in any language, is skipped.
@@ -17,7 +17,7 @@ def client_context(authorities: str | None) -> ssl.SSLContext:
     Raises ssl.SSLError if `authorities` has no certificate, or a damaged one.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.minimum_version = least
     if authorities is None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -50,6 +50,10 @@ class TlsAddress(str):
         made.authorities = authorities
         return made
 
+    def __reduce__(self) -> tuple[type[TlsAddress], tuple[str, str]]:
+        """Returns how a copy is made, also a pickled one for an executor."""
+        return TlsAddress, (str(self), self.authorities)
+
 
 @dataclass(frozen=True, slots=True)
 class FollowerDigest:
@@ -162,9 +166,7 @@ def _opened(address: str, path: str, method: str, timeout_seconds: float, token:
     """Returns a successful answer, yet to be read. Raises OSError, also for a node that can't be verified, which is sent nothing."""
     handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
     if isinstance(address, TlsAddress):
-        context = client_context(address.authorities)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        handlers.append(urllib.request.HTTPSHandler(context=context))
+        handlers.append(urllib.request.HTTPSHandler(context=client_context(address.authorities, ssl.TLSVersion.TLSv1_3)))
     url = f"https://{address}{path}" if isinstance(address, TlsAddress) else f"http://{address}{path}"
     authorization = {"Authorization": f"Bearer {token}"} if token else {}
     request = urllib.request.Request(url, method=method, headers=authorization)  # noqa: S310 - one of these two schemes
