@@ -135,8 +135,6 @@ class Refused:
 class Postponed:
     """The request waits: its node can't lead yet, but may within seconds."""
 
-    why: str
-
 
 Decision = Keep | Move | Blocked | Refused | Postponed
 
@@ -396,8 +394,7 @@ def _switch_over(seen: Situation, target: str) -> Decision:
     if trouble := why_not_leading(seen.nodes[seen.record.leader], seen.record):
         return Refused(f"there is no leader to take over from: {seen.record.leader} {trouble}")
     if why := _why_not_while_leader_lives(seen, target) or _behind(seen, target) or _reason_or_unknown(seen.why_no_writing):
-        why_not = f"{target} can't lead now: {why}"
-        return Postponed(why_not) if _may_lead_soon(seen, seen.nodes[target]) else Refused(why_not)
+        return Postponed() if _may_lead_soon(seen, seen.nodes[target]) else Refused(f"{target} can't lead now: {why}")
     return Move(target, f"{target} was requested", _much_to_replay(seen.nodes[target]))
 
 
