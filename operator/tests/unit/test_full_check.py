@@ -15,7 +15,7 @@ from herdkeeper.api.resource import Condition
 from herdkeeper.api.tablespace import FullCheckTiming, TablespaceStatus
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.observe.address import NodeAddress
-from herdkeeper.herddb.observe.cluster import read_node
+from herdkeeper.herddb.observe.nodes import read_node
 from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, TableVerdict
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.plan_full_check import full_check_steps

@@ -27,7 +27,7 @@ from herdkeeper.clients.kubernetes import KubernetesReader, WatchedSource
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.herddb.execute.node_orders import HttpNodeOrders, wake_nodes
 from herdkeeper.herddb.observe.address import NodePort, port_of_node, with_authorities
-from herdkeeper.herddb.observe.cluster import read_nodes
+from herdkeeper.herddb.observe.nodes import read_nodes
 from herdkeeper.herddb.state.tls import http_secret
 from herdkeeper.planning.actions import WakeNodes
 from herdkeeper.process.node_streams import open_stream

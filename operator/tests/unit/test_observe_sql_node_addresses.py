@@ -8,7 +8,7 @@ from test_plan_herddb import CLUSTER, PODS
 
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.execute.node_orders import wake_nodes
-from herdkeeper.herddb.observe.cluster import read_nodes
+from herdkeeper.herddb.observe.nodes import read_nodes
 from herdkeeper.herddb.state.nodes import present_nodes
 from herdkeeper.planning.actions import WakeNodes
 from herdkeeper.shared.names import ObjectKey

@@ -15,7 +15,7 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.leadership.decision import Node, Refused, Situation, decide
 from herdkeeper.herddb.observe.address import NodeAddress
-from herdkeeper.herddb.observe.cluster import read_node
+from herdkeeper.herddb.observe.nodes import read_node
 from herdkeeper.herddb.state.cluster import Counts, NodeTablespace, Unreplayable
 from herdkeeper.herddb.tablespace.observe_verdicts import declared_tablespaces, judged_nodes
 from herdkeeper.herddb.tablespace.plan import plan_tablespace

@@ -16,7 +16,7 @@ from herdkeeper.api.resource import SecretReference
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.codecs.herddb.users import SqlUser, decode_users, encode_users, invalid_part, invalid_part_of_administrator, revision_of
 from herdkeeper.herddb.build import build_herddb_secret
-from herdkeeper.herddb.observe.cluster import read_credentials, read_users
+from herdkeeper.herddb.observe.users import read_credentials, read_users
 from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.plan.users import refresh_users
 from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials

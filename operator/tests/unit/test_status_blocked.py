@@ -20,7 +20,7 @@ from test_rows_counted import Answers
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.leadership.decision import Keep, Move, Node
 from herdkeeper.herddb.observe.address import NodeAddress
-from herdkeeper.herddb.observe.cluster import read_node
+from herdkeeper.herddb.observe.nodes import read_node
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace

@@ -20,8 +20,8 @@ from herdkeeper.herddb.execute import node_orders as sql_node
 from herdkeeper.herddb.execute import tablespaces as tablespace
 from herdkeeper.herddb.execute.node_orders import NodeOrders
 from herdkeeper.herddb.execute.tablespaces import Login
-from herdkeeper.herddb.observe.cluster import read_credentials
 from herdkeeper.herddb.observe.tls import read_tls
+from herdkeeper.herddb.observe.users import read_credentials
 from herdkeeper.herddb.plan.encryption import why_no_login
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.state.log_store import log_store

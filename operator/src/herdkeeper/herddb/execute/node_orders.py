@@ -15,7 +15,7 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.herddb.observe.address import address_of
-from herdkeeper.herddb.observe.cluster import read_token
+from herdkeeper.herddb.observe.users import read_token
 from herdkeeper.planning.actions import BarPromotion, CheckpointFollower, CloseLedger, SetCopyAside, StartFullCheck, WakeNodes
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown

@@ -5,9 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
@@ -20,38 +18,25 @@ from herdkeeper.clients.stack import ensemble_disruption, servers_disruption
 from herdkeeper.clients.zookeeper import EnsembleError
 from herdkeeper.codecs.herddb.node import nodes_path
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
-from herdkeeper.codecs.herddb.users import FIT, FIT_FOR_ADMINISTRATOR, invalid_part, invalid_part_of_administrator
 from herdkeeper.codecs.java_data import MalformedDataError
-from herdkeeper.herddb.observe.address import NodeAddress, NodePort, port_of_node, with_authorities
+from herdkeeper.herddb.observe.address import port_of_node
+from herdkeeper.herddb.observe.nodes import read_ports
 from herdkeeper.herddb.observe.tls import read_tls
+from herdkeeper.herddb.observe.users import read_credentials, read_users
 from herdkeeper.herddb.observe.zookeeper_clock import Heartbeats, read_times
 from herdkeeper.herddb.state.certificate_holder import certificate_holder
-from herdkeeper.herddb.state.cluster import (
-    Counts,
-    CredentialsMissing,
-    FullCheck,
-    HerdDBObserved,
-    NodeTablespace,
-    NodeView,
-    RetainedLog,
-    TableVerdict,
-    Unreplayable,
-    UserCredentials,
-)
+from herdkeeper.herddb.state.cluster import HerdDBObserved, NodeView
 from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes
+from herdkeeper.herddb.state.nodes import present_nodes
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.observe_verdicts import Declared, declared_tablespaces, judged_nodes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path
 from herdkeeper.protocol.self_report import SelfReport
-from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ObjectKey, TablespaceNames
 from herdkeeper.shared.objects import Objects, why_gone
-from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
-MOST_READERS = 8
 SILENT_SECONDS = 2.0
 """A node that was silent for so long, twice its report interval, is not asked: clients would wait for its timeout. Nor is one that reports
 no answer from ZooKeeper for so long: it needs ZooKeeper to report its tablespaces."""
@@ -141,80 +126,6 @@ def _disruption(bookkeeper: BookKeeperCluster | None, reader: ClusterReader) -> 
     return None if bookkeeper is None else servers_disruption(bookkeeper, reader) or ensemble_disruption(bookkeeper, reader)
 
 
-def read_credentials(cluster: HerdDBCluster, reader: ClusterReader) -> UserCredentials | CredentialsMissing | None:
-    """Returns the administrator's credentials. None if they are yet to be generated."""
-    namespace = cluster.metadata.namespace
-    reference = cluster.spec.credentials_secret_ref
-    named = HerdDBNames(ObjectKey(namespace, cluster.metadata.name))
-    name = reference.name if reference else named.generated_secret
-    values = reader.kubernetes.secret(ObjectKey(namespace, name))
-    if values is None:
-        return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"the Secret {name} does not exist") if reference else None
-    login = _login_of(name, values)
-    if isinstance(login, UserCredentials) and (part := invalid_part_of_administrator(login.username, login.password)) is not None:
-        return _unfit(Reason.INVALID_SPEC, name, part, FIT_FOR_ADMINISTRATOR)
-    return login
-
-
-def read_users(cluster: HerdDBCluster, reader: ClusterReader) -> dict[str, UserCredentials | CredentialsMissing]:
-    """Returns the contents of the Secrets of `spec.users`, by name."""
-    keys = [ObjectKey(cluster.metadata.namespace, user.secret_name) for user in cluster.spec.users]
-    if not keys:
-        return {}
-    # all concurrently: a lost leader is replaced only after this observation
-    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(keys))) as readers:
-        values = dict(zip((key.name for key in keys), readers.map(reader.kubernetes.secret, keys), strict=True))
-    missing = CredentialsMissing(
-        Reason.WAITING_FOR_SECRET, f"the Secret does not exist; create it with {names.USERNAME_KEY} and {names.PASSWORD_KEY}"
-    )
-    return {name: missing if held is None else _user_of(name, held) for name, held in values.items()}
-
-
-def _user_of(name: str, values: Mapping[str, str]) -> UserCredentials | CredentialsMissing:
-    login = _login_of(name, values)
-    if isinstance(login, UserCredentials) and (part := invalid_part(login.username, login.password)) is not None:
-        return _unfit(Reason.INVALID_SECRET, name, part, FIT)
-    return login
-
-
-def _unfit(reason: Reason, name: str, part: str, fix: str) -> CredentialsMissing:
-    return CredentialsMissing(reason, f"the Secret {name} has a {part} that HerdDB's users file can't hold: {fix}")
-
-
-def _login_of(name: str, values: Mapping[str, str]) -> UserCredentials | CredentialsMissing:
-    missing = [entry for entry in (names.USERNAME_KEY, names.PASSWORD_KEY) if not values.get(entry)]
-    if missing:
-        return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"the Secret {name} lacks {' and '.join(missing)}: add it")
-    return UserCredentials(values[names.USERNAME_KEY], values[names.PASSWORD_KEY])
-
-
-def read_token(cluster: HerdDBCluster, reader: ClusterReader) -> str | Unknown:
-    """Returns the token for the nodes' HTTP port."""
-    secret = mounted_secret(cluster)
-    values = reader.kubernetes.secret(ObjectKey(cluster.metadata.namespace, secret))
-    token = (values or {}).get(names.TOKEN_KEY)
-    return token or Unknown(f"the Secret {secret} has no {names.TOKEN_KEY} yet")
-
-
-def read_nodes(cluster: HerdDBCluster, objects: Objects, reader: ClusterReader) -> dict[str, NodeView | Unknown]:
-    """Returns each Ready node's view of its tablespaces (images/herddb, GET /tablespaces), by pod name."""
-    ready = [node for node in present_nodes(cluster, objects) if objects.pod_ready(node)]
-    return _read_all({node: port_of_node(cluster.names, objects, node) for node in ready}, reader)
-
-
-def _read_all(ports: Mapping[str, NodePort | Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:
-    """All concurrently: a silent node does not delay the others."""
-    if not ports:
-        return {}
-
-    def read(port: NodePort | Unknown) -> NodeView | Unknown:
-        address = port if isinstance(port, Unknown) else with_authorities(port, reader.kubernetes)
-        return address if isinstance(address, Unknown) else read_node(reader, address)
-
-    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(ports))) as readers:
-        return dict(zip(ports, readers.map(read, ports.values()), strict=True))
-
-
 def _read_running_nodes(
     cluster: HerdDBCluster, objects: Objects, doubted: Mapping[str, Unknown], reader: ClusterReader
 ) -> dict[str, NodeView | Unknown]:
@@ -223,7 +134,7 @@ def _read_running_nodes(
     """
     running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
     asked = {node: port_of_node(cluster.names, objects, node) for node in running if node not in doubted}
-    return {**_read_all(asked, reader), **doubted}
+    return {**read_ports(asked, reader), **doubted}
 
 
 def _silent_seconds(cluster: HerdDBCluster, objects: Objects, reader: ClusterReader) -> dict[str, float]:
@@ -261,93 +172,6 @@ def _times(
         return read_times(reader.znodes(log.zookeeper_address, log.namespace), root, records)
     except EnsembleError:
         return NOT_TOLD, {}
-
-
-def read_node(reader: ClusterReader, address: NodeAddress) -> NodeView | Unknown:
-    """Returns one node's view."""
-    url = address.url("/tablespaces")
-    answer = reader.http.get(url, address.trust)
-    if isinstance(answer, Unknown):
-        return answer
-    try:
-        return tuple(_tablespace(entry) for entry in answer)
-    except (KeyError, TypeError) as error:
-        return Unknown(f"{url} did not answer with tablespaces: {error!r}")
-
-
-def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
-    # a node that does not name the leader has compared HerdDB's own digest, which fails equal replicas
-    told = {table: check for table, check in sorted((entry.get("checks") or {}).items()) if "leader" in check}
-    return NodeTablespace(
-        name=str(entry["name"]),
-        uuid=str(entry["uuid"]),
-        role=str(entry["role"]),
-        ready=bool(entry["ready"]),
-        lsn=_lsn(entry.get("applied")),
-        last_error=entry.get("lastError"),
-        checkpoint=_lsn(entry.get("checkpoint")),
-        recoverable=entry.get("recoverable"),
-        retained_log=_retained(entry.get("retainedLog")),
-        checks=tuple(_verdict(table, check) for table, check in told.items()),
-        full_check=_full_check(entry),
-        barred=entry.get("barred"),
-        blocked_seconds=_seconds(entry.get("blockedSeconds")),
-        counts=_counts(entry.get("counts")),
-        unreplayable=_unreplayable(entry.get("unreplayable")),
-    )
-
-
-def _seconds(told: object) -> float | None:
-    return float(told) if isinstance(told, int | float) else None
-
-
-def _counts(told: dict[str, Any] | None) -> Counts | None:
-    lsn = _lsn(told["position"]) if told and told["exact"] is True else None
-    return Counts(lsn, {str(table): int(rows) for table, rows in told["tables"].items()}) if told and lsn is not None else None
-
-
-def _unreplayable(told: dict[str, Any] | None) -> Unreplayable | None:
-    if not told:
-        return None
-    lsn, disk = (int(told["ledgerId"]), int(told["offset"])), told.get("disk") is True
-    return Unreplayable(lsn, str(told["entryType"]), told.get("table"), str(told["message"]), disk)
-
-
-def _verdict(table: str, told: dict[str, Any]) -> TableVerdict:
-    position = told["position"]
-    return TableVerdict(table, bool(told["pass"]), (int(position["ledgerId"]), int(position["entryId"])), str(told["leader"]))
-
-
-def _full_check(entry: dict[str, Any]) -> FullCheck | Unknown | None:
-    """An unreadable check must not hide the rest, which shows who can lead."""
-    if "fullCheck" not in entry:
-        return Unknown("its node program is too old: change the image of the HerdDBCluster")
-    try:
-        return _reported_check(entry["fullCheck"]) if entry["fullCheck"] is not None else None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return Unknown(f"its node program reports an unreadable check: {error!r}")
-
-
-def _reported_check(told: dict[str, Any]) -> FullCheck:
-    return FullCheck(
-        started_millis=int(told["startedAtMillis"]),
-        ended_millis=None if told["endedAtMillis"] is None else int(told["endedAtMillis"]),
-        after=(int(told["after"]["ledgerId"]), int(told["after"]["entryId"])),
-        until=_lsn(told["until"]),
-        tables=tuple((str(table), int(millis)) for table, millis in sorted(told["tables"].items())),
-        not_checked=tuple((str(table), str(why)) for table, why in sorted(told["notChecked"].items())),
-        writes_stopped_millis=int(told["writesStoppedMillis"]),
-        longest_stop_millis=int(told["longestStopMillis"]),
-        error=told["error"],
-    )
-
-
-def _retained(told: dict[str, Any] | None) -> RetainedLog | None:
-    return RetainedLog(int(told["ledgers"]), int(told["sinceMillis"]), tuple(map(str, told["keptFor"]))) if told else None
-
-
-def _lsn(position: dict[str, Any] | None) -> tuple[int, int] | None:
-    return (int(position["ledgerId"]), int(position["entryId"])) if position else None
 
 
 def _records(reader: ClusterReader, log: LogStore | None, root: str) -> dict[str, VersionedRecord] | Unknown:

@@ -18,8 +18,9 @@ from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.log.identity import instance_of
 from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder
 from herdkeeper.herddb.log.seen_pins import LogPin, SeenStream
-from herdkeeper.herddb.observe.cluster import read_credentials, read_nodes
+from herdkeeper.herddb.observe.nodes import read_nodes
 from herdkeeper.herddb.observe.tls import read_tls
+from herdkeeper.herddb.observe.users import read_credentials
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.tablespace.observe_restore import observe_restore
