@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from unittest.mock import create_autospec
 
 import pytest
 from situations import live, objects, pods
@@ -13,6 +15,8 @@ from herdkeeper.bookkeeper.plan.gate import why_others_unhealthy
 from herdkeeper.bookkeeper.state.bookies import Marks
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.clients.kubernetes import KubernetesReader, WatchedSource
+from herdkeeper.clients.nodes import nodes_of
 from herdkeeper.planning.actions import Apply, Delete, Wait
 from herdkeeper.planning.rolling import Gate, restart, roll
 from herdkeeper.shared.lost_node import LostNode, lost_nodes, trouble_of, unreachable
@@ -66,6 +70,17 @@ def test_a_pod_that_does_not_serve_is_left_alone_while_its_node_can_t_be_read(re
     unread = {"worker-3": Unknown("silence")}
     assert unreachable(objects(standing("a", ready=ready)), ("a",), unread) == left_alone
     assert lost_nodes(objects(standing("a", ready=ready)), ("a",), unread) == ()
+
+
+@pytest.mark.parametrize(("ready", "down"), [(False, True), (True, False)])
+def test_a_node_that_was_read_as_down_a_while_ago_is_not_down_under_a_pod_that_is_ready_again(ready, down):
+    conditions = [{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "lastTransitionTime": SINCE}]
+    node = {"metadata": {"name": "worker-3"}, "status": {"conditions": conditions}}
+    source = create_autospec(WatchedSource, instance=True)
+    source.get.return_value = source.get_recent.return_value = node
+    seen = objects(standing("a", ready=ready))
+    found = nodes_of(seen.of_kind("Pod"), SimpleNamespace(kubernetes=KubernetesReader(source)))
+    assert bool(lost_nodes(seen, ("a",), found)) is down
 
 
 @pytest.mark.parametrize(("nodes", "closed"), [(UP, False), (DOWN, True)])

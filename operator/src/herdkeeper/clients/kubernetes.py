@@ -235,14 +235,14 @@ class KubernetesReader:
     def node(self, name: str, *, doubted: bool) -> Node | Unknown | None:
         """Returns a node. None if it is gone, or if the operator may not read nodes: that must block nothing.
 
-        Unless `doubted`, only its labels matter, which hardly ever change.
+        Unless `doubted`, only its labels are told, which hardly ever change: it may be minutes old, and be up by now.
         """
         read = self._source.get if doubted else self._source.get_recent
         try:
             found = read("v1", "Node", ObjectKey("", name))
         except ApiException as error:
             return None if error.status == 403 else Unknown(f"the node {name} can't be read: {error.reason}")
-        return None if found is None else Node(name, found["metadata"].get("labels") or {}, _node_down(found))
+        return None if found is None else Node(name, found["metadata"].get("labels") or {}, _node_down(found) if doubted else None)
 
     def expandable(self, storage_class: str) -> bool | Unknown:
         """Returns whether a StorageClass allows volume expansion."""

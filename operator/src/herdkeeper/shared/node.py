@@ -22,7 +22,7 @@ class NodeDown:
 
 @dataclass(frozen=True)
 class Node:
-    """A node that runs pods. `down` is None while its kubelet reports that it is well."""
+    """A node that runs pods. `down` is None while its kubelet reports that it is well, and where all its pods are Ready."""
 
     name: str
     labels: Mapping[str, str]
