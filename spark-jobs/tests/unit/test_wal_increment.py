@@ -30,6 +30,7 @@ from test_wal_fold import (
 from herdkeeper.codecs.herddb.index import IndexDefinition, encode_index
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
 from herdkeeper.codecs.herddb.table import encode_table
+from herdkeeper_jobs.checkpoint.base import ROW_COLUMNS
 from herdkeeper_jobs.manifests.continuation import Continuation
 from herdkeeper_jobs.wal.fold import BaseChanges, highest_auto_increments, last_changes, place_changes, with_base
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StartingPoint
@@ -208,8 +209,7 @@ def test_spark_goes_on_to_the_same_tables(spark: SparkSession, log: Log) -> None
     positions = pa.array([position for position, _, _ in known], pa.int32())
     keys, values = pa.array([key for _, key, _ in known], pa.binary()), pa.array([value for *_, value in known], pa.binary())
     base = spark.createDataFrame(pa.table({"base_table": positions, "row_key": keys, "row_value": values}))
-    places = [timeline.place_of_base(uuid) for uuid in before]
-    placed = with_base(place_changes(log_frame(spark, log), timeline), BaseChanges(base, places, start.at))
+    placed = with_base(place_changes(log_frame(spark, log), timeline), BaseChanges(base, list(before), start.at), timeline)
     tables: Tables = {live.uuid: {} for live in timeline.tables}
     for row in last_changes(placed, 2).collect():
         tables[timeline.tables[row["table_index"]].uuid][bytes(row["row_key"])] = bytes(row["row_value"])
@@ -223,8 +223,8 @@ def test_a_base_may_have_many_hundred_tables(spark: SparkSession) -> None:
     timeline = timeline_of(later, start)
     numbers = pa.array(range(1_000), pa.int32())
     base = spark.createDataFrame(pa.table({"base_table": numbers, "row_key": [b"k"] * 1_000, "row_value": [b"old"] * 1_000}))
-    places = [timeline.place_of_base(f"u{number}") for number in range(1_000)]
-    rows = last_changes(with_base(place_changes(log_frame(spark, later), timeline), BaseChanges(base, places, start.at)), 2).collect()
+    changes = BaseChanges(base, [f"u{number}" for number in range(1_000)], start.at)
+    rows = last_changes(with_base(place_changes(log_frame(spark, later), timeline), changes, timeline), 2).collect()
     found = {timeline.tables[row["table_index"]].name: bytes(row["row_value"]) for row in rows}
     assert found == {f"t{number}": b"old" if number > 1 else b"v" for number in range(1, 1_000)}
 
@@ -243,6 +243,49 @@ def test_the_highest_key_outlives_a_truncate_of_its_table_on_a_base_and_in_the_l
         timeline = log_timeline(frame, start)
         found.append([highest_auto_increments(place_changes(frame, timeline), timeline, {"u": known}) for known in (7, 1000)])
     assert found == [[{"u": 300}, {"u": 1000}], [{"u": 7}, {"u": 1000}], [{"u": 300}, {"u": 1000}]]
+
+
+def altered(auto_increment: bool) -> LogEntry:
+    return entry(LogEntryType.ALTER_TABLE, 0, "t", value=encode_table(table("t", "u", auto_increment=auto_increment)))
+
+
+def key_of(number: int) -> bytes:
+    return number.to_bytes(8, "big", signed=True)
+
+
+def made(auto_increment: bool) -> list[LogEntry]:
+    """A table with the rows 5 and 1000."""
+    created = entry(LogEntryType.CREATE_TABLE, 0, "t", value=encode_table(table("t", "u", auto_increment=auto_increment)))
+    return [created, insert("t", key_of(5), b"v"), insert("t", key_of(1000), b"v")]
+
+
+LAST_DELETED = entry(LogEntryType.DELETE, 0, "t", key_of(1000))
+TRUNCATED = entry(LogEntryType.TRUNCATE, 0, "t")
+
+
+@pytest.mark.parametrize(
+    ("before", "later"),
+    [
+        ([*made(True), LAST_DELETED, altered(False)], [altered(True)]),
+        ([*made(False), altered(True), LAST_DELETED, altered(False)], [altered(True)]),
+        (made(False), [altered(True), TRUNCATED]),
+        (made(False), [altered(True), LAST_DELETED, altered(False), altered(True)]),
+    ],
+    ids=["off at the base", "on for a while before the base", "on and truncated since the base", "on and off since the base"],
+)
+def test_the_highest_key_outlives_a_base_made_while_auto_increment_was_off(
+    spark: SparkSession, before: list[LogEntry], later: list[LogEntry]
+) -> None:
+    log = in_one_ledger(*before)
+    frame = log_frame(spark, log)
+    timeline = log_timeline(frame)
+    placed = place_changes(frame, timeline)
+    rows = [(row["table_index"], bytes(row["row_key"]), bytes(row["row_value"])) for row in last_changes(placed, 1).collect()]
+    base = BaseChanges(spark.createDataFrame(rows, ROW_COLUMNS), ["u"], log[-1][0])
+    known = highest_auto_increments(placed, timeline)
+    going_on = log_frame(spark, [(Lsn(2, number), item) for number, item in enumerate(later)])
+    then = log_timeline(going_on, StartingPoint(log[-1][0], timeline.state))
+    assert highest_auto_increments(with_base(place_changes(going_on, then), base, then), then, known) == {"u": 1000}
 
 
 def test_a_log_that_begins_with_nothing_leaves_its_whole_state() -> None:

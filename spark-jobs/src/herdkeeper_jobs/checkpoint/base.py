@@ -31,7 +31,6 @@ from herdkeeper_jobs.wal.fold import BaseChanges
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time
-from herdkeeper_jobs.wal.timeline import Timeline
 
 _VERIFIED = frozenset({"Follower", "Self", "Beyond", "Reread"})
 _ROWS_AT_ONCE = 1_000
@@ -140,9 +139,10 @@ class BaseRows:
     base: Base
     rows: DataFrame
 
-    def changes(self, timeline: Timeline) -> BaseChanges:
-        """The rows, and the places of their tables in the timeline."""
-        return BaseChanges(self.rows, [timeline.place_of_base(table.uuid) for table in self.base.tables], self.base.start.at)
+    @property
+    def changes(self) -> BaseChanges:
+        """The rows as changes."""
+        return BaseChanges(self.rows, [table.uuid for table in self.base.tables], self.base.start.at)
 
     def release(self) -> None:
         """Frees the disk."""
@@ -304,11 +304,6 @@ def described(reasons: Sequence[BaseUnusable], shown: int = 3) -> str:
         return "this tablespace has none up to the target"
     more = f"; and {len(reasons) - shown} older ones" if len(reasons) > shown else ""
     return "; ".join(str(reason) for reason in reasons[:shown]) + more
-
-
-def uuids_of_altered(timeline: Timeline) -> frozenset[str]:
-    """Returns the tables that may have rows in an older form."""
-    return frozenset(table.definition.uuid for table in timeline.state.tables if table.altered)
 
 
 def highest_keys_of(base: Base | None) -> Mapping[str, int]:

@@ -167,7 +167,7 @@ class _Received:
     def _end_table(self, digest: RowDigest) -> None:
         current = self._current
         # HerdDB counts from 1, so 1 means that no key was given.
-        highest = current.next_value - 1 if current.definition.auto_increment and current.next_value > 1 else None
+        highest = current.next_value - 1 if current.next_value > 1 else None
         self.tables.append(BaseTable(current.definition.name, current.definition.uuid, digest, highest))
 
     def _flush(self) -> None:

@@ -107,7 +107,7 @@ class Origin:
 
     def with_rows(self, placed: PlacedChanges, timeline: Timeline) -> PlacedChanges:
         """Puts the placed changes of the log on top of the base's rows."""
-        return placed if self.rows is None else with_base(placed, self.rows.changes(timeline))
+        return placed if self.rows is None else with_base(placed, self.rows.changes, timeline)
 
     def release(self) -> None:
         """Frees the disk."""

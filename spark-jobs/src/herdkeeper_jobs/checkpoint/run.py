@@ -26,7 +26,7 @@ from herdkeeper_jobs.archive.parts import UNLIMITED, ReadBudget, WholeLog, read_
 from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import read_partition
-from herdkeeper_jobs.checkpoint.base import Base, CheckpointBase, described, highest_keys_of, uuids_of_altered
+from herdkeeper_jobs.checkpoint.base import Base, CheckpointBase, described, highest_keys_of
 from herdkeeper_jobs.checkpoint.comparison import compare, require_rows_of_leader
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.file_check import faults_of_files
@@ -395,7 +395,7 @@ def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFol
         _log.info("control entries walked", tables=len(timeline.tables), open_transactions=len(timeline.open_transactions))
         placed = origin.with_rows(place_changes(prefix, timeline), timeline)
         partitions = fold_partitions(cores, extent.entries + origin.base_rows)
-        written = write_tables(last_changes(placed, partitions), timeline.tables, *where, uuids_of_altered(timeline))
+        written = write_tables(last_changes(placed, partitions), timeline.tables, *where, timeline.altered)
         _log.info("tables written", rows=sum(table.digest.rows for table in written), files=sum(len(table.files) for table in written))
         highest = highest_auto_increments(placed, timeline, highest_keys_of(origin.base))
         compared = {table.name: item.digest for table, item in zip(timeline.tables, written, strict=True)}

@@ -120,7 +120,7 @@ def _make_tables(session: Session, source: Source, done: Mapping[str, int]) -> N
     indexes = {str(row["index_name"]) for row in connection.query("SELECT * FROM sysindexes") if row["tablespace"] == connection.tablespace}
     for table in source.tables:
         session.connection().execute(ddl.create_table(table.definition))
-        if table.manifest.highest_auto_increment is not None:
+        if table.definition.auto_increment and table.manifest.highest_auto_increment is not None:
             _advance_key(session, table, table.manifest.highest_auto_increment, done)
         for index in table.indexes:
             if index.name not in indexes:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark import Broadcast
 from pyspark.sql import DataFrame, Row, functions
 
-from herdkeeper.codecs.herddb.table import ColumnType
+from herdkeeper.codecs.herddb.table import ColumnType, TableDefinition
 from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, BatchPlacing
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.last_writer import LAST_COLUMNS, SENT_COLUMNS, from_blocks, to_blocks
@@ -32,21 +32,24 @@ _CHANGE_NAMES = ("ledger_id", "entry_id", "type", "transaction_id", "table_name"
 
 @dataclass(frozen=True, slots=True)
 class BaseChanges:
-    """Rows of a base (base_table, row_key, row_value) as changes applied at its LSN. `places`: each table's index in the timeline, None if
-    its rows no longer count."""
+    """Rows of a base (base_table, row_key, row_value) as changes applied at its LSN. `uuids`: its tables', by base_table."""
 
     rows: DataFrame
-    places: Sequence[int | None]
+    uuids: Sequence[str]
     at: Lsn
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedChanges:
-    """Row changes of a log that tasks place by a timeline, on top of a base's rows if there is one. Lazy."""
+    """Row changes of a log that tasks place by a timeline, on top of a base's rows if there is one. Lazy.
+
+    `places`: the index in the timeline of each of the base's tables, None if its rows no longer count.
+    """
 
     log: TaskLog
     placing: Broadcast[BatchPlacing]
     base: BaseChanges | None = None
+    places: Sequence[int | None] = ()
 
     def in_tasks(self, work: Work, columns: str) -> DataFrame:
         """Applies `work` to each task's changes (`batch_place.PLACED_SCHEMA`). `columns` is the result's schema, as Spark DDL.
@@ -62,7 +65,7 @@ class PlacedChanges:
         if base is None:
             return placed
 
-        places, at = base.places, base.at
+        places, at = self.places, base.at
 
         def place_base(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return work(_placed_base(batch, places, at) for batch in batches)
@@ -76,9 +79,9 @@ def place_changes(log: DataFrame | TaskLog, timeline: Timeline) -> PlacedChanges
     return PlacedChanges(task_log, task_log.tasks.sparkSession.sparkContext.broadcast(BatchPlacing(timeline)))
 
 
-def with_base(placed: PlacedChanges, base: BaseChanges) -> PlacedChanges:
+def with_base(placed: PlacedChanges, base: BaseChanges, timeline: Timeline) -> PlacedChanges:
     """Adds a base. Changes of a log that was walked from the base apply later, so they win over its rows."""
-    return replace(placed, base=base)
+    return replace(placed, base=base, places=[timeline.place_of_base(uuid) for uuid in base.uuids])
 
 
 def _placed_base(batch: pa.RecordBatch, places: Sequence[int | None], at: Lsn) -> pa.RecordBatch:
@@ -137,17 +140,21 @@ def last_changes(placed: PlacedChanges, partitions: int) -> LastRows:
 
 
 def highest_auto_increments(placed: PlacedChanges, timeline: Timeline, base: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Returns the highest auto-increment key that any applied change named, by table uuid. Deleted and truncated rows count, since HerdDB
-    continues above both.
+    """Returns the highest key that any applied change named, by table uuid, of tables that have auto-increment or may have had it: HerdDB
+    continues above it also after AUTO_INCREMENT was off. Deleted and truncated rows count, since HerdDB continues above both.
 
     A restore needs it to give no id twice. `base`: the highest keys at the start of the timeline.
     """
-    wanted = {position: table for position, table in enumerate(timeline.tables) if table.auto_increment}
+    known = {uuid: key for uuid, key in (base or {}).items() if uuid in timeline.positions}
+    wanted = {
+        position: table
+        for position, table in enumerate(timeline.tables)
+        if table.auto_increment or (table.uuid in known.keys() | timeline.altered and _has_numeric_key(table))
+    }
     if not wanted:
-        return {}
-    known = {uuid: key for uuid, key in (base or {}).items() if timeline.positions.get(uuid) in wanted}
+        return known
     if timeline.truncated.keys() & {table.uuid for table in wanted.values()}:
-        placed = place_changes(placed.log, replace(timeline, truncated={}))
+        placed = _placed_by(replace(timeline, truncated={}), placed)
     sizes = {position: 8 if table.key_columns[0].type is ColumnType.LONG else 4 for position, table in wanted.items()}
     positions = list(wanted)
 
@@ -161,6 +168,17 @@ def highest_auto_increments(placed: PlacedChanges, timeline: Timeline, base: Map
         if len(row["highest"]) == sizes[row["table_index"]]
     }
     return {uuid: max(keys_[uuid] for keys_ in (known, found) if uuid in keys_) for uuid in known.keys() | found.keys()}
+
+
+def _placed_by(timeline: Timeline, placed: PlacedChanges) -> PlacedChanges:
+    """Returns the same changes, placed by another timeline."""
+    again = place_changes(placed.log, timeline)
+    return again if placed.base is None else with_base(again, placed.base, timeline)
+
+
+def _has_numeric_key(table: TableDefinition) -> bool:
+    """Returns whether the table may have auto-increment."""
+    return [column.type for column in table.key_columns] in ([ColumnType.LONG], [ColumnType.INTEGER])
 
 
 def _highest_keys(batch: pa.RecordBatch, tables: Sequence[int]) -> pa.RecordBatch:

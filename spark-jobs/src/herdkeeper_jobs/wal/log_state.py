@@ -23,7 +23,7 @@ class StateTable:
     definition: TableDefinition
     maker: int | None = None
     altered: bool = False
-    """Whether its columns ever changed: older rows may be stored in another form than its definition gives."""
+    """Whether its columns, or its auto-increment, ever changed: older rows may be stored in another form than its definition gives."""
 
 
 NOBODY = 0

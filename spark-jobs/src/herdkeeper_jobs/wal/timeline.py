@@ -91,6 +91,11 @@ class Timeline:
     start: StartingPoint | None = None
     """Where the walk began; None for the log's beginning."""
 
+    @property
+    def altered(self) -> frozenset[str]:
+        """The uuids of the tables that may have rows in an older form, or had auto-increment before."""
+        return frozenset(table.definition.uuid for table in self.state.tables if table.altered)
+
     def place_of_base(self, uuid: str) -> int | None:
         """Index in `tables` of a table whose rows are known at the start; None if it was dropped or truncated since."""
         return None if uuid in self.truncated else self.positions.get(uuid)
@@ -250,7 +255,7 @@ class _Walker:
         if before is None:
             raise LogInconsistentError(f"entry {lsn} alters table {table.name!r} ({table.uuid}), which does not exist there")
         self._tables[table.uuid] = table
-        if before.columns != table.columns:
+        if (before.columns, before.auto_increment) != (table.columns, table.auto_increment):
             self._altered.add(table.uuid)
         if before.name != table.name:
             if (replaced := self._by_name.get(table.name)) is not None:
