@@ -22,6 +22,7 @@ from kazoo.client import KazooClient
 
 from herdkeeper.certificates.settings import bookie_lines, bookkeeper_lines, zookeeper_client_options
 from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions
+from herdkeeper.codecs.bookkeeper.start_tls import start_tls_request
 from herdkeeper.engine.execute_metadata import format_ledgers_root
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Address, Connection, Credentials
@@ -164,7 +165,8 @@ class Servers:
         self._start(name, options, "bookkeeper", ("org.apache.bookkeeper.server.Main", "--conf", str(file)))
 
     def _wait_for_bookie(self, client: KazooClient, name: str) -> None:
-        """One that gave up its first session, for which BookKeeper waits 10 s, is started again, as the kubelet does."""
+        """It registers before it serves. One that gave up its first session, for which BookKeeper waits 10 s, is started again, as the
+        kubelet does."""
 
         def registered() -> bool:
             ended = self.processes[name].poll() is not None
@@ -174,6 +176,9 @@ class Servers:
             return client.exists(f"{self.ledgers_root}/available/{name}") is not None
 
         self.wait(name, registered, may_have_ended=self.secrets is not None)
+        lines = (self.folder / name / "bk_server.conf").read_text().splitlines()
+        port = int(next(line for line in lines if line.startswith("bookiePort=")).partition("=")[2])
+        self.wait(name, lambda: _serves_entries(port))
 
     def start_sql_node(self, more: Mapping[str, object] | None = None) -> Address:
         """Start a SQL node that leads the tablespace `herd`, whose log has one copy per bookie, at most three.
@@ -365,6 +370,17 @@ def servers(java_options: tuple[str, ...] = QUICK_COMPILER) -> Iterator[Servers]
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _serves_entries(port: int) -> bool:
+    """Whether the bookie answers START_TLS, with or without certificates. Between its registration and its first request it closes each
+    connection (RejectRequestHandler of BookKeeper 4.18.0)."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=5.0) as opened:
+            opened.sendall(start_tls_request())
+            return bool(opened.recv(1))
+    except OSError:
+        return False
 
 
 def leads(address: Address, tablespace: str = DEFAULT_TABLESPACE) -> bool:
