@@ -172,3 +172,4 @@ bench-servers: ## the same for what talks to servers: ZooKeeper, bookies and a S
 	@$(run) python spark-jobs/bench/load_rows.py $(FULL)
 	@$(run) python spark-jobs/bench/load_circle.py $(FULL)
 	@$(run) python spark-jobs/bench/stream_changes.py $(FULL)
+	@$(run) python spark-jobs/bench/encrypted_stack.py $(FULL)

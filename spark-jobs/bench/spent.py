@@ -98,9 +98,18 @@ def _own_cpu_seconds(process: int) -> float:
     return sum(int(field) for field in fields[11:15]) / _TICKS
 
 
+def resident_bytes_of(process: int) -> int:
+    """Resident memory of a process now; 0 once it has ended."""
+    return _memory(process, "VmRSS")
+
+
 def _peak_bytes(process: int) -> int:
+    return _memory(process, "VmHWM")
+
+
+def _memory(process: int, which: str) -> int:
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
         return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), 0)
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(which)), 0)

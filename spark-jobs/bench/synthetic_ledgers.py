@@ -18,6 +18,8 @@ from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerState
 from herdkeeper.codecs.bookkeeper.protocol import recovery_add_request
 from herdkeeper.codecs.java_data import JavaDataWriter
 from herdkeeper.codecs.protobuf_wire import write_field
+from herdkeeper.tls.identity import own_identity
+from herdkeeper_jobs.bookkeeper.start_tls import encrypted
 
 PASSWORD = b"bench"
 _IN_FLIGHT = 500
@@ -92,7 +94,8 @@ def _send(address: BookieAddress, frames: list[tuple[int, bytes]], failures: lis
     """Sends adds; the next ones wait for all answers to the previous ones."""
     answer = struct.Struct(">iiiqq")
     try:
-        with socket.create_connection((address.host, address.port), timeout=60) as stream:
+        opened, identity = socket.create_connection((address.host, address.port), timeout=60), own_identity()
+        with opened if identity is None else encrypted(opened, identity(), address.host) as stream:
             incoming = stream.makefile("rb")
             for count, frame in frames:
                 stream.sendall(frame)

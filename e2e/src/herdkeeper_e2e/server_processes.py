@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from herdkeeper.codecs.bookkeeper.start_tls import start_tls_request
 from herdkeeper.engine.execute_metadata import format_ledgers_root
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Address, Connection, Credentials
+from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.tls.identity import MountedIdentity
 from herdkeeper.tls.kazoo_handler import MutualTlsHandler
@@ -180,12 +181,13 @@ class Servers:
         port = int(next(line for line in lines if line.startswith("bookiePort=")).partition("=")[2])
         self.wait(name, lambda: _serves_entries(port))
 
-    def start_sql_node(self, more: Mapping[str, object] | None = None) -> Address:
+    def start_sql_node(self, more: Mapping[str, object] | None = None, encryption: Encryption | None = None) -> Address:
         """Start a SQL node that leads the tablespace `herd`, whose log has one copy per bookie, at most three.
 
-        `more` are additional or overriding settings.
+        `more` are additional or overriding settings; `encryption` is how clients verify a node that these make encrypt its SQL port.
         """
         address, self.node_http = self.begin_sql_node(NODE, NODE_ID, more or {})
+        address = replace(address, encryption=encryption)
         self.wait(NODE, lambda: leads(address))
         return address
 
