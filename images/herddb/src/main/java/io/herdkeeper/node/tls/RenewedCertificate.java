@@ -1,6 +1,7 @@
 package io.herdkeeper.node.tls;
 
 import io.herdkeeper.node.background.Repeated;
+import io.netty.handler.ssl.OpenSsl;
 import io.netty.handler.ssl.SslContext;
 import io.netty.handler.ssl.SslContextBuilder;
 import io.netty.handler.ssl.SslProvider;
@@ -60,9 +61,10 @@ public final class RenewedCertificate {
     }
 
     private Loaded load(NodeCertificate certificate) throws SSLException {
-        // Java's own, since that of Netty unpacks a library, for which a pod's temporary folder may not be fit
+        // BoringSSL costs a fraction of Java's TLS, but unpacks a library, for which a pod's temporary folder may not be fit
+        SslProvider provider = OpenSsl.isAvailable() ? SslProvider.OPENSSL : SslProvider.JDK;
         SslContext context = SslContextBuilder.forServer(certificate.key(), certificate.chain())
-                .sslProvider(SslProvider.JDK).protocols(protocols).build();
+                .sslProvider(provider).protocols(protocols).build();
         LOGGER.log(Level.INFO, "new connections to the {0} port get the certificate of {1}, valid until {2}", new Object[]{
             port, certificate.chain()[0].getSubjectX500Principal(), certificate.chain()[0].getNotAfter().toInstant()});
         return new Loaded(certificate, context);
