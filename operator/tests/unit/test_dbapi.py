@@ -353,10 +353,11 @@ def test_without_a_leader_it_fails_at_its_deadline() -> None:
 
 
 def test_a_silent_server_is_not_asked_the_same_again(node: Node) -> None:
-    released = threading.Event()
+    asked, released = threading.Event(), threading.Event()
 
     def silent(kind: MessageType, body: bytes) -> Answer | None:
         if kind is MessageType.OPEN_SCANNER:
+            asked.set()
             released.wait(20)
         return leads(kind, body)
 
@@ -364,6 +365,7 @@ def test_a_silent_server_is_not_asked_the_same_again(node: Node) -> None:
     node.script = silent
     with pytest.raises(dbapi.OperationalError, match="no answer in time"):
         connection.cursor().execute("SELECT k FROM t")
+    assert asked.wait(20), "the client may give up before the server's thread has read"
     released.set()
     assert node.kinds() == ["OPEN_SCANNER"]
 

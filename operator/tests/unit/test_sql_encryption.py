@@ -44,10 +44,10 @@ def node_with_tls(log: list[tuple[int, bytes]], certificate: str = "node.crt") -
         thread = threading.Thread(target=accept, daemon=True)
         thread.start()
         yield Address("127.0.0.1", listener.getsockname()[1])
-        thread.join(5)
+        thread.join(60)
 
 
-def connect(address: Address, encryption: Encryption, seconds: float = 5) -> Connection:
+def connect(address: Address, encryption: Encryption, seconds: float = 60) -> Connection:
     return Connection.connect(Address(address.host, address.port, encryption), CREDENTIALS, timeout_seconds=seconds)
 
 
@@ -94,4 +94,4 @@ def test_a_node_that_hangs_up_on_tls_is_told() -> None:
         thread.start()
         with pytest.raises(ConnectionLost, match="cannot connect by TLS"):
             connect(Address("127.0.0.1", listener.getsockname()[1]), Encryption(NAME, authority()))
-        thread.join(5)
+        thread.join(60)
