@@ -3,6 +3,8 @@ test."""
 
 from __future__ import annotations
 
+import datetime
+import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """What the tests start is made before them: once for all workers, and while no test's time runs."""
     # the test's API server signs its own certificate: a warning at each request would hide real ones
     config.addinivalue_line("filterwarnings", "ignore:Unverified HTTPS request")
+    # before there are workers, which collect the same tests also where midnight is between their beginnings
+    os.environ.setdefault("TURN", str(datetime.datetime.now(datetime.UTC).date().toordinal()))
     if not hasattr(config, "workerinput") and not config.option.collectonly:
         binaries()
         helm()

@@ -38,7 +38,7 @@ from herdkeeper_e2e.control_plane import ControlPlane
 
 Call = Callable[[], Any]
 EVERY_CALL = os.environ.get("EVERY_CALL") == "1"
-TURN = int(os.environ.get("TURN", datetime.datetime.now(datetime.UTC).date().toordinal()))
+TURN = int(os.environ["TURN"])
 STORIES = (archive_story, checkpoint_story, divergence_story, herddb_story, restore_story, schedule_story, users_story)
 
 
