@@ -40,11 +40,11 @@ def test_a_second_apply_and_ten_reconciles_of_each_resource_write_nothing(stack:
         """Statuses follow the cluster for a moment after it became Ready; then no reconcile writes."""
         before = total(metrics(kubectl), "herdkeeper_writes_total")
         reconciled = total(metrics(kubectl), "herdkeeper_reconcile_total")
-        wait_for("a round of reconciles", lambda: _reconciled(kubectl, reconciled + 2 * len(KINDS)), Limit(120))
+        wait_for("a round of reconciles", lambda: _reconciled(kubectl, reconciled + 2 * len(KINDS)), Limit(300))
         after = total(metrics(kubectl), "herdkeeper_writes_total")
         return True if before == after else Pending(f"{after - before:.0f} writes in a round of reconciles")
 
-    wait_for("rest", at_rest, Limit(180))
+    wait_for("rest", at_rest, Limit(600))
     versions = resource_versions(kubectl)
     begun = metrics(kubectl)
     assert total(begun, "herdkeeper_writes_total") > 0, "the writes that made the quickstart were not counted"
@@ -62,7 +62,7 @@ def test_a_second_apply_and_ten_reconciles_of_each_resource_write_nothing(stack:
         ]
         return Pending(f"fewer than {RECONCILES} reconciles of {', '.join(missing)}") if missing else True
 
-    wait_for("ten reconciles of each", each_was_reconciled, Limit(RECONCILES * RESYNC_SECONDS * 4))
+    wait_for("ten reconciles of each", each_was_reconciled, Limit(RECONCILES * RESYNC_SECONDS * 12))
     assert total(metrics(kubectl), "herdkeeper_writes_total") == total(begun, "herdkeeper_writes_total")
     assert resource_versions(kubectl) == versions
 

@@ -85,8 +85,8 @@ def test_a_tablespace_made_from_a_checkpoint_has_each_of_its_rows(stack: Stack) 
     # either was compared with a follower of its own: what the restored one has stored is what the first one had at the checkpoint's LSN
     assert digests(reader, own["manifest"]) == digests(reader, checkpoint["manifest"])
     kubectl.run("delete", "pod", reader.name)
-    kubectl.run("delete", "checkpoint", f"{NAME}-1", "--timeout=120s", timeout_seconds=130)
+    kubectl.run("delete", "checkpoint", f"{NAME}-1", "--timeout=600s", timeout_seconds=610)
 
     kubectl.want("tablespace", NAME, deletionPolicy="Delete")
     wait_for("the finalizer that drops it", lambda: drops_its_data(kubectl), START, say)
-    kubectl.run("delete", "tablespace", NAME, "--timeout=120s", timeout_seconds=130)
+    kubectl.run("delete", "tablespace", NAME, "--timeout=600s", timeout_seconds=610)

@@ -53,7 +53,7 @@ def is_past(second: int) -> bool | Pending:
 
 
 def clean(kubectl: Kubectl) -> None:
-    kubectl.run("delete", RESOURCES, "--all", "--timeout=60s")
+    kubectl.run("delete", RESOURCES, "--all", "--timeout=300s", timeout_seconds=310)
 
 
 @pytest.mark.parametrize("path", [path for path in EXAMPLES if promised(path, AT_ONCE)], ids=lambda path: path.stem)
@@ -87,7 +87,7 @@ def test_the_operator_says_so_in_the_condition_ready_and_makes_nothing(empty_nam
             born = int(time.time())  # the older one of two resources keeps a name, and ages are whole seconds
             wait_for("another second", partial(is_past, born), Limit(3, 0.1))
         empty_namespace.apply(json.dumps(refused))
-        message = wait_for("the refusal", refusal, Limit(60, 0.5))
+        message = wait_for("the refusal", refusal, Limit(300, 0.5))
         made = empty_namespace.list("statefulsets,jobs,persistentvolumeclaims", f"herdkeeper.io/owner-name={name}")
     finally:
         clean(empty_namespace)

@@ -13,7 +13,7 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 RESOURCES = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces,checkpoints,replicationaudits"
 MANAGED = "app.kubernetes.io/managed-by=herdkeeper"
 WORKLOADS = "statefulsets,deployments,jobs,pods,services,configmaps,poddisruptionbudgets,networkpolicies,serviceaccounts,roles,rolebindings"
-PATIENCE = Limit(300, 2)
+PATIENCE = Limit(600, 2)
 
 
 def nothing_left(kubectl: Kubectl, kinds: str, selector: str = MANAGED) -> bool | Pending:
@@ -36,7 +36,7 @@ def test_by_default_pods_go_and_volumes_stay_and_a_resource_of_the_same_name_fin
     rows = stack.tools.query("SELECT COUNT(*) AS n FROM weather")
     before, signers = claims(kubectl), authorities(kubectl)
     assert set(signers) == {"zk-zookeeper-authority", "zk-zookeeper-quorum-authority"}
-    kubectl.run("delete", RESOURCES, "--all", "--timeout=120s", timeout_seconds=130)
+    kubectl.run("delete", RESOURCES, "--all", "--timeout=600s", timeout_seconds=610)
     wait_for("the end of everything but data", lambda: nothing_left(kubectl, WORKLOADS), PATIENCE)
     assert (claims(kubectl), authorities(kubectl)) == (before, signers)
     assert len(before) == 3 + 2 * 4 + 2
@@ -49,7 +49,7 @@ def test_by_default_pods_go_and_volumes_stay_and_a_resource_of_the_same_name_fin
 
 def test_with_deletion_policy_delete_nothing_stays_behind(stack: Stack) -> None:
     kubectl = stack.kubectl
-    kubectl.run("delete", RESOURCES, "--all", "--timeout=120s", timeout_seconds=130)
+    kubectl.run("delete", RESOURCES, "--all", "--timeout=600s", timeout_seconds=610)
     wait_for("the end of everything but data", lambda: nothing_left(kubectl, WORKLOADS), PATIENCE)
     kept = claims(kubectl)
 
@@ -65,10 +65,10 @@ def test_with_deletion_policy_delete_nothing_stays_behind(stack: Stack) -> None:
     assert f"/{NAMESPACE}/temporary-bk/ledgers/INSTANCEID" in tools.znodes()
 
     # the ensemble last, so that it can be asked what the others left in it
-    kubectl.run("delete", "tablespaces,herddbclusters,bookkeeperclusters", "--all", "--timeout=300s", timeout_seconds=310)
+    kubectl.run("delete", "tablespaces,herddbclusters,bookkeeperclusters", "--all", "--timeout=600s", timeout_seconds=610)
     assert tools.znodes() == []
     kubectl.run("delete", "pod", tools.name)
-    kubectl.run("delete", RESOURCES, "--all", "--timeout=300s", timeout_seconds=310)
+    kubectl.run("delete", RESOURCES, "--all", "--timeout=600s", timeout_seconds=610)
     wait_for("the end of everything", lambda: nothing_left(kubectl, WORKLOADS), PATIENCE)
     assert claims(kubectl) == kept
     secrets = [item["metadata"]["name"] for item in kubectl.list("secrets", MANAGED)]

@@ -289,14 +289,14 @@ def wait_until_ready(plane: ControlPlane) -> None:
 
 
 def _wait_until_served(extensions: client.ApiextensionsV1Api, name: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + START_SECONDS
     while True:
         conditions = extensions.read_custom_resource_definition(name).status.conditions or []
         if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
             return
         if time.monotonic() > deadline:
             said = "; ".join(f"{condition.type}={condition.status} {condition.message}" for condition in conditions)
-            raise RuntimeError(f"{name} was not established within 30 s: {said}")
+            raise RuntimeError(f"{name} was not established within {START_SECONDS} s: {said}")
         time.sleep(0.05)  # between polls of the condition
 
 
