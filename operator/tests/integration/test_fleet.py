@@ -94,8 +94,13 @@ def a_settled_fleet_is_looked_at_without_a_request(fleet: Fleet) -> None:
     for namespace in fleet.namespaces:
         for kind, name in (("ZooKeeperCluster", "zk"), ("BookKeeperCluster", "bk"), ("HerdDBCluster", "db"), ("Tablespace", "flights")):
             fleet.annotate(kind, namespace, name)
+
+    def all_looked_at() -> Pending | None:
+        seen = sum(looks(fleet).values()) - before
+        return None if seen >= STACKS * RESOURCES else Pending(f"{seen} looks")
+
+    wait_for("a look at each resource", all_looked_at, PATIENCE)
     wait_until_still(fleet)
-    assert sum(looks(fleet).values()) >= before + STACKS * RESOURCES
     assert asked(fleet, begin) == Counter()
 
 

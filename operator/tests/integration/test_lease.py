@@ -19,7 +19,7 @@ from herdkeeper.process import lease as lease_module
 from herdkeeper.process.lease import Lease
 from herdkeeper_e2e.control_plane import ControlPlane
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
 
 
 @pytest.fixture(autouse=True)
