@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.zookeeper.KeeperException;
@@ -277,9 +278,16 @@ class MemberStartTest {
         }
     }
 
-    private static int freePort() throws IOException {
-        try (ServerSocket open = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return open.getLocalPort();
+    /** Below the ports that the kernel gives to clients, one of which might get it before the member listens. */
+    private static int freePort() {
+        while (true) {
+            int port = ThreadLocalRandom.current().nextInt(15_000, 32_000);
+            try {
+                new ServerSocket(port, 1, InetAddress.getLoopbackAddress()).close();
+                return port;
+            } catch (IOException taken) {
+                // the next one may be free
+            }
         }
     }
 }

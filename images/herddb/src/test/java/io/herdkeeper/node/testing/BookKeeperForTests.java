@@ -1,5 +1,6 @@
 package io.herdkeeper.node.testing;
 
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -7,6 +8,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ThreadLocalRandom;
 import org.apache.zookeeper.server.NIOServerCnxnFactory;
 import org.apache.zookeeper.server.ServerCnxnFactory;
 import org.apache.zookeeper.server.ZooKeeperServer;
@@ -19,6 +22,8 @@ import org.apache.zookeeper.server.ZooKeeperServer;
 public final class BookKeeperForTests {
 
     public static final String LEDGERS_PATH = "/ledgers";
+
+    private static final Set<Integer> GIVEN_PORTS = ConcurrentHashMap.newKeySet();
 
     private static BookKeeperForTests instance;
 
@@ -79,9 +84,18 @@ public final class BookKeeperForTests {
         bookie.resume();
     }
 
-    public static int freePort() throws Exception {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return socket.getLocalPort();
+    /** A port that nobody listens on and nobody else here gets, below those that the kernel gives to clients before a server listens. */
+    public static int freePort() {
+        while (true) {
+            int port = ThreadLocalRandom.current().nextInt(15_000, 32_000);
+            try {
+                new ServerSocket(port, 1, InetAddress.getLoopbackAddress()).close();
+                if (GIVEN_PORTS.add(port)) {
+                    return port;
+                }
+            } catch (IOException taken) {
+                // the next one may be free
+            }
         }
     }
 }
