@@ -26,8 +26,8 @@ from herdkeeper_jobs.bookkeeper.start_tls import encrypted
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 BOOKIE = "bookie-0"
-ANSWER_SECONDS = 10.0
-PATIENCE_SECONDS = 60.0
+ANSWER_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 class Stack:

@@ -20,7 +20,7 @@ from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 BOOKIES, NODES = bookkeeper_cluster(ROLE), herddb_cluster("db", ROLE)
 MEMBER, BOOKIE = ZOOKEEPER.names.host(0), BOOKIES.names.host(0)
-ANSWER_SECONDS, PATIENCE_SECONDS = 10.0, 60.0
+ANSWER_SECONDS, PATIENCE_SECONDS = 60.0, 120.0
 
 
 @pytest.fixture(scope="module")

@@ -269,10 +269,10 @@ def test_with_writers_in_the_middle_of_statements_when_the_leader_is_killed_no_a
         writers = [threading.Thread(target=write, args=(number * 1_000_000,)) for number in range(4)]
         for writer in writers:
             writer.start()
-        assert under_way.wait(60)
+        assert under_way.wait(180)
         database.kill_leader(tablespace)
         before = len(acknowledged)
-        wait_until("the writers to go on", lambda: len(acknowledged) >= before + 20, 60)
+        wait_until("the writers to go on", lambda: len(acknowledged) >= before + 20, 180)
         stop.set()
         for writer in writers:
             writer.join(120)

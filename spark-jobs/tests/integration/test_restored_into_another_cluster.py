@@ -25,7 +25,7 @@ from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.manifests.manifest import manifests
 
-_LEADS_SECONDS = 60
+_LEADS_SECONDS = 180
 _NAME = "moved"
 _TABLES = (
     "CREATE TABLE counted (id long primary key auto_increment, n string, place int)",
