@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import threading
@@ -267,9 +268,12 @@ def test_a_bookie_that_is_silent_is_overtaken_by_the_next_one(quorums: tuple[int
 @pytest.mark.parametrize("batches", [True, False])
 def test_a_bookie_that_falls_silent_amid_a_run_is_overtaken_there(batches: bool) -> None:
     bookies = trio(4, 600)
-    bookies[1].silent_after = 20 if batches else 300
+    bookies[1].silent_after = silent_after = 20 if batches else 300
     bookies[1].knows_batches = batches
     bookies[0].silent = True
+    bookies[2].holds_until = silent = threading.Event()  # however slow the machine is, it does not overtake before
+    requests = itertools.count()
+    bookies[1].on_request = lambda: next(requests) >= silent_after and silent.set()
     with served(*bookies) as addresses:
         rows = read_all(ledger(4, 600, NAMES), addresses, how=replace(HASTY, speculative_read_seconds=0.5))
     assert [row["payload"] for row in rows] == [f"4/{entry_id}".encode() for entry_id in range(601)]
