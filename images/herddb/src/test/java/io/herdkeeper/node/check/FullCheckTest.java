@@ -44,7 +44,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** The leader's rows against the follower's, with both nodes as they run. */
 class FullCheckTest {
 
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofSeconds(60);
     private static final Duration STOP = Duration.ofMillis(20);
     private static final int ROWS = 100;
 

@@ -78,7 +78,7 @@ class ContactsTest {
     @Test
     void aLeaderWhoseLogFailedSaysSoUntilItLeadsAgain() throws Exception {
         RunningNode node = RunningNode.start(configuration()
-                .set("bookkeeper.addEntryTimeoutSec", 1)
+                .set("bookkeeper.addEntryTimeoutSec", 5)
                 .set("bookkeeper.readEntryTimeoutSec", 1)
                 .set("server.bookkeeper.wait.cluser.ready.timeout", 1), null);
         Await.until("it leads", LIMIT, () -> node.tablespace("herd").path("role").asText().equals("leader"));

@@ -28,7 +28,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** A leader whose activator waits for ever, since a statement waits for a row while it holds the tablespace. */
 class DisplacedLeaderTest {
 
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofSeconds(60);
     private static final Duration LONG = Duration.ofMinutes(5);
     private static final Duration SHORT = Duration.ofSeconds(2);
 

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 
 class HeartbeatsTest {
 
-    private static final Duration LIMIT = Duration.ofSeconds(20);
+    private static final Duration LIMIT = Duration.ofSeconds(60);
 
     private final List<String> written = Collections.synchronizedList(new ArrayList<>());
 

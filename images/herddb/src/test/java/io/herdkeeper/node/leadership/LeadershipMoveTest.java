@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 /** Somebody else changes the leader in the metadata, as the operator does. */
 class LeadershipMoveTest {
 
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofSeconds(60);
 
     @Test
     void aLeaderThatShallStopServesUntilItsTablespaceIsLedElsewhere() throws Exception {

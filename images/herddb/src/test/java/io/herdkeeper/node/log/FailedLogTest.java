@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Test;
 /** A log that has failed, has lost its beginning, or of which an entry could not be written or applied. */
 class FailedLogTest {
 
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofSeconds(60);
     /** The methods in which a roll waits without a limit: HerdDB's, and this program's. */
     private static final Set<String> WAITS = Set.of("waitForAllPendingWrites", "awaitAllAnswers");
 

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 
 class FollowerEndTest {
 
-    private static final Duration LIMIT = Duration.ofSeconds(20);
+    private static final Duration LIMIT = Duration.ofSeconds(60);
     private static final long FOR_EVER_MILLIS = Duration.ofHours(1).toMillis();
 
     @Test

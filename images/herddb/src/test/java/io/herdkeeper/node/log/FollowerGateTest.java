@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 
 class FollowerGateTest {
 
-    private static final Duration LONG = Duration.ofSeconds(20);
+    private static final Duration LONG = Duration.ofSeconds(60);
 
     @Test
     void aFollowerStandsAfterTheWantedEntryAndGoesOnWhenItIsLetGo() throws Exception {

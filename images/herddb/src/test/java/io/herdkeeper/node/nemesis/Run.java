@@ -32,11 +32,11 @@ final class Run implements AutoCloseable, Nemesis.Listener {
     /** The row of a transaction that is open when the story begins. */
     static final int OPEN = 50;
 
-    private static final Duration SETUP = Duration.ofSeconds(60);
+    private static final Duration SETUP = Duration.ofSeconds(180);
     /** What is under a fault may take its time, and the story goes on without it. */
     private static final Duration STEP = Duration.ofMillis(2_500);
     private static final Duration MOMENT = Duration.ofMillis(120);
-    private static final Duration SERVES = Duration.ofSeconds(30);
+    private static final Duration SERVES = Duration.ofSeconds(120);
     private static final long LONGEST_PAUSE_MILLIS = 20;
 
     private final Nemesis nemesis;

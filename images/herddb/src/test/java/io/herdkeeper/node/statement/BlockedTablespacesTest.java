@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 /** What a node says of a tablespace that it leads and on which statements hang. */
 class BlockedTablespacesTest {
 
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofSeconds(60);
 
     private static RunningNode leader;
     private static RunningNode follower;

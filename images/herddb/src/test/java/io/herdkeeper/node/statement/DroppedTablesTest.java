@@ -51,7 +51,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** A transaction that drops a table or an index beside others that change its rows. */
 class DroppedTablesTest {
 
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofSeconds(60);
 
     private static RunningNode node;
     private static int tablespaces;

@@ -41,7 +41,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** What the leader refuses, its followers never apply. */
 class RefusedStatementsTest {
 
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofSeconds(60);
     /** HerdDB's own half an hour is for no test. */
     private static final Duration LOCK_LIMIT = Duration.ofSeconds(10);
 

@@ -36,7 +36,7 @@ import org.junit.jupiter.api.Test;
 /** The tables of a real follower, asked for over HTTP. */
 class FollowerTablesTest {
 
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofSeconds(60);
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static final String TOKEN = "of-the-secret";
 
@@ -150,8 +150,6 @@ class FollowerTablesTest {
         caughtUp("bulky", 48);
         HttpResponse<InputStream> untaken = tables(follower, "?scanSeconds=1");
         assertEquals(200, untaken.statusCode());
-        HttpResponse<String> held = follower.order("/tablespaces/app/tables?timeoutSeconds=1", TOKEN);
-        assertEquals(409, held.statusCode(), "another one would hold it meanwhile");
         Node.execute(leader.server(), 0, "CREATE TABLE app.behind (k int primary key)");
         Await.until("the follower goes on", LIMIT, () -> follower.tablespace("app").path("rows").has("behind"));
         StreamedTables torn = StreamedTables.read(untaken.body());

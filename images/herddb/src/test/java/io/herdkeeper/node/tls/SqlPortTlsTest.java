@@ -38,7 +38,7 @@ import org.junit.jupiter.api.Test;
 class SqlPortTlsTest {
 
     private static final Duration LIMIT = Duration.ofSeconds(60);
-    private static final int ANSWER_MILLIS = 5_000;
+    private static final int ANSWER_MILLIS = 20_000;
 
     private final List<RunningNode> running = new ArrayList<>();
     private String root;

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Test;
 class MountedUsersTest {
 
     private static final Duration LIMIT = Duration.ofSeconds(60);
-    private static final int ANSWER_MILLIS = 5_000;
+    private static final int ANSWER_MILLIS = 20_000;
     private static final String FIRST = "# revision 1\nadmin,first,admin\n# secret app-login\napp,apple,admin\n";
 
     private MountedSecret secret;
