@@ -99,15 +99,16 @@ class Ensemble:
         self.session.create(f"/written/{self.written}", makepath=True)
         self.written += 1
 
-    def shown(self, number: int, who: MountedSecret) -> str:
-        """The fingerprint of a member's certificate at its election port. Raises ssl.SSLError if `who` is refused."""
-        with socket.create_connection((LOOPBACK, self.ports[number].election), 10.0) as opened:
-            opened.settimeout(10.0)
-            with mutual_context(who.identity()).wrap_socket(opened, server_hostname=LOOPBACK) as encrypted:
-                certificate = encrypted.getpeercert(binary_form=True)
-                encrypted.settimeout(2.0)
-                with suppress(TimeoutError):
-                    encrypted.recv(1)  # TLS 1.3: a refusal comes after the handshake
+    def shown(self, number: int, who: MountedSecret, seconds: float = 2.0) -> str:
+        """The fingerprint of a member's certificate at its election port. Raises ssl.SSLError if `who` is refused within these seconds."""
+        with (
+            socket.create_connection((LOOPBACK, self.ports[number].election), PATIENCE_SECONDS) as opened,
+            mutual_context(who.identity()).wrap_socket(opened, server_hostname=LOOPBACK) as encrypted,
+        ):
+            certificate = encrypted.getpeercert(binary_form=True)
+            encrypted.settimeout(seconds)
+            with suppress(TimeoutError):
+                encrypted.recv(1)  # TLS 1.3: a refusal comes after the handshake
         assert certificate is not None
         return fingerprint(certificate)
 
@@ -133,14 +134,20 @@ def ensemble() -> Iterator[Ensemble]:
 
 def test_nobody_else_speaks_to_a_member(ensemble: Ensemble) -> None:
     """Only the members' authority makes a member: no host name is compared."""
-    leader = next(number for number in MEMBERS if ensemble.mode(number) == "leader")
-    for port in (ensemble.ports[leader].election, ensemble.ports[leader].quorum):
-        with socket.create_connection((LOOPBACK, port), 10.0) as plain:
+    leaders: list[int] = []
+
+    def a_member_leads() -> bool:
+        leaders.extend(number for number in MEMBERS if ensemble.mode(number) == "leader")
+        return leaders != []
+
+    wait_until("a member says that it leads", a_member_leads, PATIENCE_SECONDS)
+    for port in (ensemble.ports[leaders[0]].election, ensemble.ports[leaders[0]].quorum):
+        with socket.create_connection((LOOPBACK, port), PATIENCE_SECONDS) as plain:
             plain.sendall(b"x" * 40)
             with suppress(ConnectionError):
                 assert plain.recv(10) == b""
     with pytest.raises(ssl.SSLError):
-        ensemble.shown(1, ensemble.client)
+        ensemble.shown(1, ensemble.client, PATIENCE_SECONDS)
     assert ensemble.shown(1, ensemble.secret)
 
 
