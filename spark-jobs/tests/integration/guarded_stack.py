@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -74,7 +74,14 @@ class Stack:
         self.act("HerdDB's root is there", lambda: create_herd_root(self.operator, database.names.herd_root, herd))
 
     def wait(self, what: str, true: Callable[[], bool]) -> None:
-        wait_until(what, true, PATIENCE_SECONDS, self.words)
+        """A member that does not answer in time is asked again: the machine may be busy."""
+
+        def holds() -> bool:
+            with suppress(EnsembleError):
+                return true()
+            return False
+
+        wait_until(what, holds, PATIENCE_SECONDS, self.words)
 
     def act(self, what: str, act: Callable[[], None]) -> None:
         """What the operator does, once the member answers in time: the machine may be busy. What is there already is of another attempt."""
@@ -98,9 +105,17 @@ class Stack:
         return self.record()[0].uuid
 
     def record(self) -> tuple[TablespaceRecord, int]:
-        found = self.operator.read(tablespace_path(DATABASE.names.herd_root, "herd"))
-        assert found is not None
-        return decode_tablespace(found[0]), found[1]
+        """HerdDB's own tablespace, with its znode's version."""
+        found: list[tuple[bytes, int]] = []
+
+        def is_read() -> bool:
+            znode = self.operator.read(tablespace_path(DATABASE.names.herd_root, "herd"))
+            assert znode is not None
+            found.append(znode)
+            return True
+
+        self.wait("the tablespace is read", is_read)
+        return decode_tablespace(found[0][0]), found[0][1]
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from guarded_stack import DATABASE, LOG, ROLES, TABLE, ZOOKEEPER, Stack, everybo
 from herdkeeper.clients.bounded_http import Question, Trust, lines
 from herdkeeper.codecs.bookkeeper.layout import ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
-from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
+from herdkeeper.codecs.herddb.tablespace import encode_tablespace, tablespace_path
 from herdkeeper.engine.execute_metadata import set_archive_expiry, set_log_pin
 from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
 from herdkeeper.planning.actions import SetArchiveExpiry, SetLogPin
@@ -51,13 +51,6 @@ def execute(address: Address, *statements: str) -> None:
     with Connection.connect(address, CREDENTIALS, timeout_seconds=PATIENCE_SECONDS) as connection:
         for statement in statements:
             connection.execute(statement)
-
-
-def tablespace(stack: Stack) -> tuple[TablespaceRecord, int]:
-    """HerdDB's own, with its znode's version."""
-    found = stack.operator.read(RECORD)
-    assert found is not None
-    return decode_tablespace(found[0]), found[1]
 
 
 def ledgers(stack: Stack) -> list[LedgerMetadata]:
@@ -101,7 +94,7 @@ def is_locked_by_a_repair(stack: Stack, ledger_id: int) -> bool:
 def test_rows_are_written_jobs_and_operator_say_what_they_need_and_each_role_may_what_is_its_own(running: tuple[Stack, Address]) -> None:
     stack, sql = running
     execute(sql, "CREATE TABLE t (n int primary key)", *(f"INSERT INTO t (n) VALUES ({number})" for number in range(5)))
-    uuid = tablespace(stack)[0].uuid
+    uuid = stack.record()[0].uuid
     with stack.session(ROLES["readers"]) as reader:
         put_znode(reader, log_pin_path(HERD, uuid, stream_pin("orders")), b'{"ledgerId":0,"entryId":0,"maxAgeSeconds":60}')
         put_znode(reader, archive_progress_path(HERD, uuid), b"{}")
@@ -141,13 +134,13 @@ def test_another_node_takes_over_and_autorecovery_copies_what_a_lost_bookie_held
     stack, _ = running
     other, _ = stack.servers.begin_sql_node("node-1", "node-1", TWO_COPIES)
     stack.wait("the second node is there", lambda: stack.operator.read(f"{HERD}/nodes/node-1") is not None)
-    record, version = tablespace(stack)
+    record, version = stack.record()
     both = encode_tablespace(replace(record, replicas=(NODE_ID, "node-1")))
     stack.act("it becomes a replica", lambda: stack.operator.compare_and_set(RECORD, both, version))
     stack.wait("it follows", lambda: stack.operator.read(f"{HERD}/replicas/{record.uuid}/node-1") is not None)
     before = {each.ledger_id for each in ledgers(stack)}
     stack.servers.kill(NODE)
-    record, changed = tablespace(stack)
+    record, changed = stack.record()
     moved = encode_tablespace(replace(record, leader="node-1"))
     stack.act("it is to lead", lambda: stack.operator.compare_and_set(RECORD, moved, changed))
     stack.wait("it leads", lambda: leads(other))
