@@ -26,6 +26,7 @@ assert isinstance(AUDIT, ReplicationAudit)
 NOW = datetime.datetime(2026, 6, 1, 20, 1, tzinfo=datetime.UTC)
 JOB = f"{AUDIT.metadata.name}-audit"
 WORDS = AuditSummary("r", JobOutcome.SUCCEEDED, "3 ledgers", ledgers=3).to_json()
+FAILED_WORDS = AuditSummary("r", JobOutcome.RETRYABLE, "ZooKeeper did not answer").to_json()
 
 
 def seen(*pods) -> AuditRun:
@@ -41,7 +42,8 @@ def seen(*pods) -> AuditRun:
 
 
 def pod(said: str | None, phase: str = "Succeeded"):
-    state = {"terminated": {"exitCode": 0, **({"message": said} if said else {})}} if phase == "Succeeded" else {"running": {}}
+    ended = {"terminated": {"exitCode": 0 if phase == "Succeeded" else 3, **({"message": said} if said else {})}}
+    state = {"running": {}} if phase == "Running" else ended
     metadata = {"name": "p", "creationTimestamp": "2026-06-01T19:00:00Z", "labels": {"batch.kubernetes.io/job-name": JOB}}
     status = {"phase": phase, "containerStatuses": [{"name": "driver", "state": state}]}
     return {("Pod", "p"): {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}}
@@ -68,8 +70,8 @@ UNREADABLE = "its driver's termination message can't be read (not a job summary:
 
 @pytest.mark.parametrize(
     ("pods", "why"),
-    [((), LOST), ((pod(None),), LOST), ((pod("rubbish"),), UNREADABLE)],
-    ids=["its pod is gone", "it said nothing", "it said something else"],
+    [((), LOST), ((pod(None),), LOST), ((pod("rubbish"),), UNREADABLE), ((pod(FAILED_WORDS, "Failed"),), LOST)],
+    ids=["its pod is gone", "it said nothing", "it said something else", "only a pod that failed before is left"],
 )
 def test_an_audit_that_did_not_tell_what_it_found_is_no_success(pods, why: str):
     summary = summarize_audit(seen(*pods))

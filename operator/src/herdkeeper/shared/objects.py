@@ -118,8 +118,13 @@ def pods_of_job(objects: Objects, job_name: str) -> tuple[Json, ...]:
 
 
 def termination_message_of(objects: Objects, job_name: str) -> str | None:
-    """Returns the termination message of a Job's last driver, or None. Earlier drivers' messages are outdated."""
+    """Returns the termination message of a Job's last driver, or None. Earlier drivers' messages are outdated: also that of a failed one
+    of a Job that succeeded, whose last pod is gone.
+    """
     _, driver = _last_driver(objects, job_name)
+    job = objects.get("Job", job_name)
+    if driver.get("exitCode") and job is not None and job_ended(job) == "Complete":
+        return None
     return driver.get("message") or None
 
 
