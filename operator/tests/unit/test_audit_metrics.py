@@ -68,6 +68,13 @@ def test_an_audit_that_could_not_look_at_a_bookie_is_shown_but_not_complete(audi
     assert gauge("last_complete_timestamp_seconds") == 1777780800
 
 
+def test_an_audit_that_could_not_read_a_ledger_at_all_is_not_complete_though_no_copy_of_it_is_unknown(audits: LastAudits) -> None:
+    audits.show(AUDIT, ended(3, 0))
+    audits.show(AUDIT, ended(4, 0, replicasUnknown=0, findingsBySeverity={"unknown": 1}))
+    assert gauge("findings", severity="Unknown") == 1
+    assert gauge("last_complete_timestamp_seconds") == 1777780800
+
+
 @pytest.mark.parametrize(
     ("seen", "status"),
     [

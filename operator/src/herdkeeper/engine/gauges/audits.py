@@ -26,7 +26,9 @@ COPIES = Gauge(
     "herdkeeper_audit_copies", "Copies that the newest audit verified, did not read (Light), or could not look at.", [*_CLUSTER, "state"]
 )
 COMPLETED = Gauge(
-    "herdkeeper_audit_last_complete_timestamp_seconds", "When the newest audit ended that could look at every bookie.", _CLUSTER
+    "herdkeeper_audit_last_complete_timestamp_seconds",
+    "When the newest audit ended that could read every ledger from every bookie.",
+    _CLUSTER,
 )
 
 CREATED = Gauge(
@@ -79,7 +81,8 @@ class LastAudits:
         ended = datetime.fromisoformat(status["completedAt"])
         with self._lock:
             since = max(self._created.get(labels[:2], ended), self._complete.get(labels, ended))
-            if not status.get("replicasUnknown") and since <= ended:
+            # A ledger whose end or metadata could not be read has no copies that count as unknown, only a finding.
+            if not status.get("replicasUnknown") and not counts.get("unknown") and since <= ended:
                 self._complete[labels] = ended
                 COMPLETED.labels(*labels).set(ended.timestamp())
             if self._shown.get(labels, ended) > ended:
