@@ -29,12 +29,12 @@ WORDS = AuditSummary("r", JobOutcome.SUCCEEDED, "3 ledgers", ledgers=3).to_json(
 FAILED_WORDS = AuditSummary("r", JobOutcome.RETRYABLE, "ZooKeeper did not answer").to_json()
 
 
-def seen(*pods) -> AuditRun:
-    """Its Job has ended well; of its pods these are there."""
+def seen(*pods, ended: str = "Complete") -> AuditRun:
+    """Its Job has ended, well if nothing else is said; of its pods these are there."""
     status = {
         "startTime": "2026-06-01T19:00:00Z",
         "completionTime": "2026-06-01T20:00:00Z",
-        "conditions": [{"type": "Complete", "status": "True", "reason": "r", "message": "m"}],
+        "conditions": [{"type": ended, "status": "True", "reason": "r", "message": "m"}],
     }
     metadata = {"name": JOB, "uid": "job-1", "ownerReferences": [{"uid": AUDIT.metadata.uid}]}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "status": status}
@@ -103,6 +103,12 @@ def test_what_was_unknown_stays_so_when_its_job_has_gone_and_no_other_one_is_mad
     summary = summarize_audit(replace(gone, audit=over))
     assert (summary.health.status, summary.health.reason, summary.health.message) == ("Unknown", Reason.RESULT_UNKNOWN, "it is not known")
     assert plan_audit(replace(gone, audit=over), "spark:1") == Plan()
+
+
+def test_one_that_failed_tells_why_and_not_that_it_found_nothing():
+    summary = summarize_audit(seen(pod(FAILED_WORDS, "Failed"), ended="Failed"))
+    assert (summary.fields["phase"], summary.health.message) == ("Failed", "ZooKeeper did not answer")
+    assert not {"ledgers", "entries", "findingsTotal", "findingsBySeverity", "replicasUnknown"} & summary.fields.keys()
 
 
 def test_a_failure_stays_one():

@@ -118,7 +118,11 @@ def _comparison(found: FollowerComparison) -> dict[str, Any]:
 
 
 def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
-    """Returns status fields from the driver's summary; `repair` is the mode of the audit."""
+    """Returns status fields from the driver's summary; `repair` is the mode of the audit. A run that ended early has nothing but its
+    message: its counts of 0 would pass for a clean audit.
+    """
+    if summary.outcome.exit_code:
+        return {"message": summary.message}
     findings = [
         {
             "kind": finding.kind.value,
@@ -158,8 +162,8 @@ def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
 
 
 def _repair_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, int]:
-    """Nothing for a run that ended early: it did not report what it had repaired."""
-    if summary.outcome.exit_code or summary.outcome is JobOutcome.PAUSED:
+    """Nothing for a paused run: it has not repaired yet."""
+    if summary.outcome is JobOutcome.PAUSED:
         return {}
     match repair:
         case "Report":
