@@ -9,21 +9,36 @@ from pathlib import Path
 from struct import pack
 from typing import cast
 
+import pyarrow as pa
 import pytest
 from places import write
 from pyspark.sql import SparkSession
 from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
+from xxhash import xxh3_128_hexdigest
 
 from herdkeeper.codecs.herddb.record import Stored, encode_row
-from herdkeeper.codecs.herddb.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType
 from herdkeeper.sql.errors import ConnectionLost
+from herdkeeper_jobs.checkpoint.data_files import OLDER_FORMS_SCHEMA
 from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.continuation import Continuation
+from herdkeeper_jobs.manifests.manifest import ManifestFile
+from herdkeeper_jobs.restore import verify
 from herdkeeper_jobs.restore.chunks import row_groups
-from herdkeeper_jobs.restore.session import Session
+from herdkeeper_jobs.restore.session import Session, Target
 from herdkeeper_jobs.restore.source import Source, open_source
-from herdkeeper_jobs.restore.verify import _file_digests, check_files, digest_in_sql, schema_facts, system_facts
+from herdkeeper_jobs.restore.verify import (
+    Verified,
+    _file_digests,
+    check_files,
+    digest_in_sql,
+    schema_facts,
+    system_facts,
+    verify_content,
+)
 from herdkeeper_jobs.storage.stored_path import StoredPath
+from herdkeeper_jobs.wal.log_state import LogState
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -47,6 +62,59 @@ def test_a_file_with_other_bytes_and_a_missing_one_are_named(spark: SparkSession
     path.unlink()
     with pytest.raises(InvariantViolated, match=r"parent/p-0\.parquet is missing"):
         check_files(spark, source)
+
+
+# One column more in each row than its table has now: it was dropped after them.
+OLDER = [(key, value + b"\x09\x01\x00\x00\x00\x07") for key, value in (encode_row(CHILD, row) for row in CHILD_ROWS)]
+
+
+def stored_as(source: Source, stored: list[tuple[bytes, bytes]], *, keeps_older_forms: bool) -> Source:
+    """The checkpoint with other stored rows of its table `child`, whose files decode to the same values."""
+    parent, child = source.tables
+    files, first = [], 0
+    for file in child.files:
+        older = _older_forms(source, file, [value for _, value in stored[first : first + file.rows]]) if keeps_older_forms else None
+        files.append(file.model_copy(update={"older_forms": older}))
+        first += file.rows
+    altered = child.manifest.model_copy(update={"digest": digest_of_rows(stored).hex, "files": tuple(files)})
+    manifest = source.manifest.model_copy(update={"tables": (parent.manifest, altered), "continuation": Continuation.of(LogState())})
+    return replace(source, manifest=manifest, tables=(parent, replace(child, manifest=altered)))
+
+
+def _older_forms(source: Source, file: ManifestFile, values: list[bytes]) -> ManifestFile:
+    path, content = f"{file.path}.older", pa.BufferOutputStream()
+    with source.folder.writer(path, content, OLDER_FORMS_SCHEMA) as writer:
+        columns = [pa.array(range(len(values)), pa.int64()), pa.array(values, pa.binary())]
+        writer.write_table(pa.Table.from_arrays(columns, schema=OLDER_FORMS_SCHEMA))
+    data = content.getvalue().to_pybytes()
+    write(source.folder / path, data)
+    return ManifestFile(path=path, rows=len(values), size=len(data), hash=xxh3_128_hexdigest(data))
+
+
+def verified(spark: SparkSession, source: Source, monkeypatch: pytest.MonkeyPatch) -> Verified:
+    """Compares a checkpoint with a tablespace that has the rows of its files."""
+    groups = row_groups(enumerate(source.tables), source.folder, 20, 1 << 30)
+    loaded = _file_digests(spark, source, groups)
+
+    def in_sql(*_: object) -> list[RowDigest]:
+        return loaded
+
+    monkeypatch.setattr(verify, "_sql_digests", in_sql)
+    return verify_content(spark, source, groups, cast(Target, None))
+
+
+def test_a_table_whose_files_do_not_give_the_stored_rows_is_not_taken_for_an_altered_one(
+    spark: SparkSession, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvariantViolated, match="table 'child': the checkpoint's files give rows with digest"):
+        verified(spark, stored_as(source, OLDER, keeps_older_forms=False), monkeypatch)
+
+
+def test_an_altered_table_is_one_whose_files_give_the_stored_rows_with_their_older_forms(
+    spark: SparkSession, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = verified(spark, stored_as(source, OLDER, keeps_older_forms=True), monkeypatch)
+    assert (found.rows, found.altered) == (len(PARENT_ROWS) + len(CHILD_ROWS), ("child",))
 
 
 class PlayedNode:

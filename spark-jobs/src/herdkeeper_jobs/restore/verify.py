@@ -3,7 +3,7 @@
 The chain of proof: the files have the bytes that the checkpoint job wrote (XXH3-128 of each, from the manifest). The files' rows and SQL's
 rows, encoded with the checkpoint's definitions, have the same order-free digest (`codecs.herddb.row_digest`). For a table that was never
 altered it is the manifest's digest, which was compared with a follower. ALTER leaves rows in an older form, so there the digests of stored
-bytes differ though all values are equal.
+bytes differ though all values are equal. The checkpoint keeps these older forms, and with them its rows have the manifest's digest, too.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType
 from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
+from herdkeeper_jobs.checkpoint.base import stored_rows
 from herdkeeper_jobs.checkpoint.file_check import faults_of_files
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.restore.chunks import RowGroup
@@ -68,8 +69,28 @@ def verify_content(spark: SparkSession, source: Source, groups: Sequence[RowGrou
                 f"(digest {sql.hex})"
             )
         if files.hex != table.manifest.digest:
-            altered.append(table.name)
-    return Verified(sum(sql.rows for sql in in_sql), len(in_sql), tuple(altered))
+            altered.append(table)
+    if source.manifest.continuation is not None:  # an earlier version keeps no older forms
+        _require_stored_rows(spark, source, altered)
+    return Verified(sum(sql.rows for sql in in_sql), len(in_sql), tuple(table.name for table in altered))
+
+
+def _require_stored_rows(spark: SparkSession, source: Source, tables: Sequence[SourceTable]) -> None:
+    """Proves that only the form of the rows differs from what HerdDB stored: with their older forms they have the manifest's digest. Raises
+    InvariantViolated, naming the first table whose rows have not."""
+    folder, definitions = source.folder, [table.definition for table in tables]
+    files = [(position, file) for position, table in enumerate(tables) for file in table.files]
+
+    def of_file(number: int) -> tuple[int, RowDigest]:
+        position, file = files[number]
+        return position, sum(map(digest_of_rows, stored_rows(folder, file, definitions[position])), RowDigest())
+
+    for table, stored in zip(tables, _digests(spark, of_file, len(files), len(tables)), strict=True):
+        if stored.hex != table.manifest.digest:
+            raise InvariantViolated(
+                f"table {table.name!r}: the checkpoint's files give rows with digest {stored.hex} as HerdDB stores them, instead of "
+                f"{table.manifest.digest}: they are not the rows of that moment; restore another checkpoint"
+            )
 
 
 def verify_schema(connection: Connection, source: Source) -> None:
