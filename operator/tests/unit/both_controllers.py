@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from situations import with_spec, with_status
 
-from herdkeeper.api import HerdDBCluster
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership
 from herdkeeper.herddb.plan.cluster import plan_herddb
-from herdkeeper.herddb.state.cluster import HerdDBObserved
+from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.planning.actions import Plan, soonest
 
 
-def plan_both(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
+def plan_both(fleet: SqlFleet) -> Plan:
     """The moves come first, by the status that the other plan notes."""
-    whole = plan_herddb(cluster, seen)
+    whole = plan_herddb(fleet)
     relieved = tuple(whole.notes.get("relievedNodes", ()))
-    leaders = plan_leadership(with_status(cluster, relieved_nodes=relieved), seen)
+    leaders = plan_leadership(replace(fleet, cluster=with_status(fleet.cluster, relieved_nodes=relieved)))
     again = soonest(leaders.requeue_after_seconds, whole.requeue_after_seconds)
     return Plan((*leaders.actions, *whole.actions), leaders.wait or whole.wait, again, later=leaders.later)
 
 
-def plan_refused(cluster: HerdDBCluster, seen: HerdDBObserved) -> LeadershipPlan:
+def plan_refused(fleet: SqlFleet) -> LeadershipPlan:
     """What goes on for a cluster whose spec is refused."""
-    return plan_leadership(with_spec(cluster, config={"server.port": "1"}), seen)
+    return plan_leadership(replace(fleet, cluster=with_spec(fleet.cluster, config={"server.port": "1"})))

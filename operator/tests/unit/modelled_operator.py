@@ -225,6 +225,7 @@ def lead_orders(seen: Seen) -> tuple[Lead, ...]:
     pod_free = {key: item for key, item in DATABASE_SETTLED.objects.items.items() if key[0] != "Pod"}
     observed = replace(
         DATABASE_SETTLED,
+        cluster=database,
         objects=objects(pod_free, running, live((build_leader_service(DECLARED, pod_of(seen.leader)),))),
         records={NAME: VersionedRecord(_record(seen), 0, 1000.0)},
         nodes=nodes,
@@ -233,7 +234,7 @@ def lead_orders(seen: Seen) -> tuple[Lead, ...]:
         heartbeats={NAME: beats},
         now=HEARD,
     )
-    actions = plan_leaders(database, observed, LOG_STORE, MoveRules(None)).actions
+    actions = plan_leaders(observed, LOG_STORE, MoveRules(None)).actions
     return tuple(Lead(_number_of(action.record.leader)) for action in actions if isinstance(action, ChangeTablespaceRecord))
 
 

@@ -117,7 +117,7 @@ KINDS = {
     for kind in (
         Kind(_with("cluster", plan_zookeeper), _with("cluster", summarize_zookeeper), ENSEMBLE),
         Kind(_with("cluster", lambda fleet: plan_bookkeeper(fleet, IMAGE)), _with("cluster", summarize_bookkeeper), BOOKIES),
-        Kind(plan_herddb, summarize_herddb, DATABASE),
+        Kind(_with("cluster", plan_herddb), _with("cluster", summarize_herddb), DATABASE),
         Kind(lambda declared, seen: plan_tablespace(declared, seen, IMAGE), summarize_tablespace, TABLESPACE),
         Kind(_with("checkpoint", lambda run: plan_checkpoint(run, IMAGE)), _with("checkpoint", summarize_checkpoint), CHECKPOINT),
         Kind(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from both_controllers import plan_both
-from test_plan_herddb import CLUSTER, PODS
+from test_plan_herddb import PODS
 from test_plan_leaders import CALM, LOST, RECORD
 
 from herdkeeper.clients.zookeeper import Znode
@@ -55,7 +55,7 @@ def test_the_heartbeats_are_told_by_tablespace_and_node():
 
 
 def moved(seen) -> bool:
-    return any(isinstance(action, ChangeTablespaceRecord) for action in plan_both(CLUSTER, seen).actions)
+    return any(isinstance(action, ChangeTablespaceRecord) for action in plan_both(seen).actions)
 
 
 HOUR = 3600.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from situations import objects, pods
-from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
+from test_plan_herddb import LOG, PODS, SETTLED
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.state.cluster import NodeTablespace
@@ -20,7 +20,7 @@ COPY = NodeTablespace("herd", "h-uuid", "leader", True, (1, 1), None, (1, 0), Tr
 
 def planned(record: TablespaceRecord, **more):
     seen = replace(SETTLED, records={"herd": VersionedRecord(record, 3)}, nodes={PODS[0]: (COPY,), PODS[1]: ()})
-    return plan_default_tablespace(CLUSTER, replace(seen, **more), LOG)
+    return plan_default_tablespace(replace(seen, **more), LOG)
 
 
 def test_it_is_made_able_to_fail_over_and_then_copied():
@@ -40,6 +40,6 @@ def test_it_is_not_copied_to_a_node_that_is_not_there_or_while_a_copy_is_not_set
 
 
 def test_nothing_is_changed_that_could_not_be_read():
-    assert plan_default_tablespace(CLUSTER, replace(SETTLED, records=Unknown("silence")), LOG) == ()
-    assert plan_default_tablespace(CLUSTER, SETTLED, LOG) == ()
+    assert plan_default_tablespace(replace(SETTLED, records=Unknown("silence")), LOG) == ()
+    assert plan_default_tablespace(SETTLED, LOG) == ()
     assert all(isinstance(change, ChangeTablespaceRecord) for change in planned(MADE_BY_HERDDB))

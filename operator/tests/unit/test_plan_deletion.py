@@ -19,7 +19,7 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.deletion import plan_herddb_deletion
-from herdkeeper.herddb.state.cluster import HerdDBObserved
+from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
@@ -106,8 +106,8 @@ def test_a_deletion_waits_for_whoever_uses_it_and_says_for_whom(users, told):
 @pytest.mark.parametrize(("users", "expected"), [(DROPPING, (Reason.WAITING_FOR_DEPENDENTS, 0)), (IN_USE, (Reason.DELETING, 1))])
 def test_a_database_waits_for_tablespaces_that_drop_their_data_and_for_no_others(users, expected):
     volume = claim("data-db-herddb-0")
-    seen = HerdDBObserved(objects(volume), None, True, True, None, {}, "a-password", "a-token", dependents=users)
-    plan = plan_herddb_deletion(HERDDB, seen, 1.0)
+    seen = SqlFleet(HERDDB, objects(volume), None, root=True, dependents=users)
+    plan = plan_herddb_deletion(seen, 1.0)
     assert plan.wait is not None
     assert (plan.wait.reason, len(plan.actions)) == expected
 
@@ -153,7 +153,7 @@ def test_bookies_stop_before_their_volumes_go_and_those_before_the_metadata():
 
 
 def herddb_plan(*parts, waited=1.0, **seen):
-    return plan_herddb_deletion(HERDDB, replace(DATABASE, objects=objects(*parts), **seen), waited)
+    return plan_herddb_deletion(replace(DATABASE, objects=objects(*parts), **seen), waited)
 
 
 def test_sql_nodes_stop_before_their_volumes_and_password_go():

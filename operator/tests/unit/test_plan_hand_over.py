@@ -124,29 +124,29 @@ BOOTING, LED = ("follower", "booting"), ("follower", "leader")
 
 @pytest.mark.parametrize("plan_of", [plan_both, plan_refused])
 def test_a_deleted_pod_s_tablespaces_leave_it_one_after_the_other_and_those_that_wait_keep_their_leader(plan_of):
-    first = plan_of(CLUSTER, deleted(database({}), seconds_ago=0.1))
+    first = plan_of(deleted(database({}), seconds_ago=0.1))
     assert (moved(first), first.requeue_after_seconds) == (["app"], 0.5)
     assert followed(first) == [], "the Service of flights stays with the leader that serves"
 
-    booting = plan_of(CLUSTER, deleted(database({"app": BOOTING}, {"app": 3540.1}), seconds_ago=0.6))
+    booting = plan_of(deleted(database({"app": BOOTING}, {"app": 3540.1}), seconds_ago=0.6))
     assert (moved(booting), booting.requeue_after_seconds) == ([], 0.5)
 
-    led = plan_of(CLUSTER, deleted(database({"app": LED}, {"app": 3540.1}), seconds_ago=1.1))
+    led = plan_of(deleted(database({"app": LED}, {"app": 3540.1}), seconds_ago=1.1))
     assert (moved(led), followed(led)) == (["flights"], [("flights-leader", PODS[1])])
 
     others = {"app": 3540.1, "flights": 3541.1}
-    assert moved(plan_of(CLUSTER, deleted(database(dict.fromkeys(others, LED), others), seconds_ago=2.1))) == ["zoo"]
+    assert moved(plan_of(deleted(database(dict.fromkeys(others, LED), others), seconds_ago=2.1))) == ["zoo"]
     users = dict.fromkeys(USERS, 3541.1)
     still = deleted(database({"app": LED, "flights": LED, "zoo": BOOTING}, users), seconds_ago=3.1)
-    assert moved(plan_of(CLUSTER, still)) == []
-    last = plan_of(CLUSTER, deleted(database(dict.fromkeys(users, LED), users), seconds_ago=3.6))
+    assert moved(plan_of(still)) == []
+    last = plan_of(deleted(database(dict.fromkeys(users, LED), users), seconds_ago=3.6))
     assert (moved(last), last.requeue_after_seconds) == (["herd"], 1.0)
 
 
 def test_while_a_tablespace_is_not_led_by_its_new_leader_the_others_stay_where_they_are_served_until_there_is_no_time_left():
     stuck = database({"app": BOOTING}, {"app": 3540.1})
-    assert moved(plan_both(CLUSTER, deleted(stuck, seconds_ago=7.9))) == []
-    assert moved(plan_both(CLUSTER, deleted(stuck, seconds_ago=8.1))) == ["flights", "zoo", "herd"]
+    assert moved(plan_both(deleted(stuck, seconds_ago=7.9))) == []
+    assert moved(plan_both(deleted(stuck, seconds_ago=8.1))) == ["flights", "zoo", "herd"]
 
 
 @pytest.mark.parametrize(
@@ -155,19 +155,19 @@ def test_while_a_tablespace_is_not_led_by_its_new_leader_the_others_stay_where_t
 )
 def test_all_that_is_left_leaves_at_once_when(situation, seconds_ago, grace):
     booting = database({"app": BOOTING}, {"app": 3600.0 - grace + seconds_ago - 1})
-    assert moved(plan_both(CLUSTER, deleted(booting, seconds_ago=seconds_ago, grace=grace))) == ["flights", "zoo", "herd"], situation
+    assert moved(plan_both(deleted(booting, seconds_ago=seconds_ago, grace=grace))) == ["flights", "zoo", "herd"], situation
 
 
 def test_a_node_that_was_told_to_serve_for_seconds_only_is_left_at_once():
     brief = with_spec(CLUSTER, config={"herdkeeper.hand-over.seconds": "5"})
-    assert moved(plan_both(brief, deleted(database({}), seconds_ago=0.1))) == list(NAMES)
+    assert moved(plan_both(replace(deleted(database({}), seconds_ago=0.1), cluster=brief))) == list(NAMES)
 
 
 def test_nobody_checkpoints_before_a_move_where_there_is_no_time_for_turns():
     far = {node: tuple(replace(copy, lsn=(9, 1)) for copy in copies) for node, copies in database({}).nodes.items()}
 
     def checkpoints(seconds_ago: float, grace: int) -> int:
-        plan = plan_both(CLUSTER, deleted(replace(database({}), nodes=far), seconds_ago=seconds_ago, grace=grace))
+        plan = plan_both(deleted(replace(database({}), nodes=far), seconds_ago=seconds_ago, grace=grace))
         return len([each for each in plan.actions if isinstance(each, CheckpointFollower)])
 
     assert (checkpoints(0.1, 60), checkpoints(0.1, 5), checkpoints(8.0, 60)) == (1, 0, 0)
@@ -176,13 +176,13 @@ def test_nobody_checkpoints_before_a_move_where_there_is_no_time_for_turns():
 def test_leaders_are_relieved_one_after_the_other_before_their_node_is_restarted():
     seen = database({})
     restarting = replace(rolled(OLD, NEW), records=seen.records, nodes=seen.nodes)
-    first = plan_both(CLUSTER, restarting)
+    first = plan_both(restarting)
     assert (moved(first), first.requeue_after_seconds) == (["app"], 0.5)
     assert first.later[0] == f"Moving the leadership of flights to {PODS[1]} later, since {PODS[1]} does not lead app yet"
     booting = database({"app": BOOTING}, {"app": 1999.9})
-    assert plan_both(CLUSTER, replace(restarting, records=booting.records, nodes=booting.nodes)).actions == ()
+    assert plan_both(replace(restarting, records=booting.records, nodes=booting.nodes)).actions == ()
     led = database({"app": LED}, {"app": 1999.0})
-    assert moved(plan_both(CLUSTER, replace(restarting, records=led.records, nodes=led.nodes))) == ["flights"]
+    assert moved(plan_both(replace(restarting, records=led.records, nodes=led.nodes))) == ["flights"]
 
 
 def test_what_prefers_a_node_returns_to_it_one_after_the_other_and_not_before_it_is_restarted():
@@ -191,23 +191,23 @@ def test_what_prefers_a_node_returns_to_it_one_after_the_other_and_not_before_it
         for name in USERS
     )
     seen = replace(database({}), tablespaces=preferring)
-    assert moved(plan_both(CLUSTER, seen)) == ["app"]
+    assert moved(plan_both(seen)) == ["app"]
     old = replace(rolled(NEW, OLD), records=seen.records, nodes=seen.nodes, tablespaces=preferring)
-    assert moved(plan_both(CLUSTER, old)) == []
+    assert moved(plan_both(old)) == []
 
 
 def test_a_request_waits_for_no_turn():
     asking = with_metadata(TABLESPACE, annotations={names.SWITCHOVER_ANNOTATION: PODS[1]}, resource_version="77")
     booting = database({"app": BOOTING}, {"app": 1999.9}, tablespaces=(asking,))
-    assert moved(plan_both(CLUSTER, booting)) == ["flights"]
-    assert moved(plan_both(CLUSTER, deleted(booting, seconds_ago=0.1))) == ["flights"]
+    assert moved(plan_both(booting)) == ["flights"]
+    assert moved(plan_both(deleted(booting, seconds_ago=0.1))) == ["flights"]
 
 
 def test_lost_leaders_are_all_replaced_at_once():
     seen = database({})
-    assert moved(plan_both(CLUSTER, replace(seen, nodes={**seen.nodes, PODS[0]: NotListening("refused")}))) == list(NAMES)
+    assert moved(plan_both(replace(seen, nodes={**seen.nodes, PODS[0]: NotListening("refused")}))) == list(NAMES)
 
 
 def test_a_lost_leader_is_replaced_at_once_while_others_wait_for_their_turn():
     failed = deleted(database({"app": BOOTING, "zoo": ("failed", "follower")}, {"app": 3540.1}), seconds_ago=0.6)
-    assert moved(plan_both(CLUSTER, failed)) == ["zoo"]
+    assert moved(plan_both(failed)) == ["zoo"]

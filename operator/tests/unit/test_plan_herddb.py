@@ -16,7 +16,8 @@ from herdkeeper.certificates.access import herd_access
 from herdkeeper.codecs.herddb.users import SqlUser, decode_users
 from herdkeeper.herddb.build import build_herddb, build_herddb_secret, token_data, users_data
 from herdkeeper.herddb.plan.cluster import plan_herddb
-from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials
+from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials
+from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.status.cluster import summarize_herddb
@@ -30,7 +31,8 @@ LOG = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKee
 CREDENTIALS = UserCredentials("herdkeeper", "secret")
 ADMINISTRATOR = SqlUser("herdkeeper", "secret")
 PODS = ["db-herddb-0", "db-herddb-1"]
-SEEN = HerdDBObserved(
+SEEN = SqlFleet(
+    cluster=CLUSTER,
     objects=objects(),
     bookkeeper=bookkeeper_serving(),
     root_parent=False,
@@ -54,7 +56,7 @@ def applied(plan):
 
 
 def test_a_new_database_gets_its_znode_its_password_and_then_its_nodes():
-    plan = plan_herddb(CLUSTER, SEEN)
+    plan = plan_herddb(SEEN)
     assert isinstance(plan.actions[0], EnsureZnode)
     assert plan.actions[0].path == "/demo/db"
     assert [action.manifest["kind"] for action in plan.actions if isinstance(action, Create)] == ["Secret"]
@@ -66,11 +68,13 @@ def test_on_an_ensemble_with_certificates_the_operator_makes_the_root_before_the
     bookkeeper = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": address})
     encrypted = with_spec(CLUSTER, tls=Tls(secretName="db-herddb-identity"))
     new = replace(SEEN, bookkeeper=bookkeeper)
-    first = plan_herddb(encrypted, new).actions[0]
+    first = plan_herddb(replace(new, cluster=encrypted)).actions[0]
     assert first == CreateHerdRoot(address, "/demo/db/herd", herd_access(ObjectKey("demo", "db"), "bk"))
     for there in (replace(new, root=True), replace(new, root=True, root_parent=True)):
-        assert not [each for each in plan_herddb(encrypted, there).actions if isinstance(each, (CreateHerdRoot, EnsureZnode))]
-    unread = plan_herddb(encrypted, replace(new, root=Unknown("ZooKeeper is silent")))
+        assert not [
+            each for each in plan_herddb(replace(there, cluster=encrypted)).actions if isinstance(each, (CreateHerdRoot, EnsureZnode))
+        ]
+    unread = plan_herddb(replace(new, root=Unknown("ZooKeeper is silent"), cluster=encrypted))
     assert unread.wait is not None
     assert (unread.actions, unread.wait.reason) == ((), Reason.UNREADABLE)
 
@@ -79,7 +83,7 @@ def test_nodes_wait_until_as_many_bookies_serve_as_a_ledger_needs():
     few = ready(quickstart("BookKeeperCluster"), zoo_keeper_address="zk-0:2181", ledgers_root="/demo/bk/ledgers", ready_bookies=2)
     unread = ready(quickstart("BookKeeperCluster"), zoo_keeper_address="zk-0:2181", ledgers_root="/demo/bk/ledgers")
     for bookkeeper in (None, quickstart("BookKeeperCluster"), few, unread):
-        plan = plan_herddb(CLUSTER, replace(SEEN, bookkeeper=bookkeeper))
+        plan = plan_herddb(replace(SEEN, bookkeeper=bookkeeper))
         assert plan.actions == ()
         assert plan.wait is not None
         assert plan.wait.reason is Reason.WAITING_FOR_BOOKKEEPER
@@ -87,17 +91,17 @@ def test_nodes_wait_until_as_many_bookies_serve_as_a_ledger_needs():
 
 def test_a_database_is_not_ready_while_no_ledger_can_be_opened_though_its_nodes_serve_what_can_be_read():
     few = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "ready_bookies": 2})
-    health = summarize_herddb(CLUSTER, replace(SETTLED, bookkeeper=few)).health
+    health = summarize_herddb(replace(SETTLED, bookkeeper=few)).health
     assert (health.status, health.reason) == ("False", Reason.WAITING_FOR_BOOKKEEPER)
     assert health.message == (
         "2 SQL nodes serve only reads, since no ledger can be opened: "
         "the BookKeeperCluster bk has 2 writable bookies of the 3 that a ledger needs"
     )
-    assert summarize_herddb(CLUSTER, SETTLED).health.status == "True"
+    assert summarize_herddb(SETTLED).health.status == "True"
 
 
 def test_a_password_that_exists_is_never_made_again():
-    plan = plan_herddb(CLUSTER, replace(SEEN, credentials=UserCredentials("herdkeeper", "secret")))
+    plan = plan_herddb(replace(SEEN, credentials=UserCredentials("herdkeeper", "secret")))
     assert not [action for action in plan.actions if isinstance(action, Create)]
 
 
@@ -108,28 +112,34 @@ def test_a_secret_that_is_older_than_the_tokens_gets_one_and_keeps_it():
     older = replace(SETTLED, objects=objects(SETTLED.objects.items, old))
     token = {"token": base64.b64encode(b"a-fresh-token").decode()}
     added = AddToSecret("db-herddb-credentials", "its-uid", {**users_data((ADMINISTRATOR,), "a-fresh-token"), **token})
-    assert plan_herddb(CLUSTER, older).actions == (added,)
+    assert plan_herddb(older).actions == (added,)
     secret = old["Secret", "db-herddb-credentials"] | {"data": added.data}
     newer = replace(older, objects=objects(older.objects.items, {("Secret", "db-herddb-credentials"): secret}), fresh_token="another")
-    assert plan_herddb(CLUSTER, newer).actions == ()
+    assert plan_herddb(newer).actions == ()
 
 
 def test_the_token_beside_a_named_secret_stays_when_the_secret_is_looked_at_again():
     own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
     made = live((build_herddb_secret(own, "db-herddb-users", (SqlUser("admin", "secret"),), "its-token"),))
     seen = replace(SETTLED, objects=objects(SETTLED.objects.items, made), credentials=UserCredentials("admin", "secret"))
-    assert [action for action in plan_herddb(own, seen).actions if isinstance(action, Apply) and action.manifest["kind"] == "Secret"] == []
+    assert [
+        action
+        for action in plan_herddb(replace(seen, cluster=own)).actions
+        if isinstance(action, Apply) and action.manifest["kind"] == "Secret"
+    ] == []
 
 
 def test_a_named_secret_that_is_missing_is_waited_for():
     own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
-    plan = plan_herddb(own, replace(SEEN, credentials=CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no Secret mine")))
+    plan = plan_herddb(replace(SEEN, credentials=CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no Secret mine"), cluster=own))
     assert plan.actions == ()
 
 
 def test_nothing_is_touched_while_the_certificate_cannot_be_served():
     encrypted = with_spec(CLUSTER, tls=Tls(secret_name="mine"))
-    plan = plan_herddb(encrypted, replace(SETTLED, tls=TlsUnusable(Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate")))
+    plan = plan_herddb(
+        replace(SETTLED, tls=TlsUnusable(Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate"), cluster=encrypted)
+    )
     assert plan.actions == ()
     assert (plan.wait.reason, plan.wait.message) == (Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate")
 
@@ -151,7 +161,7 @@ def test_a_database_whose_stack_refuses_plain_text_serves_sql_with_its_own_certi
     assert (served(CLUSTER)[0], sorted(served(CLUSTER)[1])) == ("db-herddb-identity", refused)
     mine = with_spec(CLUSTER, tls=Tls(secret_name="mine", plaintext="Accepted"))
     assert (served(mine)[0], sorted(served(mine)[1])) == ("mine", sorted([("accepted", ""), ("", "true")]))
-    waits = plan_herddb(CLUSTER, replace(SEEN, bookkeeper=asks, tls=TlsUnusable(Reason.WAITING_FOR_SECRET, "it does not exist")))
+    waits = plan_herddb(replace(SEEN, bookkeeper=asks, tls=TlsUnusable(Reason.WAITING_FOR_SECRET, "it does not exist")))
     assert (waits.actions, waits.wait.reason) == ((), Reason.WAITING_FOR_SECRET)
 
 
@@ -160,7 +170,7 @@ def test_nodes_that_refuse_plain_text_do_not_go_back_because_a_status_says_that_
     log = log_store(with_status(bookkeeper_serving(), **secure))
     served = replace(SETTLED, objects=objects(live(build_herddb(CLUSTER, log, "db-herddb-credentials")), pods(PODS)))
     for forged in ({**secure, "accepts_plaintext": True}, {**secure, "zoo_keeper_address": "elsewhere:2181"}):
-        plan = plan_herddb(CLUSTER, replace(served, bookkeeper=with_status(bookkeeper_serving(), **forged)))
+        plan = plan_herddb(replace(served, bookkeeper=with_status(bookkeeper_serving(), **forged)))
         assert plan.actions == ()
         assert plan.wait.reason is Reason.INVALID_SPEC
         assert "set spec.tls (secretName: db-herddb-identity, plaintext: Accepted)" in plan.wait.message
@@ -170,7 +180,7 @@ def test_a_database_without_tls_goes_on_while_its_stack_is_moved_and_application
     address = "zk-zookeeper-0.zk-zookeeper-members.demo.svc:2281"
     status = {**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": address, "accepts_plaintext": True}
     moved = replace(SEEN, bookkeeper=with_status(bookkeeper_serving(), **status))
-    assert applied(plan_herddb(CLUSTER, moved))[-1] == "StatefulSet"
+    assert applied(plan_herddb(moved))[-1] == "StatefulSet"
     told = log_store(moved.bookkeeper)
     assert (told.zookeeper_address, told.applications_address) == (address, address.replace("2281", "2181"))
     assert told.readers_secret == "bk-bookie-readers"
@@ -179,10 +189,10 @@ def test_a_database_without_tls_goes_on_while_its_stack_is_moved_and_application
 def test_tls_rolls_the_nodes_and_a_renewed_certificate_does_not():
     encrypted = with_spec(CLUSTER, tls=Tls(secret_name="mine"))
     seen = replace(SETTLED, tls=TlsUsable("mine", "certificates"))
-    assert applied(plan_herddb(encrypted, seen)) == ["ConfigMap", "StatefulSet"]
+    assert applied(plan_herddb(replace(seen, cluster=encrypted))) == ["ConfigMap", "StatefulSet"]
     settled = objects(live(build_herddb(encrypted, LOG, "db-herddb-credentials")), pods(PODS))
     renewed = replace(seen, objects=settled, tls=TlsUsable("mine", "other certificates"))
-    assert plan_herddb(encrypted, renewed).actions == ()
+    assert plan_herddb(replace(renewed, cluster=encrypted)).actions == ()
 
 
 def test_the_database_is_encrypted_once_no_pod_is_left_that_was_made_without_tls():
@@ -195,20 +205,20 @@ def test_the_database_is_encrypted_once_no_pod_is_left_that_was_made_without_tls
     away = dict(list(new.items())[1:])
     for there, wanted in ((old, None), (half, None), (new, True), (away, True)):
         seen = replace(SETTLED, objects=objects(made, there))
-        assert summarize_herddb(encrypted, seen).fields["encrypted"] is wanted
-    assert summarize_herddb(CLUSTER, SETTLED).fields["encrypted"] is None
-    assert summarize_herddb(CLUSTER, SEEN).fields["encrypted"] is None
+        assert summarize_herddb(replace(seen, cluster=encrypted)).fields["encrypted"] is wanted
+    assert summarize_herddb(SETTLED).fields["encrypted"] is None
+    assert summarize_herddb(SEEN).fields["encrypted"] is None
 
 
 def test_the_status_tells_when_the_certificate_expires_as_long_as_it_can_be_served_with():
     tls = TlsUsable("mine", "certificates", datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC))
-    assert summarize_herddb(CLUSTER, replace(SETTLED, tls=tls)).fields["certificateExpires"] == "2026-05-10T12:00:00Z"
-    assert summarize_herddb(CLUSTER, SETTLED).fields["certificateExpires"] is None
+    assert summarize_herddb(replace(SETTLED, tls=tls)).fields["certificateExpires"] == "2026-05-10T12:00:00Z"
+    assert summarize_herddb(SETTLED).fields["certificateExpires"] is None
 
 
 def test_a_named_secret_is_not_changed_and_the_nodes_get_a_users_file_made_of_it():
     own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
-    plan = plan_herddb(own, replace(SEEN, credentials=UserCredentials("admin", "secret")))
+    plan = plan_herddb(replace(SEEN, credentials=UserCredentials("admin", "secret"), cluster=own))
     secrets = [
         action.manifest["metadata"]["name"] for action in plan.actions if isinstance(action, Apply) and action.manifest["kind"] == "Secret"
     ]
@@ -216,20 +226,20 @@ def test_a_named_secret_is_not_changed_and_the_nodes_get_a_users_file_made_of_it
 
 
 def test_what_zookeeper_did_not_answer_is_waited_for():
-    plan = plan_herddb(CLUSTER, replace(SEEN, root_parent=Unknown("no answer")))
+    plan = plan_herddb(replace(SEEN, root_parent=Unknown("no answer")))
     assert plan.actions == ()
     assert plan.wait is not None
     assert plan.wait.reason is Reason.UNREADABLE
 
 
 def test_a_settled_database_gets_nothing():
-    plan = plan_herddb(CLUSTER, SETTLED)
+    plan = plan_herddb(SETTLED)
     assert (plan.actions, plan.wait) == ((), None)
 
 
 def test_serving_nodes_are_not_changed_while_a_bookie_or_a_member_of_the_ensemble_is_disturbed():
     changed = with_spec(CLUSTER, image="herdkeeper/herddb:0.2.0")
-    held = plan_herddb(changed, replace(SETTLED, disruption="zk-zookeeper-1 is not Ready (starting)"))
+    held = plan_herddb(replace(SETTLED, disruption="zk-zookeeper-1 is not Ready (starting)", cluster=changed))
     assert applied(held) == []
     assert held.wait is not None
     assert "zk-zookeeper-1 is not Ready" in held.wait.message
@@ -237,9 +247,9 @@ def test_serving_nodes_are_not_changed_while_a_bookie_or_a_member_of_the_ensembl
 
 def test_serving_nodes_are_not_changed_while_the_bookies_are_not_ready():
     changed = with_spec(CLUSTER, image="herdkeeper/herddb:0.2.0")
-    assert applied(plan_herddb(changed, SETTLED)) == ["StatefulSet"]
+    assert applied(plan_herddb(replace(SETTLED, cluster=changed))) == ["StatefulSet"]
     unready = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"conditions": ()})})
-    held = plan_herddb(changed, replace(SETTLED, bookkeeper=unready))
+    held = plan_herddb(replace(SETTLED, bookkeeper=unready, cluster=changed))
     assert applied(held) == []
     assert held.wait is not None
     assert held.wait.reason is Reason.WAITING_FOR_OTHERS
@@ -256,12 +266,12 @@ def test_a_changed_password_reaches_the_users_file_and_restarts_nobody():
         SETTLED, objects=objects(SETTLED.objects.items, secret_of(ADMINISTRATOR)), credentials=UserCredentials("herdkeeper", "new")
     )
     added = AddToSecret("db-herddb-credentials", "its-uid", users_data((SqlUser("herdkeeper", "new"),), "a-token"))
-    assert plan_herddb(CLUSTER, changed).actions == (added,)
+    assert plan_herddb(changed).actions == (added,)
 
 
 def test_a_password_that_stays_changes_nothing():
     settled = replace(SETTLED, objects=objects(SETTLED.objects.items, secret_of(ADMINISTRATOR)))
-    assert plan_herddb(CLUSTER, settled).actions == ()
+    assert plan_herddb(settled).actions == ()
 
 
 def test_declared_users_are_added_changed_and_taken_away_without_a_restart():
@@ -274,7 +284,7 @@ def test_declared_users_are_added_changed_and_taken_away_without_a_restart():
         (with_spec(CLUSTER, users=(UserSecret(secret_name="two"),)), found, [("herdkeeper", "secret"), ("report", "b")]),
         (CLUSTER, {}, [("herdkeeper", "secret")]),
     ):
-        (action,) = plan_herddb(cluster, replace(SETTLED, objects=objects(SETTLED.objects.items, before), users=users)).actions
+        (action,) = plan_herddb(replace(SETTLED, objects=objects(SETTLED.objects.items, before), users=users, cluster=cluster)).actions
         assert isinstance(action, AddToSecret)
         assert set(action.data) == {"users"}
         made = decode_users(base64.b64decode(action.data["users"]).decode())
@@ -287,22 +297,22 @@ def test_a_secret_that_is_missing_changes_nobodys_login_and_holds_nothing_else_u
     stored = secret_of(ADMINISTRATOR, SqlUser("app", "a", "one"))
     missing = {"one": CredentialsMissing(Reason.WAITING_FOR_SECRET, "the Secret does not exist; create it")}
     seen = replace(SETTLED, objects=objects(SETTLED.objects.items, stored), users=missing)
-    assert applied(plan_herddb(one, seen)) == ["StatefulSet"]
-    assert not [action for action in plan_herddb(one, seen).actions if isinstance(action, AddToSecret)]
+    assert applied(plan_herddb(replace(seen, cluster=one))) == ["StatefulSet"]
+    assert not [action for action in plan_herddb(replace(seen, cluster=one)).actions if isinstance(action, AddToSecret)]
     new_password = replace(seen, credentials=UserCredentials("herdkeeper", "new"))
-    (added,) = [action for action in plan_herddb(one, new_password).actions if isinstance(action, AddToSecret)]
+    (added,) = [action for action in plan_herddb(replace(new_password, cluster=one)).actions if isinstance(action, AddToSecret)]
     made = decode_users(base64.b64decode(added.data["users"]).decode())
     assert made == (SqlUser("herdkeeper", "new"), SqlUser("app", "a", "one"))
 
 
 def test_a_generated_password_rolls_nobody_once_it_can_be_read():
-    made = plan_herddb(CLUSTER, replace(SEEN, root_parent=True)).actions[-1]
+    made = plan_herddb(replace(SEEN, root_parent=True)).actions[-1]
     assert isinstance(made, Apply)
     assert made.manifest["spec"] == build_herddb(CLUSTER, LOG, "db-herddb-credentials")[-1]["spec"]
 
 
 def test_a_pin_that_nobody_would_move_on_goes_with_the_last_tablespace_resource():
     path = "/demo/db/herd/logPins/a-uuid/second-disk"
-    (step,) = plan_herddb(CLUSTER, replace(SETTLED, ownerless_pins=((path, 3),))).actions
+    (step,) = plan_herddb(replace(SETTLED, ownerless_pins=((path, 3),))).actions
     assert isinstance(step, SetLogPin)
     assert (step.path, step.lsn, step.version) == (path, None, 3)

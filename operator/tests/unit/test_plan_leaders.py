@@ -49,43 +49,43 @@ def asking(node: str, **more: str):
 
 
 def test_settled_leaders_get_nothing():
-    assert plan_both(CLUSTER, CALM).actions == ()
+    assert plan_both(CALM).actions == ()
 
 
 def test_a_lost_leader_is_replaced_by_compare_and_set_before_anything_else():
-    plan = plan_both(CLUSTER, replace(LOST, root_parent=False, objects=objects(pods(PODS))))
+    plan = plan_both(replace(LOST, root_parent=False, objects=objects(pods(PODS))))
     assert plan.actions == (MOVED, WakeNodes("db", (PODS[1],)))
 
 
 def test_what_could_not_be_read_moves_no_leader():
-    assert plan_both(CLUSTER, replace(LOST, records=Unknown("ZooKeeper does not answer"))).actions == ()
+    assert plan_both(replace(LOST, records=Unknown("ZooKeeper does not answer"))).actions == ()
 
 
 @pytest.mark.parametrize("root_parent", [True, Unknown("silence")])
 def test_what_could_not_be_read_is_read_again_within_a_second_since_no_event_tells_that_zookeeper_answers(root_parent):
-    plan = plan_both(CLUSTER, replace(CALM, records=Unknown("silence"), root_parent=root_parent))
+    plan = plan_both(replace(CALM, records=Unknown("silence"), root_parent=root_parent))
     assert plan.requeue_after_seconds == 1.0
 
 
 def test_a_leader_that_does_not_lead_yet_is_looked_at_soon():
     booting = replace(LEADER, role="booting", ready=False)
-    plan = plan_both(CLUSTER, replace(CALM, nodes={**CALM.nodes, PODS[0]: (booting,)}))
+    plan = plan_both(replace(CALM, nodes={**CALM.nodes, PODS[0]: (booting,)}))
     assert (plan.actions, plan.requeue_after_seconds) == ((), 1.0)
 
 
 def test_a_leader_that_has_fallen_silent_is_looked_at_when_it_counts_as_hung_though_other_actions_fail():
     seen = replace(CALM, nodes={**CALM.nodes, PODS[0]: Unknown("silence")}, silent_seconds={PODS[0]: 4.5}, root_parent=False)
-    plan = plan_both(CLUSTER, seen)
+    plan = plan_both(seen)
     assert [type(action).__name__ for action in plan.actions] == ["EnsureZnode"]
-    assert plan_leadership(CLUSTER, seen).requeue_after_seconds == 0.5
+    assert plan_leadership(seen).requeue_after_seconds == 0.5
 
 
 def test_a_tablespace_without_a_resource_is_failed_over_too():
-    assert plan_both(CLUSTER, replace(LOST, tablespaces=())).actions[0] == MOVED
+    assert plan_both(replace(LOST, tablespaces=())).actions[0] == MOVED
 
 
 def test_a_leader_that_can_not_be_replaced_is_told_and_looked_at_soon():
-    plan = plan_both(CLUSTER, replace(LOST, nodes=dict.fromkeys(PODS, NotListening("refused"))))
+    plan = plan_both(replace(LOST, nodes=dict.fromkeys(PODS, NotListening("refused"))))
     assert plan.actions == ()
     assert plan.wait is not None
     assert (plan.wait.reason, plan.requeue_after_seconds) == (Reason.NO_LEADER, 1.0)
@@ -95,21 +95,21 @@ def test_a_leader_that_can_not_be_replaced_yet_is_looked_at_soon_whatever_else_i
     going = claim(f"data-{PODS[0]}")
     going["PersistentVolumeClaim", f"data-{PODS[0]}"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     lost = replace(LOST, objects=objects(LOST.objects.items, going), now=1001.0)
-    plan = plan_both(CLUSTER, lost)
+    plan = plan_both(lost)
     assert plan.wait is not None
     assert (plan.actions, plan.requeue_after_seconds) == ((), 1.0)
-    assert MOVED in plan_both(CLUSTER, replace(lost, now=1005.0)).actions
+    assert MOVED in plan_both(replace(lost, now=1005.0)).actions
 
 
 def test_a_broken_configuration_is_mended_though_no_leader_can_be_found():
     changed = CLUSTER.model_copy(update={"spec": CLUSTER.spec.model_copy(update={"image": "mended:1"})})
     broken = objects(live(build_herddb(CLUSTER, LOG, "db-herddb-credentials")), pods(PODS, conditions=[]))
-    plan = plan_both(changed, replace(LOST, objects=broken, nodes=dict.fromkeys(PODS, NotListening("refused"))))
+    plan = plan_both(replace(LOST, objects=broken, nodes=dict.fromkeys(PODS, NotListening("refused")), cluster=changed))
     assert [action.manifest["kind"] for action in plan.actions] == ["StatefulSet"]
 
 
 def test_a_request_is_answered_after_the_move():
-    change, wake, _, answer = plan_both(CLUSTER, asking(PODS[1])).actions
+    change, wake, _, answer = plan_both(asking(PODS[1])).actions
     assert isinstance(change, ChangeTablespaceRecord)
     assert change.record.leader == PODS[1]
     assert wake == WakeNodes("db", (PODS[1],))
@@ -126,27 +126,25 @@ def test_a_request_is_answered_after_the_move():
     ],
 )
 def test_a_request_that_changes_nothing_is_answered_too(node, answer):
-    assert plan_both(CLUSTER, asking(node)).actions == (AnswerRequest("Tablespace", "flights", "77", Request.SWITCHOVER, answer),)
+    assert plan_both(asking(node)).actions == (AnswerRequest("Tablespace", "flights", "77", Request.SWITCHOVER, answer),)
 
 
 def test_a_request_for_a_node_that_has_just_led_waits_and_is_refused_after_20_seconds():
     booting = replace(LEADER, role="booting", ready=False)
     asked = replace(asking(PODS[1]), nodes={**CALM.nodes, PODS[1]: (booting,)}, now=1019.0)
-    plan = plan_both(CLUSTER, asked)
+    plan = plan_both(asked)
     assert (plan.actions, plan.requeue_after_seconds) == ((), 1.0)
     refused = f"refused: {PODS[1]} can't lead now: it is booting"
-    assert plan_both(CLUSTER, replace(asked, now=1020.0)).actions == (
-        AnswerRequest("Tablespace", "flights", "77", Request.SWITCHOVER, refused),
-    )
+    assert plan_both(replace(asked, now=1020.0)).actions == (AnswerRequest("Tablespace", "flights", "77", Request.SWITCHOVER, refused),)
 
 
 @pytest.mark.parametrize("mark", [names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION])
 def test_a_tablespace_that_is_left_alone_asks_for_nothing(mark):
-    assert plan_both(CLUSTER, asking(PODS[1], **{mark: "true"})).actions == ()
+    assert plan_both(asking(PODS[1], **{mark: "true"})).actions == ()
     preferring = with_spec(TABLESPACE, preferred_leader=PODS[1], failback="WhenHealthy")
-    assert [type(each) for each in plan_both(CLUSTER, replace(CALM, tablespaces=(preferring,))).actions][:1] == [ChangeTablespaceRecord]
+    assert [type(each) for each in plan_both(replace(CALM, tablespaces=(preferring,))).actions][:1] == [ChangeTablespaceRecord]
     shown = with_metadata(preferring, annotations={mark: "true"})
-    assert plan_both(CLUSTER, replace(CALM, tablespaces=(shown,))).actions == ()
+    assert plan_both(replace(CALM, tablespaces=(shown,))).actions == ()
 
 
 @pytest.mark.parametrize(("mark", "patience", "moved"), [(names.PAUSED_ANNOTATION, 60, False), (names.PAUSED_ANNOTATION, 5, True)])
@@ -160,7 +158,7 @@ def test_a_tablespace_that_is_left_alone_is_failed_over_as_patiently_as_it_decla
         silent_seconds={PODS[0]: 20.0},
         heartbeats={"flights": {PODS[0]: 1980.0, PODS[1]: 2000.0}},
     )
-    assert any(isinstance(each, ChangeTablespaceRecord) for each in plan_both(CLUSTER, seen).actions) is moved
+    assert any(isinstance(each, ChangeTablespaceRecord) for each in plan_both(seen).actions) is moved
 
 
 def with_deletion(seen, pod):
@@ -177,20 +175,20 @@ def followed(plan):
 
 
 def test_the_service_follows_a_move_in_the_same_reconcile():
-    change, wake, service = plan_both(CLUSTER, LOST).actions
+    change, wake, service = plan_both(LOST).actions
     assert (change, wake) == (MOVED, WakeNodes("db", (PODS[1],)))
     assert isinstance(service, Apply)
-    assert followed(plan_both(CLUSTER, LOST)) == [("flights-leader", PODS[1])]
+    assert followed(plan_both(LOST)) == [("flights-leader", PODS[1])]
 
 
 def test_the_service_follows_a_leader_that_herddb_has_chosen_itself():
     chosen = replace(CALM, records={"flights": VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1999.0)})
-    assert followed(plan_both(CLUSTER, chosen)) == [("flights-leader", PODS[1])]
+    assert followed(plan_both(chosen)) == [("flights-leader", PODS[1])]
 
 
 def test_the_service_follows_before_a_request_is_answered():
     there = replace(asking(PODS[1]), objects=CALM.objects)
-    assert [type(action).__name__ for action in plan_both(CLUSTER, there).actions] == [
+    assert [type(action).__name__ for action in plan_both(there).actions] == [
         "ChangeTablespaceRecord",
         "WakeNodes",
         "Apply",
@@ -200,7 +198,7 @@ def test_the_service_follows_before_a_request_is_answered():
 
 def test_the_service_of_a_paused_tablespace_follows_since_its_leader_moves_too():
     paused = with_metadata(TABLESPACE, annotations={names.PAUSED_ANNOTATION: "true"})
-    assert followed(plan_both(CLUSTER, replace(LOST, tablespaces=(paused,)))) == [("flights-leader", PODS[1])]
+    assert followed(plan_both(replace(LOST, tablespaces=(paused,)))) == [("flights-leader", PODS[1])]
 
 
 UNMADE = replace(CALM, objects=SETTLED.objects)
@@ -217,11 +215,11 @@ UNMADE = replace(CALM, objects=SETTLED.objects)
     ],
 )
 def test_a_declared_tablespace_gets_a_service(situation, seen, services):
-    assert followed(plan_both(CLUSTER, seen)) == services, situation
+    assert followed(plan_both(seen)) == services, situation
 
 
 def test_a_service_that_is_not_there_yet_holds_up_no_move():
-    assert plan_both(CLUSTER, replace(LOST, objects=SETTLED.objects)).actions == (MOVED, WakeNodes("db", (PODS[1],)))
+    assert plan_both(replace(LOST, objects=SETTLED.objects)).actions == (MOVED, WakeNodes("db", (PODS[1],)))
 
 
 def test_the_service_is_the_database_s_to_keep_and_goes_with_the_tablespace():
@@ -264,7 +262,7 @@ PREFERRING = with_spec(TABLESPACE, preferred_leader=PODS[1], failback="WhenHealt
     ],
 )
 def test_a_refused_database_replaces_lost_leaders_and_nothing_else(situation, seen, done, followers):
-    plan = plan_refused(CLUSTER, seen)
+    plan = plan_refused(seen)
     assert [type(action) for action in plan.actions] == done, situation
     assert followed(plan) == followers, situation
 
@@ -274,18 +272,18 @@ def test_a_refused_database_replaces_lost_leaders_and_nothing_else(situation, se
 )
 def test_a_leader_that_differs_is_relieved_unless_its_tablespace_is_left_alone(annotations, moved):
     seen = replace(WRONG, tablespaces=(with_metadata(TABLESPACE, annotations=annotations),))
-    assert any(isinstance(each, ChangeTablespaceRecord) for each in plan_both(CLUSTER, seen).actions) is moved
+    assert any(isinstance(each, ChangeTablespaceRecord) for each in plan_both(seen).actions) is moved
 
 
 @pytest.mark.parametrize("plan_of", [plan_both, plan_refused])
 def test_a_lost_leader_is_replaced_though_zookeeper_did_not_tell_how_many_bookies_are_writable(plan_of):
     unread = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "ready_bookies": None})
-    assert [type(action) for action in plan_of(CLUSTER, replace(LOST, bookkeeper=unread)).actions][:1] == [ChangeTablespaceRecord]
+    assert [type(action) for action in plan_of(replace(LOST, bookkeeper=unread)).actions][:1] == [ChangeTablespaceRecord]
 
 
 def test_a_refused_database_moves_no_leader_to_where_no_ledger_can_be_opened():
     few = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "ready_bookies": 2})
-    plan = plan_refused(CLUSTER, replace(LOST, bookkeeper=few))
+    plan = plan_refused(replace(LOST, bookkeeper=few))
     assert plan.actions == ()
     assert plan.wait is not None
     assert plan.wait.reason is Reason.NO_LEADER

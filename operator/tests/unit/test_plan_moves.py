@@ -43,14 +43,14 @@ def told(actions):
 
 def test_all_lost_leaders_are_replaced_before_a_node_is_woken():
     seen = holding(LOST, {"a": 0, "b": 0, "c": 0})
-    assert list(told(plan_both(CLUSTER, seen).actions)) == ["a to 1", "b to 1", "c to 1", "wake [1]"]
+    assert list(told(plan_both(seen).actions)) == ["a to 1", "b to 1", "c to 1", "wake [1]"]
 
 
 def test_a_lost_leader_comes_before_the_checkpoint_for_another_that_is_asked_for():
     seen = holding(CALM, {"flights": 0, "weather": 0}, STALE)
     failed = tuple(replace(copy, role="failed") if copy.name == "weather" else copy for copy in seen.nodes[PODS[0]])
     seen = replace(seen, nodes={**seen.nodes, PODS[0]: failed}, tablespaces=asking(PODS[1]).tablespaces)
-    done = list(told(plan_both(CLUSTER, seen).actions))
+    done = list(told(plan_both(seen).actions))
     assert done == ["weather to 1", "wake [1]", "checkpoint of flights", "flights to 1", "wake [1]", "Apply", "AnswerRequest"]
 
 

@@ -36,7 +36,7 @@ def rolled(*revisions: str | None, unready: tuple[str, ...] = (), generation: in
 
 
 def test_a_node_that_leads_nothing_is_restarted_first():
-    assert plan_both(CLUSTER, rolled(OLD, OLD)).actions == (DELETED[1],)
+    assert plan_both(rolled(OLD, OLD)).actions == (DELETED[1],)
 
 
 def test_of_nodes_that_all_lead_the_one_that_leads_the_default_tablespace_alone_goes_first():
@@ -47,13 +47,13 @@ def test_of_nodes_that_all_lead_the_one_that_leads_the_default_tablespace_alone_
         for (node, copies), role in zip(CALM.nodes.items(), ("follower", "leader"), strict=True)
     }
     seen = replace(rolled(OLD, OLD), records={**CALM.records, "herd": herd}, nodes=nodes)
-    actions = plan_both(CLUSTER, seen).actions
+    actions = plan_both(seen).actions
     assert [each.record for each in actions if isinstance(each, ChangeTablespaceRecord)] == [replace(herd.record, leader=PODS[0])]
     assert WakeNodes("db", (PODS[0],)) in actions
 
 
 def test_a_leader_is_relieved_before_it_is_restarted():
-    change, wake, _ = plan_both(CLUSTER, rolled(OLD, NEW)).actions
+    change, wake, _ = plan_both(rolled(OLD, NEW)).actions
     assert isinstance(change, ChangeTablespaceRecord)
     assert change.record == replace(RECORD, leader=PODS[1])
     assert change.why == f"led by {PODS[1]}, since {PODS[0]} must not lead any more (it is restarted with its new template)"
@@ -64,12 +64,12 @@ def test_a_leader_that_was_relieved_is_restarted():
     moved = VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1990.0)
     nodes = {PODS[0]: (replace(LEADER, role="follower"),), PODS[1]: (LEADER,)}
     seen = replace(rolled(OLD, NEW), records={"flights": moved}, nodes=nodes, tablespaces=())
-    assert plan_both(CLUSTER, seen).actions == (DELETED[0],)
+    assert plan_both(seen).actions == (DELETED[0],)
 
 
 def test_what_nobody_else_holds_does_not_keep_its_node_from_being_restarted():
     alone = VersionedRecord(replace(RECORD, replicas=(PODS[0],)), 4, 1000.0)
-    assert plan_both(CLUSTER, replace(rolled(OLD, NEW), records={"flights": alone})).actions == (DELETED[0],)
+    assert plan_both(replace(rolled(OLD, NEW), records={"flights": alone})).actions == (DELETED[0],)
 
 
 BOOTING = (replace(LEADER, role="booting", ready=False),)
@@ -77,20 +77,20 @@ BOOTING = (replace(LEADER, role="booting", ready=False),)
 
 def test_a_node_that_does_not_serve_is_restarted_at_once():
     seen = replace(rolled(OLD, OLD, unready=(PODS[0],)), nodes={**CALM.nodes, PODS[0]: BOOTING})
-    assert plan_both(CLUSTER, seen).actions == (DELETED[0],)
+    assert plan_both(seen).actions == (DELETED[0],)
 
 
 def test_a_node_that_leads_serves_though_it_is_not_ready_and_is_relieved_before_it_is_restarted():
-    change, *_ = plan_both(CLUSTER, rolled(OLD, NEW, unready=(PODS[0],))).actions
+    change, *_ = plan_both(rolled(OLD, NEW, unready=(PODS[0],))).actions
     assert isinstance(change, ChangeTablespaceRecord)
     assert change.record.leader == PODS[1]
 
 
 def test_of_nodes_that_do_not_serve_the_next_one_waits_until_the_last_one_is_made_anew():
     both = replace(rolled(OLD, OLD, unready=PODS), nodes=dict.fromkeys(PODS, BOOTING))
-    assert plan_both(CLUSTER, both).actions == (DELETED[0],)
+    assert plan_both(both).actions == (DELETED[0],)
     kept = {key: item for key, item in both.objects.items.items() if key != ("Pod", PODS[0])}
-    assert [each for each in plan_both(CLUSTER, replace(both, objects=objects(kept))).actions if isinstance(each, Delete)] == []
+    assert [each for each in plan_both(replace(both, objects=objects(kept))).actions if isinstance(each, Delete)] == []
 
 
 def test_a_silent_node_of_which_zookeeper_hears_may_lead_and_is_not_restarted():
@@ -100,7 +100,7 @@ def test_a_silent_node_of_which_zookeeper_hears_may_lead_and_is_not_restarted():
         heartbeats={"flights": {PODS[0]: 1999.0}},
         zookeeper=replace(CALM.zookeeper, now=2000.0),
     )
-    assert [each for each in plan_both(CLUSTER, silent).actions if isinstance(each, Delete)] == []
+    assert [each for each in plan_both(silent).actions if isinstance(each, Delete)] == []
 
 
 def following(leader_lsn=LEADER.lsn, **fields: object):
@@ -145,7 +145,7 @@ def following(leader_lsn=LEADER.lsn, **fields: object):
     ],
 )
 def test_no_node_that_serves_is_restarted_while(situation, seen, why):
-    plan = plan_both(CLUSTER, seen)
+    plan = plan_both(seen)
     assert plan.actions == (), situation
     assert plan.wait is not None
     assert why in plan.wait.message
@@ -153,12 +153,12 @@ def test_no_node_that_serves_is_restarted_while(situation, seen, why):
 
 @pytest.mark.parametrize("seen", [following(lsn=(7, 9), leader_lsn=(7, 10_009)), following(lsn=(6, 9), leader_lsn=(7, 10_000))])
 def test_a_node_is_restarted_though_the_others_are_a_little_behind(seen):
-    assert any(isinstance(action, ChangeTablespaceRecord) for action in plan_both(CLUSTER, seen).actions)
+    assert any(isinstance(action, ChangeTablespaceRecord) for action in plan_both(seen).actions)
 
 
 def test_a_node_whose_own_rows_differ_is_not_restarted_since_it_may_forget_that():
     differs = following(differs="had other rows than the leader")
-    assert plan_both(CLUSTER, replace(differs, objects=rolled(NEW, OLD).objects)).actions == ()
+    assert plan_both(replace(differs, objects=rolled(NEW, OLD).objects)).actions == ()
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_a_node_whose_own_rows_differ_is_not_restarted_since_it_may_forget_that(
     ids=["all are new", "none tells", "the controller is late"],
 )
 def test_nothing_is_restarted_when(seen):
-    assert plan_both(CLUSTER, seen).actions == ()
+    assert plan_both(seen).actions == ()
 
 
 def test_the_nodes_settle():
-    assert plan_both(CLUSTER, SETTLED).actions == ()
+    assert plan_both(SETTLED).actions == ()

@@ -63,6 +63,7 @@ def running(count: int, *, found: dict[str, VersionedRecord], with_pods: int | N
     made = live(build_herddb(CLUSTER, LOG, "db-herddb-credentials", count))
     return replace(
         SETTLED,
+        cluster=TWO,
         objects=objects(made, services, pods(names_of_pods)),
         records=found,
         nodes=views,
@@ -96,25 +97,25 @@ def scaled(plan) -> list[int]:
 
 def test_as_many_nodes_as_declared_need_nothing():
     seen = running(2, found=record(N0, N0, N1))
-    plan = plan_herddb(TWO, seen)
+    plan = plan_herddb(seen)
     assert (plan.actions, plan.wait, plan.later) == ((), None, ())
-    assert scale_down(TWO, seen).nodes == 2
+    assert scale_down(seen).nodes == 2
 
 
 def test_a_node_that_no_record_names_stops():
-    assert scaled(plan_herddb(TWO, MOVED_AWAY)) == [2]
+    assert scaled(plan_herddb(MOVED_AWAY)) == [2]
 
 
 def test_two_nodes_stop_one_after_the_other():
     four = running(4, found=record(N0, N0, N1))
-    assert scaled(plan_herddb(TWO, four)) == [3]
+    assert scaled(plan_herddb(four)) == [3]
     three = running(3, found=record(N0, N0, N1), with_pods=4, registered=4)
-    plan = plan_herddb(TWO, three)
+    plan = plan_herddb(three)
     assert (scaled(plan), plan.wait and plan.wait.reason) == ([], Reason.POD_STOPPING)
 
 
 def test_a_higher_node_does_not_wait_for_a_lower_one_that_still_holds_a_copy():
-    plan = plan_herddb(TWO, running(4, found=record(N0, N0, N2)))
+    plan = plan_herddb(running(4, found=record(N0, N0, N2)))
     assert scaled(plan) == [3]
     assert plan.wait is not None
     assert (plan.wait.reason, "flights: db-herddb-2" in plan.wait.message) == (Reason.WAITING_FOR_TABLESPACE, True)
@@ -122,7 +123,7 @@ def test_a_higher_node_does_not_wait_for_a_lower_one_that_still_holds_a_copy():
 
 def test_a_node_with_a_copy_waits_for_its_tablespace_and_is_named_in_the_status():
     seen = running(3, found=record(N0, N0, N2))
-    plan = plan_herddb(TWO, seen)
+    plan = plan_herddb(seen)
     assert (plan.actions, plan.requeue_after_seconds) == ((), 2.0)
     assert plan.wait is not None
     assert plan.wait.reason is Reason.WAITING_FOR_TABLESPACE
@@ -143,7 +144,7 @@ def test_tablespaces_and_leaders_are_not_told_to_move_while_the_cluster_shall_be
     writer = SimpleNamespace(write_status=lambda _, status: written.append(status), event=lambda *_: None)
     rules = steps_by_kind(Settings.from_environment({}))["HerdDBCluster"]
     seen = running(3, found=record(N2, N2, N0))
-    rules = replace(rules, observe=lambda *_: seen, plan=plan_herddb)
+    rules = replace(rules, observe=lambda cluster, _: replace(seen, cluster=cluster), plan=lambda _, fleet: plan_herddb(fleet))
     reconcile(Key.of(resource), rules, Clients(writer, reader, None, lambda: True, None))
     (status,) = written
     relieved = [each["node"] for each in status.get("relievedNodes", [])]
@@ -152,19 +153,19 @@ def test_tablespaces_and_leaders_are_not_told_to_move_while_the_cluster_shall_be
 
 
 def test_a_leadership_leaves_once_a_copy_that_stays_could_lead():
-    assert changed(plan_both(TWO, running(3, found=record(N2, N2, N0)))) == [(N0, (N2, N0))]
+    assert changed(plan_both(running(3, found=record(N2, N2, N0)))) == [(N0, (N2, N0))]
 
 
 def test_no_leadership_goes_from_one_leaving_node_to_another():
     found = record(N3, N2, N3, N0)
     settled = running(4, found=found)
-    assert changed(plan_both(TWO, settled)) == [(N0, (N2, N3, N0))]
+    assert changed(plan_both(settled)) == [(N0, (N2, N3, N0))]
     booting = replace(settled, nodes={**settled.nodes, N0: (replace(FOLLOWER, role="booting", ready=False),)})
-    assert changed(plan_both(TWO, booting)) == []
+    assert changed(plan_both(booting)) == []
 
 
 def test_a_leadership_stays_while_only_its_own_node_has_a_copy():
-    plan = plan_both(TWO, running(3, found=record(N2, N2)))
+    plan = plan_both(running(3, found=record(N2, N2)))
     assert plan.actions == ()
     assert plan.wait is not None
     assert plan.wait.reason is Reason.WAITING_FOR_TABLESPACE
@@ -173,20 +174,20 @@ def test_a_leadership_stays_while_only_its_own_node_has_a_copy():
 def test_a_failed_leader_is_replaced_though_nodes_leave():
     seen = running(3, found=record(N2, N2, N0))
     gone = replace(seen, objects=objects({key: item for key, item in seen.objects.items.items() if key != ("Pod", N2)}))
-    assert changed(plan_both(TWO, gone)) == [(N0, (N2, N0))]
+    assert changed(plan_both(gone)) == [(N0, (N2, N0))]
 
 
 def test_herddb_s_own_tablespace_is_moved_by_the_cluster():
     on_two = record(N0, N0, N1, N2, name="herd")
-    assert changed(plan_both(TWO, running(3, found=on_two))) == [(N0, (N0, N1))]
-    assert changed(plan_both(TWO, running(3, found=record(N2, N0, N1, N2, name="herd")))) == [(N0, (N0, N1, N2))]
-    assert changed(plan_both(TWO, running(3, found=record(N2, N2, name="herd")))) == [(N2, (N2, N0))]
+    assert changed(plan_both(running(3, found=on_two))) == [(N0, (N0, N1))]
+    assert changed(plan_both(running(3, found=record(N2, N0, N1, N2, name="herd")))) == [(N0, (N0, N1, N2))]
+    assert changed(plan_both(running(3, found=record(N2, N2, name="herd")))) == [(N2, (N2, N0))]
 
 
 def test_herddb_s_own_tablespace_keeps_its_copies_until_a_node_that_stays_serves():
     seen = running(4, found=record(N2, N2, N3, name="herd"))
     booting = replace(seen, objects=objects(seen.objects.items, pods(NODES[:2], conditions=[])))
-    assert changed(plan_both(TWO, booting)) == []
+    assert changed(plan_both(booting)) == []
 
 
 def test_a_leaving_node_that_can_not_run_gives_its_copy_up_though_a_roll_waits_for_it():
@@ -203,7 +204,7 @@ def test_a_leaving_node_that_can_not_run_gives_its_copy_up_though_a_roll_waits_f
         (item,) = pods([node], **more).values()
         items["Pod", node] = {**item, "metadata": {**item["metadata"], "labels": {names.REVISION_LABEL: revision}}}
     pending = replace(seen, objects=objects(items), nodes={**seen.nodes, N2: Unknown("its pod is pending")})
-    plan = plan_herddb(TWO, pending)
+    plan = plan_herddb(pending)
     assert (changed(plan), plan.wait and plan.wait.reason) == ([(N0, (N0, N1))], Reason.WAITING_FOR_OTHERS)
     assert [action for action in plan.actions if isinstance(action, Delete)] == []
 
@@ -211,15 +212,15 @@ def test_a_leaving_node_that_can_not_run_gives_its_copy_up_though_a_roll_waits_f
 def test_a_node_that_is_wanted_again_stays():
     three = with_spec(CLUSTER, replicas=3)
     seen = running(3, found=record(N0, N0, N2))
-    plan = plan_herddb(three, seen)
+    plan = plan_herddb(replace(seen, cluster=three))
     assert (plan.actions, plan.notes["leavingNodes"]) == ((), [])
-    assert scaled(plan_herddb(three, running(2, found=record(N0, N0, N1)))) == [3]
+    assert scaled(plan_herddb(replace(running(2, found=record(N0, N0, N1)), cluster=three))) == [3]
 
 
 def test_a_node_that_a_record_names_after_all_is_started_again():
     named = running(2, found=record(N2, N2), registered=3)
-    assert scaled(plan_herddb(TWO, named)) == [3]
-    assert scaled(plan_herddb(TWO, replace(named, registered=NODES[:2]))) == [], "a node that never was is not made for a name"
+    assert scaled(plan_herddb(named)) == [3]
+    assert scaled(plan_herddb(replace(named, registered=NODES[:2]))) == [], "a node that never was is not made for a name"
 
 
 BLOCKED = running(3, found=record(N2, N2, N0))
@@ -273,7 +274,7 @@ LONELY = replace(BLOCKED, tablespaces=())
     ],
 )
 def test_nothing_moves_and_no_node_stops_while(situation, seen, reason, words):
-    plan = plan_herddb(TWO, seen)
+    plan = plan_herddb(seen)
     assert plan.actions == (), situation
     assert plan.wait is not None
     assert plan.wait.reason is reason
@@ -284,7 +285,7 @@ def test_nothing_moves_and_no_node_stops_while(situation, seen, reason, words):
 def test_what_blocks_one_node_stops_no_other_reconcile_step():
     broken = with_spec(TWO, image="mended:1")
     blocked = replace(LONELY, objects=objects(LONELY.objects.items, pods(NODES[:3], conditions=[])))
-    assert scaled(plan_herddb(broken, blocked)) == [3]
+    assert scaled(plan_herddb(replace(blocked, cluster=broken))) == [3]
 
 
 GONE = running(2, found=record(N0, N0, N1), registered=3)
@@ -306,7 +307,7 @@ WITH_VOLUME = replace(GONE, objects=objects(GONE.objects.items, VOLUME, claim("d
     ],
 )
 def test_a_node_that_is_gone_is_forgotten_and_its_claim_treated_as_declared(policy, expected):
-    assert plan_herddb(with_spec(TWO, deletion_policy=policy), WITH_VOLUME).actions == expected
+    assert plan_herddb(replace(WITH_VOLUME, cluster=with_spec(TWO, deletion_policy=policy))).actions == expected
 
 
 @pytest.mark.parametrize(
@@ -323,13 +324,13 @@ def test_a_node_that_is_gone_is_forgotten_and_its_claim_treated_as_declared(poli
     ],
 )
 def test_nothing_is_forgotten_or_deleted_while(situation, cluster, seen):
-    actions = plan_herddb(with_spec(cluster, deletion_policy="Delete"), seen).actions
+    actions = plan_herddb(replace(seen, cluster=with_spec(cluster, deletion_policy="Delete"))).actions
     assert [action for action in actions if isinstance(action, Delete | ForgetNode)] == [], situation
 
 
 def test_a_plan_that_is_shown_names_all_steps_and_what_they_wait_for():
-    plan = plan_herddb(TWO, BLOCKED)
-    assert plan_herddb(TWO, running(3, found=record(N2, N2, N0))).later == (
+    plan = plan_herddb(BLOCKED)
+    assert plan_herddb(running(3, found=record(N2, N2, N0))).later == (
         "Moving the leadership of flights from db-herddb-2 to a node that stays",
         "Moving the replica of flights from db-herddb-2 to a node that stays",
         "Stopping db-herddb-2",

@@ -74,17 +74,19 @@ def test_the_pause_is_twice_as_long_each_time_and_an_hour_at_most():
 def test_who_does_not_lead_what_it_was_given_is_marked(situation, role, since, said):
     seen = replace(database({"app": ("follower", role)}, {"app": 2000.0 - since}), tablespaces=())
     expected = [] if said is None else [(MissedTakeOver("app", int(2000 - since), said).text, Reason.DID_NOT_LEAD)]
-    assert marks(plan_both(CLUSTER, seen)) == expected, situation
-    assert marks(plan_refused(CLUSTER, seen)) == expected, "of a refused database, too"
+    assert marks(plan_both(seen)) == expected, situation
+    assert marks(plan_refused(seen)) == expected, "of a refused database, too"
 
 
 def test_who_loses_a_leadership_right_after_it_got_it_is_marked_with_the_move_and_only_once():
     dead = replace(database({"app": LED}, {"app": 1994.0}), tablespaces=())
     dead = replace(dead, nodes={**dead.nodes, TARGET: NotListening("refused")})
-    plan = plan_both(CLUSTER, dead)
+    plan = plan_both(dead)
     assert (moved(plan), marks(plan)) == (["app"], [(MissedTakeOver("app", 1994).text, Reason.DID_NOT_LEAD)])
-    assert marks(plan_both(marked(MissedTakeOver("app", 1994)), dead)) == []
-    assert marks(plan_both(marked(MissedTakeOver("zoo", 1700)), dead)) == [(MissedTakeOver("app", 1994, 2).text, Reason.DID_NOT_LEAD)]
+    assert marks(plan_both(replace(dead, cluster=marked(MissedTakeOver("app", 1994))))) == []
+    assert marks(plan_both(replace(dead, cluster=marked(MissedTakeOver("zoo", 1700))))) == [
+        (MissedTakeOver("app", 1994, 2).text, Reason.DID_NOT_LEAD)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -96,71 +98,71 @@ def test_a_node_that_can_not_lead_for_want_of_bookies_is_neither_marked_nor_left
     boots = replace(LEADER, name="app", role="booting", ready=False, last_error=error)
     status = {**bookkeeper_serving().status.model_dump(), "ready_bookies": few}
     seen = replace(seen, nodes={**seen.nodes, TARGET: (boots,)}, bookkeeper=with_status(bookkeeper_serving(), **status))
-    plan = plan_both(CLUSTER, seen)
+    plan = plan_both(seen)
     assert (moved(plan), marks(plan)) == ([], []), situation
 
 
 def test_a_node_that_ends_since_it_was_told_to_is_not_marked():
     seen = replace(database({"app": BOOTING}, {"app": 3540.1 - 12}), tablespaces=())
-    assert marks(plan_both(CLUSTER, deleted(seen, seconds_ago=0.1, pod=TARGET))) == []
+    assert marks(plan_both(deleted(seen, seconds_ago=0.1, pod=TARGET))) == []
 
 
 def test_a_mark_goes_once_the_node_leads_what_it_was_given_since():
     led = replace(database({"app": LED}, {"app": 1990.0}), tablespaces=())
-    assert marks(plan_both(marked(MissedTakeOver("app", 1990)), led)) == [(None, Reason.LEADS_AGAIN)]
-    assert marks(plan_both(marked(MissedTakeOver("app", 1991)), led)) == []
+    assert marks(plan_both(replace(led, cluster=marked(MissedTakeOver("app", 1990))))) == [(None, Reason.LEADS_AGAIN)]
+    assert marks(plan_both(replace(led, cluster=marked(MissedTakeOver("app", 1991))))) == []
     long_ago = replace(led, now=1991 + 2 * LONGEST_PAUSE_SECONDS + 1)
-    assert marks(plan_both(marked(MissedTakeOver("app", 1991)), long_ago)) == [(None, Reason.LEADS_AGAIN)]
-    assert marks(plan_refused(marked(MissedTakeOver("app", 1990)), led)) == []
+    assert marks(plan_both(replace(long_ago, cluster=marked(MissedTakeOver("app", 1991))))) == [(None, Reason.LEADS_AGAIN)]
+    assert marks(plan_refused(replace(led, cluster=marked(MissedTakeOver("app", 1990))))) == []
 
 
 @pytest.mark.parametrize("other", [1988.0, 1988.9, 1989.1, 1995.0])
 def test_a_mark_stands_while_the_node_leads_only_another_one_that_it_got_with_it_or_later(other):
     seen = replace(database({"app": BOOTING, "flights": LED}, {"app": 1988.2, "flights": other}), tablespaces=())
     mark = MissedTakeOver("app", 1988)
-    assert marks(plan_both(CLUSTER, seen)) == [(mark.text, Reason.DID_NOT_LEAD)]
-    assert marks(plan_both(marked(mark), seen)) == [], "told once"
+    assert marks(plan_both(seen)) == [(mark.text, Reason.DID_NOT_LEAD)]
+    assert marks(plan_both(replace(seen, cluster=marked(mark)))) == [], "told once"
 
 
 def test_a_mark_goes_once_the_node_leads_a_later_one_and_another_node_has_what_it_was_marked_for():
     led = replace(database({"flights": LED}, {"flights": 1989.0}), tablespaces=())
-    assert marks(plan_both(marked(MissedTakeOver("app", 1988)), led)) == [(None, Reason.LEADS_AGAIN)]
-    assert marks(plan_both(marked(MissedTakeOver("app", 1989)), led)) == [], "of the same second"
+    assert marks(plan_both(replace(led, cluster=marked(MissedTakeOver("app", 1988))))) == [(None, Reason.LEADS_AGAIN)]
+    assert marks(plan_both(replace(led, cluster=marked(MissedTakeOver("app", 1989))))) == [], "of the same second"
 
 
 def test_nothing_returns_to_a_preferred_node_that_did_not_take_over_until_its_pause_is_over():
     seen = replace(database({}), tablespaces=preferring(*USERS))
-    assert moved(plan_both(CLUSTER, seen)) == ["app"]
-    assert moved(plan_both(marked(MissedTakeOver("flights", 1900)), seen)) == []
-    assert moved(plan_both(marked(MissedTakeOver("flights", 1880)), seen)) == ["app"]
-    assert moved(plan_both(marked(MissedTakeOver("flights", 1880, 2)), seen)) == []
+    assert moved(plan_both(seen)) == ["app"]
+    assert moved(plan_both(replace(seen, cluster=marked(MissedTakeOver("flights", 1900))))) == []
+    assert moved(plan_both(replace(seen, cluster=marked(MissedTakeOver("flights", 1880))))) == ["app"]
+    assert moved(plan_both(replace(seen, cluster=marked(MissedTakeOver("flights", 1880, 2))))) == []
 
 
 def test_no_further_tablespace_follows_one_that_its_preferred_node_does_not_lead():
     stuck = replace(database({"app": BOOTING}, {"app": 1990.5}), tablespaces=preferring(*USERS))
-    assert moved(plan_both(CLUSTER, stuck)) == []
+    assert moved(plan_both(stuck)) == []
 
 
 def test_a_roll_stops_with_the_reason_where_nobody_takes_over():
     seen = database({})
     restarting = replace(rolled(OLD, NEW), records=seen.records, nodes=seen.nodes)
-    assert moved(plan_both(CLUSTER, restarting)) == ["app"]
-    plan = plan_both(marked(MissedTakeOver("app", 1990)), restarting)
+    assert moved(plan_both(restarting)) == ["app"]
+    plan = plan_both(replace(restarting, cluster=marked(MissedTakeOver("app", 1990))))
     assert (moved(plan), plan.wait and plan.wait.reason) == ([], Reason.NO_LEADER)
     assert plan.wait is not None
     assert "it failed to take over app: no further attempt within 120 s" in plan.wait.message
 
 
 def test_who_is_asked_for_gets_the_leadership_though_it_did_not_take_over_before():
-    assert moved(plan_both(marked(MissedTakeOver("app", 1999)), asking(TARGET))) == ["flights"]
+    assert moved(plan_both(replace(asking(TARGET), cluster=marked(MissedTakeOver("app", 1999))))) == ["flights"]
 
 
 LOST = replace(CALM, nodes={**CALM.nodes, PODS[0]: NotListening("refused")})
 
 
 def test_a_lost_leader_and_one_that_ends_are_replaced_by_whoever_is_there():
-    assert moved(plan_both(marked(MissedTakeOver("app", 1999)), LOST)) == ["flights"]
-    assert moved(plan_both(marked(MissedTakeOver("app", 3599)), deleted(CALM, seconds_ago=0.1))) == ["flights"]
+    assert moved(plan_both(replace(LOST, cluster=marked(MissedTakeOver("app", 1999))))) == ["flights"]
+    assert moved(plan_both(replace(deleted(CALM, seconds_ago=0.1), cluster=marked(MissedTakeOver("app", 3599))))) == ["flights"]
 
 
 THIRD = "db-herddb-2"
@@ -183,7 +185,7 @@ def test_another_node_is_chosen_where_there_is_one():
     calm = of_three(CALM)
     lost = replace(calm, nodes={**calm.nodes, PODS[0]: NotListening("refused")})
     mark = with_metadata(OF_THREE, annotations={DID_NOT_LEAD_PREFIX + TARGET: MissedTakeOver("app", 1990).text})
-    assert (chosen(plan_both(OF_THREE, lost)), chosen(plan_both(mark, lost))) == ([TARGET], [THIRD])
+    assert (chosen(plan_both(replace(lost, cluster=OF_THREE))), chosen(plan_both(replace(lost, cluster=mark)))) == ([TARGET], [THIRD])
 
 
 def test_another_node_is_chosen_while_one_does_not_lead_yet_what_it_got():
@@ -191,7 +193,7 @@ def test_another_node_is_chosen_while_one_does_not_lead_yet_what_it_got():
     late = VersionedRecord(replace(RECORD, name="app", uuid="app-uuid", leader=TARGET), 1, 1995.0)
     ending = deleted(replace(calm, records={**calm.records, "app": late}), seconds_ago=0.1)
     clock = replace(ending.zookeeper, now=2000.0)
-    assert chosen(plan_both(OF_THREE, replace(ending, zookeeper=clock)))[:1] == [THIRD]
+    assert chosen(plan_both(replace(ending, zookeeper=clock, cluster=OF_THREE)))[:1] == [THIRD]
 
 
 @pytest.mark.parametrize(("third", "to"), [(DEAD, B), (WELL[C], C)], ids=["nobody else could lead", "somebody else can"])

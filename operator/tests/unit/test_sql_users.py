@@ -19,7 +19,8 @@ from herdkeeper.herddb.build import build_herddb_secret
 from herdkeeper.herddb.observe.users import read_credentials, read_users
 from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.plan.users import refresh_users
-from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials
+from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials
+from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.status.cluster import summarize_herddb
 from herdkeeper.planning.actions import Apply, ForgetNode
@@ -208,15 +209,15 @@ def test_a_name_is_free_as_soon_as_who_had_it_has_another(secrets) -> None:
     assert (alone.users, alone.problems) == ((ADMINISTRATOR, SqlUser("report", "x", "one")), ())
 
 
-def seen_with(told: dict[str, ReportedUsers | None], *users: SqlUser) -> HerdDBObserved:
+def seen_with(told: dict[str, ReportedUsers | None], *users: SqlUser) -> SqlFleet:
     """The database with a users file of these, and what its nodes tell."""
     secret = live((build_herddb_secret(CLUSTER, "db-herddb-credentials", users, "a-token"),))
     reports = {node: SelfReport(users=each) for node, each in told.items()}
-    return replace(SETTLED, objects=objects(SETTLED.objects.items, secret), reports=reports, users=FOUND)
+    return replace(SETTLED, cluster=TWO, objects=objects(SETTLED.objects.items, secret), reports=reports, users=FOUND)
 
 
-def in_force(cluster, seen: HerdDBObserved) -> Health:
-    return summarize_herddb(cluster, seen).conditions["UsersInForce"]
+def in_force(cluster, seen: SqlFleet) -> Health:
+    return summarize_herddb(replace(seen, cluster=cluster)).conditions["UsersInForce"]
 
 
 NEW = ReportedUsers(revision_of(file_of(ADMINISTRATOR, APP, REPORT)))
@@ -228,10 +229,10 @@ def test_users_are_in_force_once_every_node_tells_so_and_the_status_names_them_t
     half = seen_with({PODS[0]: NEW, PODS[1]: OLD}, *everybody)
     known = with_status(TWO, users=("herdkeeper",), users_revision="an-older-one")
     assert in_force(known, half) == Health("False", Reason.USERS_CHANGING, "db-herddb-1 has not loaded them yet")
-    assert summarize_herddb(known, half).fields["users"] == ["herdkeeper"]
+    assert summarize_herddb(replace(half, cluster=known)).fields["users"] == ["herdkeeper"]
     whole = seen_with(dict.fromkeys(PODS, NEW), *everybody)
     assert in_force(known, whole) == Health("True", Reason.USERS_IN_FORCE, "every SQL node accepts herdkeeper, app, report")
-    fields = summarize_herddb(known, whole).fields
+    fields = summarize_herddb(replace(whole, cluster=known)).fields
     assert (fields["users"], fields["usersRevision"]) == (["herdkeeper", "app", "report"], NEW.revision)
 
 
@@ -260,35 +261,35 @@ def test_a_problem_is_told_while_all_others_are_in_force_and_the_database_stays_
     told = in_force(TWO, gone)
     assert (told.status, told.reason) == ("False", Reason.WAITING_FOR_SECRET)
     assert told.message.endswith("create it with username and password (report stays as it was)")
-    summary = summarize_herddb(TWO, gone)
+    summary = summarize_herddb(gone)
     assert summary.health.status == "True"
     assert summary.fields["users"] == ["herdkeeper", "app", "report"]
 
 
 def test_the_kubelet_is_asked_once_to_bring_a_file_that_a_node_has_not() -> None:
     seen = seen_with({PODS[0]: NEW, PODS[1]: OLD}, ADMINISTRATOR, APP, REPORT)
-    (mark,) = refresh_users(TWO, seen)
+    (mark,) = refresh_users(seen)
     assert (mark.name, mark.uid, mark.annotations) == (PODS[1], f"uid-{PODS[1]}", {"herdkeeper.io/users": NEW.revision})
-    assert plan_herddb(TWO, seen).actions == (mark,)
+    assert plan_herddb(seen).actions == (mark,)
     pod = seen.objects.get("Pod", PODS[1])
     assert pod is not None
     marked = {("Pod", PODS[1]): {**pod, "metadata": {**pod["metadata"], "annotations": dict(mark.annotations)}}}
     stopping = {("Pod", PODS[1]): {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}}
     for other in (marked, stopping):
-        assert refresh_users(TWO, replace(seen, objects=objects(seen.objects.items, other))) == ()
+        assert refresh_users(replace(seen, objects=objects(seen.objects.items, other))) == ()
     for told in ({}, dict.fromkeys(PODS), dict.fromkeys(PODS, NEW)):
-        assert refresh_users(TWO, seen_with(told, ADMINISTRATOR, APP, REPORT)) == ()
+        assert refresh_users(seen_with(told, ADMINISTRATOR, APP, REPORT)) == ()
 
 
 def test_a_mark_that_is_refused_keeps_nothing_else_from_being_done() -> None:
     seen = seen_with({PODS[0]: NEW, PODS[1]: OLD}, ADMINISTRATOR, APP, REPORT)
-    (mark,) = refresh_users(TWO, seen)
+    (mark,) = refresh_users(seen)
     without_map = {key: item for key, item in seen.objects.items.items() if key[0] != "ConfigMap"}
-    changes = plan_herddb(TWO, replace(seen, objects=objects(without_map))).actions
+    changes = plan_herddb(replace(seen, objects=objects(without_map))).actions
     assert [each.manifest["kind"] for each in changes[:-1] if isinstance(each, Apply)] == ["ConfigMap"]
     assert changes[-1] == mark
     left = replace(CALM, objects=objects(CALM.objects.items, seen.objects.items), registered=(*PODS, "db-herddb-5"))
-    forgets, *others = plan_herddb(TWO, replace(left, reports=seen.reports, users=FOUND)).actions
+    forgets, *others = plan_herddb(replace(left, cluster=TWO, reports=seen.reports, users=FOUND)).actions
     assert isinstance(forgets, ForgetNode), "what the nodes themselves need is not put off, either"
     assert others == [mark]
 
@@ -299,4 +300,4 @@ def test_a_file_that_is_about_to_change_is_not_in_force() -> None:
 
 
 def test_nothing_is_told_of_users_before_there_is_a_users_file() -> None:
-    assert "UsersInForce" not in summarize_herddb(TWO, SETTLED).conditions
+    assert "UsersInForce" not in summarize_herddb(replace(SETTLED, cluster=TWO)).conditions

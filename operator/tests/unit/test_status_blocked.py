@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from both_controllers import plan_both
 from situations import quickstart, with_spec, with_status
-from test_plan_herddb import CLUSTER, PODS
+from test_plan_herddb import PODS
 from test_plan_leaders import CALM
 from test_plan_leaders import LEADER as LED
 from test_plan_leadership import CALM as KEPT
@@ -101,7 +101,7 @@ def test_the_leader_is_not_replaced_for_it_and_can_be_left():
 
 def test_a_roll_relieves_a_leader_on_which_statements_hang():
     stuck = replace(rolled(OLD, NEW), nodes={**CALM.nodes, PODS[0]: (replace(LED, blocked_seconds=700.0),)})
-    change, *_ = plan_both(CLUSTER, stuck).actions
+    change, *_ = plan_both(stuck).actions
     assert isinstance(change, ChangeTablespaceRecord)
     assert change.record.leader == PODS[1]
 

@@ -114,10 +114,10 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ),
         HerdDBCluster.KIND: Steps(
             observe_herddb,
-            lambda cluster, seen: herddb_refusals(cluster, seen.bookkeeper),
-            lambda cluster, seen: servers_plan(plan_herddb(cluster, seen), cluster, seen, names.HERDDB_COMPONENT),
-            lambda cluster, seen, _: summarize_herddb(cluster, seen),
-            plan_herddb_deletion,
+            lambda cluster, fleet: herddb_refusals(cluster, fleet.bookkeeper),
+            lambda cluster, fleet: servers_plan(plan_herddb(fleet), cluster, fleet, names.HERDDB_COMPONENT),
+            lambda _, fleet, __: summarize_herddb(fleet),
+            lambda _, fleet, waited: plan_herddb_deletion(fleet, waited),
         ),
         Tablespace.KIND: Steps(
             _observe_tablespace,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from herdkeeper.api import HerdDBCluster
-from herdkeeper.herddb.state.cluster import HerdDBObserved
-from herdkeeper.herddb.state.log_store import log_store
+from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import DeleteLogs, DeleteZnodes, Plan
 from herdkeeper.planning.deletion import DONE, patiently, take_down, waiting_for_users
@@ -12,17 +10,17 @@ from herdkeeper.shared.dependents import Dependents
 from herdkeeper.shared.unknown import Unknown
 
 
-def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, waited: float) -> Plan:
+def plan_herddb_deletion(fleet: SqlFleet, waited: float) -> Plan:
     """Wait for tablespaces that drop their data, then take the nodes down, then delete volumes, generated Secret, logs and metadata.
     Retained tablespaces are no reason to wait: outside their database they don't exist.
     """
-    if waiting := waiting_for_users(Dependents(deleting=seen.dependents.deleting)):
+    if waiting := waiting_for_users(Dependents(deleting=fleet.dependents.deleting)):
         return waiting
-    if plan := take_down(seen.objects, ("PersistentVolumeClaim", "Secret")):
+    if plan := take_down(fleet.objects, ("PersistentVolumeClaim", "Secret")):
         return plan
-    root = cluster.names.herd_root
-    log = log_store(seen.bookkeeper)
-    match seen.root:
+    root = fleet.named.herd_root
+    log = fleet.log
+    match fleet.root:
         case False:
             return Plan((DONE,))
         case True if log is not None:

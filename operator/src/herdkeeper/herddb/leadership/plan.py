@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
+from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.api.tablespace import Failover
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
@@ -31,9 +31,8 @@ from herdkeeper.herddb.leadership.moves import move_actions
 from herdkeeper.herddb.leadership.requeue import SOON_SECONDS, requeue_after_seconds
 from herdkeeper.herddb.leadership.services import declaring, leader_services
 from herdkeeper.herddb.leadership.take_over import HELD_SECONDS, NOTHING_KNOWN, TAKE_OVER_SECONDS, MissedTakeOver, TakeOvers, take_overs
-from herdkeeper.herddb.state.cluster import HerdDBObserved
-from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.nodes import present_nodes
+from herdkeeper.herddb.state.fleet import SqlFleet
+from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.planning.actions import Action, Annotate, AnswerRequest, Request, Wait, soonest
@@ -89,47 +88,36 @@ class LeadershipPlan:
         return (*self.moves, *self.after)
 
 
-def plan_leadership(cluster: HerdDBCluster, seen: HerdDBObserved) -> LeadershipPlan:
+def plan_leadership(fleet: SqlFleet) -> LeadershipPlan:
     """Returns what is due for the leaders of a cluster's tablespaces.
 
     A refused spec blocks wishes, but not the service of running nodes: then only lost leaders are replaced.
     """
-    log = log_store(seen.bookkeeper)
+    log = fleet.log
     if log is None:
         return LeadershipPlan()
-    why_no_writing = why_no_ledger_can_open(cluster, seen.bookkeeper)
-    if any(herddb_refusals(cluster, seen.bookkeeper)):
-        return plan_leaders(cluster, seen, log, MoveRules(why_no_writing, only_lost=True))
-    relieved = cluster.status.relieved_nodes if cluster.status is not None else ()
-    return plan_leaders(cluster, seen, log, MoveRules(why_no_writing, {each.node: each.reason for each in relieved}))
+    why_no_writing = fleet.why_no_ledger_can_open
+    if any(herddb_refusals(fleet.cluster, fleet.bookkeeper)):
+        return plan_leaders(fleet, log, MoveRules(why_no_writing, only_lost=True))
+    relieved = fleet.cluster.status.relieved_nodes if fleet.cluster.status is not None else ()
+    return plan_leaders(fleet, log, MoveRules(why_no_writing, {each.node: each.reason for each in relieved}))
 
 
-def why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | Unknown | None:
-    """Without enough bookies, a SQL node would only fail and restart. Unknown while their number is."""
-    ready = bookkeeper.status.ready_bookies if bookkeeper is not None and bookkeeper.status is not None else None
-    if ready is None:
-        return Unknown(f"how many bookies of the BookKeeperCluster {cluster.spec.book_keeper_ref.name} are writable is not known")
-    wanted = cluster.spec.ledgers.ensemble_size
-    if ready >= wanted:
-        return None
-    return f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has {ready} writable bookies of the {wanted} that a ledger needs"
-
-
-def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, rules: MoveRules) -> LeadershipPlan:
+def plan_leaders(fleet: SqlFleet, log: LogStore, rules: MoveRules) -> LeadershipPlan:
     """Returns the due moves, the Services that follow them, answers to requests, and why a leader that should be replaced is not."""
-    if isinstance(seen.records, Unknown):
+    if isinstance(fleet.records, Unknown):
         # No event reports that ZooKeeper answers again, and the leader may be on the machine of a lost member.
         return LeadershipPlan(requeue_after_seconds=SOON_SECONDS)
-    records = [found for _, found in sorted(seen.records.items(), key=lambda pair: turn_key(pair[0]))]
-    rules = replace(rules, known=take_overs(cluster.metadata.annotations, records, seen.nodes, _time(seen)))
-    cases, later = _take_turns(cluster, seen, [_case(cluster, seen, found, rules) for found in records])
+    records = [found for _, found in sorted(fleet.records.items(), key=lambda pair: turn_key(pair[0]))]
+    rules = replace(rules, known=take_overs(fleet.cluster.metadata.annotations, records, fleet.nodes, _time(fleet)))
+    cases, later = _take_turns(fleet, [_case(fleet, found, rules) for found in records])
     due = [(case.found, case.decision) for case in cases if isinstance(case.decision, Move)]
     answers = [action for case in cases for action in _answer(case.asking, case.decision)]
     led = [replace(case.found.record, leader=_leader_after(case)) for case in cases]
     blocked = [f"{case.found.record.name}: {case.decision.why}" for case in cases if isinstance(case.decision, Blocked)]
     # Creating a Service is not part of a move, and must not block one, e.g. because of a quota.
-    services = (apply for apply in leader_services(seen, led) if not apply.new)
-    moves, after = move_actions(cluster, log, due), (*services, *answers, *_marks(cluster, cases, rules))
+    services = (apply for apply in leader_services(fleet, led) if not apply.new)
+    moves, after = move_actions(fleet.cluster, log, due), (*services, *answers, *_marks(fleet.cluster, cases, rules))
     again = soonest(*(requeue_after_seconds(case.situation, case.decision) for case in cases), TURN_SECONDS if later else None)
     return LeadershipPlan(
         moves,
@@ -140,9 +128,9 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, ru
     )
 
 
-def _case(cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, rules: MoveRules) -> Case:
-    asking = None if rules.only_lost else resource_of(seen, found.record.name)
-    situation = _situation(cluster, seen, found, asking, rules)
+def _case(fleet: SqlFleet, found: VersionedRecord, rules: MoveRules) -> Case:
+    asking = None if rules.only_lost else resource_of(fleet, found.record.name)
+    situation = _situation(fleet, found, asking, rules)
     return Case(found, situation, asking, decide(situation))
 
 
@@ -150,11 +138,11 @@ def _leader_after(case: Case) -> str:
     return case.decision.to if isinstance(case.decision, Move) else case.found.record.leader
 
 
-def _take_turns(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: Sequence[Case]) -> tuple[list[Case], tuple[str, ...]]:
+def _take_turns(fleet: SqlFleet, wanted: Sequence[Case]) -> tuple[list[Case], tuple[str, ...]]:
     """Returns the cases that are executed now, and sentences about those left for later: a serving leader stays until its tablespace's
     turn.
     """
-    leaving = {case.found.record.name: each for case in wanted if (each := _hand_over(cluster, seen, case)) is not None}
+    leaving = {case.found.record.name: each for case in wanted if (each := _hand_over(fleet, case)) is not None}
     waiting = why_waiting(list(leaving.values()), [pending for case in wanted for pending in _pending_take_over(case)])
     later = tuple(f"Moving the leadership of {name} to {leaving[name].to} later, since {why}" for name, why in waiting.items())
     return [_now(case, leaving.get(case.found.record.name), waiting) for case in wanted], later
@@ -170,15 +158,15 @@ def _now(case: Case, hand_over: HandOver | None, waiting: Mapping[str, str]) -> 
     return replace(case, decision=replace(decision, checkpoint_first=decision.checkpoint_first and in_time))
 
 
-def _hand_over(cluster: HerdDBCluster, seen: HerdDBObserved, case: Case) -> HandOver | None:
+def _hand_over(fleet: SqlFleet, case: Case) -> HandOver | None:
     record, decision = case.found.record, case.decision
     if not isinstance(decision, Move) or not decision.in_turn:
         return None
-    ending = stopping(seen.objects.get("Pod", record.leader))
+    ending = stopping(fleet.objects.get("Pod", record.leader))
     if ending is None:
         return HandOver(record.name, decision.to)
-    serves_until = min(ending.asked_at + serves_seconds(cluster), ending.killed_at)
-    return HandOver(record.name, decision.to, Deadline(seen.now - ending.asked_at, serves_until - seen.now))
+    serves_until = min(ending.asked_at + serves_seconds(fleet.cluster), ending.killed_at)
+    return HandOver(record.name, decision.to, Deadline(fleet.now - ending.asked_at, serves_until - fleet.now))
 
 
 def _pending_take_over(case: Case) -> tuple[PendingTakeOver, ...]:
@@ -225,27 +213,27 @@ def _missed_take_over(case: Case, known: TakeOvers) -> MissedTakeOver | None:
     return MissedTakeOver(record.name, int(situation.changed_at), before.times + 1 if before is not None else 1)
 
 
-def _time(seen: HerdDBObserved) -> float:
+def _time(fleet: SqlFleet) -> float:
     """By ZooKeeper's clock, or by the operator's if that is unknown."""
-    return seen.now if seen.zookeeper.now is None else seen.zookeeper.now
+    return fleet.now if fleet.zookeeper.now is None else fleet.zookeeper.now
 
 
-def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
+def resource_of(fleet: SqlFleet, name: str) -> Tablespace | None:
     """Returns the resource that declares a tablespace. None if there is none or it is paused."""
-    first = declaring(seen, name)
+    first = declaring(fleet, name)
     return None if first is not None and paused_by(first.metadata) else first
 
 
-def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord, rules: MoveRules) -> dict[str, Node]:
+def nodes_of(fleet: SqlFleet, record: TablespaceRecord, rules: MoveRules) -> dict[str, Node]:
     """Returns the state of each node of the cluster for one tablespace."""
     found = {}
-    for name in present_nodes(cluster, seen.objects):
-        pod = seen.objects.get("Pod", name)
-        view = seen.nodes.get(name, Unknown("it was not asked"))
+    for name in fleet.present:
+        pod = fleet.objects.get("Pod", name)
+        view = fleet.nodes.get(name, Unknown("it was not asked"))
         copy = view if isinstance(view, Unknown) else next((each for each in view if each.name == record.name), None)
         # what only leaving nodes hold can't be led elsewhere
         leaves = rules.leave.get(name) if any(other not in rules.leave for other in record.replicas) else None
-        heartbeat = seen.heartbeats.get(record.name, {}).get(name)
+        heartbeat = fleet.heartbeats.get(record.name, {}).get(name)
         found[name] = Node(
             gone=why_gone(pod),
             leaving=why_stopping(pod),
@@ -253,39 +241,37 @@ def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRec
             held_back=rules.known.not_now.get(name),
             late=name in rules.known.late,
             copy=copy,
-            running_since=seen.zookeeper.registered.get(name),
-            silent_seconds=seen.silent_seconds.get(name),
+            running_since=fleet.zookeeper.registered.get(name),
+            silent_seconds=fleet.silent_seconds.get(name),
             heartbeat=heartbeat,
-            report=seen.reports.get(name),
+            report=fleet.reports.get(name),
         )
     return found
 
 
-def _situation(
-    cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, tablespace: Tablespace | None, rules: MoveRules
-) -> Situation:
+def _situation(fleet: SqlFleet, found: VersionedRecord, tablespace: Tablespace | None, rules: MoveRules) -> Situation:
     """`tablespace` is the resource whose wishes count, or None."""
-    declared = declaring(seen, found.record.name)
+    declared = declaring(fleet, found.record.name)
     # the failover times are no change: they also apply to a paused resource
     failover = declared.spec.failover if declared is not None else Failover()
     return Situation(
         record=found.record,
-        nodes=nodes_of(cluster, seen, found.record, rules),
+        nodes=nodes_of(fleet, found.record, rules),
         why_no_writing=rules.why_no_writing,
         changed_at=found.changed_at,
-        now=_time(seen),
+        now=_time(fleet),
         requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,
-        preferred=_preferred(cluster, seen, tablespace) if tablespace is not None else None,
+        preferred=_preferred(fleet, tablespace) if tablespace is not None else None,
         hung_seconds=failover.hung_leader_seconds,
         relieve=tablespace is not None,
     )
 
 
-def _preferred(cluster: HerdDBCluster, seen: HerdDBObserved, tablespace: Tablespace) -> str | None:
+def _preferred(fleet: SqlFleet, tablespace: Tablespace) -> str | None:
     """Returns the node that gets its leadership back. A node that is yet to be restarted must wait: it would be relieved again."""
     preferred = tablespace.spec.preferred_leader if tablespace.spec.failback == "WhenHealthy" else None
-    revision = seen.objects.revision(cluster.names.stateful_set)
-    restarts = preferred is not None and revision is not None and seen.objects.outdated(preferred, revision)
+    revision = fleet.objects.revision(fleet.named.stateful_set)
+    restarts = preferred is not None and revision is not None and fleet.objects.outdated(preferred, revision)
     return None if restarts else preferred
 
 

@@ -8,32 +8,32 @@ from collections.abc import Iterable
 
 from herdkeeper.api import Tablespace
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.herddb.state.cluster import HerdDBObserved
+from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.planning.actions import Apply
 from herdkeeper.planning.intent import settle
 
 
-def leader_services(seen: HerdDBObserved, records: Iterable[TablespaceRecord]) -> tuple[Apply, ...]:
+def leader_services(fleet: SqlFleet, records: Iterable[TablespaceRecord]) -> tuple[Apply, ...]:
     """Returns the applies that make the Service of each declared tablespace select the recorded leader.
 
     None for a name that another owner's Service has; the Tablespace reports that.
     """
-    manifests = [build_leader_service(tablespace, record.leader) for record in records if (tablespace := _followed(seen, record))]
-    return tuple(apply for apply in settle(manifests, seen.objects) if apply.manifest["metadata"]["name"] not in seen.taken_services)
+    manifests = [build_leader_service(tablespace, record.leader) for record in records if (tablespace := _followed(fleet, record))]
+    return tuple(apply for apply in settle(manifests, fleet.objects) if apply.manifest["metadata"]["name"] not in fleet.taken_services)
 
 
-def declaring(seen: HerdDBObserved, name: str) -> Tablespace | None:
+def declaring(fleet: SqlFleet, name: str) -> Tablespace | None:
     """Returns the oldest resource that declares a tablespace, as the validation does, or None."""
-    mine = [each for each in seen.tablespaces if each.sql_name == name]
+    mine = [each for each in fleet.tablespaces if each.sql_name == name]
     return min(mine, key=lambda each: (each.metadata.creation_timestamp, each.metadata.name), default=None)
 
 
-def _followed(seen: HerdDBObserved, record: TablespaceRecord) -> Tablespace | None:
+def _followed(fleet: SqlFleet, record: TablespaceRecord) -> Tablespace | None:
     """Returns the resource whose Service follows this record: it is not being deleted and created this tablespace. A paused one counts,
     since its leader moves, too.
     """
-    tablespace = declaring(seen, record.name)
+    tablespace = declaring(fleet, record.name)
     if tablespace is None or tablespace.metadata.deletion_timestamp is not None:
         return None
     return tablespace if tablespace.made_uuid in (None, record.uuid) else None

@@ -25,15 +25,15 @@ from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.users import read_credentials, read_users
 from herdkeeper.herddb.observe.zookeeper_clock import Heartbeats, read_times
 from herdkeeper.herddb.state.certificate_holder import certificate_holder
-from herdkeeper.herddb.state.cluster import HerdDBObserved, NodeView
-from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.nodes import present_nodes
+from herdkeeper.herddb.state.cluster import NodeView
+from herdkeeper.herddb.state.fleet import SqlFleet
+from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.observe_verdicts import Declared, declared_tablespaces, judged_nodes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path
 from herdkeeper.protocol.self_report import SelfReport
-from herdkeeper.shared.names import HerdDBNames, ObjectKey, TablespaceNames
+from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.objects import Objects, why_gone
 from herdkeeper.shared.unknown import Unknown
 
@@ -42,12 +42,12 @@ SILENT_SECONDS = 2.0
 no answer from ZooKeeper for so long: it needs ZooKeeper to report its tablespaces."""
 
 
-def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBObserved:
+def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
     """Returns all that is known of a cluster: its leaders, its credentials, and its root in ZooKeeper."""
-    seen = observe_leadership(cluster, reader)
-    log, root = log_store(seen.bookkeeper), cluster.names.herd_root
+    fleet = observe_leadership(cluster, reader)
+    log, root = fleet.log, fleet.named.herd_root
     return replace(
-        seen,
+        fleet,
         root_parent=_exists(reader, log, root.rpartition("/")[0]),
         root=_exists(reader, log, root),
         credentials=read_credentials(cluster, reader),
@@ -55,39 +55,40 @@ def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBObser
         fresh_password=secrets.token_urlsafe(24),
         fresh_token=secrets.token_urlsafe(32),
         dependents=observe_dependents(cluster, Tablespace, reader),
-        disruption=_disruption(seen.bookkeeper, reader),
-        machines=nodes_of_doubted(seen.objects, present_nodes(cluster, seen.objects), reader),
+        disruption=_disruption(fleet.bookkeeper, reader),
+        machines=nodes_of_doubted(fleet.objects, fleet.present, reader),
         tls=read_tls(cluster, log, reader) if log is not None else None,
         identities=_identities(cluster, log, reader),
         users=read_users(cluster, reader),
-        ownerless_pins=_ownerless_pins(reader, log, root, _undeclared(seen.records, declared_tablespaces(cluster, reader))),
+        ownerless_pins=_ownerless_pins(reader, log, root, _undeclared(fleet.records, declared_tablespaces(cluster, reader))),
     )
 
 
-def observe_leadership(cluster: HerdDBCluster, reader: ClusterReader) -> HerdDBObserved:
+def observe_leadership(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
     """Returns what shows who leads each tablespace, and who could: objects, HerdDB's records, heartbeats, and the nodes' views."""
     key = cluster.key
-    named = HerdDBNames(key)
-    objects = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
-    bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name))
-    log = log_store(bookkeeper)
+    fleet = SqlFleet(
+        cluster,
+        reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS)),
+        reader.kubernetes.readable(BookKeeperCluster, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name)),
+    )
+    log, root = fleet.log, fleet.named.herd_root
     declared = declared_tablespaces(cluster, reader)
     tablespaces = tuple(each.tablespace for each in declared if each.readable)
     # ZooKeeper first: the first answer may take seconds, during which a node may stay silent.
-    records = _records(reader, log, named.herd_root)
-    silent_seconds = _silent_seconds(cluster, objects, reader)
-    reports = _reports(objects, silent_seconds, reader)
+    records = _records(reader, log, root)
+    silent_seconds = _silent_seconds(fleet, reader)
+    reports = _reports(fleet.objects, silent_seconds, reader)
     doubted = _doubted(silent_seconds, reports)
-    nodes = judged_nodes(cluster, _read_running_nodes(cluster, objects, doubted, reader), declared, reader)
-    times, heartbeats = _times(reader, log, records, named.herd_root)
-    return HerdDBObserved(
-        objects=objects,
-        bookkeeper=bookkeeper,
+    nodes = judged_nodes(cluster, _read_running_nodes(fleet, doubted, reader), declared, reader)
+    times, heartbeats = _times(reader, log, records, root)
+    return replace(
+        fleet,
         nodes=nodes,
         records=records,
         tablespaces=tablespaces,
         unread=tuple(each.tablespace.metadata.name for each in declared if not each.readable),
-        taken_services=_taken_services(tablespaces, objects, reader),
+        taken_services=_taken_services(tablespaces, fleet.objects, reader),
         now=time.time(),
         silent_seconds=silent_seconds,
         reports=reports,
@@ -126,19 +127,17 @@ def _disruption(bookkeeper: BookKeeperCluster | None, reader: ClusterReader) -> 
     return None if bookkeeper is None else servers_disruption(bookkeeper, reader) or ensemble_disruption(bookkeeper, reader)
 
 
-def _read_running_nodes(
-    cluster: HerdDBCluster, objects: Objects, doubted: Mapping[str, Unknown], reader: ClusterReader
-) -> dict[str, NodeView | Unknown]:
+def _read_running_nodes(fleet: SqlFleet, doubted: Mapping[str, Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:
     """Returns the views of all nodes whose process has not ended as far as Kubernetes knows: a leader that is about to stop
     still serves.
     """
-    running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
-    asked = {node: port_of_node(cluster.names, objects, node) for node in running if node not in doubted}
+    running = [node for node in fleet.present if why_gone(fleet.objects.get("Pod", node)) is None]
+    asked = {node: port_of_node(fleet.named, fleet.objects, node) for node in running if node not in doubted}
     return {**read_ports(asked, reader), **doubted}
 
 
-def _silent_seconds(cluster: HerdDBCluster, objects: Objects, reader: ClusterReader) -> dict[str, float]:
-    pods = {node: objects.get("Pod", node) for node in present_nodes(cluster, objects)}
+def _silent_seconds(fleet: SqlFleet, reader: ClusterReader) -> dict[str, float]:
+    pods = {node: fleet.objects.get("Pod", node) for node in fleet.present}
     found = {node: reader.liveness.silent_seconds(pod["metadata"]["uid"]) for node, pod in pods.items() if pod is not None}
     return {node: seconds for node, seconds in found.items() if seconds is not None}
 

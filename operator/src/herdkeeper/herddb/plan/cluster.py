@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from herdkeeper.api import HerdDBCluster
 from herdkeeper.certificates.access import herd_access
 from herdkeeper.herddb.build import build_herddb, build_herddb_secret, refuses_plaintext, token_data, users_data
-from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership, why_no_ledger_can_open
+from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership
 from herdkeeper.herddb.leadership.requeue import SOON_SECONDS
 from herdkeeper.herddb.leadership.services import leader_services
 from herdkeeper.herddb.plan.restart import DemoteFirst, leading, next_restart
 from herdkeeper.herddb.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
 from herdkeeper.herddb.plan.users import refresh_users
-from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token, users_file
-from herdkeeper.herddb.state.log_store import LogStore, log_store
+from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials, secret_token, users_file
+from herdkeeper.herddb.state.fleet import SqlFleet
+from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.state.tls import TlsUnusable, tls_of
 from herdkeeper.herddb.state.users import users_of
@@ -34,78 +34,76 @@ ADMINISTRATOR = "herdkeeper"
 """User name in a generated Secret."""
 
 
-def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
+def plan_herddb(fleet: SqlFleet) -> Plan:
     """Returns the plan for a HerdDBCluster that is not being deleted."""
-    log = log_store(seen.bookkeeper)
+    log, bookkeeper = fleet.log, fleet.cluster.spec.book_keeper_ref.name
     if log is None:
-        return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has no bookies yet")
-    shrink, leaders = scale_down(cluster, seen), plan_leadership(cluster, seen)
-    if leaders.actions:
-        # The leadership controller executes them. Nothing else may delay the replacement of a lost leader.
-        plan = Plan((), leaders.wait, SOON_SECONDS, later=leaders.later)
-    else:
-        plan = _plan_objects(cluster, seen, log, leaders, shrink)
+        return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {bookkeeper} has no bookies yet")
+    shrink, leaders = scale_down(fleet), plan_leadership(fleet)
+    # The leadership controller executes its actions. Nothing else may delay the replacement of a lost leader.
+    waiting = Plan((), leaders.wait, SOON_SECONDS, later=leaders.later)
+    plan = waiting if leaders.actions else _plan_objects(fleet, log, leaders, shrink)
     relieved = [{"node": node, "reason": why} for node, why in sorted({**plan.notes, **shrink.leave}.items())]
     notes = {"leavingNodes": list(shrink.leaving), "relievedNodes": relieved}
     return replace(shrink.extended(plan), shown=leaders.actions, notes=notes)
 
 
-def _why_not_yet(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore) -> Plan | None:
+def _why_not_yet(fleet: SqlFleet, log: LogStore) -> Plan | None:
     """Returns what must be known, or fixed, before a node is touched."""
-    if tls_of(cluster, log) is None and refuses_plaintext(seen.objects.get("ConfigMap", cluster.names.config_map)):
+    if tls_of(fleet.cluster, log) is None and refuses_plaintext(fleet.objects.get("ConfigMap", fleet.named.config_map)):
         why = (
             "SQL nodes refuse plain text, and their stack accepts it by the status of the BookKeeperCluster, so they stay as they are: "
-            f"set spec.tls (secretName: {cluster.names.identity_secret}, plaintext: Accepted)"
+            f"set spec.tls (secretName: {fleet.named.identity_secret}, plaintext: Accepted)"
         )
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
-    if isinstance(seen.tls, TlsUnusable):
-        return Plan((), Wait(seen.tls.reason, seen.tls.why), requeue.PENDING)
-    above = seen.root if log.asks_for_certificates else seen.root_parent
+    if isinstance(fleet.tls, TlsUnusable):
+        return Plan((), Wait(fleet.tls.reason, fleet.tls.why), requeue.PENDING)
+    above = fleet.root if log.asks_for_certificates else fleet.root_parent
     return Plan.waiting(Reason.UNREADABLE, above.why, SOON_SECONDS) if isinstance(above, Unknown) else None
 
 
-def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
-    if isinstance(seen.credentials, CredentialsMissing):
-        return Plan.waiting(seen.credentials.reason, seen.credentials.why)
-    if (unmet := _why_not_yet(cluster, seen, log)) is not None:
+def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
+    if isinstance(fleet.credentials, CredentialsMissing):
+        return Plan.waiting(fleet.credentials.reason, fleet.credentials.why)
+    if (unmet := _why_not_yet(fleet, log)) is not None:
         return unmet
-    named = cluster.names
-    new = seen.objects.get("StatefulSet", named.stateful_set) is None
-    if new and (why := why_no_ledger_can_open(cluster, seen.bookkeeper)):
+    named = fleet.named
+    new = fleet.objects.get("StatefulSet", named.stateful_set) is None
+    if new and (why := fleet.why_no_ledger_can_open):
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
     actions: list[Action] = []
     if log.asks_for_certificates:
-        if not seen.root:
-            access = herd_access(cluster.key, cluster.spec.book_keeper_ref.name)
+        if not fleet.root:
+            access = herd_access(fleet.cluster.key, fleet.cluster.spec.book_keeper_ref.name)
             actions.append(CreateHerdRoot(log.zookeeper_address, named.herd_root, access))
-    elif not seen.root_parent:
+    elif not fleet.root_parent:
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
-    secret, secret_actions = _secret(cluster, seen, seen.credentials or _fresh(seen))
+    secret, secret_actions = _secret(fleet, fleet.credentials or _fresh(fleet))
     actions += secret_actions
     # Last, and nothing waits for them: nothing depends on them, and they may be forbidden.
-    hints = () if secret_actions else refresh_users(cluster, seen)
-    *others, stateful_set = build_herddb(cluster, log, secret, shrink.nodes)
-    actions += settle(others, seen.objects)
+    hints = () if secret_actions else refresh_users(fleet)
+    *others, stateful_set = build_herddb(fleet.cluster, log, secret, shrink.nodes)
+    actions += settle(others, fleet.objects)
     pods = [named.pod(number) for number in range(shrink.nodes)]
-    gate = Gate(_why_not_disrupt(seen))
-    step = roll(stateful_set, seen.objects, pods, gate)
+    gate = Gate(_why_not_disrupt(fleet))
+    step = roll(stateful_set, fleet.objects, pods, gate)
     if isinstance(step, Wait):
         return Plan((*actions, *hints), step, requeue.PENDING)
     if step is not None:
         actions.append(step)
     if actions:
-        return Plan((*actions, *hints), leaders.wait, _soon(seen, pods))
-    plan = _plan_nodes(cluster, seen, log, leaders, shrink)
+        return Plan((*actions, *hints), leaders.wait, _soon(fleet, pods))
+    plan = _plan_nodes(fleet, log, leaders, shrink)
     return replace(plan, actions=(*plan.actions, *hints))
 
 
-def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
+def _plan_nodes(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
     """Returns what the nodes need once their objects match their intents."""
-    named = cluster.names
+    named = fleet.named
     pods = [named.pod(number) for number in range(shrink.nodes)]
-    hanging = unreachable(seen.objects, pods, seen.machines)
-    gate = Gate(_why_not_disrupt(seen), hanging, leading(seen), moving(seen.objects, dict.fromkeys(pods, named.stateful_set), hanging))
-    restart = next_restart(named.stateful_set, seen, pods, gate)
+    hanging = unreachable(fleet.objects, pods, fleet.machines)
+    gate = Gate(_why_not_disrupt(fleet), hanging, leading(fleet), moving(fleet.objects, dict.fromkeys(pods, named.stateful_set), hanging))
+    restart = next_restart(named.stateful_set, fleet, pods, gate)
     match restart:
         case tuple():
             return Plan(restart, requeue_after_seconds=requeue.SOON)
@@ -114,46 +112,46 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
             return Plan((), wait, 1.0, notes={node: "it is restarted with its new template"})
         case Wait():
             # it may wait for a leaving node, which leaves only once HerdDB's own tablespace has moved off it
-            return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, requeue.SOON)
+            return Plan(plan_default_tablespace(fleet, log, shrink.leaving), restart, requeue.SOON)
         case None:
-            records = [found.record for found in seen.records.values()] if not isinstance(seen.records, Unknown) else []
+            records = [found.record for found in fleet.records.values()] if not isinstance(fleet.records, Unknown) else []
             changes: tuple[Action, ...] = (
-                *plan_default_tablespace(cluster, seen, log, shrink.leaving),
-                *leader_services(seen, records),
-                *forget_gone_nodes(cluster, seen, log.zookeeper_address),
+                *plan_default_tablespace(fleet, log, shrink.leaving),
+                *leader_services(fleet, records),
+                *forget_gone_nodes(fleet, log.zookeeper_address),
                 *(
                     SetLogPin(log.zookeeper_address, path, None, version, "no Tablespace declares it")
-                    for path, version in seen.ownerless_pins
+                    for path, version in fleet.ownerless_pins
                 ),
             )
-            return Plan(changes, leaders.wait, 1.0 if changes else _soon(seen, pods))
+            return Plan(changes, leaders.wait, 1.0 if changes else _soon(fleet, pods))
         case _:
             assert_never(restart)
 
 
-def _soon(seen: HerdDBObserved, pods: list[str]) -> float | None:
-    return None if all(map(seen.objects.pod_ready, pods)) else requeue.PENDING
+def _soon(fleet: SqlFleet, pods: list[str]) -> float | None:
+    return None if all(map(fleet.objects.pod_ready, pods)) else requeue.PENDING
 
 
-def _why_not_disrupt(seen: HerdDBObserved) -> str | None:
-    return seen.disruption if is_ready_resource(seen.bookkeeper) else "its BookKeeperCluster is not Ready"
+def _why_not_disrupt(fleet: SqlFleet) -> str | None:
+    return fleet.disruption if is_ready_resource(fleet.bookkeeper) else "its BookKeeperCluster is not Ready"
 
 
-def _secret(cluster: HerdDBCluster, seen: HerdDBObserved, administrator: UserCredentials) -> tuple[str, tuple[Action, ...]]:
+def _secret(fleet: SqlFleet, administrator: UserCredentials) -> tuple[str, tuple[Action, ...]]:
     """Returns the name of the Secret that the pods mount, and the actions for it.
 
     A generated password is created once, then only read. The users file derived from it follows changes of it or of another user's Secret.
     A missing token, in an old Secret, is added; an existing one stays.
     """
-    name = mounted_secret(cluster)
-    token = secret_token(seen.objects, name) or seen.fresh_token
-    users = users_of(cluster, administrator, seen.users, users_file(seen.objects, name)).users
-    intended = build_herddb_secret(cluster, name, users, token)
-    if cluster.spec.credentials_secret_ref is not None:
-        return name, settle((intended,), seen.objects)
-    if seen.credentials is None:
+    name = mounted_secret(fleet.cluster)
+    token = secret_token(fleet.objects, name) or fleet.fresh_token
+    users = users_of(fleet.cluster, administrator, fleet.users, users_file(fleet.objects, name)).users
+    intended = build_herddb_secret(fleet.cluster, name, users, token)
+    if fleet.cluster.spec.credentials_secret_ref is not None:
+        return name, settle((intended,), fleet.objects)
+    if fleet.credentials is None:
         return name, (Create(intended),)
-    live = seen.objects.get("Secret", name)
+    live = fleet.objects.get("Secret", name)
     lacking = _missing_data(live, {**users_data(users, token), **token_data(token)}) if live is not None else {}
     return name, (AddToSecret(name, live["metadata"]["uid"], lacking),) if live is not None and lacking else ()
 
@@ -163,5 +161,5 @@ def _missing_data(secret: Json, intended: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in intended.items() if (secret.get("data") or {}).get(key) != value}
 
 
-def _fresh(seen: HerdDBObserved) -> UserCredentials:
-    return UserCredentials(ADMINISTRATOR, seen.fresh_password)
+def _fresh(fleet: SqlFleet) -> UserCredentials:
+    return UserCredentials(ADMINISTRATOR, fleet.fresh_password)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, TablespaceRecord
 from herdkeeper.herddb.leadership.decision import behind, why_not_verified
-from herdkeeper.herddb.state.cluster import HerdDBObserved, NodeTablespace
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.planning.actions import Delete, Wait, deletions
 from herdkeeper.planning.rolling import Gate, outdated_pods, restart_idle
 from herdkeeper.shared.objects import why_gone
@@ -29,57 +30,55 @@ class DemoteFirst:
     node: str
 
 
-def next_restart(
-    stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], gate: Gate
-) -> tuple[Delete, ...] | DemoteFirst | Wait | None:
+def next_restart(stateful_set: str, fleet: SqlFleet, pods: Sequence[str], gate: Gate) -> tuple[Delete, ...] | DemoteFirst | Wait | None:
     """Returns what the roll needs now. None if every pod has the current template, or that is unknown."""
-    stale = outdated_pods(stateful_set, seen.objects, pods)
+    stale = outdated_pods(stateful_set, fleet.objects, pods)
     if not stale:
         return None
-    if (step := restart_idle(stale, seen.objects, gate)) is not None:
+    if (step := restart_idle(stale, fleet.objects, gate)) is not None:
         return step
-    if why := gate.closed_by or _unsettled(seen, [name for name in pods if name not in stale or name not in gate.serving]):
+    if why := gate.closed_by or _unsettled(fleet, [name for name in pods if name not in stale or name not in gate.serving]):
         return Wait(Reason.WAITING_FOR_OTHERS, f"the next SQL node restarts once no other server is disrupted: {why}")
-    name = min(stale, key=lambda each: (*_leaderships_moved(seen, each), each))
-    return DemoteFirst(name) if _led(seen, name) else deletions((seen.objects.get("Pod", name),), Reason.ROLLING)
+    name = min(stale, key=lambda each: (*_leaderships_moved(fleet, each), each))
+    return DemoteFirst(name) if _led(fleet, name) else deletions((fleet.objects.get("Pod", name),), Reason.ROLLING)
 
 
-def leading(seen: HerdDBObserved) -> frozenset[str]:
+def leading(fleet: SqlFleet) -> frozenset[str]:
     """Returns the nodes that lead something, by their own views; for a node that is silent but known to ZooKeeper, by the record."""
-    if isinstance(seen.records, Unknown):
-        return frozenset(seen.nodes)
-    records = [found.record for found in seen.records.values()]
-    return frozenset(record.leader for record in records if _leads(seen, record))
+    if isinstance(fleet.records, Unknown):
+        return frozenset(fleet.nodes)
+    records = [found.record for found in fleet.records.values()]
+    return frozenset(record.leader for record in records if _leads(fleet, record))
 
 
-def _leads(seen: HerdDBObserved, record: TablespaceRecord) -> bool:
-    if why_gone(seen.objects.get("Pod", record.leader)) is not None:
+def _leads(fleet: SqlFleet, record: TablespaceRecord) -> bool:
+    if why_gone(fleet.objects.get("Pod", record.leader)) is not None:
         return False
-    copy = _replica(seen, record, record.leader)
+    copy = _replica(fleet, record, record.leader)
     if not isinstance(copy, Unknown):
         return copy is not None and copy.role == "leader"
-    heartbeat, now = seen.heartbeats.get(record.name, {}).get(record.leader), seen.zookeeper.now
+    heartbeat, now = fleet.heartbeats.get(record.name, {}).get(record.leader), fleet.zookeeper.now
     return heartbeat is not None and now is not None and now - heartbeat < HEARD_SECONDS
 
 
-def _unsettled(seen: HerdDBObserved, pods: Sequence[str]) -> str | None:
+def _unsettled(fleet: SqlFleet, pods: Sequence[str]) -> str | None:
     """Returns why a node is needed now. None if every replica of every tablespace is as good as its leader."""
-    unready = [pod for pod in pods if not seen.objects.pod_ready(pod)]
+    unready = [pod for pod in pods if not fleet.objects.pod_ready(pod)]
     if unready:
         return f"{' and '.join(unready)} is not Ready"
-    if isinstance(seen.records, Unknown):
-        return seen.records.why
-    records = [found.record for _, found in sorted(seen.records.items())]
-    reasons = (_why_not_caught_up(seen, record, node) for record in records for node in record.replicas)
+    if isinstance(fleet.records, Unknown):
+        return fleet.records.why
+    records = [found.record for _, found in sorted(fleet.records.items())]
+    reasons = (_why_not_caught_up(fleet, record, node) for record in records for node in record.replicas)
     return next((why for why in reasons if why is not None), None)
 
 
-def _why_not_caught_up(seen: HerdDBObserved, record: TablespaceRecord, node: str) -> str | None:
+def _why_not_caught_up(fleet: SqlFleet, record: TablespaceRecord, node: str) -> str | None:
     """Returns why the replica on a node can't take over soon, or may be bad. None if it leads, or follows closely with verified rows.
 
     A node forgets the results of a check when its process ends, and its Tablespace may not have them yet.
     """
-    copy = _replica(seen, record, node)
+    copy = _replica(fleet, record, node)
     if isinstance(copy, Unknown):
         return copy.why
     if copy is not None and copy.unreplayable is not None:
@@ -88,28 +87,28 @@ def _why_not_caught_up(seen: HerdDBObserved, record: TablespaceRecord, node: str
         return f"{node}'s replica of {record.name} is not settled"
     if node == record.leader:
         return None
-    weak = why_not_verified(copy) or behind(_replica(seen, record, record.leader), copy)
+    weak = why_not_verified(copy) or behind(_replica(fleet, record, record.leader), copy)
     return f"{node} follows {record.name}, and {weak}" if weak is not None else None
 
 
-def _replica(seen: HerdDBObserved, record: TablespaceRecord, node: str) -> NodeTablespace | Unknown | None:
-    view = seen.nodes.get(node, Unknown(f"{node} was not asked"))
+def _replica(fleet: SqlFleet, record: TablespaceRecord, node: str) -> NodeTablespace | Unknown | None:
+    view = fleet.nodes.get(node, Unknown(f"{node} was not asked"))
     return (
         view if isinstance(view, Unknown) else next((each for each in view if (each.name, each.uuid) == (record.name, record.uuid)), None)
     )
 
 
-def _led(seen: HerdDBObserved, node: str) -> list[str]:
+def _led(fleet: SqlFleet, node: str) -> list[str]:
     """Returns the tablespaces that the node leads and another one could lead."""
-    if isinstance(seen.records, Unknown):
+    if isinstance(fleet.records, Unknown):
         return []
-    return [name for name, found in seen.records.items() if found.record.leader == node and len(found.record.replicas) > 1]
+    return [name for name, found in fleet.records.items() if found.record.leader == node and len(found.record.replicas) > 1]
 
 
-def _leaderships_moved(seen: HerdDBObserved, node: str) -> tuple[int, int]:
+def _leaderships_moved(fleet: SqlFleet, node: str) -> tuple[int, int]:
     """Returns how many leaderships the restart of a node moves: first those with users' rows, then all.
 
     If every node leads something, one that leads only the default tablespace goes first: the others' leaderships then move once, not twice.
     """
-    led = _led(seen, node)
+    led = _led(fleet, node)
     return len([name for name in led if name != DEFAULT_TABLESPACE]), len(led)

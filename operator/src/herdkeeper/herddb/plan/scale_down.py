@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, TablespaceRecord
 from herdkeeper.herddb.leadership.services import declaring
-from herdkeeper.herddb.state.cluster import HerdDBObserved
-from herdkeeper.herddb.state.nodes import number_of, present_nodes, running_nodes, staying_nodes
+from herdkeeper.herddb.state.fleet import SqlFleet
+from herdkeeper.herddb.state.nodes import number_of
 from herdkeeper.herddb.tablespace.default import replica_on
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import ReplicaState, why_not_caught_up
@@ -56,66 +56,66 @@ class ScaleDown:
         )
 
 
-def scale_down(cluster: HerdDBCluster, seen: HerdDBObserved) -> ScaleDown:
+def scale_down(fleet: SqlFleet) -> ScaleDown:
     """Returns what a scale-down needs now; nothing if the number is as declared."""
-    running = running_nodes(cluster, seen.objects) or 0
-    metadata = _metadata(seen)
+    running = fleet.running
+    metadata = _metadata(fleet)
     if isinstance(metadata, Unknown):
-        held = max(running, cluster.spec.replicas)
-        return ScaleDown(held, wait=Wait(Reason.UNREADABLE, metadata.why) if held > cluster.spec.replicas else None)
+        held = max(running, fleet.cluster.spec.replicas)
+        return ScaleDown(held, wait=Wait(Reason.UNREADABLE, metadata.why) if held > fleet.cluster.spec.replicas else None)
     records, registered = metadata
-    needed = max(cluster.spec.replicas, _named(cluster, records, registered, running))
-    going = present_nodes(cluster, seen.objects)[cluster.spec.replicas :]
-    if not going and needed == cluster.spec.replicas:
+    needed = max(fleet.cluster.spec.replicas, _named(fleet.cluster, records, registered, running))
+    going = fleet.present[fleet.cluster.spec.replicas :]
+    if not going and needed == fleet.cluster.spec.replicas:
         return ScaleDown(needed)
-    later = _later(cluster, records, going)
-    if blocked := _blocked(cluster, seen, records, going):
+    later = _later(fleet.cluster, records, going)
+    if blocked := _blocked(fleet, records, going):
         return ScaleDown(max(running, needed), wait=blocked, later=later)
-    stopping = [node for node in going if (number_of(cluster.names, node) or 0) >= running and seen.objects.get("Pod", node)]
+    stopping = [node for node in going if (number_of(fleet.named, node) or 0) >= running and fleet.objects.get("Pod", node)]
     wait = Wait(Reason.POD_STOPPING, f"{' and '.join(stopping)} is stopping") if stopping else None
     step = ScaleDown(max(running if stopping else running - 1, needed), going, wait=wait, later=later)
-    return _move_off(cluster, seen, records, step) if needed > cluster.spec.replicas else step
+    return _move_off(fleet, records, step) if needed > fleet.cluster.spec.replicas else step
 
 
-def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_address: str) -> tuple[Action, ...]:
+def forget_gone_nodes(fleet: SqlFleet, zookeeper_address: str) -> tuple[Action, ...]:
     """Delete the remains of nodes beyond those that should run, which no record names and which have no pod. The record goes last: it shows
     that the node existed.
     """
-    metadata = _metadata(seen)
-    if isinstance(metadata, Unknown) or seen.unread:
+    metadata = _metadata(fleet)
+    if isinstance(metadata, Unknown) or fleet.unread:
         return ()
     records, registered = metadata
-    named, running = cluster.names, running_nodes(cluster, seen.objects) or 0
-    first = max(cluster.spec.replicas, running, _named(cluster, records, registered, running))
+    named, running = fleet.named, fleet.running
+    first = max(fleet.cluster.spec.replicas, running, _named(fleet.cluster, records, registered, running))
 
     def gone(node: str) -> bool:
         number = number_of(named, node)
-        return number is not None and number >= first and seen.objects.get("Pod", node) is None
+        return number is not None and number >= first and fleet.objects.get("Pod", node) is None
 
-    claims = [seen.objects.get(CLAIM, name) for name in seen.objects.claims if gone(name.removeprefix(names.DATA_CLAIM_PREFIX))]
+    claims = [fleet.objects.get(CLAIM, name) for name in fleet.objects.claims if gone(name.removeprefix(names.DATA_CLAIM_PREFIX))]
     return (
-        *(deletions(claims, Reason.LEFT) if cluster.spec.deletion_policy == "Delete" else ()),
+        *(deletions(claims, Reason.LEFT) if fleet.cluster.spec.deletion_policy == "Delete" else ()),
         *(ForgetNode(zookeeper_address, named.herd_root, node) for node in registered if gone(node)),
     )
 
 
-def _metadata(seen: HerdDBObserved) -> tuple[Mapping[str, VersionedRecord], tuple[str, ...]] | Unknown:
+def _metadata(fleet: SqlFleet) -> tuple[Mapping[str, VersionedRecord], tuple[str, ...]] | Unknown:
     """Returns the records and the registered nodes. Missing records block: volumes may be all that is left, and it is unknown which nodes
     hold what.
     """
-    if isinstance(seen.records, Unknown):
-        return seen.records
-    if isinstance(seen.registered, Unknown):
-        return seen.registered
-    if not seen.records:
+    if isinstance(fleet.records, Unknown):
+        return fleet.records
+    if isinstance(fleet.registered, Unknown):
+        return fleet.registered
+    if not fleet.records:
         return Unknown("ZooKeeper has no record of any tablespace, not even of HerdDB's own")
-    made = [each for each in seen.tablespaces if each.made_uuid and not each.metadata.deletion_timestamp]
-    lost = sorted(each.metadata.name for each in made if each.sql_name not in seen.records)
+    made = [each for each in fleet.tablespaces if each.made_uuid and not each.metadata.deletion_timestamp]
+    lost = sorted(each.metadata.name for each in made if each.sql_name not in fleet.records)
     if lost:
         return Unknown(
             f"ZooKeeper has no record of what {' and '.join(lost)} created: if it was dropped on purpose, delete that Tablespace"
         )
-    return seen.records, seen.registered
+    return fleet.records, fleet.registered
 
 
 def _named(cluster: HerdDBCluster, records: Mapping[str, VersionedRecord], registered: tuple[str, ...], running: int) -> int:
@@ -125,32 +125,32 @@ def _named(cluster: HerdDBCluster, records: Mapping[str, VersionedRecord], regis
     return max((number + 1 for node, number in numbers.items() if number < running or node in registered), default=0)
 
 
-def _blocked(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, VersionedRecord], going: tuple[str, ...]) -> Wait | None:
+def _blocked(fleet: SqlFleet, records: Mapping[str, VersionedRecord], going: tuple[str, ...]) -> Wait | None:
     """Returns why nothing may move yet; all reasons that a person can fix."""
     silent = [
         f"{node} does not answer ({view.why})"
-        for node in staying_nodes(cluster)
-        if isinstance(view := seen.nodes.get(node, Unknown("it was not asked")), Unknown)
+        for node in fleet.staying
+        if isinstance(view := fleet.nodes.get(node, Unknown("it was not asked")), Unknown)
     ]
-    unread = [f"the Tablespace {name} can't be read: correct it, or run the operator version that wrote it" for name in seen.unread]
-    reasons = [*unread, *_declared(cluster, seen, going), *(_unmovable(seen, found.record, going) for found in records.values())]
+    unread = [f"the Tablespace {name} can't be read: correct it, or run the operator version that wrote it" for name in fleet.unread]
+    reasons = [*unread, *_declared(fleet, going), *(_unmovable(fleet, found.record, going) for found in records.values())]
     found = [reason for reason in reasons if reason is not None]
     if found:
         return Wait(Reason.WAITING_FOR_TABLESPACE, f"no SQL node is removed yet: {'; '.join(found)}")
     return Wait(Reason.UNREADABLE, f"no SQL node is removed yet: {'; '.join(silent)}") if silent else None
 
 
-def _declared(cluster: HerdDBCluster, seen: HerdDBObserved, going: tuple[str, ...]) -> list[str]:
+def _declared(fleet: SqlFleet, going: tuple[str, ...]) -> list[str]:
     """Returns declarations of Tablespaces that fewer nodes can't satisfy."""
-    remaining, reasons = cluster.spec.replicas, []
-    for tablespace in seen.tablespaces:
+    remaining, reasons = fleet.cluster.spec.replicas, []
+    for tablespace in fleet.tablespaces:
         if tablespace.metadata.deletion_timestamp is not None:
             continue
         name = tablespace.metadata.name
         if tablespace.spec.replicas > remaining:
             reasons.append(
                 f"the Tablespace {name} declares {tablespace.spec.replicas} replicas and {remaining} nodes would remain: lower its "
-                f"spec.replicas, or set spec.replicas of {cluster.metadata.name} to at least {tablespace.spec.replicas}"
+                f"spec.replicas, or set spec.replicas of {fleet.cluster.metadata.name} to at least {tablespace.spec.replicas}"
             )
         if tablespace.spec.preferred_leader in going:
             reasons.append(
@@ -159,13 +159,13 @@ def _declared(cluster: HerdDBCluster, seen: HerdDBObserved, going: tuple[str, ..
     return reasons
 
 
-def _unmovable(seen: HerdDBObserved, record: TablespaceRecord, going: tuple[str, ...]) -> str | None:
+def _unmovable(fleet: SqlFleet, record: TablespaceRecord, going: tuple[str, ...]) -> str | None:
     """Returns why nothing would move the replicas of a tablespace, or None."""
     held = sorted(node for node in _nodes(record) if node in going)
     if not held or record.name == DEFAULT_TABLESPACE:
         return None
-    tablespace, has = declaring(seen, record.name), f"{' and '.join(held)} has a replica"
-    if tablespace is None and seen.unread:
+    tablespace, has = declaring(fleet, record.name), f"{' and '.join(held)} has a replica"
+    if tablespace is None and fleet.unread:
         return None  # one of them may declare it
     if tablespace is None:
         return f"no Tablespace declares {record.name} ({has}): declare it, or drop it"
@@ -174,21 +174,21 @@ def _unmovable(seen: HerdDBObserved, record: TablespaceRecord, going: tuple[str,
     return None
 
 
-def _move_off(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, VersionedRecord], step: ScaleDown) -> ScaleDown:
+def _move_off(fleet: SqlFleet, records: Mapping[str, VersionedRecord], step: ScaleDown) -> ScaleDown:
     """Replicas are still on leaving nodes. Leaderships move only when all of them can, so that none moves to another leaving node."""
     held = {name: found.record for name, found in sorted(records.items()) if any(node in step.leaving for node in _nodes(found.record))}
     shown = "; ".join(
         f"{name}: {', '.join(sorted(node for node in _nodes(record) if node in step.leaving))}" for name, record in held.items()
     )
     wait = Wait(Reason.WAITING_FOR_TABLESPACE, f"before nodes stop, their replicas move to nodes that stay ({shown})")
-    able = all(_can_be_left(cluster, seen, record) for record in held.values() if record.leader in step.leaving)
-    leave = dict.fromkeys(step.leaving, f"spec.replicas is {cluster.spec.replicas}") if able else {}
+    able = all(_can_be_left(fleet, record) for record in held.values() if record.leader in step.leaving)
+    leave = dict.fromkeys(step.leaving, f"spec.replicas is {fleet.cluster.spec.replicas}") if able else {}
     return replace(step, leave=leave, wait=wait)
 
 
-def _can_be_left(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord) -> bool:
-    staying = staying_nodes(cluster)
-    copies = ReplicaState(record, 1, frozenset(), {node: replica_on(seen, node, record.name) for node in _nodes(record)}, ())
+def _can_be_left(fleet: SqlFleet, record: TablespaceRecord) -> bool:
+    staying = fleet.staying
+    copies = ReplicaState(record, 1, frozenset(), {node: replica_on(fleet, node, record.name) for node in _nodes(record)}, ())
     return any(node in staying and why_not_caught_up(copies, node) is None for node in record.replicas)
 
 

@@ -6,22 +6,22 @@ time with mixed users. Nothing depends on it.
 
 from __future__ import annotations
 
-from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.users import revision_of
-from herdkeeper.herddb.state.cluster import HerdDBObserved, users_file
-from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes
+from herdkeeper.herddb.state.cluster import users_file
+from herdkeeper.herddb.state.fleet import SqlFleet
+from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.planning.actions import Annotate
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, annotation
 from herdkeeper.shared.reason import Reason
 
 
-def refresh_users(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[Annotate, ...]:
+def refresh_users(fleet: SqlFleet) -> tuple[Annotate, ...]:
     """Returns annotations for pods whose nodes report outdated users, once per users file."""
-    revision = revision_of(users_file(seen.objects, mounted_secret(cluster)))
+    revision = revision_of(users_file(fleet.objects, mounted_secret(fleet.cluster)))
     if revision is None:
         return ()
-    pods = {node: seen.objects.get("Pod", node) for node in present_nodes(cluster, seen.objects) if _is_late(seen, node, revision)}
+    pods = {node: fleet.objects.get("Pod", node) for node in fleet.present if _is_late(fleet, node, revision)}
     return tuple(
         Annotate("Pod", node, pod["metadata"]["uid"], {names.USERS_ANNOTATION: revision}, Reason.USERS_CHANGING)
         for node, pod in pods.items()
@@ -29,8 +29,8 @@ def refresh_users(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[Annotat
     )
 
 
-def _is_late(seen: HerdDBObserved, node: str, revision: str) -> bool:
-    report = seen.reports.get(node)
+def _is_late(fleet: SqlFleet, node: str, revision: str) -> bool:
+    report = fleet.reports.get(node)
     return report is not None and report.users is not None and report.users.revision != revision
 
 

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.users import decode_users, revision_of
-from herdkeeper.herddb.state.cluster import HerdDBObserved, UserCredentials, users_file
-from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes
+from herdkeeper.herddb.state.cluster import UserCredentials, users_file
+from herdkeeper.herddb.state.fleet import SqlFleet
+from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.state.users import SqlUsers, users_of
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared.conditions import USERS_IN_FORCE
 from herdkeeper.shared.reason import Reason
 
 
-def users_in_force(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[Mapping[str, Health], Mapping[str, Any]]:
+def users_in_force(fleet: SqlFleet) -> tuple[Mapping[str, Health], Mapping[str, Any]]:
     """Returns the condition, by its type, and the status fields. No new ones before there are credentials and a users file."""
-    before = cluster.status
+    before = fleet.cluster.status
     known = {"users": list(before.users), "usersRevision": before.users_revision} if before is not None else {}
-    file = users_file(seen.objects, mounted_secret(cluster))
-    if not isinstance(seen.credentials, UserCredentials) or not file:
+    file = users_file(fleet.objects, mounted_secret(fleet.cluster))
+    if not isinstance(fleet.credentials, UserCredentials) or not file:
         return {}, known
-    wanted = users_of(cluster, seen.credentials, seen.users, file)
+    wanted = users_of(fleet.cluster, fleet.credentials, fleet.users, file)
     revision = revision_of(file)
-    late = list(_late(cluster, seen, wanted, file))
+    late = list(_late(fleet, wanted, file))
     fields = known if late else {"users": [user.username for user in decode_users(file)], "usersRevision": revision}
     return {USERS_IN_FORCE: _health(wanted, late)}, fields
 
@@ -37,7 +37,7 @@ def _health(wanted: SqlUsers, late: list[tuple[Reason, str]]) -> Health:
     return Health("True", Reason.USERS_IN_FORCE, f"every SQL node accepts {', '.join(user.username for user in wanted.users)}")
 
 
-def _late(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: SqlUsers, file: str) -> Iterator[tuple[Reason, str]]:
+def _late(fleet: SqlFleet, wanted: SqlUsers, file: str) -> Iterator[tuple[Reason, str]]:
     """Yields what is missing until all nodes accept the right users.
 
     Users in force stay so: a starting process reads the current file. Silence of a node, e.g. because the operator just started to listen,
@@ -47,12 +47,12 @@ def _late(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: SqlUsers, file: 
         yield Reason.USERS_CHANGING, "the users file is being updated"
         return
     revision = revision_of(file)
-    was_in_force = cluster.status is not None and revision is not None and cluster.status.users_revision == revision
-    for node in present_nodes(cluster, seen.objects):
-        report = seen.reports.get(node)
+    was_in_force = fleet.cluster.status is not None and revision is not None and fleet.cluster.status.users_revision == revision
+    for node in fleet.present:
+        report = fleet.reports.get(node)
         if report is None:
             # one that is not Ready and silent loads them before it serves
-            if seen.objects.pod_ready(node) and not was_in_force:
+            if fleet.objects.pod_ready(node) and not was_in_force:
                 yield Reason.USERS_CHANGING, f"{node} has not reported yet which users may log in"
         elif report.users is None:
             yield Reason.IMAGE_TOO_OLD, f"{node} reads its users only at start: set spec.image to an image of this version"

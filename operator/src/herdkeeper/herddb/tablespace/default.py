@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, tablespace_path
-from herdkeeper.herddb.state.cluster import HerdDBObserved, NodeTablespace
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
-from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, next_replica
 from herdkeeper.planning.actions import ChangeTablespaceRecord
@@ -23,43 +23,41 @@ MAX_INACTIVITY_MILLIS = 60_000
 EXPECTED_REPLICAS = 1
 
 
-def plan_default_tablespace(
-    cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaving: Sequence[str] = ()
-) -> tuple[ChangeTablespaceRecord, ...]:
+def plan_default_tablespace(fleet: SqlFleet, log: LogStore, leaving: Sequence[str] = ()) -> tuple[ChangeTablespaceRecord, ...]:
     """Returns the next change of its record: the failover settings, then one replica after the other, each once the others are settled.
     Finally the replicas of leaving nodes are removed.
     """
-    found = seen.records.get(DEFAULT_TABLESPACE) if not isinstance(seen.records, Unknown) else None
+    found = fleet.records.get(DEFAULT_TABLESPACE) if not isinstance(fleet.records, Unknown) else None
     if found is None:
         return ()
     record = found.record
     if (record.expected_replica_count, record.max_leader_inactivity_millis) != (EXPECTED_REPLICAS, MAX_INACTIVITY_MILLIS):
         wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=MAX_INACTIVITY_MILLIS)
-        return (_change(cluster, log, VersionedRecord(wished, found.version), "failover enabled"),)
-    staying = staying_nodes(cluster)
-    free = [node for node in staying if node not in record.replicas and _answers(seen, node)]
+        return (_change(fleet.cluster, log, VersionedRecord(wished, found.version), "failover enabled"),)
+    staying = fleet.staying
+    free = [node for node in staying if node not in record.replicas and _answers(fleet, node)]
     # at least one: while no remaining node serves, leaving nodes keep their replicas
     wanted = max(1, len(free) + sum(node not in leaving for node in record.replicas))
-    copies = {node: replica_on(seen, node, DEFAULT_TABLESPACE) for node in {record.leader, *record.replicas}}
+    copies = {node: replica_on(fleet, node, DEFAULT_TABLESPACE) for node in {record.leader, *record.replicas}}
     match next_replica(ReplicaState(record, wanted, frozenset(leaving), copies, free)):
         case AddReplica(node):
             grown = replace(record, replicas=(*record.replicas, node))
-            return (_change(cluster, log, VersionedRecord(grown, found.version), f"replica on {node}"),)
+            return (_change(fleet.cluster, log, VersionedRecord(grown, found.version), f"replica on {node}"),)
         case RemoveReplica(node, why):
             fewer = replace(record, replicas=tuple(other for other in record.replicas if other != node))
-            return (_change(cluster, log, VersionedRecord(fewer, found.version), f"no replica on {node} any more, since {why}"),)
+            return (_change(fleet.cluster, log, VersionedRecord(fewer, found.version), f"no replica on {node} any more, since {why}"),)
         case _:
             return ()
 
 
-def replica_on(seen: HerdDBObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
+def replica_on(fleet: SqlFleet, node: str, name: str) -> NodeTablespace | Unknown | None:
     """Returns a node's view of a tablespace, or None."""
-    view = seen.nodes.get(node, Unknown("it was not asked"))
+    view = fleet.nodes.get(node, Unknown("it was not asked"))
     return view if isinstance(view, Unknown) else next((copy for copy in view if copy.name == name), None)
 
 
-def _answers(seen: HerdDBObserved, node: str) -> bool:
-    return seen.objects.pod_ready(node) and not isinstance(seen.nodes.get(node, Unknown("it was not asked")), Unknown)
+def _answers(fleet: SqlFleet, node: str) -> bool:
+    return fleet.objects.pod_ready(node) and not isinstance(fleet.nodes.get(node, Unknown("it was not asked")), Unknown)
 
 
 def _change(cluster: HerdDBCluster, log: LogStore, wished: VersionedRecord, why: str) -> ChangeTablespaceRecord:

@@ -1,0 +1,101 @@
+"""The SQL nodes of a HerdDBCluster: what is declared, what was observed, and what follows from both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
+from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
+from herdkeeper.herddb.state.cluster import NOT_LOOKED_AT, CredentialsMissing, NodeView, UserCredentials
+from herdkeeper.herddb.state.log_store import LogStore, log_store
+from herdkeeper.herddb.state.nodes import present_nodes, running_nodes, staying_nodes
+from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.protocol.self_report import SelfReport
+from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
+from herdkeeper.shared.names import HerdDBNames
+from herdkeeper.shared.node import Nodes
+from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.unknown import Unknown
+
+
+@dataclass(frozen=True)
+class SqlFleet:
+    """A HerdDBCluster as declared and as observed. Each derived value is computed once.
+
+    `credentials` is the content of the named Secret; None if none is named or the generated one does not exist yet. `bookkeeper` is the
+    BookKeeperCluster that it refers to, or None. `root_parent` and `root` tell whether the parent znode and the cluster's root exist.
+    `fresh_password` and `fresh_token` are random, for a new Secret. `records` are HerdDB's records by tablespace, `tablespaces` the
+    resources that refer to it, `unread` the names of those that can't be read; `now` is Unix seconds. `registered` are the nodes with a
+    record in HerdDB. `taken_services` are names of leaders' Services that another owner uses. `dependents` are the Tablespaces that refer
+    to it. `disruption` is which bookie or ensemble member is being disrupted, or None. `silent_seconds` is for how long each known node has
+    been silent; `reports` the connection reports of the others. `heartbeats` are those of all replicas by tablespace and node, `zookeeper`
+    the current time, both by ZooKeeper's clock in Unix seconds. `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls`
+    is the verdict on the Secret of the SQL port, or None if it is not encrypted. `users` are the contents of the Secrets of `spec.users`,
+    by name. `ownerless_pins` are the log pins (path and version) of tablespaces that no resource declares any more, so nothing would move
+    them. `identities` are the due Secrets with certificates.
+    """
+
+    cluster: HerdDBCluster
+    objects: Objects
+    bookkeeper: BookKeeperCluster | None
+    nodes: Mapping[str, NodeView | Unknown] = field(default_factory=dict)
+    root_parent: bool | Unknown = NOT_LOOKED_AT
+    root: bool | Unknown = NOT_LOOKED_AT
+    credentials: UserCredentials | CredentialsMissing | None = None
+    fresh_password: str = field(default="", repr=False)
+    fresh_token: str = field(default="", repr=False)
+    records: Mapping[str, VersionedRecord] | Unknown = field(default_factory=dict)
+    registered: tuple[str, ...] | Unknown = ()
+    tablespaces: tuple[Tablespace, ...] = ()
+    unread: tuple[str, ...] = ()
+    taken_services: frozenset[str] = frozenset()
+    now: float = 0.0
+    dependents: Dependents = NO_DEPENDENTS
+    disruption: str | None = None
+    silent_seconds: Mapping[str, float] = field(default_factory=dict)
+    reports: Mapping[str, SelfReport] = field(default_factory=dict)
+    heartbeats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    zookeeper: ZooKeeperTimes = NOT_TOLD
+    machines: Nodes = field(default_factory=dict)
+    tls: TlsUsable | TlsUnusable | None = None
+    users: Mapping[str, UserCredentials | CredentialsMissing] = field(default_factory=dict)
+    ownerless_pins: tuple[tuple[str, int], ...] = ()
+    identities: DueSecrets = NOTHING_DUE
+
+    @property
+    def named(self) -> HerdDBNames:
+        """Names of the cluster's objects."""
+        return self.cluster.names
+
+    @cached_property
+    def log(self) -> LogStore | None:
+        """The location of the log, once the BookKeeperCluster's status reports it."""
+        return log_store(self.bookkeeper)
+
+    @cached_property
+    def staying(self) -> tuple[str, ...]:
+        """The declared nodes, by number."""
+        return staying_nodes(self.cluster)
+
+    @cached_property
+    def present(self) -> tuple[str, ...]:
+        """The declared nodes, and those above that are in the StatefulSet or still have a pod, by number."""
+        return present_nodes(self.cluster, self.objects)
+
+    @cached_property
+    def running(self) -> int:
+        """The StatefulSet's number of nodes, 0 without one."""
+        return running_nodes(self.cluster, self.objects) or 0
+
+    @cached_property
+    def why_no_ledger_can_open(self) -> str | Unknown | None:
+        """Without enough bookies, a SQL node would only fail and restart. Unknown while their number is."""
+        status, name = self.bookkeeper.status if self.bookkeeper is not None else None, self.cluster.spec.book_keeper_ref.name
+        if status is None or status.ready_bookies is None:
+            return Unknown(f"how many bookies of the BookKeeperCluster {name} are writable is not known")
+        ready, wanted = status.ready_bookies, self.cluster.spec.ledgers.ensemble_size
+        return None if ready >= wanted else f"the BookKeeperCluster {name} has {ready} writable bookies of the {wanted} that a ledger needs"
