@@ -229,8 +229,6 @@ def nodes_of(fleet: SqlFleet, record: TablespaceRecord, rules: MoveRules) -> dic
     found = {}
     for name in fleet.present:
         pod = fleet.objects.get("Pod", name)
-        view = fleet.nodes.get(name, Unknown("it was not asked"))
-        copy = view if isinstance(view, Unknown) else next((each for each in view if each.name == record.name), None)
         # what only leaving nodes hold can't be led elsewhere
         leaves = rules.leave.get(name) if any(other not in rules.leave for other in record.replicas) else None
         heartbeat = fleet.heartbeats.get(record.name, {}).get(name)
@@ -240,7 +238,7 @@ def nodes_of(fleet: SqlFleet, record: TablespaceRecord, rules: MoveRules) -> dic
             relieved=leaves,
             held_back=rules.known.not_now.get(name),
             late=name in rules.known.late,
-            copy=copy,
+            copy=fleet.replica_on(name, record.name),
             running_since=fleet.zookeeper.registered.get(name),
             silent_seconds=fleet.silent_seconds.get(name),
             heartbeat=heartbeat,

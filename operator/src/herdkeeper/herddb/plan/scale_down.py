@@ -18,7 +18,6 @@ from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, TablespaceRe
 from herdkeeper.herddb.leadership.services import declaring
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.nodes import number_of
-from herdkeeper.herddb.tablespace.default import replica_on
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import ReplicaState, why_not_caught_up
 from herdkeeper.planning import requeue
@@ -127,11 +126,7 @@ def _named(cluster: HerdDBCluster, records: Mapping[str, VersionedRecord], regis
 
 def _blocked(fleet: SqlFleet, records: Mapping[str, VersionedRecord], going: tuple[str, ...]) -> Wait | None:
     """Returns why nothing may move yet; all reasons that a person can fix."""
-    silent = [
-        f"{node} does not answer ({view.why})"
-        for node in fleet.staying
-        if isinstance(view := fleet.nodes.get(node, Unknown("it was not asked")), Unknown)
-    ]
+    silent = [f"{node} does not answer ({view.why})" for node in fleet.staying if isinstance(view := fleet.view_of(node), Unknown)]
     unread = [f"the Tablespace {name} can't be read: correct it, or run the operator version that wrote it" for name in fleet.unread]
     reasons = [*unread, *_declared(fleet, going), *(_unmovable(fleet, found.record, going) for found in records.values())]
     found = [reason for reason in reasons if reason is not None]
@@ -188,7 +183,7 @@ def _move_off(fleet: SqlFleet, records: Mapping[str, VersionedRecord], step: Sca
 
 def _can_be_left(fleet: SqlFleet, record: TablespaceRecord) -> bool:
     staying = fleet.staying
-    copies = ReplicaState(record, 1, frozenset(), {node: replica_on(fleet, node, record.name) for node in _nodes(record)}, ())
+    copies = ReplicaState(record, 1, frozenset(), {node: fleet.replica_on(node, record.name) for node in _nodes(record)}, ())
     return any(node in staying and why_not_caught_up(copies, node) is None for node in record.replicas)
 
 

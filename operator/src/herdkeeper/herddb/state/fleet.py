@@ -8,7 +8,7 @@ from functools import cached_property
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
-from herdkeeper.herddb.state.cluster import NOT_LOOKED_AT, CredentialsMissing, NodeView, UserCredentials
+from herdkeeper.herddb.state.cluster import NOT_LOOKED_AT, CredentialsMissing, NodeTablespace, NodeView, UserCredentials
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.nodes import present_nodes, running_nodes, staying_nodes
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
@@ -99,3 +99,12 @@ class SqlFleet:
             return Unknown(f"how many bookies of the BookKeeperCluster {name} are writable is not known")
         ready, wanted = status.ready_bookies, self.cluster.spec.ledgers.ensemble_size
         return None if ready >= wanted else f"the BookKeeperCluster {name} has {ready} writable bookies of the {wanted} that a ledger needs"
+
+    def view_of(self, node: str) -> NodeView | Unknown:
+        """A node's view of its tablespaces."""
+        return self.nodes.get(node, Unknown("it was not asked"))
+
+    def replica_on(self, node: str, name: str) -> NodeTablespace | Unknown | None:
+        """A node's view of a tablespace, or None."""
+        view = self.view_of(node)
+        return view if isinstance(view, Unknown) else next((copy for copy in view if copy.name == name), None)

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, tablespace_path
-from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.tablespace.record import VersionedRecord
@@ -34,11 +33,11 @@ def plan_default_tablespace(fleet: SqlFleet, log: LogStore, leaving: Sequence[st
     if (record.expected_replica_count, record.max_leader_inactivity_millis) != (EXPECTED_REPLICAS, MAX_INACTIVITY_MILLIS):
         wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=MAX_INACTIVITY_MILLIS)
         return (_change(fleet.cluster, log, VersionedRecord(wished, found.version), "failover enabled"),)
-    staying = fleet.staying
-    free = [node for node in staying if node not in record.replicas and _answers(fleet, node)]
+    ready = [node for node in fleet.staying if fleet.objects.pod_ready(node)]
+    free = [node for node in ready if node not in record.replicas and not isinstance(fleet.view_of(node), Unknown)]
     # at least one: while no remaining node serves, leaving nodes keep their replicas
     wanted = max(1, len(free) + sum(node not in leaving for node in record.replicas))
-    copies = {node: replica_on(fleet, node, DEFAULT_TABLESPACE) for node in {record.leader, *record.replicas}}
+    copies = {node: fleet.replica_on(node, DEFAULT_TABLESPACE) for node in {record.leader, *record.replicas}}
     match next_replica(ReplicaState(record, wanted, frozenset(leaving), copies, free)):
         case AddReplica(node):
             grown = replace(record, replicas=(*record.replicas, node))
@@ -48,16 +47,6 @@ def plan_default_tablespace(fleet: SqlFleet, log: LogStore, leaving: Sequence[st
             return (_change(fleet.cluster, log, VersionedRecord(fewer, found.version), f"no replica on {node} any more, since {why}"),)
         case _:
             return ()
-
-
-def replica_on(fleet: SqlFleet, node: str, name: str) -> NodeTablespace | Unknown | None:
-    """Returns a node's view of a tablespace, or None."""
-    view = fleet.nodes.get(node, Unknown("it was not asked"))
-    return view if isinstance(view, Unknown) else next((copy for copy in view if copy.name == name), None)
-
-
-def _answers(fleet: SqlFleet, node: str) -> bool:
-    return fleet.objects.pod_ready(node) and not isinstance(fleet.nodes.get(node, Unknown("it was not asked")), Unknown)
 
 
 def _change(cluster: HerdDBCluster, log: LogStore, wished: VersionedRecord, why: str) -> ChangeTablespaceRecord:
