@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from herdkeeper.certificates.access import herd_access
+from herdkeeper.codecs.herddb.users import SqlUser
 from herdkeeper.herddb.build import build_herddb, build_herddb_secret, refuses_plaintext, token_data, users_data
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership
 from herdkeeper.herddb.leadership.requeue import SOON_SECONDS
@@ -13,12 +15,10 @@ from herdkeeper.herddb.leadership.services import leader_services
 from herdkeeper.herddb.plan.restart import DemoteFirst, leading, next_restart
 from herdkeeper.herddb.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
 from herdkeeper.herddb.plan.users import refresh_users
-from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials, secret_token, users_file
+from herdkeeper.herddb.state.cluster import CredentialsMissing
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
-from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.state.tls import TlsUnusable, tls_of
-from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, AddToSecret, Create, CreateHerdRoot, EnsureZnode, Plan, SetLogPin, Wait
@@ -29,9 +29,6 @@ from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-
-ADMINISTRATOR = "herdkeeper"
-"""User name in a generated Secret."""
 
 
 def plan_herddb(fleet: SqlFleet) -> Plan:
@@ -63,8 +60,8 @@ def _why_not_yet(fleet: SqlFleet, log: LogStore) -> Plan | None:
 
 
 def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
-    if isinstance(fleet.credentials, CredentialsMissing):
-        return Plan.waiting(fleet.credentials.reason, fleet.credentials.why)
+    if isinstance(fleet.sql_users, CredentialsMissing):
+        return Plan.waiting(fleet.sql_users.reason, fleet.sql_users.why)
     if (unmet := _why_not_yet(fleet, log)) is not None:
         return unmet
     named = fleet.named
@@ -78,7 +75,7 @@ def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrin
             actions.append(CreateHerdRoot(log.zookeeper_address, named.herd_root, access))
     elif not fleet.root_parent:
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
-    secret, secret_actions = _secret(fleet, fleet.credentials or _fresh(fleet))
+    secret, secret_actions = _secret(fleet, fleet.sql_users.users)
     actions += secret_actions
     # Last, and nothing waits for them: nothing depends on them, and they may be forbidden.
     hints = () if secret_actions else refresh_users(fleet)
@@ -137,15 +134,13 @@ def _why_not_disrupt(fleet: SqlFleet) -> str | None:
     return fleet.disruption if is_ready_resource(fleet.bookkeeper) else "its BookKeeperCluster is not Ready"
 
 
-def _secret(fleet: SqlFleet, administrator: UserCredentials) -> tuple[str, tuple[Action, ...]]:
+def _secret(fleet: SqlFleet, users: Sequence[SqlUser]) -> tuple[str, tuple[Action, ...]]:
     """Returns the name of the Secret that the pods mount, and the actions for it.
 
     A generated password is created once, then only read. The users file derived from it follows changes of it or of another user's Secret.
     A missing token, in an old Secret, is added; an existing one stays.
     """
-    name = mounted_secret(fleet.cluster)
-    token = secret_token(fleet.objects, name) or fleet.fresh_token
-    users = users_of(fleet.cluster, administrator, fleet.users, users_file(fleet.objects, name)).users
+    name, token = fleet.secret, fleet.token or fleet.fresh_token
     intended = build_herddb_secret(fleet.cluster, name, users, token)
     if fleet.cluster.spec.credentials_secret_ref is not None:
         return name, settle((intended,), fleet.objects)
@@ -159,7 +154,3 @@ def _secret(fleet: SqlFleet, administrator: UserCredentials) -> tuple[str, tuple
 def _missing_data(secret: Json, intended: dict[str, str]) -> dict[str, str]:
     """Returns what a generated Secret needs besides username and password, and lacks or has outdated."""
     return {key: value for key, value in intended.items() if (secret.get("data") or {}).get(key) != value}
-
-
-def _fresh(fleet: SqlFleet) -> UserCredentials:
-    return UserCredentials(ADMINISTRATOR, fleet.fresh_password)

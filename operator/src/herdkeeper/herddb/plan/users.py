@@ -7,9 +7,7 @@ time with mixed users. Nothing depends on it.
 from __future__ import annotations
 
 from herdkeeper.codecs.herddb.users import revision_of
-from herdkeeper.herddb.state.cluster import users_file
 from herdkeeper.herddb.state.fleet import SqlFleet
-from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.planning.actions import Annotate
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, annotation
@@ -18,7 +16,7 @@ from herdkeeper.shared.reason import Reason
 
 def refresh_users(fleet: SqlFleet) -> tuple[Annotate, ...]:
     """Returns annotations for pods whose nodes report outdated users, once per users file."""
-    revision = revision_of(users_file(fleet.objects, mounted_secret(fleet.cluster)))
+    revision = revision_of(fleet.users_file)
     if revision is None:
         return ()
     pods = {node: fleet.objects.get("Pod", node) for node in fleet.present if _is_late(fleet, node, revision)}

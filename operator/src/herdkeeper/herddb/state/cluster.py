@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from herdkeeper.shared import names
-from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -134,19 +131,3 @@ class CredentialsMissing:
 
 
 NOT_LOOKED_AT = Unknown("it was not read")
-
-
-def secret_token(objects: Objects, secret: str) -> str | None:
-    """Returns the token in a generated Secret, or None."""
-    return _entry(objects, secret, names.TOKEN_KEY)
-
-
-def users_file(objects: Objects, secret: str) -> str:
-    """Returns HerdDB's users file in a generated Secret, or ""."""
-    return _entry(objects, secret, names.USERS_KEY) or ""
-
-
-def _entry(objects: Objects, secret: str, key: str) -> str | None:
-    live = objects.get("Secret", secret)
-    encoded = ((live or {}).get("data") or {}).get(key)
-    return base64.b64decode(encoded).decode(errors="replace") or None if encoded else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,16 +11,21 @@ from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.herddb.state.cluster import NOT_LOOKED_AT, CredentialsMissing, NodeTablespace, NodeView, UserCredentials
 from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.nodes import present_nodes, running_nodes, staying_nodes
+from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes, running_nodes, staying_nodes
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.state.users import SqlUsers, users_of
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.protocol.self_report import SelfReport
+from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.names import HerdDBNames
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
+
+ADMINISTRATOR = "herdkeeper"
+"""User name in a generated Secret."""
 
 
 @dataclass(frozen=True)
@@ -108,3 +114,30 @@ class SqlFleet:
         """A node's view of a tablespace, or None."""
         view = self.view_of(node)
         return view if isinstance(view, Unknown) else next((copy for copy in view if copy.name == name), None)
+
+    @cached_property
+    def secret(self) -> str:
+        """The Secret that the nodes mount."""
+        return mounted_secret(self.cluster)
+
+    @cached_property
+    def token(self) -> str | None:
+        """The token in that Secret, or None."""
+        return self._stored(names.TOKEN_KEY)
+
+    @cached_property
+    def users_file(self) -> str:
+        """HerdDB's users file in that Secret, or ""."""
+        return self._stored(names.USERS_KEY) or ""
+
+    @cached_property
+    def sql_users(self) -> SqlUsers | CredentialsMissing:
+        """The users that may log in. Without credentials, the administrator is the one of a Secret that is yet to be generated."""
+        administrator = self.credentials or UserCredentials(ADMINISTRATOR, self.fresh_password)
+        if isinstance(administrator, CredentialsMissing):
+            return administrator
+        return users_of(self.cluster, administrator, self.users, self.users_file)
+
+    def _stored(self, key: str) -> str | None:
+        encoded = ((self.objects.get("Secret", self.secret) or {}).get("data") or {}).get(key)
+        return base64.b64decode(encoded).decode(errors="replace") or None if encoded else None

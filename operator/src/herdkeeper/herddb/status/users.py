@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from herdkeeper.codecs.herddb.users import decode_users, revision_of
-from herdkeeper.herddb.state.cluster import UserCredentials, users_file
+from herdkeeper.herddb.state.cluster import CredentialsMissing
 from herdkeeper.herddb.state.fleet import SqlFleet
-from herdkeeper.herddb.state.nodes import mounted_secret
-from herdkeeper.herddb.state.users import SqlUsers, users_of
+from herdkeeper.herddb.state.users import SqlUsers
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared.conditions import USERS_IN_FORCE
 from herdkeeper.shared.reason import Reason
@@ -19,10 +18,9 @@ def users_in_force(fleet: SqlFleet) -> tuple[Mapping[str, Health], Mapping[str, 
     """Returns the condition, by its type, and the status fields. No new ones before there are credentials and a users file."""
     before = fleet.cluster.status
     known = {"users": list(before.users), "usersRevision": before.users_revision} if before is not None else {}
-    file = users_file(fleet.objects, mounted_secret(fleet.cluster))
-    if not isinstance(fleet.credentials, UserCredentials) or not file:
+    file, wanted = fleet.users_file, fleet.sql_users
+    if fleet.credentials is None or isinstance(wanted, CredentialsMissing) or not file:
         return {}, known
-    wanted = users_of(fleet.cluster, fleet.credentials, fleet.users, file)
     revision = revision_of(file)
     late = list(_late(fleet, wanted, file))
     fields = known if late else {"users": [user.username for user in decode_users(file)], "usersRevision": revision}
