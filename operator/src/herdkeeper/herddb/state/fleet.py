@@ -12,7 +12,7 @@ from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.herddb.state.cluster import NOT_LOOKED_AT, CredentialsMissing, NodeTablespace, NodeView, UserCredentials
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes, running_nodes, staying_nodes
-from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable, serves_tls
 from herdkeeper.herddb.state.users import SqlUsers, users_of
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
@@ -137,6 +137,15 @@ class SqlFleet:
         if isinstance(administrator, CredentialsMissing):
             return administrator
         return users_of(self.cluster, administrator, self.users, self.users_file)
+
+    @cached_property
+    def encrypted(self) -> bool:
+        """Whether all nodes serve TLS, by the pods themselves: a declaration takes effect when a pod is recreated. A missing pod comes back
+        as the StatefulSet says.
+        """
+        stateful_set = self.objects.get("StatefulSet", self.named.stateful_set)
+        pods = [pod for node in self.present if (pod := self.objects.get("Pod", node)) is not None]
+        return stateful_set is not None and all(map(serves_tls, (stateful_set["spec"]["template"], *pods)))
 
     def _stored(self, key: str) -> str | None:
         encoded = ((self.objects.get("Secret", self.secret) or {}).get("data") or {}).get(key)

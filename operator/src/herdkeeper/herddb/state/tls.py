@@ -40,6 +40,11 @@ def tls_of(cluster: HerdDBCluster, log: LogStore) -> Tls | None:
     return cluster.spec.tls
 
 
+def serves_tls(pod: Json) -> bool:
+    """Returns whether a SQL node with this pod, or pod template, has a certificate for its SQL port."""
+    return any(volume["name"] == names.TLS_VOLUME for volume in pod.get("spec", {}).get("volumes", []))
+
+
 def http_secret(pod: Json) -> str | None:
     """Returns the Secret with the certificate of a SQL node's HTTP port, None if the port is in plain text. It is empty if the pod, unlike
     those that the operator makes, mounts no such Secret.

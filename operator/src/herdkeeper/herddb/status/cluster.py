@@ -7,9 +7,7 @@ from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.herddb.status.users import users_in_force
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
-from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import trouble_of
-from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
@@ -33,7 +31,7 @@ def summarize_herddb(fleet: SqlFleet) -> Summary:
         "jdbcUrl": named.jdbc_url(log.applications_address) if log else None,
         "credentialsSecret": reference.name if reference else named.generated_secret,
         **users,
-        "encrypted": _encrypted(fleet),
+        "encrypted": fleet.encrypted or None,
         "certificateExpires": text_of(fleet.tls.expires) if isinstance(fleet.tls, TlsUsable) and fleet.tls.expires else None,
         "tablespaces": sorted(tablespaces) or None,
     }
@@ -49,16 +47,3 @@ def summarize_herddb(fleet: SqlFleet) -> Summary:
         message = f"{len(ready)} SQL nodes serve only reads, since no ledger can be opened: {no_ledger}"
         return Summary(Health("False", Reason.WAITING_FOR_BOOKKEEPER, message), fields, conditions)
     return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields, conditions)
-
-
-def _encrypted(fleet: SqlFleet) -> bool | None:
-    """By the pods themselves: a declaration takes effect when a pod is recreated. A missing pod comes back as the StatefulSet says."""
-    stateful_set = fleet.objects.get("StatefulSet", fleet.named.stateful_set)
-    if stateful_set is None:
-        return None
-    pods = [pod for node in fleet.present if (pod := fleet.objects.get("Pod", node)) is not None]
-    return True if all(map(_serves_tls, (stateful_set["spec"]["template"], *pods))) else None
-
-
-def _serves_tls(pod: Json) -> bool:
-    return any(volume["name"] == names.TLS_VOLUME for volume in pod.get("spec", {}).get("volumes", []))
