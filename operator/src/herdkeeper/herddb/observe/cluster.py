@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
@@ -15,7 +16,7 @@ from herdkeeper.clients.identities import observe_identities
 from herdkeeper.clients.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.clients.nodes import nodes_of_doubted
 from herdkeeper.clients.stack import ensemble_disruption, servers_disruption
-from herdkeeper.clients.zookeeper import EnsembleError
+from herdkeeper.clients.zookeeper import EnsembleError, Znodes
 from herdkeeper.codecs.herddb.node import nodes_path
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.codecs.java_data import MalformedDataError
@@ -37,6 +38,7 @@ from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.objects import Objects, why_gone
 from herdkeeper.shared.unknown import Unknown
 
+T = TypeVar("T")
 SILENT_SECONDS = 2.0
 """A node that was silent for so long, twice its report interval, is not asked: clients would wait for its timeout. Nor is one that reports
 no answer from ZooKeeper for so long: it needs ZooKeeper to report its tablespaces."""
@@ -48,10 +50,10 @@ def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
     log, root = fleet.log, fleet.named.herd_root
     return replace(
         fleet,
-        root_parent=_exists(reader, log, root.rpartition("/")[0]),
-        root=_exists(reader, log, root),
+        root_parent=_ask(reader, log, lambda znodes: znodes.read(root.rpartition("/")[0]) is not None),
+        root=_ask(reader, log, lambda znodes: znodes.read(root) is not None),
         credentials=read_credentials(cluster, reader),
-        registered=_registered(reader, log, root),
+        registered=_ask(reader, log, lambda znodes: znodes.children(nodes_path(root), reader.wake) or ()),
         fresh_password=secrets.token_urlsafe(24),
         fresh_token=secrets.token_urlsafe(32),
         dependents=observe_dependents(cluster, Tablespace, reader),
@@ -77,7 +79,7 @@ def observe_leadership(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFlee
     declared = declared_tablespaces(cluster, reader)
     tablespaces = tuple(each.tablespace for each in declared if each.readable)
     # ZooKeeper first: the first answer may take seconds, during which a node may stay silent.
-    records = _records(reader, log, root)
+    records = _ask(reader, log, lambda znodes: _records(znodes, root, reader))
     silent_seconds = _silent_seconds(fleet, reader)
     reports = _reports(fleet.objects, silent_seconds, reader)
     doubted = _doubted(silent_seconds, reports)
@@ -113,14 +115,11 @@ def _undeclared(records: Mapping[str, VersionedRecord] | Unknown, declared: Sequ
 
 
 def _ownerless_pins(reader: ClusterReader, log: LogStore | None, root: str, uuids: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    if log is None or not uuids:
+    if not uuids:
         return ()
     paths = [log_pin_path(root, uuid, SECOND_DISK) for uuid in uuids]
-    try:
-        znodes = reader.znodes(log.zookeeper_address, log.namespace)
-        return tuple((path, found[1]) for path in paths if (found := znodes.read(path)) is not None)
-    except EnsembleError:
-        return ()
+    found = _ask(reader, log, lambda znodes: [(path, pin[1]) for path in paths if (pin := znodes.read(path)) is not None])
+    return () if isinstance(found, Unknown) else tuple(found)
 
 
 def _disruption(bookkeeper: BookKeeperCluster | None, reader: ClusterReader) -> str | None:
@@ -166,37 +165,23 @@ def _times(
     reader: ClusterReader, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, root: str
 ) -> tuple[ZooKeeperTimes, Heartbeats]:
     """Returns nothing for what can't be read."""
-    if log is None or isinstance(records, Unknown):
+    if isinstance(records, Unknown):
         return NOT_TOLD, {}
-    try:
-        return read_times(reader.znodes(log.zookeeper_address, log.namespace), root, records)
-    except EnsembleError:
-        return NOT_TOLD, {}
+    found = _ask(reader, log, lambda znodes: read_times(znodes, root, records))
+    return (NOT_TOLD, {}) if isinstance(found, Unknown) else found
 
 
-def _records(reader: ClusterReader, log: LogStore | None, root: str) -> dict[str, VersionedRecord] | Unknown:
+def _records(znodes: Znodes, root: str, reader: ClusterReader) -> dict[str, VersionedRecord] | Unknown:
     """Returns HerdDB's record of each tablespace, with the time of its last change."""
-    if log is None:
-        return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
+    known = znodes.children(tablespaces_path(root), reader.wake) or ()
+    found = {name: znodes.read_changed(tablespace_path(root, name), reader.wake) for name in known}
     try:
-        znodes = reader.znodes(log.zookeeper_address, log.namespace)
-        known = znodes.children(tablespaces_path(root), reader.wake) or ()
-        found = {name: znodes.read_changed(tablespace_path(root, name), reader.wake) for name in known}
         return {
             name: VersionedRecord(decode_tablespace(znode.data), znode.version, znode.changed_at)
             for name, znode in found.items()
             if znode is not None
         }
-    except (EnsembleError, MalformedDataError) as error:
-        return Unknown(str(error))
-
-
-def _registered(reader: ClusterReader, log: LogStore | None, root: str) -> tuple[str, ...] | Unknown:
-    if log is None:
-        return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
-    try:
-        return reader.znodes(log.zookeeper_address, log.namespace).children(nodes_path(root), reader.wake) or ()
-    except EnsembleError as error:
+    except MalformedDataError as error:
         return Unknown(str(error))
 
 
@@ -208,10 +193,11 @@ def _taken_services(tablespaces: Sequence[Tablespace], objects: Objects, reader:
     return frozenset(key.name for key in missing if reader.kubernetes.document("v1", "Service", key) is not None)
 
 
-def _exists(reader: ClusterReader, log: LogStore | None, path: str) -> bool | Unknown:
+def _ask(reader: ClusterReader, log: LogStore | None, question: Callable[[Znodes], T]) -> T | Unknown:
+    """Returns what ZooKeeper answers."""
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
-        return reader.znodes(log.zookeeper_address, log.namespace).read(path) is not None
+        return question(reader.znodes(log.zookeeper_address, log.namespace))
     except EnsembleError as error:
         return Unknown(str(error))

@@ -11,7 +11,7 @@ from herdkeeper.codecs.herddb.users import FIT, FIT_FOR_ADMINISTRATOR, invalid_p
 from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials
 from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.shared import names
-from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -20,11 +20,9 @@ _MOST_READERS = 8
 
 def read_credentials(cluster: HerdDBCluster, reader: ClusterReader) -> UserCredentials | CredentialsMissing | None:
     """Returns the administrator's credentials. None if they are yet to be generated."""
-    namespace = cluster.metadata.namespace
     reference = cluster.spec.credentials_secret_ref
-    named = HerdDBNames(ObjectKey(namespace, cluster.metadata.name))
-    name = reference.name if reference else named.generated_secret
-    values = reader.kubernetes.secret(ObjectKey(namespace, name))
+    name = reference.name if reference else cluster.names.generated_secret
+    values = reader.kubernetes.secret(ObjectKey(cluster.metadata.namespace, name))
     if values is None:
         return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"the Secret {name} does not exist") if reference else None
     login = _login_of(name, values)
