@@ -69,9 +69,15 @@ class PlayedNodes:
         for copy in self.documents.get(f"{url.partition('/tablespaces')[0]}/tablespaces", []) if "bar?" in url else []:
             if "barred" in copy:
                 copy["barred"] = "/bar?" in url
+                copy["barredUntil"] = _until(url) if "/bar?" in url else None
         self.orders.append(url)
         self.written(f"order {url}")
         return {}
+
+
+def _until(url: str) -> dict[str, int]:
+    ledger, entry = url.rpartition("&until=")[2].split(",")
+    return {"ledgerId": int(ledger), "entryId": int(entry)}
 
 
 def _in_plain_text(url: str, trust: Trust | None) -> str:

@@ -109,7 +109,7 @@ def test_a_follower_that_differs_is_kept_from_leading_by_itself_until_it_is_foun
     stage.nodes.herddb_tells(named(stage), 1, barred=False)
     compared(stage, "first", 12, "airports")
     stage.reconcile(TABLESPACE, "flights")
-    assert bars(stage) == [f"{NODES[1]} /tablespaces/flights/bar?uuid=a-uuid"]
+    assert bars(stage) == [f"{NODES[1]} /tablespaces/flights/bar?uuid=a-uuid&until=7,12"]
     assert on_list(stage) == NODES  # nobody leads yet
     stage.nodes.herddb_tells(named(stage), 1, barred=True)
     stage.reconcile(TABLESPACE, "flights")

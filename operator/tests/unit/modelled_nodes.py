@@ -50,7 +50,8 @@ class Node(NamedTuple):
     """`heard`: by the operator and ZooKeeper. `away`: for longer than the log is retained. `role`: none, fenced (it has replayed the log),
     opened (it has a ledger that it has not listed), leader, rolling, follower, refusing (it could not apply an entry), failed.
 
-    `lsn` and `rows` are in its memory, `disk_lsn` and `disk_rows` its local checkpoint. `listed` and `version` are the list that it has
+    `lsn` and `rows` are in its memory, `disk_lsn` and `disk_rows` its local checkpoint. `barred`: the LSN up to which an equal
+    verdict leaves it barred. `listed` and `version` are the list that it has
     read, `ledger` the one that it writes, `drops` the one that it is about to drop."""
 
     up: bool = True
@@ -65,7 +66,7 @@ class Node(NamedTuple):
     drops: int = -1
     disk_lsn: Lsn = START
     disk_rows: int = 0
-    barred: bool = False
+    barred: Lsn | None = None
 
 
 DOWN = Node(up=False, heard=False)
@@ -330,7 +331,7 @@ def refused(log: Log, number: int, rules: Rules) -> Steps:
 def leads_by_itself(log: Log, number: int, rules: Rules) -> Steps:
     """HerdDB's own failover: it knows what the log has, and the bar."""
     node, leader = log.nodes[number], log.nodes[log.leader]
-    may = not node.barred and _boots_from(log.listing, node.disk_lsn, rules)
+    may = node.barred is None and _boots_from(log.listing, node.disk_lsn, rules)
     if node.role == "follower" and number != log.leader and number in log.replicas and may and not (leader.up and leader.heard):
         named = log._replace(leader=number, version=log.version + 1)
         yield f"node {number} does not hear of node {log.leader}, and makes itself the leader", named

@@ -71,7 +71,7 @@ class Said(NamedTuple):
     lsn: Lsn | None
     checkpoint: Lsn
     recoverable: bool
-    barred: bool
+    barred: Lsn | None
 
 
 class Seen(NamedTuple):
@@ -105,10 +105,10 @@ class Replicas:
 
 @dataclass(frozen=True)
 class Bar:
-    """A node is told that it must not make itself the leader, or that it may."""
+    """A node is told that it must not make itself the leader, with the LSN up to which an equal verdict changes nothing; None: it may."""
 
     node: int
-    barred: bool
+    until: Lsn | None
 
 
 @dataclass(frozen=True)
@@ -263,8 +263,8 @@ def _order(action: object) -> Order | None:
     match action:
         case ChangeTablespaceRecord(record=record):
             return Replicas(tuple(map(_number_of, record.replicas)), 0)
-        case BarPromotion(node=node, barred=barred):
-            return Bar(_number_of(node), barred)
+        case BarPromotion(node=node, barred=barred, until=until):
+            return Bar(_number_of(node), until if barred else None)
         case SetCopyAside(node=node):
             return Aside(_number_of(node))
         case Annotate(annotations=annotations):
@@ -306,7 +306,9 @@ def _nodes(seen: Seen) -> dict[str, NodeView | Unknown]:
                 said[pod_of(number)] = Unknown("silence")
             case Said(role, lsn, disk, recoverable, barred):
                 ready_ = role in SETTLED_ROLES
-                said[pod_of(number)] = (NodeTablespace(NAME, UUID, role, ready_, lsn, None, disk, recoverable, barred=barred),)
+                said[pod_of(number)] = (
+                    NodeTablespace(NAME, UUID, role, ready_, lsn, None, disk, recoverable, barred=barred is not None, barred_until=barred),
+                )
             case _:
                 assert_never(copy)
     return said

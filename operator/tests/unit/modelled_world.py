@@ -110,7 +110,7 @@ def _lead(world: World, order: Lead) -> tuple[str, World]:
     """Also notes when a copy is given the leadership of which is written down somewhere that it differs."""
     log, node = world.log, world.log.nodes[order.node]
     named = log._replace(leader=order.node, version=log.version + 1)
-    evidence = "its own disk says so" if node.barred else None
+    evidence = "its own disk says so" if node.barred is not None else None
     if world.resource is not None and order.node in known_to_differ(world.resource):
         evidence = evidence or "the stored Tablespace says so"
     mistake = f"node {order.node} is made the leader, though its rows differ and {evidence}" if evidence and node.rows & WRONG else None
@@ -145,24 +145,24 @@ def _changed(log: Log, order: Order) -> tuple[str, Log | None]:
             if version != log.version:
                 return "the operator's change of the replicas is refused", None
             return f"the operator changes the replicas to {nodes}", log._replace(replicas=nodes, version=version + 1)
-        case Bar(number, barred):
-            return _barred(log, number, barred=barred)
+        case Bar(number, until):
+            return _barred(log, number, until)
         case Aside(number):
             node = log.nodes[number]
             if not node.heard or number in (*log.replicas, log.leader) or node.role != "none":
                 return f"node {number} does not move its copy aside", None
-            return f"node {number} moves its copy aside", log.with_node(number, disk_lsn=START, disk_rows=0, barred=False)
+            return f"node {number} moves its copy aside", log.with_node(number, disk_lsn=START, disk_rows=0, barred=None)
         case Pin(lsn):
             return f"the operator moves its pin to {lsn}", log._replace(pin=lsn)
         case _:
             raise AssertionError(f"the Tablespace's key has no business with {order}")
 
 
-def _barred(log: Log, number: int, *, barred: bool) -> tuple[str, Log | None]:
-    if not log.nodes[number].heard or (barred and number not in (*log.replicas, log.leader)):
+def _barred(log: Log, number: int, until: Lsn | None) -> tuple[str, Log | None]:
+    if not log.nodes[number].heard or (until is not None and number not in (*log.replicas, log.leader)):
         return f"node {number} does not take the order about its bar", None
-    told = "is barred from leading by itself" if barred else "may lead by itself again"
-    return f"node {number} {told}", log.with_node(number, barred=barred)
+    told = "is barred from leading by itself" if until is not None else "may lead by itself again"
+    return f"node {number} {told}", log.with_node(number, barred=until)
 
 
 def _crash(world: World, _: Rules) -> Steps:

@@ -106,7 +106,7 @@ def test_nodes_are_woken_at_the_same_time_so_that_a_silent_one_keeps_none_asleep
 
 def test_a_node_that_refuses_to_be_barred_keeps_nothing_else_from_being_done(monkeypatch):
     monkeypatch.setattr(sql_node, "order", lambda *_, **__: Unknown("it answered 503"))
-    bar = BarPromotion("db", PODS[1], "flights", "a-uuid", True, "it had other rows")
+    bar = BarPromotion("db", PODS[1], "flights", "a-uuid", True, (4, 9), "it had other rows")
     done, applied, failed = done_of(bar, move("a", Reason.REPLICA_DIFFERS), SERVICE)
     assert (done, applied) == (["/a"], ["Service"])
     assert failed is not None

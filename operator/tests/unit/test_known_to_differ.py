@@ -9,6 +9,7 @@ import pytest
 from situations import quickstart, with_metadata, with_status
 from test_replica_verdicts import CHECKPOINT, FIRST, LEADER, RECORD, SEEN, checkpoint, copy, remembered
 
+from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.state.cluster import NodeTablespace
@@ -16,7 +17,8 @@ from herdkeeper.herddb.tablespace.observe_verdicts import declared_tablespaces, 
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
-from herdkeeper.planning.actions import ChangeTablespaceRecord, SetCopyAside
+from herdkeeper.herddb.tablespace.verdicts import verdicts_in_force
+from herdkeeper.planning.actions import BarPromotion, ChangeTablespaceRecord, SetCopyAside
 from herdkeeper.shared.conditions import REPLICAS_VERIFIED
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -111,3 +113,44 @@ def test_a_copy_that_its_node_alone_remembers_as_different_is_told_and_kept():
     settings = replace(RECORD, max_leader_inactivity_millis=tablespace.spec.failover.max_leader_inactivity_seconds * 1000)
     plan = plan_tablespace(tablespace, replace(BARRED, record=VersionedRecord(settings, 4)), "an-image")
     assert [action for action in plan.actions if isinstance(action, ChangeTablespaceRecord | SetCopyAside)] == []
+
+
+def plan_of_bars(tablespace: Tablespace, follower: NodeTablespace, *checkpoints: Checkpoint) -> list[BarPromotion]:
+    """The orders to nodes about promoting themselves."""
+    settings = replace(RECORD, max_leader_inactivity_millis=tablespace.spec.failover.max_leader_inactivity_seconds * 1000)
+    seen = replace(SEEN, nodes={**SEEN.nodes, FIRST: (follower,)}, record=VersionedRecord(settings, 4), checkpoints=checkpoints)
+    return [action for action in plan_tablespace(tablespace, seen, "an-image").actions if isinstance(action, BarPromotion)]
+
+
+@pytest.mark.parametrize(
+    ("until", "checked", "equal"),
+    [
+        ((4, 12), 9, False),
+        ((4, 12), 12, False),
+        ((4, 12), 13, True),
+        (Unknown("the disk does not tell"), 9, False),
+        (None, 9, True),
+    ],
+    ids=[
+        "an older Checkpoint",
+        "one at the same LSN",
+        "a later one",
+        "the node does not know the LSN, and applied more",
+        "an older program notes no LSN",
+    ],
+)
+def test_what_a_node_has_noted_falls_only_to_a_checkpoint_of_a_later_lsn(until, checked, equal):
+    """The operator ended between its order to the node and the status; or the status is from a backup."""
+    follower = replace(copy("follower"), barred=True, barred_until=until)
+    tablespace = with_status(TABLESPACE, uuid="a-uuid", replicas=(remembered(checked),))
+    assert verdicts_in_force(tablespace, "a-uuid", nodes={FIRST: (follower,)})[FIRST].equal is equal
+    assert [order.barred for order in plan_of_bars(tablespace, follower) if not order.barred] == ([False] if equal else [])
+
+
+def test_a_node_that_notes_no_lsn_is_told_one_which_a_later_checkpoint_exceeds():
+    undated = replace(copy("follower"), barred=True, barred_until=Unknown("the disk does not tell"))
+    tablespace = with_status(TABLESPACE, uuid="a-uuid")
+    (bar,) = plan_of_bars(tablespace, undated)
+    assert (bar.barred, bar.until) == (True, (4, 20)), "what the replica has applied"
+    (unbar,) = plan_of_bars(tablespace, replace(undated, barred_until=bar.until), checkpoint("c", 21))
+    assert not unbar.barred

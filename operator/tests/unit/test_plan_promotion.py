@@ -16,7 +16,10 @@ from herdkeeper.shared.unknown import Unknown
 
 RECORD = TablespaceRecord("a-uuid", "flights", "n0", ("n0", "n1"), 1, 10_000)
 MAY = NodeTablespace("flights", "a-uuid", "follower", True, (7, 90), None, barred=False)
-BARRED = replace(MAY, barred=True)
+BARRED = replace(MAY, barred=True, barred_until=(7, 12))
+BARRED_EARLIER = replace(BARRED, barred_until=(7, 11))
+UNDATED = replace(BARRED, barred_until=Unknown("the disk does not tell"))
+BARRED_BY_OLDER_PROGRAM = replace(BARRED, barred_until=None)
 OLDER_IMAGE = replace(MAY, barred=None)
 BOOTING = replace(MAY, role="booting", ready=False)
 ANOTHER = replace(MAY, uuid="another")
@@ -25,7 +28,8 @@ SILENT = Unknown("silence")
 DIFFERENT = Verdict("n1", (7, 12), False, ("airports",), checkpoint="c")
 AGAIN = replace(DIFFERENT, made_anew=True)
 EQUAL = replace(DIFFERENT, equal=True, different_tables=())
-BAR = BarPromotion("db", "n1", "flights", "a-uuid", True, "it had other rows than the log at LSN 7,12 (Checkpoint c) in airports")
+BY_LEADER = replace(DIFFERENT, checkpoint=None, against_leader=True)
+BAR = BarPromotion("db", "n1", "flights", "a-uuid", True, (7, 12), "it had other rows than the log at LSN 7,12 (Checkpoint c) in airports")
 UNBAR = replace(BAR, barred=False, why="it was equal to the log at LSN 7,12 (Checkpoint c)")
 
 LED_BY_IT = replace(RECORD, leader="n1")
@@ -39,6 +43,10 @@ OFF = replace(RECORD, replicas=("n0",))
         ("it differs and boots", RECORD, BOOTING, DIFFERENT, BAR),
         ("it differs, after a rebuild, and stays on the list", RECORD, MAY, AGAIN, BAR),
         ("it differs and knows", RECORD, BARRED, DIFFERENT, None),
+        ("it differs at a later LSN than its node has noted", RECORD, BARRED_EARLIER, DIFFERENT, BAR),
+        ("it differs, and its node has noted no LSN", RECORD, UNDATED, DIFFERENT, BAR),
+        ("it differs, and its program notes no LSN", RECORD, BARRED_BY_OLDER_PROGRAM, DIFFERENT, None),
+        ("it differs from the leader as noted", RECORD, BARRED_EARLIER, BY_LEADER, None),
         ("it differs and its image is an older one", RECORD, OLDER_IMAGE, DIFFERENT, None),
         ("it differs and does not answer", RECORD, SILENT, DIFFERENT, None),
         ("it differs and has no copy", RECORD, None, DIFFERENT, None),
@@ -47,6 +55,8 @@ OFF = replace(RECORD, replicas=("n0",))
         ("it differs and is off the list: it stops", OFF, replace(MAY, role="stopped"), DIFFERENT, None),
         ("it is equal again", RECORD, BARRED, EQUAL, UNBAR),
         ("it is equal again and leads", LED_BY_IT, replace(BARRED, role="leader"), EQUAL, UNBAR),
+        ("it is equal again, and its program notes no LSN", RECORD, BARRED_BY_OLDER_PROGRAM, EQUAL, UNBAR),
+        ("it is equal, and its node has noted no LSN", RECORD, UNDATED, EQUAL, None),
         ("it is equal", RECORD, MAY, EQUAL, None),
         ("it is equal and its image is an older one", RECORD, OLDER_IMAGE, EQUAL, None),
         ("it is equal and does not answer", RECORD, SILENT, EQUAL, None),

@@ -286,7 +286,7 @@ def told(barred: bool) -> TablespaceObserved:
 
 def test_before_a_copy_that_differs_leaves_the_list_its_node_is_kept_from_leading_by_itself():
     bar, change = plan_tablespace(known(DIFFERENT), told(barred=False)).actions
-    assert bar == BarPromotion("db", NODES[1], "flights", "a-uuid", True, SAYS)
+    assert bar == BarPromotion("db", NODES[1], "flights", "a-uuid", True, (4, 9), SAYS)
     assert isinstance(change, ChangeTablespaceRecord)
     (change,) = plan_tablespace(known(DIFFERENT), told(barred=True)).actions
     assert isinstance(change, ChangeTablespaceRecord)

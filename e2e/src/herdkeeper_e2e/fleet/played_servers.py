@@ -268,6 +268,7 @@ class SqlNode(Played):
             "checkpoint": LSN,
             "recoverable": True,
             "barred": False,
+            "barredUntil": None,
             "counts": {"exact": True, "position": LSN, "tables": {}} if settled else None,
             "fullCheck": None,
         }

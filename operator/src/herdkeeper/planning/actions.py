@@ -344,7 +344,7 @@ class BarPromotion:
     """Make a SQL node record on disk that it must not promote itself. With `barred` False, lift the bar.
 
     The bar covers only HerdDB's own failover: a node that the record names still leads. Nothing waits for this action, and its failure
-    blocks nothing. `why`: what was found out about the replica.
+    blocks nothing. `until`: the LSN that an equal verdict must exceed to lift the bar. `why`: what was found out about the replica.
     """
 
     herddb: str
@@ -352,6 +352,7 @@ class BarPromotion:
     tablespace: str
     uuid: str
     barred: bool
+    until: tuple[int, int]
     why: str
 
 

@@ -235,7 +235,7 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.LEADER_MOVED, f"Making {node} write a local checkpoint of tablespace {tablespace}"
         case SetCopyAside(_, node, tablespace, _, why):
             return Reason.REPLICA_SET_ASIDE, f"Setting the files of tablespace {tablespace} on {node} aside, since {why}"
-        case BarPromotion(_, node, tablespace, _, barred, why):
+        case BarPromotion(_, node, tablespace, _, barred, _, why):
             reason, to_do = (Reason.REPLICA_BARRED, "Keeping") if barred else (Reason.REPLICA_NOT_BARRED, "No longer keeping")
             return reason, f"{to_do} {node} from promoting itself to leader of tablespace {tablespace}, since {why}"
         case SetLogPin(_, path, lsn, _, why):

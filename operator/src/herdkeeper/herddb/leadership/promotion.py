@@ -1,7 +1,8 @@
 """Decides which SQL nodes must not promote themselves, as they do without an operator, and which may again.
 
 HerdDB's own failover ignores verdicts. A replica that differs is removed, but only once the leader leads and the others are settled. Until
-then its node keeps a bar on its disk. Only a Checkpoint's verdict, or the end of the replica, lifts it.
+then its node keeps a bar on its disk, with the LSN at which it differed. Only a Checkpoint's verdict about a later LSN, or the end of the
+replica, lifts it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,13 @@ def _order(herddb: str, record: TablespaceRecord, copy: NodeTablespace | Unknown
     if not isinstance(copy, NodeTablespace) or copy.uuid != record.uuid:
         return None
     follows = verdict.node in record.replicas and verdict.node != record.leader
-    bar = copy.barred is False and follows and not verdict.equal
-    unbar = copy.barred is True and verdict.equal
-    return BarPromotion(herddb, verdict.node, record.name, record.uuid, bar, f"it {verdict.sentence}") if bar or unbar else None
+    bar = follows and not verdict.equal and (copy.barred is False or _tells_less(copy, verdict))
+    unbar = copy.barred is True and verdict.equal and not isinstance(copy.barred_until, Unknown)
+    if not bar and not unbar:
+        return None
+    return BarPromotion(herddb, verdict.node, record.name, record.uuid, bar, verdict.outlives, f"it {verdict.sentence}")
+
+
+def _tells_less(copy: NodeTablespace, verdict: Verdict) -> bool:
+    """Whether the bar on the node's disk would fall to an equal verdict that this one outlives."""
+    return isinstance(copy.barred_until, Unknown) or (copy.barred_until is not None and copy.barred_until < verdict.outlives)

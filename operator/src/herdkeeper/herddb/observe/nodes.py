@@ -64,10 +64,17 @@ def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
         checks=tuple(_verdict(table, check) for table, check in told.items()),
         full_check=_full_check(entry),
         barred=entry.get("barred"),
+        barred_until=_barred_until(entry),
         blocked_seconds=_seconds(entry.get("blockedSeconds")),
         counts=_counts(entry.get("counts")),
         unreplayable=_unreplayable(entry.get("unreplayable")),
     )
+
+
+def _barred_until(entry: dict[str, Any]) -> tuple[int, int] | Unknown | None:
+    if not entry.get("barred") or "barredUntil" not in entry:
+        return None
+    return _lsn(entry["barredUntil"]) or Unknown("the node's disk does not tell at which LSN the replica differed")
 
 
 def _seconds(told: object) -> float | None:

@@ -79,8 +79,9 @@ class NodeTablespace:
     follows it. `checks` are its results of a leader's check, by table; `differs` is how its rows differ from log or leader (None: not known
     to differ; Unknown: the finding is unreadable). `retained_log` is what a leader keeps past the retention. `full_check` is the last check
     that the node ran since its process started, or None; Unknown from a program that runs none. `barred`: whether it has noted on disk that
-    it must not promote itself. `blocked_seconds`: for how long no waiter has got the leader's lock, else 0. `counts` are its rows by table
-    (None if entries were applied meanwhile). `unreplayable` is the entry that it can't apply, or None.
+    it must not promote itself. `barred_until`: only an equal verdict after this LSN lifts that bar (Unknown: the disk does not tell; None
+    from an older program, or not barred). `blocked_seconds`: for how long no waiter has got the leader's lock, else 0. `counts` are its
+    rows by table (None if entries were applied meanwhile). `unreplayable` is the entry that it can't apply, or None.
 
     `recoverable`, `barred`, `blocked_seconds` and `counts` are None from older programs, too.
     """
@@ -98,6 +99,7 @@ class NodeTablespace:
     checks: tuple[TableVerdict, ...] = ()
     full_check: FullCheck | Unknown | None = None
     barred: bool | None = None
+    barred_until: tuple[int, int] | Unknown | None = None
     blocked_seconds: float | None = None
     counts: Counts | None = None
     unreplayable: Unreplayable | None = None

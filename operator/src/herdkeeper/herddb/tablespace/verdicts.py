@@ -51,6 +51,12 @@ class Verdict:
         return self.checkpoint is not None
 
     @property
+    def outlives(self) -> tuple[int, int]:
+        """The highest LSN at which an equal verdict leaves this different one in force. The log outweighs the leader's rows at one LSN."""
+        ledger, entry = self.lsn
+        return (ledger, max(entry - 1, 0)) if self.against_leader else self.lsn
+
+    @property
     def sentence(self) -> str:
         """The verdict, without the node."""
         found_by = f"Checkpoint {self.checkpoint}" if self.checkpoint else None if self.equal else "as its node has noted on its disk"
@@ -115,7 +121,7 @@ def verdicts_in_force(
     tablespace: Tablespace | None, uuid: str, checkpoints: Iterable[Checkpoint] = (), nodes: Mapping[str, NodeView | Unknown] = NO_NODES
 ) -> Mapping[str, Verdict]:
     """Returns by node the newest verdict on the current replica of the tablespace with this uuid. It comes from the Tablespace's status and
-    from Checkpoints, or else from the node's memory. `tablespace` is None if no resource declares it.
+    from Checkpoints, or else from what the node has on its disk, which may be newer. `tablespace` is None if no resource declares it.
     """
     status = tablespace.status if tablespace is not None else None
     remembered = status.replicas if status is not None and status.uuid in (None, uuid) else ()
@@ -124,7 +130,10 @@ def verdicts_in_force(
     wrong = {node for node, verdict in known.items() if not verdict.equal}
     barred = _newest(_in_force(tablespace, uuid, _barred(nodes, uuid)))
     failing = _failing(nodes, uuid, {*wrong, *barred})
-    return {**barred, **_weighed(_in_force(tablespace, uuid, (*found, *_miscounted(nodes, uuid, wrong), *failing)))}
+    weighed = _weighed(_in_force(tablespace, uuid, (*found, *_miscounted(nodes, uuid, wrong), *failing)))
+    undated = _undated(nodes, uuid)
+    beaten = {node for node, bar in barred.items() if node in weighed and (node in undated or _lifts(weighed[node], bar))}
+    return {**weighed, **{node: bar for node, bar in barred.items() if node not in beaten}}
 
 
 def _weighed(found: Iterable[Verdict]) -> Mapping[str, Verdict]:
@@ -174,9 +183,25 @@ def _failing(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Collecti
 
 
 def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verdict]:
-    """Returns what nodes remember: a replica is barred from promotion since it was found different."""
+    """Returns what nodes remember: a replica is barred from promotion since it was found different. If the node does not tell at which LSN,
+    then at the latest that the replica has.
+    """
     copies = ((node, copy) for node, view in nodes.items() if not isinstance(view, Unknown) for copy in view if copy.uuid == uuid)
-    return (Verdict(node, copy.lsn, equal=False) for node, copy in copies if copy.barred is True and copy.lsn is not None)
+    for node, copy in copies:
+        lsn = copy.barred_until if isinstance(copy.barred_until, tuple) else copy.lsn
+        if copy.barred is True and lsn is not None:
+            yield Verdict(node, lsn, equal=False)
+
+
+def _undated(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> set[str]:
+    """Returns the nodes whose older program notes no LSN with a bar, so that any verdict counts for more."""
+    views = ((node, view) for node, view in nodes.items() if not isinstance(view, Unknown))
+    return {node for node, view in views for copy in view if copy.uuid == uuid and copy.barred_until is None}
+
+
+def _lifts(verdict: Verdict, bar: Verdict) -> bool:
+    """Whether a verdict counts for more than the bar on the node's disk: it knows more of the difference, or is equal at a later LSN."""
+    return not verdict.equal or verdict.lsn > bar.lsn
 
 
 def _about_present_copy(tablespace: Tablespace | None, uuid: str, verdict: Verdict) -> Verdict | None:

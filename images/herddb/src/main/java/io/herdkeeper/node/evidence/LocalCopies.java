@@ -9,6 +9,7 @@ import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
 import herddb.server.Server;
 import io.herdkeeper.node.internals.HerdInternals;
+import io.herdkeeper.node.log.Position;
 import io.herdkeeper.node.log.PromotionBars;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
@@ -125,15 +126,16 @@ public final class LocalCopies {
      *
      * <p>Only of one that it replicates: an order that comes late must not bar the copy that is made anew.
      *
-     * @param uuid the tablespace that is meant; one that has its name meanwhile is left alone
+     * @param uuid  the tablespace that is meant; one that has its name meanwhile is left alone
+     * @param until the LSN that a verdict must exceed to lift the bar; null if it is not known
      * @throws MetadataStorageManagerException when ZooKeeper can't be asked
      */
-    public void bar(String name, String uuid)
+    public void bar(String name, String uuid, Position until)
             throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException, IOException {
         if (!isReplica(record(name, uuid))) {
             throw new RefusedException("this node has no replica of tablespace " + name + ": there is nothing to bar");
         }
-        bars.put(uuid);
+        bars.put(uuid, until);
         LOGGER.log(Level.INFO, "this node no longer promotes itself to leader of tablespace {0}", name);
     }
 

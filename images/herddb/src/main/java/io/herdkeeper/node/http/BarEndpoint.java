@@ -4,14 +4,21 @@ import herddb.metadata.MetadataStorageManagerException;
 import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.evidence.LocalCopies.NoSuchTablespaceException;
 import io.herdkeeper.node.evidence.LocalCopies.RefusedException;
+import io.herdkeeper.node.http.Request.BadRequestException;
+import io.herdkeeper.node.log.Position;
 import java.io.IOException;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
- * {@code POST /tablespaces/<name>/bar?uuid=U}: from now on this node does not promote itself to leader of the tablespace. {@code POST
- * /tablespaces/<name>/unbar?uuid=U}: it may again.
+ * {@code POST /tablespaces/<name>/bar?uuid=U&until=LEDGER,ENTRY}: from now on this node does not promote itself to leader of the tablespace.
+ * {@code POST /tablespaces/<name>/unbar?uuid=U}: it may again. {@code until} may be left out: the LSN that a verdict must exceed to lift the
+ * bar.
  */
 final class BarEndpoint extends DiskOrder {
+
+    private static final Pattern LSN = Pattern.compile("([0-9]{1,18}),([0-9]{1,18})");
 
     private final LocalCopies copies;
     private final boolean barred;
@@ -31,13 +38,24 @@ final class BarEndpoint extends DiskOrder {
     }
 
     @Override
-    Map<String, Object> done(String name, String uuid)
-            throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException, IOException {
+    Map<String, Object> done(String name, String uuid, Map<String, String> query) throws BadRequestException, NoSuchTablespaceException,
+            RefusedException, MetadataStorageManagerException, IOException {
         if (barred) {
-            copies.bar(name, uuid);
+            copies.bar(name, uuid, until(query.get("until")));
         } else {
             copies.unbar(name, uuid);
         }
         return Map.of("barred", barred);
+    }
+
+    private static Position until(String told) throws BadRequestException {
+        if (told == null) {
+            return null;
+        }
+        Matcher lsn = LSN.matcher(told);
+        if (!lsn.matches()) {
+            throw new BadRequestException("query parameter until=" + told + " must be an LSN: <ledger id>,<entry id>");
+        }
+        return new Position(Long.parseLong(lsn.group(1)), Long.parseLong(lsn.group(2)));
     }
 }

@@ -29,7 +29,7 @@ abstract class DiskOrder extends TablespaceOrder {
             Map<String, Object> json = new LinkedHashMap<>();
             json.put("tablespace", name);
             json.put("uuid", uuid);
-            json.putAll(done(name, uuid));
+            json.putAll(done(name, uuid, request.query()));
             return Answer.json(200, json);
         } catch (NoSuchTablespaceException error) {
             return Answer.error(404, error.getMessage());
@@ -41,6 +41,6 @@ abstract class DiskOrder extends TablespaceOrder {
     }
 
     /** Does it, and gives what the answer has besides name and uuid; what else it throws becomes 500. */
-    abstract Map<String, Object> done(String name, String uuid) throws NoSuchTablespaceException, RefusedException,
-            MetadataStorageManagerException, IOException, InterruptedException;
+    abstract Map<String, Object> done(String name, String uuid, Map<String, String> query) throws BadRequestException,
+            NoSuchTablespaceException, RefusedException, MetadataStorageManagerException, IOException, InterruptedException;
 }

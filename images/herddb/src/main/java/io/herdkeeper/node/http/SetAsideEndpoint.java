@@ -24,7 +24,7 @@ final class SetAsideEndpoint extends DiskOrder {
     }
 
     @Override
-    Map<String, Object> done(String name, String uuid) throws NoSuchTablespaceException, RefusedException,
+    Map<String, Object> done(String name, String uuid, Map<String, String> query) throws NoSuchTablespaceException, RefusedException,
             MetadataStorageManagerException, IOException, InterruptedException {
         Evidence moved = copies.setAside(name, uuid);
         Map<String, Object> json = new LinkedHashMap<>();

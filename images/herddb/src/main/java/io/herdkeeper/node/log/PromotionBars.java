@@ -5,18 +5,24 @@ import herddb.file.FileDataStorageManager;
 import io.herdkeeper.node.internals.HerdInternals;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
-import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * The tablespaces of which this node must not promote itself to leader: for each a file {@code barred/<uuid>} in the data folder.
  *
  * <p>HerdDB's own failover only checks that the log has the entries that the follower's disk lacks; it knows no verdicts about rows. The
  * files outlive the process. A node that the metadata names leads all the same: that was another party's decision.
+ *
+ * <p>A file has {@code <ledger>,<entry>}: only a verdict about a later LSN may lift the bar. It is empty if nobody told the LSN.
  */
 public final class PromotionBars {
+
+    private static final Pattern LSN = Pattern.compile("([0-9]{1,19}),([0-9]{1,19})");
 
     private final Path folder;
 
@@ -34,20 +40,38 @@ public final class PromotionBars {
         return !Files.notExists(file(tableSpaceUuid));
     }
 
-    /** Puts one, which a machine that stops right after this has, too. One that is there stays. */
-    public void put(String tableSpaceUuid) throws IOException {
-        Files.createDirectories(folder);
+    /** The LSN that a verdict must exceed to lift the bar; null if there is none, or the disk does not say. */
+    public Position until(String tableSpaceUuid) {
         try {
-            Files.createFile(file(tableSpaceUuid));
-        } catch (FileAlreadyExistsException again) {
-            // Whoever made it may have ended before it was on the disk: so all of what follows is done again.
+            Matcher told = LSN.matcher(Files.readString(file(tableSpaceUuid)));
+            return told.matches() ? new Position(Long.parseLong(told.group(1)), Long.parseLong(told.group(2))) : null;
+        } catch (IOException | NumberFormatException untold) {
+            return null;
         }
+    }
+
+    /**
+     * Puts one, which a machine that stops right after this has, too. One that is there keeps the later of both LSNs.
+     *
+     * @param until the LSN that a verdict must exceed to lift the bar; null if it is not known
+     */
+    public synchronized void put(String tableSpaceUuid, Position until) throws IOException {
+        Files.createDirectories(folder);
+        Position before = until(tableSpaceUuid);
+        boolean later = until != null && (before == null || until.lsn().after(before.lsn()));
+        if (later || !stands(tableSpaceUuid)) {
+            Path written = Files.createTempFile(folder, "", ".new");
+            Files.writeString(written, until == null ? "" : until.ledgerId() + "," + until.entryId());
+            sync(written);
+            Files.move(written, file(tableSpaceUuid), StandardCopyOption.ATOMIC_MOVE);
+        }
+        // Whoever put one that is there may have ended before it was on the disk.
         sync(folder);
         sync(folder.getParent());
     }
 
     /** Takes one away, for good; where there is none, nothing is done. */
-    public void take(String tableSpaceUuid) throws IOException {
+    public synchronized void take(String tableSpaceUuid) throws IOException {
         if (Files.deleteIfExists(file(tableSpaceUuid))) {
             sync(folder);
         }
@@ -57,8 +81,8 @@ public final class PromotionBars {
         return folder.resolve(tableSpaceUuid);
     }
 
-    private static void sync(Path folder) throws IOException {
-        try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+    private static void sync(Path path) throws IOException {
+        try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
             channel.force(true);
         }
     }

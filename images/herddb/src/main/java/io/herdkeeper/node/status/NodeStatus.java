@@ -221,6 +221,7 @@ public final class NodeStatus {
                 checkpoint == null ? null : Position.of(checkpoint),
                 log == null ? null : log.recoverableFrom(checkpoint),
                 bars.stands(tablespace.uuid),
+                bars.until(tablespace.uuid),
                 log == null ? null : log.retained(),
                 manager == null ? 0 : manager.getOpenTransactions().size(),
                 manager == null ? 0 : blocked.seconds(manager),

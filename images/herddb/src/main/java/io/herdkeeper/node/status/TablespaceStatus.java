@@ -22,6 +22,7 @@ import java.util.Map;
  * @param checkpoint       up to where this node's tables are on its own disk: a boot replays what follows; null while booting
  * @param recoverable      whether the log still has everything after {@code checkpoint}; null while booting
  * @param barred           whether this node must not make itself the leader; true also when its disk does not say
+ * @param barredUntil      the LSN that a verdict must exceed to lift the bar; null if there is none, or the disk does not say
  * @param retainedLog      on a leader, what is past the retention and was not dropped, since somebody needs it; else null
  * @param openTransactions transactions that began and did not end, up to {@code applied}
  * @param blockedSeconds   on a leader, for how many seconds nobody who waits for the tablespace's lock has got it: statements hang; else 0
@@ -44,6 +45,7 @@ public record TablespaceStatus(
         Position checkpoint,
         Boolean recoverable,
         boolean barred,
+        Position barredUntil,
         RetainedLog retainedLog,
         int openTransactions,
         long blockedSeconds,

@@ -70,12 +70,14 @@ class BarredCopyTest {
     @Test
     void itsNodeDoesNotTakeOverWhenTheLeaderDiesAlsoAfterARestartAndDoesOnceItIsBarredNoMore() throws Exception {
         order("bar", true);
-        order("bar", true);
+        assertTrue(follower.tablespace("app").get("barredUntil").isNull());
+        order("bar", true, "&until=4,9");
         follower.stop();
         startFollower();
         follows();
         JsonNode told = follower.tablespace("app");
         assertTrue(told.get("barred").asBoolean());
+        assertEquals(JSON.createObjectNode().put("ledgerId", 4).put("entryId", 9), told.get("barredUntil"));
         assertTrue(told.get("recoverable").asBoolean(), "the log has all that its disk lacks: nothing but the bar keeps it from leading");
 
         leader.stop();
@@ -110,6 +112,7 @@ class BarredCopyTest {
             refused(409, path + "another", "not another");
             refused(404, "/tablespaces/none/" + what + "?uuid=" + uuid, "no tablespace none");
         }
+        refused(400, "/tablespaces/app/bar?uuid=" + uuid + "&until=4", "until=4 must be an LSN");
         change(record -> record.replicas(Set.of("n0")));
         refused(409, "/tablespaces/app/bar?uuid=" + uuid, "no replica");
         assertFalse(Files.exists(disk.resolve("data").resolve("barred").resolve(uuid)));
@@ -160,7 +163,11 @@ class BarredCopyTest {
     }
 
     private void order(String what, boolean barred) throws Exception {
-        HttpResponse<String> answer = follower.order("/tablespaces/app/" + what + "?uuid=" + uuid, TOKEN);
+        order(what, barred, "");
+    }
+
+    private void order(String what, boolean barred, String query) throws Exception {
+        HttpResponse<String> answer = follower.order("/tablespaces/app/" + what + "?uuid=" + uuid + query, TOKEN);
         assertEquals(200, answer.statusCode(), answer.body());
         assertEquals(JSON.createObjectNode().put("tablespace", "app").put("uuid", uuid).put("barred", barred), JSON.readTree(answer.body()));
         assertEquals(barred, follower.tablespace("app").get("barred").asBoolean());
