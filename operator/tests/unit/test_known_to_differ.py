@@ -71,6 +71,11 @@ def test_what_a_checkpoint_found_out_is_known_though_no_status_says_it(tablespac
     assert follower(*tablespaces, document(CHECKPOINT)).differs is None
 
 
+def test_what_a_checkpoint_has_just_found_out_is_known_before_the_status_says_it():
+    older = with_status(TABLESPACE, uuid="a-uuid", replicas=(remembered(9),))
+    assert "had other rows" in str(follower(document(older), document(checkpoint("c", 12, "flights"))).differs)
+
+
 def test_a_status_without_the_uuid_hides_nothing_that_a_copy_made_anew_is_rid_of():
     anew = with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{FIRST}": "4,9 verified"})
     assert follower(document(anew), document(checkpoint("c", 9, "flights"))).differs is None

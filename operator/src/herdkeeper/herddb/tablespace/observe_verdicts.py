@@ -1,4 +1,4 @@
-"""Collects verdicts on the rows of each SQL node's replicas, from Tablespaces, and from Checkpoints if these have none."""
+"""Collects verdicts on the rows of each SQL node's replicas, from Tablespaces and Checkpoints."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def declared_tablespaces(cluster: HerdDBCluster, reader: ClusterReader) -> tuple
 def judged_nodes(
     cluster: HerdDBCluster, nodes: Mapping[str, NodeView | Unknown], declared: Sequence[Declared], reader: ClusterReader
 ) -> dict[str, NodeView | Unknown]:
-    """Returns the nodes' views, with the known verdicts on their rows. Checkpoints are read only for tablespaces that no status names: it
-    was lost, or the resource is gone.
+    """Returns the nodes' views, with the known verdicts on their rows. A status may be lost, older than the newest Checkpoint, or gone with
+    its resource, so Checkpoints are read, too.
     """
 
     @cache
@@ -59,7 +59,7 @@ def judged_nodes(
     for uuid, name in _named_copies(nodes).items():
         telling = [each for each in declared if each.tells and each.tablespace.made_uuid == uuid]
         for each in telling:
-            found = judged(found, uuid, verdicts_in_force(each.tablespace, uuid, nodes=nodes))
+            found = judged(found, uuid, verdicts_in_force(each.tablespace, uuid, checkpoints(), nodes))
         if telling:
             continue
         namesakes = [each for each in declared if each.sql_name == name]
