@@ -64,6 +64,14 @@ def test_what_an_earlier_audit_of_this_name_found_is_not_told_of_this_one():
     assert (again.result_fault, again.message_may_come, again.resumes_at) == (None, False, None)
 
 
+def test_an_audit_tells_which_cluster_it_was_of_though_another_one_has_its_name_by_now():
+    words = AuditSummary("r", JobOutcome.SUCCEEDED, "3 ledgers", instance_id="an-instance", ledgers=3).to_json()
+    fields = summarize_audit(seen(pod(words))).fields
+    assert fields["instanceId"] == "an-instance"
+    over = with_status(with_metadata(AUDIT, creation_timestamp="2026-06-01T19:00:00Z"), phase="Succeeded", instance_id="an-instance")
+    assert run_of(over).instance_id == "an-instance"
+
+
 LOST = "its driver's termination message is lost"
 UNREADABLE = "its driver's termination message can't be read (not a job summary: "
 

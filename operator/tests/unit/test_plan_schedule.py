@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from situations import EXAMPLES, quickstart, with_metadata, with_spec, with_status
+from situations import EXAMPLES, bookkeeper_serving, quickstart, with_metadata, with_spec, with_status
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.job import ClaimDestination, Destination
@@ -233,6 +233,7 @@ def test_the_status_remembers_what_became_of_runs_that_are_deleted():
         "nextScheduleTime": "2026-05-10T03:00:00Z",
         "lastMissedTime": "2026-05-08T03:00:00Z",
         "lastFindings": 5,
+        "instanceId": None,
         "active": None,
         "lastRequest": None,
     }
@@ -245,6 +246,21 @@ def test_the_status_tells_of_the_newest_runs():
     assert (fields["lastScheduleTime"], fields["lastSuccessfulTime"]) == (text_of(at("10T03:00")), text_of(at("09T03:40")))
     fields = summarize_scheduled_checkpoint(CheckpointSeries(CHECKPOINTS, runs, at("10T03:10")), {}).fields
     assert (fields["newestVerified"], fields["verified"]) == ("run-09T03:00", 2)
+
+
+def test_what_an_audit_found_in_an_earlier_cluster_of_the_same_name_is_not_told_of_this_one():
+    anew = with_status(bookkeeper_serving(), instance_id="new")
+
+    def told(schedule, *runs: Run) -> tuple[int | None, str | None]:
+        fields = summarize_scheduled_audit(RunSeries(schedule, runs, at("10T03:10"), audited=anew)).fields
+        return fields["lastFindings"], fields["instanceId"]
+
+    old, new = (run(f"{day}T03:00", f"{day}T03:40", findings=n, instance_id=of) for day, n, of in (("08", 9, "old"), ("09", 2, "new")))
+    assert told(AUDITS, old) == (None, None)
+    assert told(AUDITS, old, new) == (2, "new")
+    assert told(AUDITS, new, replace(old, due=at("10T03:00"))) == (2, "new")
+    assert told(with_status(AUDITS, last_findings=9, instance_id="old")) == (None, None)
+    assert told(with_status(AUDITS, last_findings=2, instance_id="new"), old) == (2, "new")
 
 
 def test_nothing_is_deleted_while_it_is_not_known_what_the_archive_needs():

@@ -146,6 +146,11 @@ class FindingStatus(Model):
 class ReplicationAuditStatus(JobStatus):
     """Result of the audit."""
 
+    instance_id: str | None = Field(
+        None,
+        description="Instance id of the BookKeeper cluster that was audited. If the BookKeeperCluster's is another one, the audit was of "
+        "an earlier cluster of its name.",
+    )
     resumes_at: str | None = Field(None, description="When a Paused audit resumes.", json_schema_extra={"format": "date-time"})
     ledger_filter: str | None = Field(None, description="Which ledgers were requested; absent for all of the cluster.")
     ledgers: int | None = Field(

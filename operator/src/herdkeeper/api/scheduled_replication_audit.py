@@ -22,7 +22,10 @@ class ScheduledReplicationAuditSpec(Schedule):
 class ScheduledReplicationAuditStatus(ScheduleStatus):
     """What the schedule has done."""
 
-    last_findings: int | None = Field(None, description="Findings of the newest completed audit.")
+    last_findings: int | None = Field(
+        None, description="Findings of the newest completed audit of the BookKeeperCluster, not of an earlier one of its name."
+    )
+    instance_id: str | None = Field(None, description="Instance id of the BookKeeper cluster that `lastFindings` is of.")
 
 
 class ScheduledReplicationAudit(Resource):

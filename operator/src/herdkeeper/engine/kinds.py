@@ -162,7 +162,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
 def _show_audit(audit: ReplicationAudit, seen: Any, fields: Mapping[str, Any]) -> None:
     """Not of a cluster that is gone: nobody would take the gauges away."""
     if seen.bookkeeper is not None:
-        LAST_AUDITS.show(audit, fields)
+        LAST_AUDITS.show(audit, fields, seen.bookkeeper)
 
 
 def _observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> TablespaceObserved:

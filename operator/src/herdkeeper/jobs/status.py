@@ -138,6 +138,7 @@ def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
     ]
     return {
         "message": summary.message,
+        "instanceId": summary.instance_id or None,
         "ledgerFilter": summary.ledger_filter or None,
         "ledgers": summary.ledgers,
         "entries": summary.entries,

@@ -15,6 +15,7 @@ from typing import Any
 from prometheus_client import Gauge
 
 from herdkeeper.api import BookKeeperCluster, ReplicationAudit
+from herdkeeper.jobs.audit.cluster import is_of
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.time import moment_of
@@ -59,30 +60,29 @@ class LastAudits:
         self._created: dict[tuple[str, str], datetime] = {}
 
     def show_cluster(self, cluster: BookKeeperCluster) -> None:
-        """Shows when the cluster was created, and forgets audits that ended before: they were of an earlier one of its name."""
+        """Shows when the cluster was created. Forgets the audits of an earlier one of its name."""
         created = moment_of(cluster.metadata.creation_timestamp)
         if created is None:
             return
         key = (cluster.metadata.namespace, cluster.metadata.name)
         with self._lock:
+            if self._created.get(key, created) != created:
+                self._forget_audits(key)
             self._created[key] = created
             CREATED.labels(*key).set(created.timestamp())
-            for labels in [(*key, depth.value) for depth in AuditDepth]:
-                if self._complete.get(labels, created) < created:
-                    del self._complete[labels]
-                    _remove(COMPLETED, *labels)
 
-    def show(self, audit: ReplicationAudit, status: Mapping[str, Any]) -> None:
-        """Shows the audit, unless it is not over, is not about a whole cluster, or a newer one of its depth is shown."""
+    def show(self, audit: ReplicationAudit, status: Mapping[str, Any], cluster: BookKeeperCluster) -> None:
+        """Shows the audit, unless it is not over, is not about the whole cluster, or a newer one of its depth is shown."""
         counts = status.get("findingsBySeverity")
         if status.get("phase") != "Succeeded" or not status.get("completedAt") or counts is None or audit.spec.chooses_ledgers:
             return
         labels = (audit.metadata.namespace, audit.spec.book_keeper_ref.name, audit.spec.depth)
         ended = datetime.fromisoformat(status["completedAt"])
+        if not is_of(cluster, status.get("instanceId"), ended):
+            return
         with self._lock:
-            since = max(self._created.get(labels[:2], ended), self._complete.get(labels, ended))
             # A ledger whose end or metadata could not be read has no copies that count as unknown, only a finding.
-            if not status.get("replicasUnknown") and not counts.get("unknown") and since <= ended:
+            if not status.get("replicasUnknown") and not counts.get("unknown") and self._complete.get(labels, ended) <= ended:
                 self._complete[labels] = ended
                 COMPLETED.labels(*labels).set(ended.timestamp())
             if self._shown.get(labels, ended) > ended:
@@ -99,16 +99,20 @@ class LastAudits:
         with self._lock:
             self._created.pop((cluster.namespace, cluster.name), None)
             _remove(CREATED, cluster.namespace, cluster.name)
-            for depth in AuditDepth:
-                labels = (cluster.namespace, cluster.name, depth.value)
-                self._shown.pop(labels, None)
-                self._complete.pop(labels, None)
-                for gauge in _GAUGES:
-                    _remove(gauge, *labels)
-                for severity in _SEVERITIES.values():
-                    _remove(FINDINGS, *labels, severity)
-                for state in _STATES.values():
-                    _remove(COPIES, *labels, state)
+            self._forget_audits((cluster.namespace, cluster.name))
+
+    def _forget_audits(self, cluster: tuple[str, str]) -> None:
+        """With the lock held."""
+        for depth in AuditDepth:
+            labels = (*cluster, depth.value)
+            self._shown.pop(labels, None)
+            self._complete.pop(labels, None)
+            for gauge in _GAUGES:
+                _remove(gauge, *labels)
+            for severity in _SEVERITIES.values():
+                _remove(FINDINGS, *labels, severity)
+            for state in _STATES.values():
+                _remove(COPIES, *labels, state)
 
 
 def _remove(gauge: Gauge, *labels: str) -> None:

@@ -42,7 +42,8 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
     made = reader.kubernetes.models(kind, mine)
     runs: tuple[Run, ...] | Unknown = made if isinstance(made, Unknown) else _runs(made)
     if not isinstance(schedule, ScheduledCheckpoint):
-        return RunSeries(schedule, runs, now)
+        key = ObjectKey(schedule.metadata.namespace, schedule.spec.template.book_keeper_ref.name)
+        return RunSeries(schedule, runs, now, audited=reader.kubernetes.readable(BookKeeperCluster, key))
     series = CheckpointSeries(schedule, runs, now)
     if isinstance(made, Unknown):
         return series

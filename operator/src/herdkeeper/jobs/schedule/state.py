@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, ScheduledReplicationAudit
+from herdkeeper.api import BookKeeperCluster, Checkpoint, ReplicationAudit, ScheduledCheckpoint, ScheduledReplicationAudit
 from herdkeeper.api.job import Phase
 from herdkeeper.herddb.log.identity import LogIdentity, log_of_manifest
 from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_time
@@ -23,8 +23,8 @@ class Run:
     """A Checkpoint or ReplicationAudit made by a schedule.
 
     `due` is its scheduled time, or when it was requested. `completed` is its end; None while active, or if unknown. `verified` is False for
-    an audit, and if unknown. `going`: it is being deleted. `log` and `lsn` are a checkpoint's log and position, or None. `proven`: the
-    verification was a proof (is_proof).
+    an audit, and if unknown. `instance_id`: the BookKeeper cluster that an audit read, if it told. `going`: it is being deleted. `log` and
+    `lsn` are a checkpoint's log and position, or None. `proven`: the verification was a proof (is_proof).
     """
 
     name: str
@@ -36,6 +36,7 @@ class Run:
     verified: bool = False
     message: str = ""
     findings: int | None = None
+    instance_id: str | None = None
     going: bool = False
     log: LogIdentity | None = None
     lsn: tuple[int, int] | None = None
@@ -54,12 +55,14 @@ Decision = Start | Missed | NotDue
 class RunSeries:
     """A schedule as declared, and its runs as observed, oldest first. Each derived value is computed once.
 
-    `runs` is Unknown if one could not be read: it may be any of them. `now` is the time of the observation.
+    `runs` is Unknown if one could not be read: it may be any of them. `now` is the time of the observation. `audited` is the cluster that a
+    schedule's audits are of; None if missing.
     """
 
     schedule: ScheduledCheckpoint | ScheduledReplicationAudit
     runs: tuple[Run, ...] | Unknown
     now: datetime.datetime
+    audited: BookKeeperCluster | None = field(default=None, kw_only=True)
 
     @property
     def known(self) -> tuple[Run, ...]:
@@ -126,6 +129,7 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         lsn=_lsn_of(made) if isinstance(made, Checkpoint) else None,
         proven=isinstance(made, Checkpoint) and phase == "Succeeded" and is_proof(made.status.verified if made.status else None),
         findings=made.status.findings_total if isinstance(made, ReplicationAudit) and made.status is not None else None,
+        instance_id=made.status.instance_id if isinstance(made, ReplicationAudit) and made.status is not None else None,
     )
 
 

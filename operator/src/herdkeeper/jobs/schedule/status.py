@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+from herdkeeper.jobs.audit.cluster import is_of
 from herdkeeper.jobs.drill.state import CheckpointSeries
 from herdkeeper.jobs.drill.status import drill_fields, drill_health
 from herdkeeper.jobs.schedule.state import Run, RunSeries
@@ -19,7 +20,7 @@ from herdkeeper.shared.timetable import overdue_at
 from herdkeeper.shared.unknown import Unknown
 
 REMEMBERED = (
-    *("lastScheduleTime", "lastSuccessfulTime", "lastMissedTime", "lastFindings", "newestVerified", "verified"),
+    *("lastScheduleTime", "lastSuccessfulTime", "lastMissedTime", "lastFindings", "instanceId", "newestVerified", "verified"),
     *("drillsSince", "lastDrill"),
 )
 """Fields that stay while the runs can't be read."""
@@ -47,12 +48,21 @@ def summarize_scheduled_checkpoint(series: CheckpointSeries, notes: Mapping[str,
 
 
 def summarize_scheduled_audit(series: RunSeries) -> Summary:
-    """Returns Ready, the times, and the findings of the newest audit."""
+    """Returns Ready, the times, and the findings of the newest audit of the cluster."""
     if isinstance(series.runs, Unknown):
         return _unreadable(series, series.runs)
     succeeded = [run for run in series.runs if run.phase == "Succeeded"]
-    found = succeeded[-1].findings if succeeded else _before(series).get("lastFindings")
-    return Summary(_health(series), {**_fields(series, succeeded), "lastFindings": found})
+    return Summary(_health(series), {**_fields(series, succeeded), **_findings(series, succeeded)})
+
+
+def _findings(series: RunSeries, succeeded: list[Run]) -> dict[str, Any]:
+    """Those of an earlier cluster of this name say nothing of this one."""
+    cluster, before = series.audited, _before(series)
+    for run in reversed(succeeded):
+        if cluster is None or is_of(cluster, run.instance_id, run.completed):
+            return {"lastFindings": run.findings, "instanceId": run.instance_id}
+    kept = cluster is None or (cluster.status is not None and before.get("instanceId") == cluster.status.instance_id)
+    return {name: before.get(name) if kept else None for name in ("lastFindings", "instanceId")}
 
 
 def _current(series: CheckpointSeries, success: datetime.datetime | None) -> Health:
