@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
-from herdkeeper.codecs.bookkeeper.share import Place, Share, read_record, record_of, share_of
+from herdkeeper.codecs.bookkeeper.share import Place, Share, read_record, record_of, share_of, unread_shares
 
 ME, A, B, C = "me", "a", "b", "c"
 CLOSED = LedgerMetadata(7, 3, 3, 2, 2, LedgerState.CLOSED, 3000, 29, (Segment(0, (A, ME, B)), Segment(12, (A, C, B))))
@@ -46,6 +46,17 @@ def test_a_record_is_read_as_it_was_written():
     shares = (Share(7, (Place(0, 1), Place(12, 0)), True, False), Share(9, (Place(0, 2),), True, False))
     assert record_of(shares) == "7 0:1 12:0\n9 0:2\n"
     assert read_record(record_of(shares)) == {7: (Place(0, 1), Place(12, 0)), 9: (Place(0, 2),)}
+
+
+def test_what_was_written_at_each_record_of_it_is_unread_at_all_places_that_were_recorded():
+    first, second = ("7 0:1\n8 0:0\n9 0:2\n", frozenset({7, 9})), ("7 12:0\n", frozenset({7}))
+
+    def left(*rounds: tuple[str, frozenset[int]]) -> dict[int, tuple[Place, ...]]:
+        return {share.ledger_id: share.places for share in unread_shares(rounds)}
+
+    assert left(first) == {7: (Place(0, 1),), 9: (Place(0, 2),)}
+    assert left(first, second) == {7: (Place(0, 1), Place(12, 0)), 9: (Place(0, 2),)}
+    assert left(first, second, ("7 0:1 12:0\n9 0:2\n", frozenset())) == {}
 
 
 @pytest.mark.parametrize("line", ["7", "7 0", "x 0:1", "7 0:1 ", "-1 0:1"])

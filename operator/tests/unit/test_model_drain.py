@@ -17,7 +17,7 @@ from exploration import Explored, Explorer
 
 from herdkeeper.bookkeeper.drain import procedure as drain
 from herdkeeper.bookkeeper.drain.procedure import ClusterState, DrainingBookie, JobState, Mode, Round
-from herdkeeper.codecs.bookkeeper.share import Place, Share
+from herdkeeper.codecs.bookkeeper.share import Place, Share, unread_shares
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.volumes import Claim
 
@@ -43,12 +43,14 @@ class Ledger(NamedTuple):
 
 
 class Round_(NamedTuple):  # noqa: N801 - the plan's own Round has the name
-    """`ledgers` of the record that may be moved, and all of it; what became of the Job; whether it is of a drain that was taken back."""
+    """`ledgers` of the record that may be moved, and all of it; what became of the Job; whether it is of a drain that was taken back. The
+    `written` ones are not read while they are open."""
 
     moved: tuple[int, ...]
     recorded: tuple[int, ...]
     job: JobState
     kept: bool = False
+    written: frozenset[int] = frozenset()
 
 
 class Begun(NamedTuple):
@@ -144,9 +146,8 @@ class Scope:
         for number, begun in enumerate(seen.rounds):
             if begun.job is JobState.RUNNING:
                 yield from _moved(seen, begun)
-                whole = all(
-                    segment.bookies <= segment.copies & _serving(seen) for each in begun.recorded for segment in seen.ledgers[each].segments
-                )
+                read = (segment for each in begun.recorded for segment in _read(seen.ledgers[each]))
+                whole = all(segment.bookies <= segment.copies & _serving(seen) for segment in read)
                 named = any(_names(seen.ledgers[each]) for each in begun.moved)
                 if not named and (whole or not self.reads_back):
                     yield f"the Job of round {number + 1} has read everything back", _round(seen, number, JobState.DONE)
@@ -156,6 +157,11 @@ class Scope:
 
 def _names(ledger: Ledger) -> bool:
     return any(LEAVES in segment.bookies for segment in ledger.segments)
+
+
+def _read(ledger: Ledger) -> tuple[Segment, ...]:
+    """What a read-back reads: of an open ledger not the last segment, nor what is still on the bookie."""
+    return tuple(segment for segment in ledger.segments[:-1] if LEAVES not in segment.bookies) if ledger.open else ledger.segments
 
 
 def _serving(seen: Bookies) -> frozenset[int]:
@@ -177,6 +183,7 @@ def _leaving(seen: Bookies) -> DrainingBookie:
         cookie=seen.cookie,
         retirement=seen.retirement,
         claims=CLAIMS if seen.claims else (),
+        unread=unread_shares(("".join(f"{each} 0:0\n" for each in begun.recorded), begun.written) for begun in seen.rounds),
     )
 
 
@@ -210,7 +217,8 @@ def _done(seen: Bookies, step: drain.Step) -> Bookies:  # noqa: PLR0911 - one li
         case drain.Record(_, shares):
             moved = tuple(share.ledger_id for share in shares if not share.written)
             recorded = tuple(share.ledger_id for share in shares)
-            return left._replace(rounds=(*seen.rounds, Round_(moved, recorded, JobState.ABSENT)))
+            written = frozenset(share.ledger_id for share in shares if share.written)
+            return left._replace(rounds=(*seen.rounds, Round_(moved, recorded, JobState.ABSENT, written=written)))
         case drain.Move(number) if number <= len(seen.rounds):
             return _round(left, number - 1, JobState.RUNNING)
         case drain.Stop():
@@ -330,6 +338,17 @@ def _copy_lost(seen: Bookies) -> Steps:
             yield f"the new copy of ledger {number} can't be read", after
 
 
+def _autorecovery_errs(seen: Bookies) -> Steps:
+    """It closes a ledger that bookie 0, which it does not see for a while, has in a record, and takes another one's copy for good."""
+    for number in sorted({number for begun in seen.rounds for number in begun.recorded}):
+        ledger = seen.ledgers[number]
+        free = sorted(seen.up - ledger.segments[-1].bookies)
+        if ledger.open and LEAVES in ledger.segments[-1].bookies and free:
+            moved = ledger.segments[-1]._replace(bookies=ledger.segments[-1].bookies - {LEAVES} | {free[0]})
+            told = f"autorecovery closes ledger {number}, and takes a copy for good that is none"
+            yield told, _with_ledger(seen, number, Ledger((*ledger.segments[:-1], moved), open=False))
+
+
 def _job_gone(seen: Bookies) -> Steps:
     for number, begun in enumerate(seen.rounds):
         if begun.job is not JobState.ABSENT:
@@ -346,8 +365,16 @@ def _record_gone(seen: Bookies) -> Steps:
 def _taken_back(seen: Bookies) -> Steps:
     """And asked for again. What was moved and not read back is read back then; open ledgers are for the next round."""
     unproven = (begun for begun in seen.rounds if begun.job is not JobState.DONE)
-    closed = tuple(number for number, ledger in enumerate(seen.ledgers) if not ledger.open)
-    kept = (Round_(tuple(set(each.recorded).intersection(closed)), each.recorded, JobState.ABSENT, kept=True) for each in unproven)
+    closed = frozenset(number for number, ledger in enumerate(seen.ledgers) if not ledger.open)
+    kept = (
+        begun._replace(
+            moved=tuple(closed.intersection(begun.recorded)),
+            job=JobState.ABSENT,
+            kept=True,
+            written=begun.written.union(begun.moved) - closed,
+        )
+        for begun in unproven
+    )
     yield from _writable_again(seen, tuple(kept))
 
 
@@ -374,6 +401,7 @@ FAULTS: Mapping[str, Callable[[Bookies], Steps]] = {
     "restart": _restart,
     "disk lost": _disk_lost,
     "copy lost": _copy_lost,
+    "autorecovery errs": _autorecovery_errs,
     "job gone": _job_gone,
     "record gone": _record_gone,
     "taken back": _taken_back,
@@ -410,6 +438,11 @@ def _blind_once_stopped(bookie: DrainingBookie, rest: ClusterState) -> drain.Ste
     return drain.next_step(replace(bookie, shares=()) if bookie.scaled_to_zero else bookie, rest)
 
 
+def _forgetful(bookie: DrainingBookie, rest: ClusterState) -> drain.Step:
+    """A drain that does not know what earlier rounds left unread."""
+    return drain.next_step(replace(bookie, unread=()), rest)
+
+
 def _deaf_to_others(bookie: DrainingBookie, rest: ClusterState) -> drain.Step:
     """A drain that does not ask how the bookies are that stay."""
     return drain.next_step(bookie, replace(rest, lacking=None))
@@ -419,6 +452,7 @@ SCOPES = {
     "crashes": Scope(frozenset({"operator crash", "bookie crash"})),
     "disks that are lost": Scope(frozenset({"disk lost"})),
     "copies that are none": Scope(frozenset({"copy lost"})),
+    "ledgers that autorecovery moves meanwhile": Scope(frozenset({"autorecovery errs", "restart"})),
     "Jobs and records that are deleted": Scope(frozenset({"job gone", "record gone"})),
     "drains that are taken back": Scope(frozenset({"taken back", "copy lost"}), most_faults=2),
     "writers that hear late": Scope(frozenset({"restart"}), late=True),
@@ -440,6 +474,7 @@ def test_whatever_happens_in_whichever_order_a_bookie_takes_no_data_along(scope:
         (replace(SCOPES["writers that hear late"], ledgers_last=False), "less than two copies"),
         (replace(SCOPES["disks that are lost"], step=_deaf_to_others), "less than two copies"),
         (replace(SCOPES["copies that are none"], reads_back=False), "less than two copies"),
+        (replace(SCOPES["ledgers that autorecovery moves meanwhile"], step=_forgetful), "less than two copies"),
         (Scope(frozenset({"taken back without records", "copy lost"}), most_faults=2), "less than two copies"),
         (Scope(frozenset({"taken back unmarked", "copy lost"}), most_faults=2), "less than two copies"),
     ],
@@ -448,6 +483,7 @@ def test_whatever_happens_in_whichever_order_a_bookie_takes_no_data_along(scope:
         "reading the ledgers after who is registered",
         "asking how the others are",
         "reading back what was moved",
+        "reading back what autorecovery moved between two rounds",
         "keeping the record of what was not read back when the drain is taken back",
         "recording what came since before such a round is repeated",
     ],

@@ -37,6 +37,7 @@ PLACES = (Place(0, 1),)
 CLOSED = Share(7, PLACES, closed=True, written=False, payload_bytes=1000)
 TURNED = Share(8, PLACES, closed=False, written=False)
 WRITTEN = Share(42, PLACES, closed=False, written=True, tablespace="flights")
+LEFT = Share(41, PLACES, closed=True, written=False)
 CLAIMS = (Claim("bk-bookie-1-journal", "uid-1"), Claim("bk-bookie-1-ledgers", "uid-2"))
 MOVED = (Round(1, JobState.DONE),)
 
@@ -89,6 +90,12 @@ AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
             "the writer of an idle database is asked to close its ledger",
             replace(READ_ONLY, shares=(replace(WRITTEN, writer="db-0"),), rounds=MOVED, own_writers=frozenset({"db-0"})),
             CloseLedgers((replace(WRITTEN, writer="db-0"),)),
+        ),
+        ("what autorecovery moved since it was recorded is read as well", replace(EMPTY, unread=(LEFT,)), Record(2, (LEFT,))),
+        (
+            "also a part of what is still written, once that can be read",
+            replace(READ_ONLY, shares=(TURNED,), rounds=MOVED, unread=(replace(LEFT, ledger_id=8, places=(Place(0, 0),)),)),
+            Record(2, (replace(TURNED, places=(Place(0, 0), Place(0, 1))),)),
         ),
         ("one that nothing names stops", EMPTY, Stop()),
         ("one that never held anything stops as well", replace(EMPTY, rounds=()), Stop()),

@@ -2,7 +2,8 @@
 
 The record lists the bookie's places by ledger; the metadata lists who holds them now. Exactly these copies are read, each once. A place
 that vanished with its ledger, or with an empty segment that recovery removed, holds nothing. A place in an open ledger that still names the
-bookie is moved and read once its writer left the bookie. It uses the audit's tasks, but in threads: a drain must not need Spark.
+bookie is in the next round's record, too: it is read once its writer left the bookie, or autorecovery moved it. It uses the audit's tasks,
+but in threads: a drain must not need Spark.
 
 In striped ledgers (E > Wq) the next segment's same position is read, too: its bookie replaced this one. BookKeeper's client (4.18.0,
 PendingAddOp.unsetSuccessAndSendWriteRequest) may acknowledge the first entries there with the leaving bookie's copy, and never send them to

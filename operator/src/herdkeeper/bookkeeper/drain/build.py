@@ -18,8 +18,9 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
 
-RECORD_KEY, OPEN_KEY, BYTES_KEY, KEPT_KEY = "record", "open", "bytes", "kept"
-"""In a round's ConfigMap: what the bookie held, which open ledgers may be moved, the estimated bytes, and that its drain was cancelled."""
+RECORD_KEY, OPEN_KEY, WRITTEN_KEY, BYTES_KEY, KEPT_KEY = "record", "open", "written", "bytes", "kept"
+"""In a round's ConfigMap: what the bookie held, which open ledgers may be moved, which others are not read while open, the estimated bytes,
+and that its drain was cancelled."""
 RECORD = "/record"
 """Mount path of the record."""
 RETIRE_SECONDS = 900
@@ -47,6 +48,7 @@ def build_record(cluster: BookKeeperCluster, bookie: BookieIdentity, round_numbe
     data = {
         RECORD_KEY: record_of(shares),
         OPEN_KEY: "".join(f"{ledger_id}\n" for ledger_id in turned),
+        WRITTEN_KEY: "".join(f"{share.ledger_id}\n" for share in shares if share.written),
         BYTES_KEY: str(sum(share.payload_bytes for share in shares)),
     }
     name = cluster.names.drain_round(bookie.number, round_number)
@@ -63,7 +65,9 @@ def kept_record(record: Json) -> Json:
     would be fenced; the next round moves such ledgers.
     """
     meta = {key: record["metadata"][key] for key in ("name", "namespace", "uid", "labels", "ownerReferences")}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {**record["data"], OPEN_KEY: "", KEPT_KEY: "true"}}
+    written = record["data"].get(WRITTEN_KEY, "") + record["data"].get(OPEN_KEY, "")
+    data = {**record["data"], OPEN_KEY: "", WRITTEN_KEY: written, KEPT_KEY: "true"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
 
 
 def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number: int, source: DrainSource) -> Json:

@@ -6,13 +6,13 @@ before the bookie stops, and metadata is read again after it stopped.
 
 Ledgers move in rounds. A round is a record of what the bookie holds (a ConfigMap), then a Job that copies and reads back the recorded
 entries. A ledger that is being written is never touched: with its next entry the writer leaves the read-only bookie. What it left behind
-belongs to a later round.
+belongs to a later round. So does what autorecovery moves of it meanwhile, since then no metadata shows that it was here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from herdkeeper.codecs.bookkeeper.share import Share
@@ -75,6 +75,8 @@ class DrainingBookie:
     retirement: JobState
     """The Job that removes the identity."""
     claims: tuple[Claim, ...]
+    unread: tuple[Share, ...] = ()
+    """What earlier rounds recorded and left out (`unread_shares`). Autorecovery may have moved it."""
     own_writers: frozenset[str] = frozenset()
     """SQL nodes of databases in this namespace, which close a ledger on request."""
 
@@ -253,7 +255,11 @@ def _during_round(bookie: DrainingBookie, state: ClusterState) -> Step | None:
 
 
 def _record(bookie: DrainingBookie) -> Record:
-    return Record(max((begun.number for begun in bookie.rounds), default=0) + 1, bookie.shares)
+    shares = {share.ledger_id: share for share in bookie.shares}
+    for left in bookie.unread:
+        share = shares.get(left.ledger_id, left)
+        shares[left.ledger_id] = replace(share, places=tuple(sorted({*share.places, *left.places})))
+    return Record(max((begun.number for begun in bookie.rounds), default=0) + 1, tuple(shares[each] for each in sorted(shares)))
 
 
 def _why_not_record(bookie: DrainingBookie, state: ClusterState) -> Wait | None:
@@ -268,10 +274,11 @@ def _why_not_record(bookie: DrainingBookie, state: ClusterState) -> Wait | None:
 
 
 def _between_rounds(bookie: DrainingBookie, state: ClusterState) -> Step:
-    """Start another round if something is left to move. Stop the bookie once no ledger names it."""
+    """Start another round if something is left to move or to read. Stop the bookie once no ledger names it."""
     if blocked := _why_not_record(bookie, state):
         return blocked
-    if any(not share.written for share in bookie.shares):
+    moved_by_others = {left.ledger_id for left in bookie.unread}.difference(share.ledger_id for share in bookie.shares)
+    if moved_by_others or any(not share.written for share in bookie.shares):
         return _record(bookie)
     if idle := tuple(share for share in bookie.shares if share.tablespace is not None and share.writer in bookie.own_writers):
         return CloseLedgers(idle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from herdkeeper.bookkeeper.drain.build import is_kept
+from herdkeeper.bookkeeper.drain.build import RECORD_KEY, WRITTEN_KEY, is_kept
 from herdkeeper.bookkeeper.drain.procedure import (
     ClusterState,
     DrainingBookie,
@@ -19,6 +19,7 @@ from herdkeeper.bookkeeper.drain.procedure import (
 )
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
+from herdkeeper.codecs.bookkeeper.share import Share, unread_shares
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.objects import Objects, job_ended
@@ -89,6 +90,16 @@ def rounds_of(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Ro
     found = (name.removeprefix(prefix) for name in records if name.startswith(prefix))
     rounds = sorted(int(text) for text in found if text.isdigit())
     return tuple(_round(objects, begun, named.drain_round(number, begun)) for begun in rounds)
+
+
+def unread_of(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Share, ...] | Unknown:
+    """Returns what the rounds of a bookie's drain left unread, by their records. Unknown if one was spoilt."""
+    found = (objects.get("ConfigMap", named.drain_round(number, begun.number)) or {} for begun in rounds_of(named, objects, number))
+    records = (record.get("data") or {} for record in found)
+    try:
+        return unread_shares((data.get(RECORD_KEY, ""), frozenset(map(int, data.get(WRITTEN_KEY, "").split()))) for data in records)
+    except ValueError as error:
+        return Unknown(f"a record of the drain of bookie {number}: {error}")
 
 
 def _round(objects: Objects, number: int, job: str) -> Round:

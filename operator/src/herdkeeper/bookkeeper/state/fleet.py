@@ -8,7 +8,7 @@ from functools import cached_property
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.bookkeeper.drain.procedure import ClusterState, DrainingBookie
-from herdkeeper.bookkeeper.drain.state import Drain, drains_of, job_state_of, mode_of, rounds_of, why_too_few_racks
+from herdkeeper.bookkeeper.drain.state import Drain, drains_of, job_state_of, mode_of, rounds_of, unread_of, why_too_few_racks
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, Metadata, MetadataStore, StoreMissing
 from herdkeeper.bookkeeper.state.claims import bookie_ids, claims_of, with_claimed_sizes
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, ids_that_served, scaled_to_zero
@@ -147,6 +147,9 @@ class BookieFleet:
             return Unknown(f"bookie {number} has {len(ids)} identities ({', '.join(ids)}), so it is not clear which one to drain")
         if not isinstance(self.scan, LedgerScan):
             return self.scan or NOT_SCANNED
+        unread = unread_of(named, objects, number)
+        if isinstance(unread, Unknown):
+            return unread
         (bookie_id,) = ids
         claims = tuple(claim for claim in claims_of(self.cluster, number, objects).values() if claim is not None)
         pod = named.pod(number)
@@ -163,6 +166,7 @@ class BookieFleet:
             cookie=bookie_id in metadata.cookies,
             retirement=job_state_of(objects, named.retire_job(number)),
             claims=claims,
+            unread=unread,
             own_writers=frozenset(node for database in self.databases for node in known_nodes(database)),
         )
 

@@ -84,6 +84,23 @@ def read_record(text: str) -> dict[int, tuple[Place, ...]]:
     return record
 
 
+def unread_shares(rounds: Iterable[tuple[str, frozenset[int]]]) -> tuple[Share, ...]:
+    """Returns the places that no round has read back for certain, of ledgers that autorecovery may have moved since.
+
+    `rounds` are, in their order, the record of each and the ids of its ledgers that were still written. A round leaves such a ledger out
+    as long as it is open, and reads all others. Raises ValueError naming an invalid line.
+    """
+    unread: dict[int, tuple[Place, ...]] = {}
+    for record, written in rounds:
+        ids = {str(ledger_id) for ledger_id in {*written, *unread}}
+        lines = "".join(line for line in record.splitlines(keepends=True) if line.partition(" ")[0] in ids)
+        for ledger_id, places in read_record(lines).items():
+            before = unread.pop(ledger_id, ())
+            if ledger_id in written:
+                unread[ledger_id] = tuple(sorted({*before, *places}))
+    return tuple(Share(ledger_id, places, closed=True, written=False) for ledger_id, places in sorted(unread.items()))
+
+
 def _payload_bytes(metadata: LedgerMetadata, bookie_id: str) -> int:
     if metadata.length is None or metadata.last_entry_id is None or metadata.last_entry_id < 0:
         return 0
