@@ -41,6 +41,7 @@ from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts
 from herdkeeper_jobs.checkpoint.origin import Origin
 from herdkeeper_jobs.checkpoint.reading import open_manifest
+from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
@@ -314,6 +315,34 @@ def test_a_retry_that_finds_another_runs_checkpoint_keeps_what_its_own_earlier_a
     assert here.run("5,2").outcome is JobOutcome.ALREADY_DONE
     assert all_files(here.folder) == before
     assert here.rows(committed) == {1: "a"}
+
+
+def before_its_commit(patch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """Something happens once while a driver has verified its files and has not committed them."""
+    verified, happened = run._verification, False
+
+    def at_last(*arguments: Any) -> Any:
+        nonlocal happened
+        if not happened:
+            happened = True
+            happens()
+        return verified(*arguments)
+
+    patch.setattr(run, "_verification", at_last)
+
+
+def test_a_retry_removes_nothing_that_its_driver_on_a_lost_node_may_still_commit(anywhere: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace(anywhere, run_id="run-2").run("5,2")
+    before_its_commit(monkeypatch, lambda: anywhere.run("5,2"))
+    committed = anywhere.run("3,1")
+    assert anywhere.rows(committed) == {1: "a"}
+
+
+def test_a_driver_that_outlived_its_checkpoint_commits_nothing_whose_files_are_gone(anywhere: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    before_its_commit(monkeypatch, lambda: remove_checkpoint(anywhere.folder, "run-1", None))
+    with pytest.raises(CheckpointRetryable, match="removed before it was committed"):
+        anywhere.run("3,1")
+    assert manifests(anywhere.folder) == []
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -21,7 +21,15 @@ from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.manifests.manifest import Outline, manifest_path, manifests, read_outline, report_path
 from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.storage.object_path import ObjectPath
-from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, names_from, remove_file, sync_folder, take_name
+from herdkeeper_jobs.storage.stored_path import (
+    StoredPath,
+    found_below,
+    names_from,
+    remove_empty_folder,
+    remove_file,
+    sync_folder,
+    take_name,
+)
 
 _log = structlog.get_logger()
 MANIFEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/manifests/[0-9]{20}-[0-9]{20}\.json")
@@ -62,12 +70,18 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
     return _remove(destination / manifest, run_id, only_own=only_own)
 
 
-def remove_leftovers(folder: StoredPath, run_id: str) -> None:
-    """Tries to remove a run's files that no manifest names. Removes nothing while a manifest is unreadable: it may name any of them."""
+def remove_uncommitted(files: Sequence[StoredPath]) -> None:
+    """Tries to remove files that this driver wrote, and that no manifest will name; and their folders, if nothing else is in them.
+
+    Not what else the run left: a driver of the same run, on a node that was taken for lost, may commit that yet.
+    """
     try:
-        _sweep(folder, {run_id}, _named_files(folder))
-    except (InvariantViolated, OSError) as error:
-        _log.warning("leftovers stay", run_id=run_id, reason=str(error))
+        _delete(files)
+        for level in (0, 1):
+            for place in {path.parents[level] for path in files if isinstance(path, Path)}:
+                remove_empty_folder(place)
+    except OSError as error:
+        _log.warning("leftovers stay", files=len(files), reason=str(error))
 
 
 def _remove(path: StoredPath, run_id: str, *, only_own: bool) -> Removed:
@@ -170,7 +184,7 @@ def _walked(run: StoredPath) -> Iterator[tuple[list[StoredPath], list[Path]]]:
         yield [Path(place) / name for name in sorted(found)], [*(Path(place) / name for name in folders), Path(place)]
 
 
-def _delete(paths: list[StoredPath]) -> tuple[int, int]:
+def _delete(paths: Sequence[StoredPath]) -> tuple[int, int]:
     """Deletes files; returns how many existed, and their bytes."""
     removed = [size for size in map(remove_file, paths) if size is not None]
     return len(removed), sum(removed)

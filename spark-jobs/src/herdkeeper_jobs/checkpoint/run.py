@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import assert_never
@@ -34,7 +34,7 @@ from herdkeeper_jobs.checkpoint.follower_base import CLOCKS_DIFFER_MILLIS, Follo
 from herdkeeper_jobs.checkpoint.history_files import Published, publish_history
 from herdkeeper_jobs.checkpoint.node_http import LeaderCounts, NotCounted, follower_tables
 from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from, whole_live_log
-from herdkeeper_jobs.checkpoint.removal import remove_leftovers
+from herdkeeper_jobs.checkpoint.removal import remove_uncommitted
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
 from herdkeeper_jobs.encryption.keys import Key
@@ -67,7 +67,7 @@ from herdkeeper_jobs.manifests.manifest import (
     commit_manifest,
     tablespace_folder,
 )
-from herdkeeper_jobs.storage.stored_path import StoredPath
+from herdkeeper_jobs.storage.stored_path import StoredPath, asked_of_each, file_size
 from herdkeeper_jobs.wal.blocks import BLOCK_COLUMNS, Batches, Blocks, blocks_of
 from herdkeeper_jobs.wal.cut import cut_at_time, since, up_to
 from herdkeeper_jobs.wal.decode import decode_batches
@@ -199,7 +199,6 @@ def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: 
         if base is None or whole_log is None:
             raise
         _log.warning("made again from the whole log", base=base.record.manifest, reason=str(error))
-        remove_leftovers(folder, order.run_id)
         made = _make(spark, whole, target, order, whole_log)
         return replace(made, trouble="; ".join(filter(None, (_wrong_base(base), made.trouble))))
 
@@ -265,19 +264,26 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
             folded = _fold(_read(spark, origin, blocks), origin, target, (written_to, order.run_id))
     finally:
         origin.release()
+    files = [
+        folder / part.path for table in folded.written for file in table.files for part in (file, file.older_forms) if part is not None
+    ]
     sync_folders(folder, order.run_id, order.destination)
     verify_files(spark, zip(folded.timeline.tables, folded.written, strict=True), written_to)
-    comparison = _compared(folded, target, identity.tablespace_uuid)
-    verified = _verification(comparison, folded).model_copy(update={"leader": _leader_compared(folded, target)})
+    try:
+        comparison = _compared(folded, target, identity.tablespace_uuid)
+        verified = _verification(comparison, folded).model_copy(update={"leader": _leader_compared(folded, target)})
+    except (FollowerDiffers, LeaderDiffers):
+        remove_uncommitted(files)
+        raise
     _log.info("verified", how=verified.how, by=verified.by, leader=verified.leader)
     making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - order.since, 3))
     manifest = _manifest(identity, order.run_id, folded, verified, making)
+    _require_there(files)
     committed = commit_manifest(_encrypted(manifest, written_to.key), folder, order.key)
     if committed.existed:
         _require_whole(spark, committed, folder)
-        if committed.manifest.run_id != order.run_id:
-            # An earlier attempt may have committed a checkpoint at another LSN; its files stay.
-            remove_leftovers(folder, order.run_id)
+        named = {folder / name for name in committed.manifest.file_paths}
+        remove_uncommitted([path for path in files if path not in named])
     # Agreeing followers prove each other. Whether they agree with the log was not checked.
     verdict = None if isinstance(folded.base, FollowerBase) else comparison
     published = publish_history(whole, folder, time.time_ns() // 1_000_000)
@@ -326,6 +332,15 @@ def _leader_compared(folded: _Folded, target: Target) -> str | None:
             return target.leader.node
         case _:
             assert_never(target.leader)
+
+
+def _require_there(files: Sequence[StoredPath]) -> None:
+    """The comparison took its time; a driver on a node that was taken for lost may have outlived its Checkpoint. Raises
+    CheckpointRetryable."""
+    try:
+        asked_of_each(files, file_size)
+    except FileNotFoundError as error:
+        raise CheckpointRetryable(f"a file of this run was removed before it was committed, so nothing was: {error}") from error
 
 
 def _require_whole(spark: SparkSession, committed: CommittedManifest, folder: StoredPath) -> None:
