@@ -29,6 +29,7 @@ FINDINGS = (
     Finding(FindingKind.READ_FAILED, Severity.UNKNOWN, 1456, 5, 6, "b1", 0, 3, 2, "IO_ERROR"),
     Finding(FindingKind.BOOKIE_UNREACHABLE, Severity.UNKNOWN, bookie_id="b3", detail="23110 copies unknown"),
     Finding(FindingKind.LEDGER_UNREADABLE, Severity.UNKNOWN, 9, detail="metadata of ledger 9: rubbish"),
+    Finding(FindingKind.END_UNKNOWN, Severity.UNKNOWN, 10, detail="open ledger 10: no bookie reported its LAC: bookie b3 is away"),
     Finding(FindingKind.CONTRADICTION, Severity.CRITICAL, 1500, 8, 9, "b0", 0, 3, 0, "right digests, but payload or length differ"),
     Finding(FindingKind.WRONG_LAST_CONFIRMED, Severity.CRITICAL, 1501, 3, 3, "b1", 0, detail="its LAC is 9"),
     Finding(FindingKind.WRONG_LENGTH, Severity.LOW, 1502, 7, 7, detail="70 and 75"),
@@ -107,6 +108,12 @@ def test_each_kind_of_finding_has_a_step_and_what_a_repair_left_comes_first() ->
     assert {finding.kind for finding in FINDINGS} == set(FindingKind)
     assert "Bring back b3" in " ".join(steps)
     assert what_to_do(run_of(replace(MISSING, repair=RepairOutcome.REPAIRED))) == ()
+
+
+def test_nobody_is_sent_to_the_metadata_of_an_open_ledger_whose_end_no_bookie_told() -> None:
+    (step,) = what_to_do(run_of(*(finding for finding in FINDINGS if finding.ledger_id == 10)))
+    assert "metadata" not in step
+    assert "Bring them back" in step
 
 
 def test_a_ledger_and_a_bookie_are_shown_over_the_newest_runs_up_to_this_one() -> None:

@@ -335,7 +335,9 @@ def test_a_moment_before_the_window_is_refused_with_the_window(log: PlayedLog, t
     delete_segments(folder, found.going)
     log.drop(3)
     log.drop(5)
-    window = r"With the archive, moments from 1970-01-01T00:00:00.005Z \(LSN 5,1\) to 1970-01-01T00:00:00.007Z \(LSN 7,2\) can be had"
+    window = (
+        "With the archive, the LSNs from 5,1 to 7,2, and times from 1970-01-01T00:00:00.005Z to before 1970-01-01T00:00:00.007Z, can be had"
+    )
     with pytest.raises(CheckpointRefused, match=f"{window}: take one of these"):
         chosen(log, folder, Mode.AUTO, Time(4, "then"), Lsn(7, 2))
     with pytest.raises(CheckpointRefused, match=window):
@@ -351,7 +353,7 @@ def test_a_window_without_a_base_is_none_and_that_of_a_whole_archive_begins_with
     whole = WholeLog(source(log), folder, IDENTITY)
     assert recovery_window(whole, folder) is None
     archive(log, folder)
-    assert str(recovery_window(whole, folder)).startswith("moments from 1970-01-01T00:00:00.003Z (LSN 3,0) to ")
+    assert str(recovery_window(whole, folder)).startswith("the LSNs from 3,0 to ")
     found = due(Place(folder, IDENTITY, "run"), ExpiryOrder("c", (5, 1)))
     assert found is not None
     delete_segments(folder, found.going)

@@ -672,7 +672,9 @@ def test_every_moment_of_the_window_is_as_it_was_after_the_rest_has_expired_and_
         assert (again.tables, again.ledger_id, again.entry_id) == (expected.tables, expected.ledger_id, expected.entry_id)
         if again.manifest != base.manifest:
             (left / again.manifest).unlink()  # so that each is made from the base alone
-    window = r"With the archive, moments from 1970-01-01T00:00:02.000Z \(LSN 3,1\) to .* \(LSN 5,4\) can be had: take one of these"
+    window = (
+        "With the archive, the LSNs from 3,1 to 5,4, and times from 1970-01-01T00:00:02.000Z to before .*, can be had: take one of these"
+    )
     for before in ("1970-01-01T00:00:01.500Z", "3,0"):
         with pytest.raises(CheckpointRefused, match=window):
             later.run(before)

@@ -196,7 +196,7 @@ def test_metadata_that_cannot_be_decoded_and_a_lac_that_nobody_tells_are_reporte
     catalog = PlayedCatalog({}, {1: undecodable, 2: VersionedMetadata(ledger(2, None, NAMES), 0)})
     assert [(finding.kind, finding.ledger_id) for finding in audited(catalog).findings] == [
         (FindingKind.LEDGER_UNREADABLE, 1),
-        (FindingKind.LEDGER_UNREADABLE, 2),
+        (FindingKind.END_UNKNOWN, 2),
     ]
 
 
@@ -244,7 +244,7 @@ def test_a_ledger_that_stays_unreadable_is_audited_up_to_its_last_segment() -> N
         result = audited(PlayedCatalog(addresses, {1: VersionedMetadata(metadata, 0)}))
     assert [(finding.kind, finding.first_entry_id, finding.bookie_id) for finding in result.findings] == [
         (FindingKind.BOOKIE_UNREACHABLE, None, "b0"),
-        (FindingKind.LEDGER_UNREADABLE, None, None),
+        (FindingKind.END_UNKNOWN, None, None),
         (FindingKind.MISSING, 3, "b1"),
     ]
     assert result.summary.entries == 10

@@ -336,7 +336,12 @@ class RecoveryWindow(Model):
     """The moments for which a Checkpoint can be made from the archive alone."""
 
     from_: str | None = Field(None, alias="from", description="The first one.", json_schema_extra={"format": "date-time"})
-    to: str | None = Field(None, description="The last one.", json_schema_extra={"format": "date-time"})
+    to: str | None = Field(
+        None,
+        description="The time of the last archived entry. A time to restore to must be before it, since a later entry may have the same; "
+        "`toLsn` has everything.",
+        json_schema_extra={"format": "date-time"},
+    )
     from_lsn: Lsn | None = Field(None, description="The first one in the log.")
     to_lsn: Lsn | None = Field(None, description="The last one in the log.")
 

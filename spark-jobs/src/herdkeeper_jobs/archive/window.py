@@ -17,7 +17,10 @@ from herdkeeper_jobs.wal.moment import stamp
 @dataclass(frozen=True, slots=True)
 class Window:
     """A recovery window: both ends as LSN and time in milliseconds. `begin_millis` is None if an earlier version made the checkpoint
-    there."""
+    there.
+
+    The end's own time is no moment of it: an entry that is not archived may have the same. Its LSN is one.
+    """
 
     begin: Lsn
     begin_millis: int | None
@@ -25,8 +28,10 @@ class Window:
     end_millis: int
 
     def __str__(self) -> str:
-        begin = "" if self.begin_millis is None else f"{stamp(self.begin_millis)} "
-        return f"moments from {begin}(LSN {self.begin}) to {stamp(self.end_millis)} (LSN {self.end}) can be had"
+        lsns = f"the LSNs from {self.begin} to {self.end}"
+        if self.begin_millis is None or self.begin_millis >= self.end_millis:
+            return f"{lsns} can be had"
+        return f"{lsns}, and times from {stamp(self.begin_millis)} to before {stamp(self.end_millis)}, can be had"
 
 
 def recovery_window(whole: WholeLog, folder: StoredPath) -> Window | None:

@@ -167,7 +167,7 @@ def _snapshot(
     readable: list[VersionedMetadata] = []
     for read in reads:
         if isinstance(read, UndecodableMetadata):
-            unreadable.append(_unreadable(read.ledger_id, read.reason))
+            unreadable.append(_unknown(FindingKind.LEDGER_UNREADABLE, read.ledger_id, read.reason))
         else:
             readable.append(read)
     settings = ReadSettings(budget.timeout_seconds, speculative_read_seconds=math.inf)
@@ -185,11 +185,12 @@ def _with_confirmed_end(
         return AuditedLedger(read.metadata, read.znode_version, last_confirmed(read.metadata, addresses, settings)), None
     except LastConfirmedUnknownError as error:
         certain = read.metadata.segments[-1].first_entry_id - 1
-        return AuditedLedger(read.metadata, read.znode_version, certain), _unreadable(read.metadata.ledger_id, str(error))
+        finding = _unknown(FindingKind.END_UNKNOWN, read.metadata.ledger_id, str(error))
+        return AuditedLedger(read.metadata, read.znode_version, certain), finding
 
 
-def _unreadable(ledger_id: int, reason: str) -> Finding:
-    return Finding(FindingKind.LEDGER_UNREADABLE, Severity.UNKNOWN, ledger_id=ledger_id, detail=reason)
+def _unknown(kind: FindingKind, ledger_id: int, reason: str) -> Finding:
+    return Finding(kind, Severity.UNKNOWN, ledger_id=ledger_id, detail=reason)
 
 
 def _summarize(total: Counted, findings: tuple[Finding, ...]) -> AuditSummary:

@@ -31,6 +31,7 @@ _SEVERITIES = {
 }
 _OfLedgers = Literal[
     FindingKind.LEDGER_UNREADABLE,
+    FindingKind.END_UNKNOWN,
     FindingKind.TOO_FEW_RACKS,
     FindingKind.WRONG_LAST_CONFIRMED,
     FindingKind.WRONG_LENGTH,
@@ -130,6 +131,11 @@ def _step_for_ledgers(kind: _OfLedgers, ledgers: str) -> str:
     match kind:
         case FindingKind.LEDGER_UNREADABLE:
             return f"{ledgers} can't be read at all: a person must look at their metadata in ZooKeeper."
+        case FindingKind.END_UNKNOWN:
+            return (
+                f"{ledgers}, being written, were read up to their last segment only: none of its bookies reported how far it goes. Bring "
+                "them back (the last column below names them), then audit again."
+            )
         case FindingKind.TOO_FEW_RACKS:
             return f"Copies of {ledgers} are in too few racks and are not moved automatically: drain one of their bookies."
         case FindingKind.WRONG_LAST_CONFIRMED:
