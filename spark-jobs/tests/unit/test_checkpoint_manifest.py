@@ -17,7 +17,9 @@ from herdkeeper_jobs.manifests.manifest import (
     Manifest,
     ManifestColumn,
     ManifestFile,
+    ManifestIndex,
     ManifestTable,
+    ManifestTransaction,
     Position,
     Verification,
     commit_manifest,
@@ -103,6 +105,29 @@ def test_another_content_at_the_same_lsn_violates_an_invariant_and_the_first_sta
         commit_manifest(manifest("run-2", content=table("1" * 32)), place)
     assert json.loads(first.path.read_bytes())["runId"] == "run-1"
     assert len(all_files(place)) == 1
+
+
+INDEX = ManifestIndex(name="by_k", table="t", type="hash", unique=False, columns=("k",))
+OPEN = ManifestTransaction(transaction_id=4, begin=Position(ledger_id=3, entry_id=2))
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"tables": (table().model_copy(update={"definition": "01"}),)}, "the definition of table 't' is .*00.* there and .*01"),
+        ({"indexes": (INDEX,)}, "the list of indexes is .* there and .*by_k"),
+        ({"open_transactions": (OPEN,)}, "the list of open transactions"),
+        ({"restart_lsn": Position(ledger_id=3, entry_id=2)}, "the list of open transactions"),
+        ({"tables": ()}, "table 't' is .* there and None"),
+    ],
+    ids=["definition", "indexes", "open transactions", "where to read again", "tables"],
+)
+def test_a_checkpoint_with_the_same_rows_and_another_structure_is_not_taken_for_the_same(
+    place: StoredPath, other: dict[str, object], words: str
+) -> None:
+    commit_manifest(manifest("run-1"), place)
+    with pytest.raises(InvariantViolated, match=words):
+        commit_manifest(manifest("run-2").model_copy(update=other), place)
 
 
 def test_a_manifest_of_another_log_in_the_same_place_violates_an_invariant(place: StoredPath) -> None:

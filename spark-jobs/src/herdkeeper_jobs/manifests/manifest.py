@@ -29,6 +29,8 @@ from herdkeeper_jobs.wal.lsn import Lsn
 SCHEMA_VERSION = 1
 ENCRYPTED_VERSION = 2
 """The version of a manifest with sealed columns, definitions and digests."""
+_MOST_SHOWN = 200
+"""Characters of a part that differs."""
 _VERSIONS = (SCHEMA_VERSION, ENCRYPTED_VERSION)
 
 
@@ -258,9 +260,19 @@ class Manifest(Outline):
     continuation: Continuation | None = None
     """What a later checkpoint needs to continue from this one; None from an earlier version."""
 
-    def logical_content(self) -> dict[str, tuple[str, int, str]]:
-        """What any two checkpoints at one LSN must share: uuid, rows and digest per table."""
-        return {table.name: (table.uuid, table.rows, table.digest) for table in self.tables}
+    def logical_content(self) -> dict[str, tuple[object, ...]]:
+        """What any two checkpoints at one LSN must share, by what it is: the log determines it.
+
+        Not files or base, which each run has of its own. Nor the highest keys: a base may not know those of rows that were deleted before
+        the table had AUTO_INCREMENT.
+        """
+        tables = {f"table {table.name!r}": (table.uuid, table.rows, table.digest) for table in self.tables}
+        definitions = {f"the definition of table {table.name!r}": (table.definition,) for table in self.tables}
+        indexes = {"the list of indexes": tuple(sorted(self.indexes, key=lambda index: (index.table, index.name)))}
+        transactions = {
+            "the list of open transactions": (self.restart_lsn, *sorted(self.open_transactions, key=lambda each: each.begin.lsn))
+        }
+        return {**tables, **definitions, **indexes, **transactions}
 
     def files_in(self, folder: StoredPath) -> ParquetFolder:
         """Its files, in the tablespace's folder."""
@@ -381,8 +393,7 @@ def _require_equal(existing: Manifest, manifest: Manifest, path: StoredPath) -> 
     if existing.identity != manifest.identity:
         raise InvariantViolated(f"{path} belongs to {existing.identity}, this run read {manifest.identity}")
     before, now = existing.logical_content(), manifest.logical_content()
-    for table in sorted(before.keys() | now.keys()):
-        if before.get(table) != now.get(table):
-            raise InvariantViolated(
-                f"{path} exists with another content: table {table!r} is {before.get(table)} there and {now.get(table)} in this run"
-            )
+    for part in (*now, *before):
+        if before.get(part) != now.get(part):
+            there, here = (str(content.get(part))[:_MOST_SHOWN] for content in (before, now))
+            raise InvariantViolated(f"{path} exists with another content: {part} is {there} there and {here} in this run")
