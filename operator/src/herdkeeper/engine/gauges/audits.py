@@ -34,7 +34,7 @@ COMPLETED = Gauge(
 
 CREATED = Gauge(
     "herdkeeper_bookkeeper_created_timestamp_seconds",
-    "When the BookKeeperCluster was created; earlier audits were of another one of its name.",
+    "When the BookKeeperCluster was created: a new one had no time for an audit yet.",
     ["namespace", "bookkeeper"],
 )
 
