@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from played_cluster import PlayedCluster, called, resource
 
@@ -80,6 +82,31 @@ def test_a_bookie_that_loses_a_disk_meanwhile_is_not_drained() -> None:
         cluster.documents[0]["status"]["bookies"][3]["state"] = "Lost"
 
     assert called(cluster, "drain", "bk-bookie-3", "--wait", pause=pause)[0].exit_code == WRONG
+
+
+def is_made_anew(cluster: PlayedCluster) -> None:
+    cluster.documents[0] = resource("BookKeeperCluster", "bk")
+    cluster.documents[0]["metadata"]["uid"] = "another"
+
+
+def is_being_deleted(cluster: PlayedCluster) -> None:
+    cluster.documents[0]["metadata"]["deletionTimestamp"] = "2026-11-21T14:30:00Z"
+    del cluster.documents[0]["status"]["bookies"][3]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (is_made_anew, "the BookKeeperCluster was deleted, and another one of its name was made"),
+        (is_being_deleted, "the BookKeeperCluster is being deleted"),
+        (lambda cluster: cluster.documents.clear(), "the BookKeeperCluster was deleted"),
+    ],
+    ids=["made anew", "being deleted", "deleted"],
+)
+def test_a_bookie_that_goes_with_its_cluster_is_not_called_drained(change: Callable[[PlayedCluster], None], said: str) -> None:
+    cluster = bookies()
+    answer, _ = called(cluster, "drain", "bk-bookie-3", "--wait", pause=lambda _: change(cluster))
+    assert (answer.exit_code, answer.text) == (WRONG, f"bk-bookie-3: {said}")
 
 
 def test_a_drain_is_taken_back() -> None:

@@ -76,11 +76,15 @@ def answer_in(item: Json, request: Request) -> Outcome | None:
 
 
 def wait_until(call: Call, kind: Kind, name: str, outcome_of: Callable[[Json], Outcome | None], seconds: int) -> Outcome:
-    """Read a resource each second until there is an outcome, at most so many times."""
+    """Read a resource each second until there is an outcome, at most so many times. One that is made anew meanwhile is another one."""
+    uids: set[str | None] = set()
     for _ in range(seconds):
         item = call.cluster.get(kind, name)
         if item is None:
-            return Outcome("it was deleted", good=False)
+            return Outcome(f"the {kind.name} was deleted", good=False)
+        uids.add(item["metadata"].get("uid"))
+        if len(uids) > 1:
+            return Outcome(f"the {kind.name} was deleted, and another one of its name was made", good=False)
         found = outcome_of(item)
         if found is not None:
             return found
@@ -95,6 +99,9 @@ def awaited(call: Call, answer: Answer, subject: Awaited) -> Answer:
     told: list[str] = []
 
     def look(item: Json) -> Outcome | None:
+        if item["metadata"].get("deletionTimestamp"):
+            # its status loses entries, which looks like success to who waits until one is gone
+            return Outcome(f"the {subject.kind.name} is being deleted", good=False)
         outcome, now = subject.outcome_of(item), subject.said_of(item)
         if outcome is None and now not in told[-1:]:
             # what it said before it was asked is no news
