@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from herdkeeper.plugin.cluster import Cluster, Query
+from herdkeeper.plugin.cluster import Cluster, ConflictError, Query
 from herdkeeper.plugin.command import Answer, Call
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.plugin.parser import parser_of
@@ -51,9 +51,14 @@ class PlayedCluster:
     def patch(self, kind: Kind, name: str, body: Json, *, dry_run: bool) -> Json:
         self.writes.append(("patch", kind.name, name, body, dry_run))
         stored = next(item for item in self.list(kind) if item["metadata"]["name"] == name)
+        version = stored["metadata"].get("resourceVersion")
+        if (body.get("metadata") or {}).get("resourceVersion") not in (None, version):
+            raise ConflictError("the object has been modified")
         if not dry_run:
             _merge(stored, body)
-        return stored
+            if version is not None:
+                stored["metadata"]["resourceVersion"] = str(int(version) + 1)
+        return copy.deepcopy(stored)
 
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
         self.writes.append(("create", kind.name, document["metadata"]["name"], document, dry_run))

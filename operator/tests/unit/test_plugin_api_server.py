@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from herdkeeper.plugin.api_server import Access, ApiServer
-from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.cluster import ClusterError, ConflictError
 from herdkeeper.plugin.kinds import POD, TABLESPACE
 
 HANDSHAKE = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -41,6 +41,10 @@ class PlayedApiServer(BaseHTTPRequestHandler):
             self._text(b"one\ntwo\nthree")
         else:
             self._answer(404 if "gone" in self.path else 403, {"message": "pods is forbidden"})
+
+    def do_PATCH(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(409, {"message": "the object has been modified"})
 
     def _answer(self, code: int, document: dict) -> None:
         body = json.dumps(document).encode()
@@ -130,6 +134,12 @@ def test_what_is_not_there_is_none_and_a_refusal_is_told_in_the_api_server_s_wor
     assert clients().get(POD, "gone") is None
     with pytest.raises(ClusterError, match="the API server refused GET /api/v1/namespaces/demo/pods/x: pods is forbidden"):
         clients().get(POD, "x")
+
+
+def test_a_patch_of_an_earlier_version_is_a_conflict(server) -> None:
+    clients, _ = server
+    with pytest.raises(ConflictError, match="the object has been modified"):
+        clients().patch(TABLESPACE, "flights", {"metadata": {"resourceVersion": "76"}}, dry_run=False)
 
 
 def test_a_log_comes_line_by_line_also_where_its_last_line_has_no_end(server) -> None:

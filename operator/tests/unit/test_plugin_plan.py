@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from played_cluster import PlayedCluster, called, condition, resource
 
-from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.cluster import ClusterError, ConflictError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.merge_patch import asked_for, back_to, merged
 
@@ -24,13 +24,36 @@ SPECS = st.dictionaries(st.sampled_from("abcd"), VALUES, max_size=4)
 
 @given(SPECS, SPECS)
 def test_what_undoes_a_change_gives_the_earlier_spec(earlier: dict, present: dict) -> None:
-    assert merged(present, back_to(earlier, present)) == earlier
+    assert merged(present, back_to(earlier, present, present)) == earlier
 
 
 @given(SPECS, SPECS, SPECS)
 def test_a_change_and_what_undoes_it_leave_the_spec_as_it_was(stored: dict, declared: dict, before: dict) -> None:
     changed = merged(stored, asked_for(declared, before))
-    assert merged(changed, back_to(stored, changed)) == stored
+    assert merged(changed, back_to(stored, changed, changed)) == stored
+
+
+@given(SPECS, SPECS, st.dictionaries(st.sampled_from("efg"), VALUES, max_size=3))
+def test_what_another_user_changes_meanwhile_stays(stored: dict, declared: dict, theirs: dict) -> None:
+    changed = merged(stored, declared)
+    present = {**changed, **theirs}
+    assert merged(present, back_to(stored, changed, present)) == {**stored, **theirs}
+
+
+@pytest.mark.parametrize(
+    ("earlier", "changed", "present", "left"),
+    [
+        ({"a": 1}, {"a": 2}, {"a": 3}, {"a": 3}),
+        ({"a": 1}, {}, {"a": 3}, {"a": 3}),
+        ({}, {"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, {"a": {"c": 2}}),
+        ({"a": {"b": 1}}, {"a": {"b": 2, "d": 3}}, {"a": {"b": 2, "d": 3, "c": 4}}, {"a": {"b": 1, "c": 4}}),
+        ({"a": {"b": 1}}, {"a": {"b": 2}}, {}, {}),
+    ],
+)
+def test_a_field_that_another_user_sets_keeps_that_value_and_others_go_back(
+    earlier: dict, changed: dict, present: dict, left: dict
+) -> None:
+    assert merged(present, back_to(earlier, changed, present)) == left
 
 
 def test_a_field_that_was_applied_before_and_is_not_in_the_file_any_more_goes_and_others_stay() -> None:
@@ -50,7 +73,9 @@ def file(tmp_path: Path, **spec: object) -> str:
 
 
 def bookkeeper() -> PlayedCluster:
-    return PlayedCluster([resource("BookKeeperCluster", "bk", {"bookies": 4, "drain": [3]})])
+    item = resource("BookKeeperCluster", "bk", {"bookies": 4, "drain": [3]})
+    item["metadata"]["resourceVersion"] = "77"
+    return PlayedCluster([item])
 
 
 def planning(cluster: PlayedCluster, **status: object):
@@ -83,8 +108,68 @@ def test_change_and_annotation_come_in_one_write_and_go_in_one(tmp_path: Path) -
     called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=planning(cluster, plan={"steps": []}))
     checked, shown, undone = cluster.writes
     assert [checked[-1], shown[-1], undone[-1]] == [True, False, False]
-    assert checked[3] == shown[3] == {"metadata": {"annotations": {"herdkeeper.io/plan": "true"}}, "spec": {"bookies": 3}}
-    assert undone[3] == {"metadata": {"annotations": {"herdkeeper.io/plan": None}}, "spec": {"bookies": 4}}
+    shows = {"annotations": {"herdkeeper.io/plan": "true"}, "resourceVersion": "77"}
+    assert checked[3] == shown[3] == {"metadata": shows, "spec": {"bookies": 3}}
+    undoes = {"annotations": {"herdkeeper.io/plan": None}, "resourceVersion": "78"}
+    assert undone[3] == {"metadata": undoes, "spec": {"bookies": 4}}
+
+
+class BusyCluster(PlayedCluster):
+    """Somebody else cancels the drain between `reads` and what is written next."""
+
+    reads = 0
+
+    def get(self, kind, name):
+        found = super().get(kind, name)
+        self.reads -= 1
+        if self.reads == 0:
+            self.documents[0]["spec"]["drain"] = []
+            self.documents[0]["metadata"]["resourceVersion"] = "100"
+        return found
+
+
+@pytest.mark.parametrize("reads", [3, 5, 6], ids=["while it waits", "once it is shown", "at the moment of the revert"])
+def test_what_another_user_changes_while_the_plan_is_shown_is_not_undone(tmp_path: Path, reads: int) -> None:
+    cluster = BusyCluster(bookkeeper().documents)
+    cluster.reads = reads
+    called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=planning(cluster, plan={"steps": []}))
+    assert cluster.reads < 0
+    assert cluster.documents[0]["spec"] == {"bookies": 4, "drain": []}
+    assert cluster.documents[0]["metadata"]["annotations"] == {}
+
+
+def test_a_change_by_another_user_before_the_first_write_is_told_and_stays(tmp_path: Path) -> None:
+    cluster = BusyCluster(bookkeeper().documents)
+    cluster.reads = 2
+    with pytest.raises(ClusterError, match="BookKeeperCluster/bk was changed by somebody else at this moment: nothing was written"):
+        called(cluster, "plan", "-f", file(tmp_path, bookies=3))
+    assert cluster.documents[0]["spec"] == {"bookies": 4, "drain": []}
+
+
+def test_of_a_resource_that_is_made_anew_nothing_is_taken_back(tmp_path: Path) -> None:
+    cluster = bookkeeper()
+
+    def pause(_: float) -> None:
+        cluster.documents[0] = resource("BookKeeperCluster", "bk", {"bookies": 3})
+        cluster.documents[0]["metadata"]["uid"] = "another"
+
+    answer, _ = called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=pause)
+    assert (answer.exit_code, cluster.documents[0]["spec"]) == (WRONG, {"bookies": 3})
+
+
+class StubbornCluster(PlayedCluster):
+    """Somebody writes each time before the plan is taken back."""
+
+    def patch(self, kind, name, body, *, dry_run):
+        if body["metadata"]["annotations"]["herdkeeper.io/plan"] is None:
+            raise ConflictError("the object has been modified")
+        return super().patch(kind, name, body, dry_run=dry_run)
+
+
+def test_a_change_that_could_not_be_taken_back_is_told_with_what_to_do(tmp_path: Path) -> None:
+    cluster = StubbornCluster(bookkeeper().documents)
+    with pytest.raises(ClusterError, match=r"BookKeeperCluster/bk still has the change, .* revert the change, then `resume"):
+        called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=planning(cluster, plan={"steps": []}))
 
 
 class InterruptedError(KeyboardInterrupt):

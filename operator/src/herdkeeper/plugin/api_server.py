@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
-from herdkeeper.plugin.cluster import ClusterError, ForbiddenError, Query
+from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError, Query
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared.objects import Json
@@ -151,7 +151,8 @@ class ApiServer:
         except ApiException as error:
             if error.status == 404 and method in ("GET", "DELETE"):
                 raise _NotFoundError(f"{method} {path}: {_refusal_message(error)}") from error
-            raise ClusterError(f"the API server refused {method} {path}: {_refusal_message(error)}") from error
+            kind = ConflictError if (method, error.status) == ("PATCH", 409) else ClusterError
+            raise kind(f"the API server refused {method} {path}: {_refusal_message(error)}") from error
         except HTTPError as error:
             host = self.api.configuration.host
             raise ClusterError(f"the API server at {host} does not answer: {error}") from error

@@ -20,6 +20,10 @@ class ForbiddenError(ClusterError):
     """The caller has no right to it, so asking again is of no use."""
 
 
+class ConflictError(ClusterError):
+    """The object has changed since the version that a patch names. Nothing was written."""
+
+
 class ContextError(Exception):
     """The kubeconfig lacks this context. The message lists its contexts."""
 
@@ -41,7 +45,10 @@ class Cluster(Protocol):
         """Returns the objects of a kind, sorted by name."""
 
     def patch(self, kind: Kind, name: str, body: Json, *, dry_run: bool) -> Json:
-        """Send a merge patch of one object. With `dry_run`, the API server only validates it."""
+        """Send a merge patch of one object. With `dry_run`, the API server only validates it.
+
+        Raises ConflictError if the patch has a resourceVersion that is not the object's.
+        """
 
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
         """Create an object, or with `dry_run` validate it."""

@@ -16,16 +16,16 @@ def asked_for(declared: Json, applied_before: Json) -> Json:
     return patch
 
 
-def back_to(earlier: Json, present: Json) -> Json:
-    """Returns the patch that restores the earlier spec."""
-    patch: Json = {name: None for name in present if name not in earlier}
-    for name, value in earlier.items():
-        now = present.get(name)
-        if isinstance(value, dict) and isinstance(now, dict):
-            below = back_to(value, now)
+def back_to(earlier: Json, changed: Json, present: Json) -> Json:
+    """Returns the patch that takes back what was changed, except fields that somebody else has changed since. None stands for no value."""
+    patch: Json = {}
+    for name in dict.fromkeys((*earlier, *changed)):
+        before, then, now = (spec.get(name) for spec in (earlier, changed, present))
+        if isinstance(then, dict) and isinstance(now, dict) and (isinstance(before, dict) or now != then):
+            below = back_to(before if isinstance(before, dict) else {}, then, now)
             patch.update({name: below} if below else {})
-        elif value != now:
-            patch[name] = value
+        elif now == then != before:
+            patch[name] = before
     return patch
 
 

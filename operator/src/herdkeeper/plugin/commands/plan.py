@@ -1,7 +1,7 @@
 """`kubectl herdkeeper plan`: shows what the operator would do after a change.
 
 The change and the annotation `herdkeeper.io/plan` are written together, so the operator never sees one without the other. They are reverted
-together, too: a killed command leaves nothing executed.
+together, too: a killed command leaves nothing executed. Each write names the version that was read: what others change stays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from herdkeeper.plugin.change import Patch
-from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.cluster import ClusterError, ConflictError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.kinds import Kind, resource_kind
 from herdkeeper.plugin.merge_patch import asked_for, back_to
@@ -25,7 +25,8 @@ from herdkeeper.shared.objects import Json, annotation
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation in which `kubectl apply` keeps what it applied."""
-
+MOST_CONFLICTS = 10
+"""How often somebody may write at the moment of the revert, which then begins anew."""
 
 _TO_END = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 
@@ -41,7 +42,7 @@ def run(call: Call) -> Answer:
             call.cluster.create(kind, item, dry_run=True)
         else:
             call.cluster.patch(kind, str(item["metadata"]["name"]), shown_change(item, live).body, dry_run=True)
-    plans = [_plan(call, kind, item, live, seconds) for (kind, item), live in zip(declared, stored, strict=True)]
+    plans = [_plan(call, kind, item, seconds) for kind, item in declared]
     found = all(plan["shown"] for plan in plans)
     return Answer("\n".join(line for plan in plans for line in plan_lines(plan)), {"plans": plans}, FINE if found else WRONG)
 
@@ -57,22 +58,28 @@ def _require_namespace(call: Call, declared: Iterable[tuple[Kind, Json]]) -> Non
             )
 
 
-def _plan(call: Call, kind: Kind, item: Json, live: Json | None, seconds: int) -> Json:
+def _plan(call: Call, kind: Kind, item: Json, seconds: int) -> Json:
     """Change the resource, read its plan, and revert the change."""
     name = str(item["metadata"]["name"])
     label = f"{kind.name}/{name}"
+    live = call.cluster.get(kind, name)
     if live is None:
         return {"resource": label, "shown": True, "steps": ["it is new: everything would be created"], "blockers": []}
     if annotation(live, names.PLAN_ANNOTATION) is not None:
         raise BadInputError(f"{label} shows a plan already (the annotation {names.PLAN_ANNOTATION}): `resume` it first")
-    change = shown_change(item, live)
+    to_undo: tuple[Json, Json | None] | None = (live, None)
     with _reverted_when_ended():
         try:
-            changed = call.cluster.patch(kind, name, change.body, dry_run=False)
+            changed = call.cluster.patch(kind, name, shown_change(item, live).body, dry_run=False)
+            to_undo = (live, changed)
             outcome = wait_until(call, kind, name, lambda now: plan_told(now, int(changed["metadata"]["generation"])), seconds)
             shown = call.cluster.get(kind, name) or {}
+        except ConflictError as error:
+            to_undo = None
+            raise ClusterError(f"{label} was changed by somebody else at this moment: nothing was written, so call it again") from error
         finally:
-            _undo(call, kind, name, live)
+            if to_undo is not None:
+                _undo(call, kind, *to_undo)
     plan = (shown.get("status") or {}).get("plan") or {}
     told = outcome if outcome.good else Outcome(outcome.sentence, good=False)
     blockers = [*(plan.get("blockers") or []), *([] if told.good else [told.sentence])]
@@ -98,17 +105,35 @@ def shown_change(item: Json, live: Json) -> Patch:
     if kind is None:
         raise ValueError(f"{item['kind']} is not a kind of herdkeeper.io")
     before = json.loads(annotation(live, LAST_APPLIED) or "{}").get("spec") or {}
-    body = {"metadata": {"annotations": {names.PLAN_ANNOTATION: "true"}}, "spec": asked_for(item.get("spec") or {}, before)}
-    return Patch(kind, name, body, "its plan is shown")
+    return Patch(kind, name, _body(live, "true", asked_for(item.get("spec") or {}, before)), "its plan is shown")
 
 
-def _undo(call: Call, kind: Kind, name: str, earlier: Json) -> None:
-    """Revert change and annotation. If that fails, the message has the command: until then the operator does nothing."""
+def _body(read: Json, shown: str | None, spec: Json) -> Json:
+    """A patch of what was read, and of nothing else."""
+    version = read["metadata"].get("resourceVersion")
+    return {"metadata": {"annotations": {names.PLAN_ANNOTATION: shown}, "resourceVersion": version}, "spec": spec}
+
+
+def _undo(call: Call, kind: Kind, earlier: Json, changed: Json | None) -> None:
+    """Revert change and annotation. If that fails, the message has the command: until then the operator does nothing.
+
+    `changed` is the resource with the change, None if that is unknown: it is there then if the annotation is.
+    """
+    name = str(earlier["metadata"]["name"])
     try:
-        present = call.cluster.get(kind, name)
-        if present is not None:
-            body = {"metadata": {"annotations": {names.PLAN_ANNOTATION: None}}, "spec": back_to(earlier["spec"], present["spec"])}
-            call.cluster.patch(kind, name, body, dry_run=False)
+        for conflicts_left in reversed(range(MOST_CONFLICTS)):
+            present = call.cluster.get(kind, name)
+            if present is None or present["metadata"].get("uid") != earlier["metadata"].get("uid"):
+                return
+            if changed is None and annotation(present, names.PLAN_ANNOTATION) is None:
+                return
+            spec = back_to(earlier["spec"], (changed or present)["spec"], present["spec"])
+            try:
+                call.cluster.patch(kind, name, _body(present, None, spec), dry_run=False)
+                return
+            except ConflictError:
+                if not conflicts_left:
+                    raise
     except ClusterError as error:
         raise ClusterError(
             f"{kind.name}/{name} still has the change, and the operator only shows its plan: revert the change, then `resume "
