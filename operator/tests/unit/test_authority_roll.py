@@ -111,6 +111,23 @@ def test_a_request_waits_for_an_ensemble_that_changes(stack: Stack) -> None:
     assert len(stack.events) == 2
 
 
+def test_a_request_in_the_second_step_is_refused_and_one_after_the_roll_begins_another(stack: Stack) -> None:
+    """The authority that signs already may be the one that has to go."""
+    begun(stack).passes(MINUTES + 0.1)
+    work(stack)
+    assert "step 2 of 3" in told(stack)
+    stack.ask()
+    work(stack)
+    assert stack.answers[1].startswith("refused: zk clients 2 follows zk clients 1: step 2 of 3, the new one signs and both are trusted. ")
+    assert stack.answers[1].endswith("; ask again once that has ended")
+    stack.passes(MINUTES + 0.1)
+    work(stack)
+    assert stack.rolled() is None
+    stack.ask()
+    work(stack)
+    assert stack.answers[2] == "done: zk clients 3 takes over and zk quorum 3 takes over"
+
+
 def test_a_request_while_another_takes_over_begins_no_second_one(stack: Stack) -> None:
     begun(stack).ask()
     work(stack, 2)

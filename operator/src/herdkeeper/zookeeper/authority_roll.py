@@ -84,9 +84,13 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
     cluster, rolls, metadata = ensemble.cluster, ensemble.rolls, ensemble.cluster.metadata
     if names.ROLL_AUTHORITIES_ANNOTATION not in metadata.annotations:
         return ()
+    late = [roll for roll in rolls if roll.authority.leaving is not None]
     begin = [roll for roll in rolls if roll.authority.is_rolling or (settled and roll.successor is not None)]
     if not cluster.has_certificates:
         answer = "refused: spec.security.mode is Insecure, so there is none"
+    elif late:
+        # the one that signs may be why another is asked for: it stays
+        answer = f"refused: {'. '.join(_step(roll.authority) for roll in late)}; ask again once that has ended"
     elif rolls and len(begin) == len(rolls):
         answer = f"done: {' and '.join(f'{name_of(_new(roll))} takes over' for roll in rolls)}"
     else:
