@@ -145,6 +145,21 @@ def test_a_run_that_is_asked_for_is_made_once_and_answered(runs, now, started, a
     assert plan.actions[-1] == AnswerRequest("ScheduledCheckpoint", "flights-nightly", "77", Request.RUN_NOW, answer)
 
 
+@pytest.mark.parametrize("remembered_by", ["annotation", "status"])
+def test_a_run_that_answered_a_request_does_not_answer_the_next_one(remembered_by):
+    """It may lack what was written since it began. The plugin takes the earlier answer off."""
+    earlier = replace(run("10T01:00"), requested=True)
+    given = f"done: {earlier.name}"
+    asked = {names.RUN_NOW_ANNOTATION: "yes"}
+    if remembered_by == "annotation":
+        schedule = with_metadata(CHECKPOINTS, annotations={**asked, names.RUN_NOW_ANSWER_ANNOTATION: given})
+    else:
+        schedule = with_metadata(with_status(CHECKPOINTS, last_request=given), annotations=asked)
+    (answer,) = plan_schedule(CheckpointSeries(schedule, (earlier,), at("10T02:00"))).actions
+    assert isinstance(answer, AnswerRequest)
+    assert answer.answer == f"refused: {earlier.name} is still running"
+
+
 def test_a_suspended_schedule_makes_a_run_that_is_asked_for():
     asked = with_metadata(with_spec(CHECKPOINTS, suspend=True), annotations={names.RUN_NOW_ANNOTATION: "yes"})
     created, _ = plan_schedule(CheckpointSeries(asked, (LAST,), at("10T03:00"))).actions

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from herdkeeper.api import ScheduledCheckpoint, ScheduledReplicationAudit
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.jobs.schedule.build import build_run, kind_of_runs
 from herdkeeper.jobs.schedule.retention import expired_runs
@@ -46,14 +47,24 @@ def _starts(series: RunSeries) -> tuple[Action, ...]:
             if not asked:
                 return ()
             if active is not None:
-                # a requested run is the answer, which its maker could not give
-                said = f"done: {active.name}" if active.requested else f"refused: {active.name} is still running"
-                return (_answer(series, said),)
+                # a requested run is the answer, unless it was that to an earlier request: then it lacks what came since
+                unanswered = active.requested and _answer_with(active.name) not in _given(schedule)
+                return (_answer(series, _answer_with(active.name) if unanswered else f"refused: {active.name} is still running"),)
             run = build_run(schedule, series.now, requested=True)
         case _:
             assert_never(series.decision)
     made = Create(run, Reason.RUN_STARTED)
-    return (made, _answer(series, f"done: {run['metadata']['name']}")) if asked else (made,)
+    return (made, _answer(series, _answer_with(run["metadata"]["name"]))) if asked else (made,)
+
+
+def _answer_with(run: str) -> str:
+    return f"done: {run}"
+
+
+def _given(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> tuple[str | None, ...]:
+    """Returns the last answer, if known. Whoever asks may take the annotation off; the status has it until the next look."""
+    remembered = schedule.status.last_request if schedule.status is not None else None
+    return schedule.metadata.annotations.get(names.RUN_NOW_ANSWER_ANNOTATION), remembered
 
 
 def _answer(series: RunSeries, answer: str) -> AnswerRequest:
