@@ -4,6 +4,7 @@ the last one deletes it."""
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -100,6 +101,21 @@ def stack(kubectl: Kubectl) -> Stack:
     tools.copy(data_directory(), "data")
     tools.follow("loader", "--data", "/work/data", "--tables", TABLES, say=say)
     return Stack(kubectl, tools)
+
+
+def policies(kubectl: Kubectl, order: str) -> None:
+    """Has the nodes `enforce` NetworkPolicies, or `stop`."""
+    subprocess.run([str(cluster.REPOSITORY / "e2e/kind/network-policies.sh"), order], check=True, env=kubectl.environment)
+
+
+@pytest.fixture
+def enforced(kubectl: Kubectl) -> Iterator[None]:
+    """The nodes enforce NetworkPolicies until the test ends."""
+    try:
+        policies(kubectl, "enforce")
+        yield
+    finally:
+        policies(kubectl, "stop")
 
 
 @pytest.hookimpl(hookwrapper=True)

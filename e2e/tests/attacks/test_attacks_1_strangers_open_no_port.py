@@ -5,7 +5,6 @@ its failover work all the while. Then they try the same at a stack in plain text
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from functools import partial
 
@@ -14,7 +13,6 @@ from conftest import Stack, goes_in_the_end, say
 from own_stack import plain_stack
 
 from herdkeeper.shared.names import HERDDB_COMPONENT, HERDDB_SQL_PORT
-from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.stranger import Port, Stranger
@@ -46,20 +44,6 @@ def strangers_to(request: pytest.FixtureRequest, stack: Stack) -> list[Stranger]
         goes_in_the_end(request, each.kubectl, "pod", each.name)
         each.start()
     return found
-
-
-def policies(kubectl: Kubectl, order: str) -> None:
-    script = str(REPOSITORY / "e2e/kind/network-policies.sh")
-    subprocess.run([script, order], check=True, env=kubectl.environment)
-
-
-@pytest.fixture
-def enforced(kubectl: Kubectl) -> Iterator[None]:
-    try:
-        policies(kubectl, "enforce")
-        yield
-    finally:
-        policies(kubectl, "stop")
 
 
 def servers(stack: Stack) -> list[Object]:

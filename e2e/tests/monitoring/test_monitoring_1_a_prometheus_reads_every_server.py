@@ -1,0 +1,100 @@
+"""A real Prometheus with the chart's monitors reads the operator, and every server once `spec.scrapers` names it: those with certificates
+by HTTPS. Then no alert fires, and each panel of the dashboards shows something."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+import pytest
+from conftest import Stack, begin_anew, goes_in_the_end, say
+
+from herdkeeper.shared.names import OWNER_KIND_LABEL, OWNER_NAME_LABEL
+from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE
+from herdkeeper_e2e.control_plane import rendered
+from herdkeeper_e2e.kubectl import Kubectl, KubectlError
+from herdkeeper_e2e.monitoring.dashboards import DASHBOARDS
+from herdkeeper_e2e.monitoring.prometheus_pod import LABELS, PrometheusPod, Target
+from herdkeeper_e2e.monitoring.queries import asked_by
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+MONITORING = "monitoring"
+CHART = ("metrics.serviceMonitor.create=true", "metrics.podMonitor.create=true", "metrics.alerts.create=true")
+SCRAPERS = [{"podLabels": LABELS, "namespaceLabels": {"kubernetes.io/metadata.name": MONITORING}}]
+SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,autorecovery,herddb)"
+PATIENCE = Limit(300, 2)
+ELSEWHERE = re.compile(
+    r"kubelet_.*|herdkeeper_(checkpoint|restore_drill|audit|recovery_window|archive|certificate_expires|scheduled"
+    r"|under_replicated_since|log_retention_ends)_.*"
+)
+"""Metrics of kubelets, which are not scraped here, and of what this stack does not have: schedules, an archive, a user's certificate,
+ledgers that lack copies, a log kept for somebody."""
+
+
+@pytest.fixture
+def prometheus(request: pytest.FixtureRequest, stack: Stack, enforced: None) -> PrometheusPod:
+    made = PrometheusPod(Kubectl(MONITORING, stack.kubectl.environment))
+    begin_anew(made.kubectl)
+    goes_in_the_end(request, stack.kubectl, "namespace", MONITORING)
+    goes_in_the_end(request, stack.kubectl, *made.cluster_wide)
+    made.start(rendered(*CHART))
+    return made
+
+
+def test_a_real_prometheus_reads_every_server_and_its_alerts_and_dashboards_have_data(stack: Stack, prometheus: PrometheusPod) -> None:
+    kubectl = stack.kubectl
+    servers = {pod["metadata"]["name"]: pod["metadata"]["labels"] for pod in kubectl.list("pods", SERVERS)}
+    assert {labels["app.kubernetes.io/name"] for labels in servers.values()} == {"zookeeper", "bookie", "autorecovery", "herddb"}
+
+    def read(health: str) -> dict[str, Target] | Pending:
+        """The targets by pod, once the operator is read and all servers are like this."""
+        try:
+            found = {each.labels["pod"]: each for each in prometheus.targets() if each.labels["namespace"] == kubectl.namespace}
+            operators = [each for each in prometheus.targets() if each.labels["namespace"] == OPERATOR_NAMESPACE]
+        except KubectlError as error:
+            return Pending(f"Prometheus does not answer: {error}"[:200])
+        others = {name: (each.health, each.error) for name, each in found.items() if each.health != health}
+        if set(found) != set(servers) or others:
+            return Pending(f"{len(found)} of {len(servers)} servers; not {health}: {json.dumps(others)[:300]}")
+        if [each.health for each in operators] != ["up"]:
+            return Pending(f"the operator: {operators}")
+        return found
+
+    wait_for("no server to let it in", lambda: read("down"), PATIENCE, say)
+    for kind in ("zookeepercluster", "bookkeepercluster", "herddbcluster"):
+        kubectl.want(kind, {"z": "zk", "b": "bk", "h": "db"}[kind[0]], scrapers=SCRAPERS)
+    found = wait_for("every server to be read", lambda: read("up"), PATIENCE, say)
+    for name, target in found.items():
+        labels = servers[name]
+        assert target.url.startswith("https://" if labels["app.kubernetes.io/name"] == "herddb" else "http://")
+        wanted = (labels[OWNER_KIND_LABEL], labels[OWNER_NAME_LABEL], labels["app.kubernetes.io/name"])
+        assert (target.labels["kind"], target.labels["name"], target.labels["component"]) == wanted
+    stack.wait_until_ready()
+
+    def settled() -> list[Mapping[str, object]] | Pending:
+        """All rules, once each has been evaluated and none waits for its time to fire."""
+        rules = prometheus.rules()
+        waiting = {rule["name"]: rule["health"] for rule in rules if rule["health"] != "ok" or rule.get("state") != "inactive"}
+        return Pending(f"rules: {waiting}") if waiting or not rules else list(rules)
+
+    say(f"{len(wait_for('rules that find nothing', settled, PATIENCE, say))} rules find nothing")
+    wait_for("each panel to show something", lambda: all_panels(prometheus), PATIENCE, say)
+
+
+def all_panels(prometheus: PrometheusPod) -> bool | Pending:
+    """Whether each query of the dashboards has data, or one of its metrics is not collected here."""
+    empty = [text for text in queries() if not elsewhere(text) and not prometheus.query(text)]
+    return Pending(f"{len(empty)} without data: {' | '.join(empty)[:1500]}") if empty else True
+
+
+def queries() -> Iterator[str]:
+    """As Grafana sends them if everything is chosen."""
+    for dashboard in DASHBOARDS:
+        for panel in dashboard.panels:
+            # a table of what is False is empty while nothing is
+            yield from (re.sub(r"\$\w+", ".*", query.text).removesuffix(" == 0") for query in panel.queries)
+
+
+def elsewhere(query: str) -> bool:
+    return any(all(ELSEWHERE.fullmatch(name) for name in asked.names) for asked in asked_by(query))
