@@ -387,6 +387,18 @@ def test_a_check_of_a_leader_that_is_known_to_differ_bars_no_copy():
     assert FOLLOWER not in verdicts_in_force(TABLESPACE, "a-uuid", (), remembers), "the leader's own node remembers that it differs"
 
 
+@pytest.mark.parametrize(
+    ("mark", "proves"),
+    [("7,9 until 7,30", False), ("7,15 until 7,30", True), ("7,9 until 7,13", True)],
+    ids=["it was wrong by then", "it was found wrong later", "it was made anew before"],
+)
+def test_a_check_of_a_leader_that_differed_proves_nothing_after_its_copy_was_made_anew_either(mark, proves):
+    anew = with_metadata(TABLESPACE, annotations={f"{names.SET_ASIDE_PREFIX}{LEADER}": f"{mark} of a-uuid"})
+    nodes = {FOLLOWER: (leader(checks=FAILED),), LEADER: (follower(),)}
+    found = verdicts_in_force(anew, "a-uuid", (verified(LEADER, (7, 9), "flights"),), nodes)
+    assert (FOLLOWER in found) is proves
+
+
 def test_a_leader_with_other_rows_than_a_follower_that_equals_the_log_is_told_until_the_next_check():
     _, tablespace = told(seen(leader(DONE), follower(*FAILED)))
     equal = replace(seen(leader(DONE), follower(*FAILED)), checkpoints=(verified(FOLLOWER, (7, 18)),))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.tablespace import ReplicaStatus
-from herdkeeper.herddb.state.cluster import NodeView
+from herdkeeper.herddb.state.cluster import NodeView, TableVerdict
 from herdkeeper.shared import names
 from herdkeeper.shared.unknown import Unknown
 
@@ -129,7 +129,7 @@ def verdicts_in_force(
     known = _weighed(_in_force(tablespace, uuid, found))
     wrong = {node for node, verdict in known.items() if not verdict.equal}
     barred = _newest(_in_force(tablespace, uuid, _barred(nodes, uuid)))
-    failing = _failing(nodes, uuid, {*wrong, *barred})
+    failing = _failing(tablespace, nodes, uuid, {*wrong, *barred})
     weighed = _weighed(_in_force(tablespace, uuid, (*found, *_miscounted(nodes, uuid, wrong), *failing)))
     undated = _undated(nodes, uuid)
     beaten = {node for node, bar in barred.items() if node in weighed and (node in undated or _lifts(weighed[node], bar))}
@@ -172,14 +172,25 @@ def _miscounted(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Colle
                 yield Verdict(node, counts.lsn, equal=False, different_tables=different, against_leader=True)
 
 
-def _failing(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Collection[str]) -> Iterable[Verdict]:
-    """Returns the replicas that differed from the leader in its check. A leader that is known to be `wrong` proves nothing."""
+def _failing(
+    tablespace: Tablespace | None, nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Collection[str]
+) -> Iterable[Verdict]:
+    """Returns the replicas that differed from the leader in its check. A leader that is known to be `wrong`, or was so then, proves
+    nothing.
+    """
     views = ((node, view) for node, view in nodes.items() if not isinstance(view, Unknown))
     for node, copy in ((node, copy) for node, view in views for copy in view if copy.uuid == uuid):
-        failed = [check for check in copy.checks if not check.passed and check.leader not in wrong]
+        found = (check for check in copy.checks if not check.passed)
+        failed = [check for check in found if check.leader not in wrong and not _was_wrong(tablespace, uuid, check)]
         if failed:
             tables = tuple(sorted(check.table for check in failed))
             yield Verdict(node, max(check.lsn for check in failed), equal=False, different_tables=tables, against_leader=True)
+
+
+def _was_wrong(tablespace: Tablespace | None, uuid: str, check: TableVerdict) -> bool:
+    """Whether the leader of a check was known to differ by then. Its replica was rebuilt since, which ends that verdict."""
+    before = rebuilt(tablespace, check.leader, uuid) if tablespace is not None else None
+    return before is not None and before.lsn <= check.lsn <= before.until
 
 
 def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verdict]:
