@@ -399,6 +399,18 @@ def test_a_check_of_a_leader_that_differed_proves_nothing_after_its_copy_was_mad
     assert (FOLLOWER in found) is proves
 
 
+def test_a_later_failure_is_noted_where_an_earlier_one_is_known_from_the_node_alone():
+    barred = follower(barred=True, barred_until=(7, 13))
+    _, tablespace = told(seen(leader(), barred))
+    again = seen(leader(), replace(barred, lsn=(7, 45), checks=(found("flights", False, (7, 40)),)))
+    (bar,) = plan(tablespace, again).actions
+    assert isinstance(bar, BarPromotion)
+    assert (bar.barred, bar.until) == (True, (7, 39))
+    _, tablespace = told(again, tablespace)
+    forgotten = replace(seen(leader(), replace(barred, lsn=(7, 45))), checkpoints=(verified(FOLLOWER, (7, 20)),))
+    assert all(action.barred for action in plan(tablespace, forgotten).actions if isinstance(action, BarPromotion))
+
+
 def test_a_leader_with_other_rows_than_a_follower_that_equals_the_log_is_told_until_the_next_check():
     _, tablespace = told(seen(leader(DONE), follower(*FAILED)))
     equal = replace(seen(leader(DONE), follower(*FAILED)), checkpoints=(verified(FOLLOWER, (7, 18)),))

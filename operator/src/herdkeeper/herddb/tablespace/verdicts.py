@@ -137,8 +137,8 @@ def verdicts_in_force(
 
 
 def _weighed(found: Iterable[Verdict]) -> Mapping[str, Verdict]:
-    """Returns by node the log's verdict, unless the leader's rows show something newer. They never outweigh a difference from the log, for
-    which the replica is rebuilt.
+    """Returns by node the log's verdict, unless the leader's rows show something newer. They never outweigh a difference that a Checkpoint
+    found, for which the replica is rebuilt. A node's memory of one falls to an earlier equal verdict than they do.
     """
     verdicts = tuple(found)
     by_log = _newest(verdict for verdict in verdicts if not verdict.against_leader)
@@ -147,7 +147,7 @@ def _weighed(found: Iterable[Verdict]) -> Mapping[str, Verdict]:
 
 
 def _outweighs(by_leader: Verdict, by_log: Verdict | None) -> bool:
-    return by_log is None or (by_log.equal and by_log.lsn < by_leader.lsn)
+    return by_log is None or (by_log.lsn < by_leader.lsn and (by_log.equal or not by_log.compared_with_log))
 
 
 def _in_force(tablespace: Tablespace | None, uuid: str, found: Iterable[Verdict | None]) -> Iterable[Verdict]:
