@@ -121,6 +121,20 @@ def test_numbers_of_rows_that_differed_once_remove_nothing_later_either():
     assert (found.reason, "other rows than the leader" in found.message) == (Reason.DIFFERS_FROM_LEADER, True)
 
 
+def test_numbers_of_rows_that_still_differ_are_neither_noted_nor_written_anew_with_each_entry():
+    (bar,) = plan_tablespace(TABLESPACE, MISCOUNTED, "an-image").actions
+    assert isinstance(bar, BarPromotion)
+    fields = summarize_tablespace(TABLESPACE, MISCOUNTED).fields
+    follower = replace(counted("follower", (4, 25), t=1)[0], barred=True, barred_until=bar.until)
+    later = replace(MISCOUNTED, nodes={**SEEN.nodes, LEADER: counted("leader", (4, 25), t=11), FIRST: (follower,)})
+    assert plan_tablespace(remembering(fields), later, "an-image").actions == ()
+    assert summarize_tablespace(remembering(fields), later).fields["replicas"] == fields["replicas"]
+    equal_between = replace(later, checkpoints=(checkpoint("c", 22),))
+    (again,) = plan_tablespace(remembering(fields), equal_between, "an-image").actions
+    assert isinstance(again, BarPromotion)
+    assert (again.barred, again.until) == (True, (4, 24)), "what still differs after a Checkpoint found it equal is news"
+
+
 def test_a_checkpoint_decides_what_numbers_of_rows_leave_open():
     tablespace = remembering(summarize_tablespace(TABLESPACE, MISCOUNTED).fields)
     different = replace(MISCOUNTED, checkpoints=(checkpoint("c", 21, "t"),))

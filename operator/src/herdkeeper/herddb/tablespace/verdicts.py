@@ -130,10 +130,16 @@ def verdicts_in_force(
     wrong = {node for node, verdict in known.items() if not verdict.equal}
     barred = _newest(_in_force(tablespace, uuid, _barred(nodes, uuid)))
     failing = _failing(tablespace, nodes, uuid, {*wrong, *barred})
-    weighed = _weighed(_in_force(tablespace, uuid, (*found, *_miscounted(nodes, uuid, wrong), *failing)))
+    # who is known to differ is not named anew with each entry: the status and the node's disk would be written as often
+    miscounted = (verdict for verdict in _miscounted(nodes, uuid, wrong) if not _names_tables(known.get(verdict.node)))
+    weighed = _weighed(_in_force(tablespace, uuid, (*found, *miscounted, *failing)))
     undated = _undated(nodes, uuid)
     beaten = {node for node, bar in barred.items() if node in weighed and (node in undated or _lifts(weighed[node], bar))}
     return {**weighed, **{node: bar for node, bar in barred.items() if node not in beaten}}
+
+
+def _names_tables(verdict: Verdict | None) -> bool:
+    return verdict is not None and not verdict.equal and bool(verdict.different_tables)
 
 
 def _weighed(found: Iterable[Verdict]) -> Mapping[str, Verdict]:
