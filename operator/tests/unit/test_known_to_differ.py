@@ -159,3 +159,13 @@ def test_a_node_that_notes_no_lsn_is_told_one_which_a_later_checkpoint_exceeds()
     assert (bar.barred, bar.until) == (True, (4, 20)), "what the replica has applied"
     (unbar,) = plan_of_bars(tablespace, replace(undated, barred_until=bar.until), checkpoint("c", 21))
     assert not unbar.barred
+
+
+@pytest.mark.parametrize(("lsn", "shown"), [((5, -1), {"ledgerId": 5, "entryId": 0}), ((-1, -1), {"ledgerId": 0, "entryId": 0})])
+def test_a_bar_without_an_lsn_on_a_node_that_has_applied_nothing_yet_is_written_to_the_status(lsn, shown):
+    """A leader that has written nothing to its new ledger is before its first entry."""
+    undated = replace(copy("follower"), lsn=lsn, barred=True, barred_until=Unknown("the disk does not tell"))
+    fields = summarize_tablespace(TABLESPACE, replace(BARRED, nodes={**SEEN.nodes, FIRST: (undated,)})).fields
+    assert [replica.get("verifiedLsn") for replica in fields["replicas"] if replica["node"] == FIRST] == [shown]
+    (bar,) = plan_of_bars(TABLESPACE, undated)
+    assert bar.until == (shown["ledgerId"], shown["entryId"])

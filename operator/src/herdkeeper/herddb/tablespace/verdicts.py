@@ -207,7 +207,7 @@ def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verd
     for node, copy in copies:
         lsn = copy.barred_until if isinstance(copy.barred_until, tuple) else copy.lsn
         if copy.barred is True and lsn is not None:
-            yield Verdict(node, lsn, equal=False)
+            yield Verdict(node, (max(lsn[0], 0), max(lsn[1], 0)), equal=False)  # nothing applied yet is -1
 
 
 def _undated(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> set[str]:
