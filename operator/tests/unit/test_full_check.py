@@ -14,6 +14,7 @@ from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.tablespace import FullCheckTiming, TablespaceStatus
 from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.herddb.leadership.decision import Move, Node, Situation, decide
 from herdkeeper.herddb.observe.address import NodeAddress
 from herdkeeper.herddb.observe.nodes import read_node
 from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, TableVerdict
@@ -422,6 +423,39 @@ def test_a_leader_with_other_rows_than_a_follower_that_equals_the_log_is_told_un
     newer = replace(DONE, started_millis=STARTED_MILLIS + 60_000, after=(7, 30), until=(7, 33))
     condition, _ = told(seen(leader(newer), follower(found("airports", True, (7, 32)), found("flights", True, (7, 33)))), tablespace)
     assert condition.reason is Reason.VERIFIED
+
+
+@pytest.mark.parametrize(
+    ("compared", "mark", "leads_again"),
+    [((), None, False), (((7, 13),), None, False), (((7, 14),), None, True), ((), "7,12 until 8,1 of a-uuid", True)],
+    ids=["nobody compared it since", "a Checkpoint before the end of the check", "a Checkpoint since", "it was made anew"],
+)
+def test_a_leader_that_was_in_doubt_does_not_lead_again_before_a_checkpoint_compared_it(compared, mark, leads_again):
+    """It had been equal once, and another node leads now."""
+    equal = verified(LEADER, (7, 5))
+    _, tablespace = told(replace(seen(leader(DONE), follower(*FAILED)), checkpoints=(equal,)))
+    doubted = replace(seen(leader(DONE), follower(*FAILED)), checkpoints=(verified(FOLLOWER, (7, 18)),))
+    _, tablespace = told(doubted, tablespace)
+    if mark is not None:
+        tablespace = with_metadata(tablespace, annotations={f"{names.SET_ASIDE_PREFIX}{LEADER}": mark})
+    record = replace(RECORD, leader=FOLLOWER, max_leader_inactivity_millis=TABLESPACE.spec.failover.max_leader_inactivity_seconds * 1000)
+    now = seen(
+        follower(lsn=(8, 3), recoverable=True, barred=False),
+        leader(lsn=(8, 3)),
+        record=VersionedRecord(record, 9),
+        checkpoints=tuple(verified(LEADER, lsn) for lsn in compared),
+    )
+    found = verdicts_in_force(tablespace, "a-uuid", now.checkpoints, now.nodes)
+    nodes = {node: Node(copy=view[0]) for node, view in judged(now.nodes, "a-uuid", found).items()}
+    decision = decide(Situation(record, nodes, None, changed_at=0.0, now=1000.0, preferred=LEADER))
+    assert isinstance(decision, Move) is leads_again, decision
+    bars = [(action.node, action.barred, action.until) for action in plan(tablespace, now).actions if isinstance(action, BarPromotion)]
+    assert bars == ([] if leads_again else [(LEADER, True, (7, 13))])
+    condition, tablespace = told(now, tablespace)
+    assert (condition.reason is Reason.DIFFERS_FROM_LEADER) is not leads_again
+    if not leads_again:
+        assert f"{LEADER} had other rows than {FOLLOWER}, which equals the log, at LSN 7,14 in flights" in condition.message
+        assert not verdicts_in_force(tablespace, "a-uuid", now.checkpoints, now.nodes)[LEADER].equal, "the status remembers it"
 
 
 @pytest.mark.parametrize(("until", "doubted"), [((7, 9), True), ((7, 10), False), ((7, 20), False)])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from herdkeeper.api import Tablespace
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.tablespace.full_check import KnownCheck
-from herdkeeper.herddb.tablespace.verdicts import Verdict, different, rebuilt
+from herdkeeper.herddb.tablespace.verdicts import Verdict, contradicting, different
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
@@ -60,17 +60,15 @@ def _leader_in_doubt(
     """The leader differed from a follower that matched the log in a Checkpoint."""
     if check is None or check.node != record.leader:
         return None
-    for replica in check.replicas or ():
-        verdict, anew = verdicts.get(replica.node), rebuilt(tablespace, replica.node, record.uuid)
-        about_present_copy = anew is None or anew.until < check.after
-        if replica.verdict == "Failed" and verdict is not None and verdict.equal and about_present_copy:
-            tables = ", ".join(replica.different_tables or ())
-            found = f"{check.node} leads, and had other rows than {replica.node} in {tables} at its full check of {check.started_at}"
-            help_ = (
-                "compare the leader's rows of these tables by SQL with that Checkpoint's before another node leads, or the leader is "
-                "restarted. This stays until another full check"
-            )
-            return Health("False", Reason.DIFFERS_FROM_LEADER, f"{found}, although {replica.node} {verdict.sentence}: {help_}")
+    if (replica := contradicting(check, tablespace, record.uuid, verdicts)) is not None:
+        tables = ", ".join(replica.different_tables or ())
+        found = f"{check.node} leads, and had other rows than {replica.node} in {tables} at its full check of {check.started_at}"
+        help_ = (
+            "compare the leader's rows of these tables by SQL with that Checkpoint's before another node leads, or the leader is "
+            "restarted. This stays until another full check"
+        )
+        equal = verdicts[replica.node].sentence
+        return Health("False", Reason.DIFFERS_FROM_LEADER, f"{found}, although {replica.node} {equal}: {help_}")
     return None
 
 

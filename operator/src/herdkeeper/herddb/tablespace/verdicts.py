@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
-from herdkeeper.api.tablespace import ReplicaStatus
+from herdkeeper.api.tablespace import CheckedReplica, ReplicaStatus
 from herdkeeper.herddb.state.cluster import NodeView, TableVerdict
+from herdkeeper.herddb.tablespace.full_check import KnownCheck, remembered_check
 from herdkeeper.shared import names
 from herdkeeper.shared.unknown import Unknown
 
@@ -29,8 +30,8 @@ class Verdict:
     """The verdict on the replica on `node`, at `lsn` (ledger id, entry id).
 
     `different_tables` are the differing ones, as far as known; `equal`: none differs. `at` is RFC 3339; `checkpoint` is the resource that
-    compared, None if only the node remembers. `against_leader`: compared with the leader's rows or counts, not with the log. `made_anew`:
-    the replica was rebuilt because it differed, and has not been equal since.
+    compared, None if only the node remembers. `against_leader`: compared with the leader's rows or counts, not with the log; `than` names
+    whose rows. `made_anew`: the replica was rebuilt because it differed, and has not been equal since.
 
     Only a Checkpoint compares with the log. The leader's rows, or a node's memory, don't show whether this replica or the leader is wrong:
     such a verdict bars the replica from promotion, but removes nothing.
@@ -44,6 +45,7 @@ class Verdict:
     checkpoint: str | None = None
     made_anew: bool = False
     against_leader: bool = False
+    than: str = "the leader"
 
     @property
     def compared_with_log(self) -> bool:
@@ -61,7 +63,7 @@ class Verdict:
         """The verdict, without the node."""
         found_by = f"Checkpoint {self.checkpoint}" if self.checkpoint else None if self.equal else "as its node has noted on its disk"
         if self.against_leader:
-            return f"had other rows than the leader at LSN {self.lsn[0]},{self.lsn[1]} in {', '.join(self.different_tables)}"
+            return f"had other rows than {self.than} at LSN {self.lsn[0]},{self.lsn[1]} in {', '.join(self.different_tables)}"
         where = f"at LSN {self.lsn[0]},{self.lsn[1]}" + (f" ({found_by})" if found_by else "")
         if self.equal:
             return f"was equal to the log {where}"
@@ -125,7 +127,8 @@ def verdicts_in_force(
     """
     status = tablespace.status if tablespace is not None else None
     remembered = status.replicas if status is not None and status.uuid in (None, uuid) else ()
-    found = (*map(_remembered, remembered), *(_found_by(checkpoint, uuid) for checkpoint in checkpoints))
+    compared = (*map(_remembered, remembered), *(_found_by(checkpoint, uuid) for checkpoint in checkpoints))
+    found = (*_doubted(tablespace, nodes, uuid, _weighed(_in_force(tablespace, uuid, compared))), *compared)
     known = _weighed(_in_force(tablespace, uuid, found))
     wrong = {node for node, verdict in known.items() if not verdict.equal}
     barred = _newest(_in_force(tablespace, uuid, _barred(nodes, uuid)))
@@ -191,6 +194,34 @@ def _failing(
         if failed:
             tables = tuple(sorted(check.table for check in failed))
             yield Verdict(node, max(check.lsn for check in failed), equal=False, different_tables=tables, against_leader=True)
+
+
+def contradicting(check: KnownCheck, tablespace: Tablespace, uuid: str, verdicts: Mapping[str, Verdict]) -> CheckedReplica | None:
+    """Returns a replica that failed the check and matched the log in a Checkpoint: then the leader of the check is in doubt."""
+    for replica in check.replicas or ():
+        verdict, anew = verdicts.get(replica.node), rebuilt(tablespace, replica.node, uuid)
+        about_present_copy = anew is None or anew.until < check.after
+        if replica.verdict == "Failed" and verdict is not None and verdict.equal and about_present_copy:
+            return replica
+    return None
+
+
+def _doubted(
+    tablespace: Tablespace | None, nodes: Mapping[str, NodeView | Unknown], uuid: str, known: Mapping[str, Verdict]
+) -> Iterable[Verdict]:
+    """Returns the leader of the last check that was put in doubt, once it follows: it must not lead again before a Checkpoint compared it.
+    While it leads it can't be compared, and a person decides.
+    """
+    status = tablespace.status if tablespace is not None else None
+    if tablespace is None or status is None or status.uuid not in (None, uuid):
+        return
+    check = remembered_check(tablespace)
+    if check is None or check.until is None or (other := contradicting(check, tablespace, uuid, known)) is None:
+        return
+    view = nodes.get(check.node, ())
+    if not isinstance(view, Unknown) and any((copy.uuid, copy.role) == (uuid, "follower") for copy in view):
+        tables, than = other.different_tables or (), f"{other.node}, which equals the log,"
+        yield Verdict(check.node, check.until, equal=False, different_tables=tables, against_leader=True, than=than)
 
 
 def _was_wrong(tablespace: Tablespace | None, uuid: str, check: TableVerdict) -> bool:
