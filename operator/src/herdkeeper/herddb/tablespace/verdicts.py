@@ -103,9 +103,9 @@ class Rebuilt:
 
     def is_about(self, verdict: Verdict) -> bool:
         """Returns whether a verdict is about the new replica. The old one was not equal at `lsn`, so an equal verdict there, in a log that
-        has not grown, is about the new one.
+        has not grown, is about the new one. It may have been equal later, and a Checkpoint of then may end now.
         """
-        return verdict.lsn >= self.lsn if verdict.equal else verdict.lsn > self.until
+        return verdict.lsn == self.lsn or verdict.lsn >= self.until if verdict.equal else verdict.lsn > self.until
 
 
 def rebuilt(tablespace: Tablespace, node: str, uuid: str) -> Rebuilt | None:
