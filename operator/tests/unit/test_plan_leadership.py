@@ -613,6 +613,16 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     ("a follower is asked for", replace(CALM, requested=C), Move(C, f"{C} was requested")),
     ("the leader is asked for", replace(CALM, requested=A), Keep(f"{A} already leads")),
+    (
+        "the leader is asked for, and boots",
+        situation(a=Node(copy=replace(LEADER, role="booting", ready=False)), requested=A),
+        Keep(f"{A} is the leader already, but is booting", settled=False),
+    ),
+    (
+        "the leader is asked for, and is silent",
+        situation(a=Node(copy=Unknown("silence")), requested=A),
+        Keep(f"{A} is the leader already, but does not answer (silence)", settled=False),
+    ),
     ("a stranger is asked for", replace(CALM, requested="d"), Refused(f"d holds no replica; replicas are on {A}, {B}, {C}")),
     ("a dead one is asked for", situation(b=DEAD, requested=B), Refused(f"{B} can't lead now: its pod is gone")),
     (

@@ -388,7 +388,8 @@ def _including_relieved(seen: Situation) -> Situation:
 
 def _switch_over(seen: Situation, target: str) -> Decision:
     if target == seen.record.leader:
-        return Keep(f"{target} already leads")
+        trouble = why_not_leading(seen.nodes[target], seen.record)
+        return Keep(f"{target} already leads") if trouble is None else Keep(f"{target} is the leader already, but {trouble}", settled=False)
     if target not in seen.record.replicas or target not in seen.nodes:
         return Refused(f"{target} holds no replica; replicas are on {', '.join(sorted(seen.record.replicas))}")
     if trouble := why_not_leading(seen.nodes[seen.record.leader], seen.record):
