@@ -169,6 +169,8 @@ public final class LocalCopies {
         Evidence moved;
         try {
             moved = moveUnlessUsed(name, uuid, data, kept);
+            // After the move, so that there is no moment in which nothing bars the copy. Who repeats the order takes what was left of it.
+            bars.take(uuid);
         } finally {
             folder.unlock();
         }
@@ -176,8 +178,6 @@ public final class LocalCopies {
             LOGGER.log(Level.INFO, "the files of tablespace {0} were moved to {1}", new Object[]{name, moved.folder()});
             deleteOlder(kept, uuid, moved.folder());
         }
-        // After the move, so that there is no moment in which nothing bars the copy. Who repeats the order takes what was left of it.
-        bars.take(uuid);
         return moved;
     }
 
