@@ -91,12 +91,6 @@ AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
             replace(READ_ONLY, shares=(replace(WRITTEN, writer="db-0"),), rounds=MOVED, own_writers=frozenset({"db-0"})),
             CloseLedgers((replace(WRITTEN, writer="db-0"),)),
         ),
-        ("what autorecovery moved since it was recorded is read as well", replace(EMPTY, unread=(LEFT,)), Record(2, (LEFT,))),
-        (
-            "also a part of what is still written, once that can be read",
-            replace(READ_ONLY, shares=(TURNED,), rounds=MOVED, unread=(replace(LEFT, ledger_id=8, places=(Place(0, 0),)),)),
-            Record(2, (replace(TURNED, places=(Place(0, 0), Place(0, 1))),)),
-        ),
         ("one that nothing names stops", EMPTY, Stop()),
         ("one that never held anything stops as well", replace(EMPTY, rounds=()), Stop()),
         ("one that never registered need not come back", replace(AWAY, shares=(), cookie=False), Stop()),
@@ -109,6 +103,13 @@ AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
 )
 def test_a_drain_goes_step_by_step(situation, bookie, expected):
     assert next_step(bookie, HEALTHY) == expected, situation
+
+
+def test_what_autorecovery_moved_since_a_round_recorded_it_is_read_before_the_bookie_goes():
+    assert next_step(replace(EMPTY, unread=(LEFT,)), HEALTHY) == Record(2, (LEFT,))
+    part = replace(LEFT, ledger_id=TURNED.ledger_id, places=(Place(0, 0),))
+    both = replace(TURNED, places=(Place(0, 0), Place(0, 1)))
+    assert next_step(replace(READ_ONLY, shares=(TURNED,), rounds=MOVED, unread=(part,)), HEALTHY) == Record(2, (both,))
 
 
 @pytest.mark.parametrize(
