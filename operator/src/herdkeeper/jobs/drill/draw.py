@@ -32,9 +32,12 @@ def seed_of(schedule: ScheduledCheckpoint, due: datetime.datetime) -> str:
 
 
 def drawn_moment(begin: datetime.datetime, end: datetime.datetime, seed: str) -> datetime.datetime:
-    """Returns a moment of a window, uniformly at random, in whole milliseconds; the beginning if the window is empty."""
-    millis = max(0, (end - begin) // datetime.timedelta(milliseconds=1))
-    return begin + datetime.timedelta(milliseconds=random.Random(seed).randint(0, millis))  # noqa: S311 - no secret
+    """Returns a moment from the beginning of a window to before its end, uniformly at random, in whole milliseconds.
+
+    At its end a later entry may have the same time: a Checkpoint of that moment waits for one. Raises ValueError if the window is empty.
+    """
+    millis = -((begin - end) // datetime.timedelta(milliseconds=1))
+    return begin + datetime.timedelta(milliseconds=random.Random(seed).randrange(millis))  # noqa: S311 - no secret
 
 
 def drawn_name(names: Iterable[str], seed: str) -> str | None:

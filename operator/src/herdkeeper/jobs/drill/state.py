@@ -130,7 +130,7 @@ class CheckpointSeries(RunSeries):
             restored = moment_of(tablespace.restore.completed_at) if tablespace.restore is not None else None
             if begin is not None and restored is not None:
                 begin = max(begin, restored)  # before that it has a table of its own restore, with which no other one begins
-            if begin is not None and end is not None and begin <= end:
+            if begin is not None and end is not None and begin < end:
                 moment = drawn_moment(begin, end, seed).astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
                 return Drawn(names.drill_checkpoint(schedule.metadata.name, due), moment)
         made = (each for each in self.drill.checkpoints if not is_made_for_a_drill(each) and is_restorable(each))
