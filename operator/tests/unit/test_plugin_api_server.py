@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from herdkeeper.plugin.api_server import Access, ApiServer
-from herdkeeper.plugin.cluster import ClusterError, ConflictError
+from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError
 from herdkeeper.plugin.kinds import POD, TABLESPACE
 
 HANDSHAKE = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -27,6 +27,7 @@ class PlayedApiServer(BaseHTTPRequestHandler):
     """Answers each word that comes through a forwarded port in capitals. Lists two Tablespaces; refuses all else. `asked` are the paths."""
 
     protocol_version = "HTTP/1.1"
+    timeout = 5  # a test that fails keeps its connection, and the server would never end
     asked: list[str]
 
     def do_GET(self) -> None:
@@ -132,7 +133,7 @@ def test_objects_come_in_the_order_of_their_names_with_their_kind(server) -> Non
 def test_what_is_not_there_is_none_and_a_refusal_is_told_in_the_api_server_s_words(server) -> None:
     clients, _ = server
     assert clients().get(POD, "gone") is None
-    with pytest.raises(ClusterError, match="the API server refused GET /api/v1/namespaces/demo/pods/x: pods is forbidden"):
+    with pytest.raises(ForbiddenError, match="the API server refused GET /api/v1/namespaces/demo/pods/x: pods is forbidden"):
         clients().get(POD, "x")
 
 

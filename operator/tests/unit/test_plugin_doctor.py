@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from played_cluster import Json, PlayedCluster, called, condition, pod, resource, stack
 
-from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.plugin.redaction import HIDDEN, redacted, redacted_text
@@ -83,6 +83,75 @@ def test_an_operator_that_does_not_run_is_the_first_finding(elsewhere: list[Json
     assert answer.exit_code == WRONG
 
 
+class ApartCluster(PlayedCluster):
+    """The operator's namespace can't be read."""
+
+    refusal: ClusterError
+
+    def in_namespace(self, namespace: str) -> PlayedCluster:
+        cluster = RefusingCluster()
+        cluster.refusal = self.refusal
+        return cluster
+
+
+@pytest.mark.parametrize(
+    ("refusal", "exit_code", "text"),
+    [
+        (
+            ForbiddenError("pods is forbidden"),
+            FINE,
+            "Nothing is wrong with the 4 resources in the namespace demo. Whether the operator runs is unknown: pods is forbidden",
+        ),
+        (ClusterError("it does not answer"), WRONG, "operator: its pods can't be read: it does not answer"),
+    ],
+    ids=["no right", "no answer"],
+)
+def test_an_operator_whose_pods_can_not_be_read_is_not_said_to_run(refusal: ClusterError, exit_code: int, text: str) -> None:
+    cluster = ApartCluster(stack())
+    cluster.refusal = refusal
+    answer, _ = called(cluster, "doctor")
+    assert (answer.exit_code, answer.text.splitlines()[0]) == (exit_code, text)
+
+
+@pytest.mark.parametrize(
+    ("resource_number", "conditions"),
+    [
+        (3, [condition("LogArchived", "Unknown", "Unreadable", "the archive can't be read")]),
+        (1, [condition("Progressing", "True", "Unreadable", "the archive can't be read")]),
+        (1, [condition("Progressing", "True", "DrainFailed", "the archive can't be read")]),
+    ],
+)
+def test_what_the_operator_can_not_read_or_go_on_with_is_wrong(resource_number: int, conditions: list[Json]) -> None:
+    documents = stack()
+    status = documents[resource_number]["status"]
+    status["conditions"] = [status["conditions"][0], *conditions]
+    answer, _ = called(PlayedCluster(documents, elsewhere=[OPERATOR]), "doctor")
+    assert f"{conditions[0]['type']}: {conditions[0]['reason']}: the archive can't be read" in answer.text
+    assert answer.exit_code == WRONG
+
+
+def test_a_copy_with_nothing_to_compare_is_not_wrong() -> None:
+    documents = stack()
+    documents[3]["status"]["conditions"].append(condition("ReplicasVerified", "Unknown", "NotVerified", "there is no follower"))
+    assert called(PlayedCluster(documents, elsewhere=[OPERATOR]), "doctor")[0].exit_code == FINE
+
+
+@pytest.mark.parametrize(
+    ("replica", "sentence"),
+    [
+        ({"role": "failed"}, "failed on db-herddb-1: its node failed to boot it or to follow the log"),
+        ({"role": "removed", "verdict": "Different"}, "removed on db-herddb-1: it differs, and is no longer a replica"),
+        ({"verdict": "Different"}, "follower on db-herddb-1: differs from the log or the leader"),
+    ],
+)
+def test_a_replica_that_the_tree_calls_wrong_is_a_finding(replica: Json, sentence: str) -> None:
+    documents = stack()
+    documents[3]["status"]["replicas"][1].update(replica)
+    answer, _ = called(PlayedCluster(documents, elsewhere=[OPERATOR]), "doctor")
+    assert sentence in answer.text.splitlines()
+    assert answer.exit_code == WRONG
+
+
 def bundle(tmp_path: Path, *documents: Json) -> tuple[LoggedCluster, dict[str, str]]:
     cluster = LoggedCluster([*stack(), *documents], elsewhere=[OPERATOR])
     for item in (*cluster.documents, *cluster.elsewhere):
@@ -149,10 +218,12 @@ def test_who_may_not_list_events_sees_what_is_wrong_all_the_same() -> None:
 
 
 class RefusingCluster(PlayedCluster):
-    """The caller may list nothing."""
+    """Nothing can be listed."""
+
+    refusal: ClusterError | None = None
 
     def list(self, kind: Kind) -> tuple[Json, ...]:
-        raise ClusterError(f"{kind.plural} is forbidden")
+        raise self.refusal or ClusterError(f"{kind.plural} is forbidden")
 
 
 def test_what_may_not_be_read_is_said_in_its_place(tmp_path: Path) -> None:

@@ -151,8 +151,10 @@ class ApiServer:
         except ApiException as error:
             if error.status == 404 and method in ("GET", "DELETE"):
                 raise _NotFoundError(f"{method} {path}: {_refusal_message(error)}") from error
-            kind = ConflictError if (method, error.status) == ("PATCH", 409) else ClusterError
-            raise kind(f"the API server refused {method} {path}: {_refusal_message(error)}") from error
+            kinds = {("PATCH", 409): ConflictError, (method, 403): ForbiddenError}
+            raise kinds.get((method, error.status), ClusterError)(
+                f"the API server refused {method} {path}: {_refusal_message(error)}"
+            ) from error
         except HTTPError as error:
             host = self.api.configuration.host
             raise ClusterError(f"the API server at {host} does not answer: {error}") from error

@@ -23,6 +23,10 @@ PARENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """By kind: the parent's kind, and the field of its spec that names the parent."""
 RUNS = (CHECKPOINT.name, AUDIT.name)
 """Kinds that run once and remain as a record."""
+STUCK = (Reason.ACTION_FAILED, Reason.DRAIN_FAILED, Reason.UNREADABLE)
+"""Reasons that need a person if they last, which the operator can't know."""
+WRONG_ROLES = {"failed": "its node failed to boot it or to follow the log", "removed": "it differs, and is no longer a replica"}
+"""What is wrong with a replica, by its role."""
 
 
 class State(Enum):
@@ -127,10 +131,10 @@ def _is_wrong(item: Json, entry: Json) -> bool:
     reason = reason_of(entry["reason"])
     needs_person = reason is not None and reason.needs_person
     if entry["type"] == "Progressing":
-        return needs_person or reason is Reason.ACTION_FAILED
+        return needs_person or reason in STUCK
     if entry["type"] == "Ready":
         return needs_person if item["kind"] in RUNS else entry["status"] != "True"
-    return bool(entry["status"] == "False")
+    return entry["status"] == "False" or (entry["status"] == "Unknown" and reason is Reason.UNREADABLE)
 
 
 def _conditions(item: Json) -> list[Json]:
@@ -216,10 +220,12 @@ def _replicas(item: Json) -> Iterator[Part]:
         said = {"Equal": "equal to the log", "Different": "differs from the log or the leader"}.get(str(verdict), "")
         lsn = replica.get("verifiedLsn")
         at = f" at LSN {lsn['ledgerId']},{lsn['entryId']}" if lsn else ""
-        wrong = verdict == "Different" or replica["role"] in ("failed", "removed")
+        said = f"{said}{at}" if said else ""
+        wrong = WRONG_ROLES.get(replica["role"], said if verdict == "Different" else "")
         working = replica["role"] not in ("leader", "follower")
         state = State.WRONG if wrong else State.WORKING if working else State.FINE
-        yield Part(f"{replica['role']} on {replica['node']}", state, f"{said}{at}" if said else "")
+        found = (Trouble("", "", wrong, "Read the log of its node." if replica["role"] == "failed" else ""),) if wrong else ()
+        yield Part(f"{replica['role']} on {replica['node']}", state, said, found)
 
 
 def _without_earlier_runs(resources: Sequence[Json]) -> Iterator[Json]:

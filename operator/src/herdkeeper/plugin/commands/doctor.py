@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from herdkeeper.plugin.cluster import Cluster, ClusterError
+from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, Call, Command
 from herdkeeper.plugin.diagnosis import Finding, failing_pods, findings, newest_warnings, operator_findings
 from herdkeeper.plugin.kinds import EVENT, OPERATOR, POD, RESOURCES
@@ -26,28 +26,34 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> tuple[Sequence[Findi
     """Returns what is wrong, also as a document and as text."""
     resources = [item for kind in RESOURCES for item in cluster.list(kind)]
     pods = cluster.list(POD)
-    found = [*_operator(cluster, operator_namespace), *findings(stacks(resources, pods))]
+    of_operator, unknown = _operator(cluster, operator_namespace)
+    found = [*of_operator, *findings(stacks(resources, pods))]
     logs = {pod: _last_lines(cluster, pod) for pod in failing_pods(pods)}
     warnings = _events(cluster) if found else []
     document = {
         "findings": [{"about": each.about, "sentence": each.sentence, "reason": each.reason, "do": each.do} for each in found],
         "logs": logs,
         "events": warnings,
+        **({"notChecked": unknown} if unknown else {}),
     }
     if not found:
-        return found, document, f"Nothing is wrong with the {len(resources)} resources in the namespace {cluster.namespace}."
+        fine = f"Nothing is wrong with the {len(resources)} resources in the namespace {cluster.namespace}."
+        return found, document, f"{fine} {unknown}".rstrip()
     parts = [each.text for each in found]
+    parts += [unknown] if unknown else []
     parts += [f"--- last lines of {pod}\n" + "\n".join(f"  {line}" for line in lines) for pod, lines in logs.items()]
     parts += ["--- newest events", *(f"  {line}" for line in warnings)] if warnings else []
     return found, document, "\n".join(parts)
 
 
-def _operator(cluster: Cluster, namespace: str) -> list[Finding]:
-    """Returns what is wrong with the operator. A lack of rights on its namespace is no finding."""
+def _operator(cluster: Cluster, namespace: str) -> tuple[list[Finding], str]:
+    """Returns what is wrong with the operator, and why that is unknown. A lack of rights on its namespace is no finding."""
     try:
-        return list(operator_findings(cluster.in_namespace(namespace).list(OPERATOR), namespace))
-    except ClusterError:
-        return []
+        return list(operator_findings(cluster.in_namespace(namespace).list(OPERATOR), namespace)), ""
+    except ForbiddenError as error:
+        return [], f"Whether the operator runs is unknown: {error}"
+    except ClusterError as error:
+        return [Finding("operator", f"its pods can't be read: {error}")], ""
 
 
 def _events(cluster: Cluster) -> list[str]:
