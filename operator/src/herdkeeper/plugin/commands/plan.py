@@ -36,12 +36,13 @@ def run(call: Call) -> Answer:
     seconds = timeout_seconds(call)
     declared = list(resources_of(read(call.given.filename), call.given.filename))
     _require_namespace(call, declared)
-    stored = [call.cluster.get(kind, str(item["metadata"]["name"])) for kind, item in declared]
-    for (kind, item), live in zip(declared, stored, strict=True):
+    for kind, item in declared:
+        name = str(item["metadata"]["name"])
+        live = call.cluster.get(kind, name)
         if live is None:
             call.cluster.create(kind, item, dry_run=True)
         else:
-            call.cluster.patch(kind, str(item["metadata"]["name"]), shown_change(item, live).body, dry_run=True)
+            call.cluster.patch(kind, name, shown_change(item, live).body, dry_run=True)
     plans = [_plan(call, kind, item, seconds) for kind, item in declared]
     found = all(plan["shown"] for plan in plans)
     return Answer("\n".join(line for plan in plans for line in plan_lines(plan)), {"plans": plans}, FINE if found else WRONG)
