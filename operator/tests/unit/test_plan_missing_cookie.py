@@ -104,6 +104,15 @@ def test_what_disagrees_is_a_persons_to_decide(situation, pod, metadata, message
     assert "`kubectl delete pvc bk-bookie-0-journal bk-bookie-0-ledgers -n demo`" in made.wait.message
 
 
+def test_volumes_are_not_to_be_given_up_while_other_bookies_are_away_that_may_hold_the_only_other_copies():
+    away = replace(WITHOUT_COOKIE, writable=WITHOUT_COOKIE.writable - {"bk-bookie-1-bbbbbb"})
+    made = planned(told(instance_id="other"), metadata=away)
+    assert made.wait is not None
+    assert made.wait.reason is Reason.VOLUMES_REFUSED
+    assert "other bookies are away, too (bk-bookie-1-bbbbbb)" in made.wait.message
+    assert "kubectl delete" not in made.wait.message
+
+
 def test_while_the_volumes_were_not_heard_it_is_said_that_the_cookie_is_missing():
     made = planned()
     assert made.wait is not None

@@ -32,8 +32,18 @@ def restored_cookie(fleet: BookieFleet, identity: BookieIdentity) -> RestoreCook
     return Wait(
         Reason.VOLUMES_REFUSED,
         f"bookie {identity.number} does not start: {why}. Nothing is changed. Mount the right volumes under the names of its claims. "
+        f"{_way_out(fleet, identity)}",
+    )
+
+
+def _way_out(fleet: BookieFleet, identity: BookieIdentity) -> str:
+    """Returns what else to do than to mount the right volumes. Bookies that are away together may hold the only copies of a ledger."""
+    away = sorted(each for each in fleet.served_ids - fleet.known.registered if fleet.named.number_of(each) != identity.number)
+    if away:
+        return f"Don't give these volumes up: other bookies are away, too ({', '.join(away)}), so they may hold the only copies of ledgers"
+    return (
         "Or give these volumes up, and its ledgers are copied from other bookies: `kubectl delete pvc "
-        f"{' '.join(claim_names(fleet.cluster, identity.number))} -n {fleet.cluster.metadata.namespace}`",
+        f"{' '.join(claim_names(fleet.cluster, identity.number))} -n {fleet.cluster.metadata.namespace}`"
     )
 
 
