@@ -133,6 +133,20 @@ def test_a_further_round_moves_what_was_open_before(bookies: Bookies) -> None:
     assert bookies.replicas(4) == 1
 
 
+def test_what_comes_to_the_bookie_during_a_round_is_recorded_too(bookies: Bookies) -> None:
+    bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=99)
+    bookies.want(bookies=4)
+    bookies.ledgers.put(8, (0, bookies.ids(1, 2, 4)), last_entry_id=9)
+    bookies.settle()
+    record = bookies.stage.found("ConfigMap", "bk-bookie-4-drain-2")["data"]["record"]
+    assert read_record(record) == {7: (Place(0, 2),), 8: (Place(0, 2),)}
+    bookies.ledgers.move(bookies.id(4), bookies.id(0))
+    bookies.end_job("bk-bookie-4-drain-1")
+    assert bookies.replicas(4) == 1, "what came is not read back yet"
+    bookies.end_job("bk-bookie-4-drain-2")
+    assert bookies.replicas(4) == 0
+
+
 @pytest.mark.parametrize("progress", ["read-only", "moving", "stopped"])
 def test_a_drain_can_be_taken_back(bookies: Bookies, progress: str) -> None:
     bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)), last_entry_id=None if progress == "read-only" else 9)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from herdkeeper.codecs.bookkeeper.share import Share
+from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -45,13 +45,14 @@ class JobState(Enum):
 @dataclass(frozen=True)
 class Round:
     """A record of what the bookie held, and the Job that moves it and reads it back. `why` is the error of its last failed attempt. `kept`:
-    it is of an earlier drain that was cancelled before the Job succeeded.
+    it is of an earlier drain that was cancelled before the Job succeeded. `places`: what is recorded, with the ledgers' ids.
     """
 
     number: int
     job: JobState
     why: str = ""
     kept: bool = False
+    places: frozenset[tuple[int, Place]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -234,14 +235,16 @@ def _when_registered(bookie: DrainingBookie, state: ClusterState) -> Step:
 
 
 def _during_round(bookie: DrainingBookie, state: ClusterState) -> Step | None:
-    """Returns the step of the first round that has not succeeded, or None. Any round moves all closed ledgers: after a drain that was
-    cancelled, what came to the bookie since is recorded first.
+    """Returns the step of the first round that has not succeeded, or None. Any round moves all closed ledgers: what came to the bookie
+    since the record is recorded first. So it is after a drain that was cancelled, and if the bookie was writable for a moment: one that was
+    read-only by a full disk becomes writable by itself once there is space.
     """
     left = [begun for begun in bookie.rounds if begun.job is not JobState.DONE]
     if not left:
         return None
     begun = left[0]
-    if all(each.kept for each in left) and begun.job is JobState.ABSENT:
+    again = begun.job is JobState.ABSENT and all(each.kept for each in left)
+    if again or (begun.job is not JobState.FAILED and _lacks_record(bookie, left)):
         return _why_not_record(bookie, state) or (_record(bookie) if bookie.shares else Move(begun.number))
     match begun.job:
         case JobState.ABSENT:
@@ -250,8 +253,15 @@ def _during_round(bookie: DrainingBookie, state: ClusterState) -> Step | None:
             return Wait(Reason.DRAIN_FAILED, f"ledgers of {bookie.bookie_id} could not be moved and read back: {begun.why}")
         case _:
             size = sum(share.payload_bytes for share in bookie.shares)
-            again = f"; retrying: {begun.why}" if begun.why else ""
-            return Wait(Reason.MOVING_LEDGERS, f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes{again}")
+            retrying = f"; retrying: {begun.why}" if begun.why else ""
+            left_there = f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes{retrying}"
+            return Wait(Reason.MOVING_LEDGERS, left_there)
+
+
+def _lacks_record(bookie: DrainingBookie, rounds: Sequence[Round]) -> bool:
+    """Returns whether the bookie holds what none of these rounds would read back."""
+    recorded = {place for begun in rounds for place in begun.places}
+    return any((share.ledger_id, place) not in recorded for share in bookie.shares for place in share.places)
 
 
 def _record(bookie: DrainingBookie) -> Record:
