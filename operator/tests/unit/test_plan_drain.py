@@ -35,6 +35,7 @@ from herdkeeper.shared.unknown import Unknown
 
 PLACES = (Place(0, 1),)
 CLOSED = Share(7, PLACES, closed=True, written=False, payload_bytes=1000)
+MANY_SEGMENTS = replace(CLOSED, places=tuple(Place(first, 1) for first in range(10_000)))
 CAME = replace(CLOSED, ledger_id=9)
 TURNED = Share(8, PLACES, closed=False, written=False)
 WRITTEN = Share(42, PLACES, closed=False, written=True, tablespace="flights")
@@ -146,6 +147,7 @@ def test_what_autorecovery_moved_since_a_round_recorded_it_is_read_before_the_bo
         (replace(READ_ONLY, shares=(WRITTEN,), rounds=MOVED), HEALTHY, Reason.OPEN_LEDGERS, "42 (tablespace flights)"),
         (replace(READ_ONLY, shares=(replace(WRITTEN, writer="theirs"),), rounds=MOVED), HEALTHY, Reason.OPEN_LEDGERS, "42"),
         (replace(READ_ONLY, shares=(CLOSED,) * (MOST_LEDGERS + 1)), HEALTHY, Reason.DRAIN_FAILED, str(MOST_LEDGERS)),
+        (replace(READ_ONLY, shares=(MANY_SEGMENTS,) * 20), HEALTHY, Reason.DRAIN_FAILED, "many segments"),
         (AWAY, HEALTHY, Reason.BOOKIE_DOWN, "2 ledgers"),
         (replace(AWAY, shares=()), HEALTHY, Reason.BOOKIE_DOWN, "once it is back"),
         (replace(STOPPED, pod_present=True), HEALTHY, Reason.POD_STOPPING, "stopping"),

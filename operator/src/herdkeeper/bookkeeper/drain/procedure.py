@@ -15,14 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from herdkeeper.codecs.bookkeeper.share import Place, Share
+from herdkeeper.codecs.bookkeeper.share import Place, Share, record_of
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
 
 MOST_LEDGERS = 30_000
-"""Ledgers in one round. Their record must fit into a ConfigMap (1 MiB)."""
+"""Ledgers in one round."""
+MOST_RECORD_BYTES = 1_000_000
+"""Bytes of a round's record, which must fit into a ConfigMap (1 MiB). A ledger of many segments takes more of them."""
 
 
 class Mode(Enum):
@@ -279,6 +281,13 @@ def _why_not_record(bookie: DrainingBookie, state: ClusterState) -> Wait | None:
     if len(bookie.shares) > MOST_LEDGERS:
         return Wait(
             Reason.DRAIN_FAILED, f"{bookie.bookie_id} holds {len(bookie.shares)} ledgers; this version drains at most {MOST_LEDGERS}"
+        )
+    size = len(record_of(bookie.shares)) + sum(len(f"{share.ledger_id}\n") for share in bookie.shares if not share.closed)
+    if size > MOST_RECORD_BYTES:
+        return Wait(
+            Reason.DRAIN_FAILED,
+            f"the record of what {bookie.bookie_id} holds would have {size} bytes, and may have {MOST_RECORD_BYTES}: its ledgers have "
+            "many segments",
         )
     return None
 
