@@ -263,6 +263,7 @@ def _apiserver_command(binary: Path, folder: Path, ports: tuple[int, int]) -> li
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.0.0.0/16",
         "--disable-admission-plugins=ServiceAccount",  # nobody makes the default ServiceAccount that it wants in every namespace
+        "--allow-privileged=true",  # as kubeadm has it
         "--profiling=false",
     ]
 

@@ -14,6 +14,7 @@ from kubernetes.dynamic.exceptions import DynamicApiError
 
 from herdkeeper.api.herddb_cluster import MOST_USERS
 from herdkeeper.api.resource import API_VERSION
+from herdkeeper.planning.pods import CONTAINER_SECURITY
 from herdkeeper.shared.names import EXECUTOR_COMPONENT, labels
 from herdkeeper_e2e.control_plane import CHART, OPERATOR_USER, ControlPlane, make_namespace, rendered
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -29,9 +30,15 @@ STORE: Json = {
     "objectStore": {"uri": "s3://out/flights", "credentialsSecretRef": {"name": "somebody-s"}},
 }
 LABELS = labels(EXECUTOR_COMPONENT, "Checkpoint", "flights-1")
+
+
+def container(name: str = "executor", ports: tuple[Json, ...] = (), **security: Any) -> Json:
+    return {"name": name, "image": "spark:1", "ports": list(ports), "securityContext": {**CONTAINER_SECURITY, **security}}
+
+
 EXECUTOR: Json = {
     "metadata": {"generateName": "executor-", "labels": LABELS},
-    "spec": {"automountServiceAccountToken": False, "containers": [{"name": "executor", "image": "spark:1"}]},
+    "spec": {"automountServiceAccountToken": False, "containers": [container()]},
 }
 
 
@@ -214,6 +221,12 @@ def changed(labels: Json | None = None, **spec: Any) -> Json:
             ),
             "has no token",
         ),
+        (changed(containers=[container(privileged=True, allowPrivilegeEscalation=True)]), "no privileges"),
+        (changed(initContainers=[container("init", privileged=True, allowPrivilegeEscalation=True)]), "no privileges"),
+        (changed(containers=[container(allowPrivilegeEscalation=True)]), "no privileges"),
+        (changed(containers=[{"name": "executor", "image": "spark:1"}]), "no privileges"),
+        (changed(containers=[container(capabilities={"add": ["NET_RAW"]})]), "no privileges"),
+        (changed(containers=[container(ports=({"containerPort": 80, "hostPort": 80},))]), "no port of the machine"),
         (changed(serviceAccountName="somebody-s"), "runs as no other ServiceAccount than its job"),
         (changed(serviceAccountName="default", volumes=[token_for("https://kubernetes.default.svc")]), "has no token"),
     ],
@@ -227,6 +240,12 @@ def changed(labels: Json | None = None, **spec: Any) -> Json:
         "the network",
         "a disk",
         "a token as a volume",
+        "all privileges",
+        "all privileges at the start",
+        "privileges that a program gains",
+        "privileges that nobody forbids",
+        "a capability",
+        "a port of the machine",
         "an account",
         "its token",
     ],
