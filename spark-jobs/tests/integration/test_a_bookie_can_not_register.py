@@ -11,6 +11,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 BOOKIE = "bookie-0"
 REGISTRATION = f"{LEDGERS_ROOT}/available/{BOOKIE}"
 PATIENCE_SECONDS = 240
+EXIT_CODE = 4
+"""BookKeeper's ExitCode.ZK_REG_FAIL."""
 
 
 def test_a_bookie_that_can_not_register_ends_and_the_next_start_registers_it() -> None:
@@ -22,6 +24,6 @@ def test_a_bookie_that_can_not_register_ends_and_the_next_start_registers_it() -
             running.stop_bookie(BOOKIE)
             other.create(REGISTRATION, registered, ephemeral=True)  # a session that is not the bookie's, and does not end
             started = running.run(BOOKIE, running.commands[BOOKIE])
-            started.wait(PATIENCE_SECONDS)
+            assert started.wait(PATIENCE_SECONDS) == EXIT_CODE, "it is the program's own end: that of BookKeeper is missing at times"
         with running.client() as client:
             running.start_again(BOOKIE, lambda: client.exists(REGISTRATION) is not None)

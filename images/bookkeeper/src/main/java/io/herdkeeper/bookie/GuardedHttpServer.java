@@ -3,6 +3,7 @@ package io.herdkeeper.bookie;
 import java.io.IOException;
 import java.util.EnumSet;
 import java.util.Set;
+import org.apache.bookkeeper.bookie.ExitCode;
 import org.apache.bookkeeper.common.util.JsonUtil;
 import org.apache.bookkeeper.http.HttpServer;
 import org.apache.bookkeeper.http.HttpServerConfiguration;
@@ -18,9 +19,10 @@ import org.apache.bookkeeper.server.http.service.BookieStateService.BookieState;
  * BookKeeper's own has no password; it also deletes ledgers, shows entries, changes its configuration and decommissions bookies. Each
  * endpoint requests its service by type, after routing, so no spelling of a path bypasses the list.
  *
- * <p>It starts after the bookie, and refuses to start if the bookie could not. BookKeeper then ends the process. Otherwise, a bookie whose
- * registration fails would remain as a process that accepts connections and answers nothing: its server returns without an error, and
- * nothing watches it (BookieServer.start).
+ * <p>It starts after the bookie, and ends the process if the bookie could not start. Otherwise, a bookie whose registration fails would
+ * remain as a process that accepts connections and answers nothing: its server returns without an error, and nothing watches it
+ * (BookieServer.start). The bookie has closed its journal by then. BookKeeper's own end is not enough: it closes the components in one
+ * thread while another starts them. If the first is faster, the second fails, and nobody ends the process (LifecycleComponentStack.start).
  */
 public final class GuardedHttpServer extends VertxHttpServer {
 
@@ -35,7 +37,19 @@ public final class GuardedHttpServer extends VertxHttpServer {
     /** Set where a bookie runs, and not autorecovery alone (entrypoint.sh). */
     private static final String OF_A_BOOKIE = "herdkeeper.bookie";
 
+    /** Of the process; BookKeeper's for a failed registration. */
+    private static final int EXIT_CODE = ExitCode.ZK_REG_FAIL;
+
+    private final Runnable end;
     private HttpServiceProvider services;
+
+    public GuardedHttpServer() {
+        this(() -> Runtime.getRuntime().halt(EXIT_CODE));
+    }
+
+    GuardedHttpServer(Runnable end) {
+        this.end = end;
+    }
 
     @Override
     public void initialize(HttpServiceProvider provider) {
@@ -43,11 +57,13 @@ public final class GuardedHttpServer extends VertxHttpServer {
         super.initialize(services);
     }
 
-    /** Throws IllegalStateException beside a bookie that does not run. */
+    /** Ends the process beside a bookie that does not run. */
     @Override
     public boolean startServer(int port, String host, HttpServerConfiguration configuration) {
         if (Boolean.getBoolean(OF_A_BOOKIE) && !bookieRuns()) {
-            throw new IllegalStateException("the bookie could not start, see the error above: its process exits, and Kubernetes restarts its container");
+            System.err.println("the bookie could not start, see the error above: its process exits, and Kubernetes restarts its container");
+            end.run();
+            return false;
         }
         return super.startServer(port, host, configuration);
     }
@@ -58,7 +74,8 @@ public final class GuardedHttpServer extends VertxHttpServer {
             String state = services.provideHttpEndpointService(ApiType.BOOKIE_STATE).handle(question).getBody();
             return JsonUtil.fromJson(state, BookieState.class).isRunning();
         } catch (Exception error) {
-            throw new IllegalStateException("the bookie's state can't be read", error);
+            System.err.println("the bookie's state can't be read: " + error);
+            return false;
         }
     }
 
