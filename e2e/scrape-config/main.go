@@ -1,9 +1,8 @@
-// Prints the configuration that the Prometheus operator makes of the ServiceMonitors and PodMonitors on standard input (a JSON document a
-// line), for the version of Prometheus that is its argument.
+// Prints the configuration that the Prometheus operator makes of the ServiceMonitors and PodMonitors on standard input (JSON documents),
+// for the version of Prometheus that is its argument.
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: scrape-config VERSION   (of Prometheus, such as v2.42.0)")
+		fmt.Fprintln(os.Stderr, "usage: scrape-config VERSION   (of Prometheus, such as v3.16.0)")
 		os.Exit(2)
 	}
 	if err := translate(os.Args[1], os.Stdin, os.Stdout); err != nil {
@@ -28,19 +27,13 @@ func main() {
 
 func translate(version string, in io.Reader, out io.Writer) error {
 	services, pods := map[string]*monitoring.ServiceMonitor{}, map[string]*monitoring.PodMonitor{}
-	lines := bufio.NewReader(in)
-	for number := 1; ; number++ {
-		line, readError := lines.ReadBytes('\n')
-		if readError != nil && readError != io.EOF {
-			return readError
+	for documents := json.NewDecoder(in); documents.More(); {
+		var monitor json.RawMessage
+		if err := documents.Decode(&monitor); err != nil {
+			return err
 		}
-		if len(line) > 0 {
-			if err := put(line, services, pods); err != nil {
-				return fmt.Errorf("line %d: %w", number, err)
-			}
-		}
-		if readError == io.EOF {
-			break
+		if err := put(monitor, services, pods); err != nil {
+			return err
 		}
 	}
 	declared := &monitoring.Prometheus{

@@ -50,10 +50,11 @@ def test_a_real_prometheus_reads_every_server_and_its_alerts_and_dashboards_have
     def read(health: str) -> dict[str, Target] | Pending:
         """The targets by pod, once the operator is read and all servers are like this."""
         try:
-            found = {each.labels["pod"]: each for each in prometheus.targets() if each.labels["namespace"] == kubectl.namespace}
-            operators = [each for each in prometheus.targets() if each.labels["namespace"] == OPERATOR_NAMESPACE]
-        except KubectlError as error:
-            return Pending(f"Prometheus does not answer: {error}"[:200])
+            targets = prometheus.targets()
+        except KubectlError:
+            return Pending(f"Prometheus does not answer: {prometheus.log()[-500:]}")
+        found = {each.labels["pod"]: each for each in targets if each.labels["namespace"] == kubectl.namespace}
+        operators = [each for each in targets if each.labels["namespace"] == OPERATOR_NAMESPACE]
         others = {name: (each.health, each.error) for name, each in found.items() if each.health != health}
         if set(found) != set(servers) or others:
             return Pending(f"{len(found)} of {len(servers)} servers; not {health}: {json.dumps(others)[:300]}")
@@ -62,8 +63,8 @@ def test_a_real_prometheus_reads_every_server_and_its_alerts_and_dashboards_have
         return found
 
     wait_for("no server to let it in", lambda: read("down"), PATIENCE, say)
-    for kind in ("zookeepercluster", "bookkeepercluster", "herddbcluster"):
-        kubectl.want(kind, {"z": "zk", "b": "bk", "h": "db"}[kind[0]], scrapers=SCRAPERS)
+    for kind, name in (("zookeepercluster", "zk"), ("bookkeepercluster", "bk"), ("herddbcluster", "db")):
+        kubectl.want(kind, name, scrapers=SCRAPERS)
     found = wait_for("every server to be read", lambda: read("up"), PATIENCE, say)
     for name, target in found.items():
         labels = servers[name]

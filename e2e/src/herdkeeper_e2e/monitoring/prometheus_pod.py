@@ -47,7 +47,7 @@ class PrometheusPod:
     kubectl: Kubectl
 
     def start(self, rendered: Sequence[Object]) -> None:
-        """Run it with the chart's monitors and rules, and wait until it answers. `rendered` are the chart's manifests."""
+        """Run it with the chart's monitors and rules; it answers some seconds later. `rendered` are the chart's manifests."""
         for each in self._account():
             self.kubectl.apply(json.dumps(each))
         start_pod(self.kubectl, self._manifest())

@@ -47,7 +47,8 @@ class JobState(Enum):
 @dataclass(frozen=True)
 class Round:
     """A record of what the bookie held, and the Job that moves it and reads it back. `why` is the error of its last failed attempt. `kept`:
-    it is of an earlier drain that was cancelled before the Job succeeded. `places`: what is recorded, with the ledgers' ids.
+    it is of an earlier drain that was cancelled before the Job succeeded. `places`: what is recorded, with the ledgers' ids;
+    none once the Job has succeeded.
     """
 
     number: int

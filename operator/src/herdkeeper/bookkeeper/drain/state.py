@@ -85,16 +85,20 @@ def why_too_few_racks(rule: PlacementRule, staying: frozenset[str]) -> str | Non
 
 def rounds_of(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Round, ...]:
     """Returns the rounds of a bookie's drain, by their records, the first one first."""
+    return tuple(_round(objects, begun, named.drain_round(number, begun)) for begun in _numbers(named, objects, number))
+
+
+def _numbers(named: BookKeeperNames, objects: Objects, number: int) -> list[int]:
+    """Returns the numbers of the rounds, ascending."""
     prefix = named.drain_round(number, 0).removesuffix("0")
     records = (item["metadata"]["name"] for item in objects.of_kind("ConfigMap"))
     found = (name.removeprefix(prefix) for name in records if name.startswith(prefix))
-    rounds = sorted(int(text) for text in found if text.isdigit())
-    return tuple(_round(objects, begun, named.drain_round(number, begun)) for begun in rounds)
+    return sorted(int(text) for text in found if text.isdigit())
 
 
 def unread_of(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Share, ...] | Unknown:
     """Returns what the rounds of a bookie's drain left unread, by their records. Unknown if one was spoilt."""
-    found = (objects.get("ConfigMap", named.drain_round(number, begun.number)) or {} for begun in rounds_of(named, objects, number))
+    found = (objects.get("ConfigMap", named.drain_round(number, begun)) or {} for begun in _numbers(named, objects, number))
     records = (record.get("data") or {} for record in found)
     try:
         return unread_shares((data.get(RECORD_KEY, ""), frozenset(map(int, data.get(WRITTEN_KEY, "").split()))) for data in records)
@@ -105,7 +109,8 @@ def unread_of(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Sh
 def _round(objects: Objects, number: int, job: str) -> Round:
     state, message = job_state_of(objects, job), _termination_message(objects, job)
     record = objects.get("ConfigMap", job) or {}
-    kept, places = is_kept(record), _recorded(record)
+    # a record may have 30,000 ledgers, and each look reads it: not that of a round that has succeeded, which nobody asks for
+    kept, places = is_kept(record), frozenset[tuple[int, Place]]() if state is JobState.DONE else _recorded(record)
     if state is JobState.FAILED:
         return Round(number, state, f"{message or 'its pods left no message'}; delete the Job {job} to try again", kept, places)
     return Round(number, state, message, kept, places)

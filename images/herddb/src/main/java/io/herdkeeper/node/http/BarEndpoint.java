@@ -8,8 +8,6 @@ import io.herdkeeper.node.http.Request.BadRequestException;
 import io.herdkeeper.node.log.Position;
 import java.io.IOException;
 import java.util.Map;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
 /**
  * {@code POST /tablespaces/<name>/bar?uuid=U&until=LEDGER,ENTRY}: from now on this node does not promote itself to leader of the tablespace.
@@ -17,8 +15,6 @@ import java.util.regex.Pattern;
  * bar.
  */
 final class BarEndpoint extends DiskOrder {
-
-    private static final Pattern LSN = Pattern.compile("([0-9]{1,18}),([0-9]{1,18})");
 
     private final LocalCopies copies;
     private final boolean barred;
@@ -52,10 +48,10 @@ final class BarEndpoint extends DiskOrder {
         if (told == null) {
             return null;
         }
-        Matcher lsn = LSN.matcher(told);
-        if (!lsn.matches()) {
+        Position until = Position.parse(told);
+        if (until == null) {
             throw new BadRequestException("query parameter until=" + told + " must be an LSN: <ledger id>,<entry id>");
         }
-        return new Position(Long.parseLong(lsn.group(1)), Long.parseLong(lsn.group(2)));
+        return until;
     }
 }

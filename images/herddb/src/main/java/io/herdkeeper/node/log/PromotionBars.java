@@ -9,8 +9,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
 /**
  * The tablespaces of which this node must not promote itself to leader: for each a file {@code barred/<uuid>} in the data folder.
@@ -21,8 +19,6 @@ import java.util.regex.Pattern;
  * <p>A file has {@code <ledger>,<entry>}: only a verdict about a later LSN may lift the bar. It is empty if nobody told the LSN.
  */
 public final class PromotionBars {
-
-    private static final Pattern LSN = Pattern.compile("([0-9]{1,19}),([0-9]{1,19})");
 
     private final Path folder;
 
@@ -43,9 +39,8 @@ public final class PromotionBars {
     /** The LSN that a verdict must exceed to lift the bar; null if there is none, or the disk does not say. */
     public Position until(String tableSpaceUuid) {
         try {
-            Matcher told = LSN.matcher(Files.readString(file(tableSpaceUuid)));
-            return told.matches() ? new Position(Long.parseLong(told.group(1)), Long.parseLong(told.group(2))) : null;
-        } catch (IOException | NumberFormatException untold) {
+            return Position.parse(Files.readString(file(tableSpaceUuid)));
+        } catch (IOException untold) {
             return null;
         }
     }
@@ -61,7 +56,7 @@ public final class PromotionBars {
         boolean later = until != null && (before == null || until.lsn().after(before.lsn()));
         if (later || !stands(tableSpaceUuid)) {
             Path written = Files.createTempFile(folder, "", ".new");
-            Files.writeString(written, until == null ? "" : until.ledgerId() + "," + until.entryId());
+            Files.writeString(written, until == null ? "" : until.text());
             sync(written);
             Files.move(written, file(tableSpaceUuid), StandardCopyOption.ATOMIC_MOVE);
         }
