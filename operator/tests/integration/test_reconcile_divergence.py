@@ -117,7 +117,7 @@ def test_a_follower_that_differs_is_kept_from_leading_by_itself_until_it_is_foun
 
     compared(stage, "second", 15)
     stage.reconcile(TABLESPACE, "flights")
-    assert bars(stage)[1:] == [f"{NODES[1]} /tablespaces/flights/unbar?uuid=a-uuid"]
+    assert bars(stage)[1:] == [f"{NODES[1]} /tablespaces/flights/unbar?uuid=a-uuid&until=7,12"]
     stage.nodes.herddb_tells(named(stage), 1, barred=False)
     stage.reconcile(TABLESPACE, "flights")
     assert len(bars(stage)) == 2

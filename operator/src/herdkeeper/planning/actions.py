@@ -344,7 +344,8 @@ class BarPromotion:
     """Make a SQL node record on disk that it must not promote itself. With `barred` False, lift the bar.
 
     The bar covers only HerdDB's own failover: a node that the record names still leads. Nothing waits for this action, and its failure
-    blocks nothing. `until`: the LSN that an equal verdict must exceed to lift the bar. `why`: what was found out about the replica.
+    blocks nothing. `until`: the LSN that an equal verdict must exceed to lift the bar; None: of a bar
+    that an older node program set, which has none. A later bar than that stays. `why`: what was found out about the replica.
     """
 
     herddb: str
@@ -352,7 +353,7 @@ class BarPromotion:
     tablespace: str
     uuid: str
     barred: bool
-    until: tuple[int, int]
+    until: tuple[int, int] | None
     why: str
 
 

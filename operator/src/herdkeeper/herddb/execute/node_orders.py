@@ -95,7 +95,7 @@ def set_copy_aside(namespace: str, action: SetCopyAside, reader: ClusterReader, 
 def bar_promotion(namespace: str, action: BarPromotion, reader: ClusterReader, orders: NodeOrders) -> None:
     """See BarPromotion. Raises RefusedError with the node's error. Idempotent."""
     path = f"/tablespaces/{action.tablespace}/{'bar' if action.barred else 'unbar'}?uuid={action.uuid}"
-    path += f"&until={action.until[0]},{action.until[1]}" if action.barred else ""
+    path += f"&until={action.until[0]},{action.until[1]}" if action.until is not None else ""
     _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=BAR_SECONDS), "PromotionBar")
 
 

@@ -36,10 +36,11 @@ def _order(herddb: str, record: TablespaceRecord, copy: NodeTablespace | Unknown
         return None
     follows = verdict.node in record.replicas and verdict.node != record.leader
     bar = follows and not verdict.equal and (copy.barred is False or _tells_less(copy, verdict))
-    unbar = copy.barred is True and verdict.equal and not isinstance(copy.barred_until, Unknown)
-    if not bar and not unbar:
-        return None
-    return BarPromotion(herddb, verdict.node, record.name, record.uuid, bar, verdict.outlives, f"it {verdict.sentence}")
+    if bar:
+        return BarPromotion(herddb, verdict.node, record.name, record.uuid, True, verdict.outlives, f"it {verdict.sentence}")
+    if copy.barred is True and verdict.equal and not isinstance(copy.barred_until, Unknown):
+        return BarPromotion(herddb, verdict.node, record.name, record.uuid, False, copy.barred_until, f"it {verdict.sentence}")
+    return None
 
 
 def _tells_less(copy: NodeTablespace, verdict: Verdict) -> bool:

@@ -139,11 +139,17 @@ public final class LocalCopies {
         LOGGER.log(Level.INFO, "this node no longer promotes itself to leader of tablespace {0}", name);
     }
 
-    /** Takes back {@link #bar}; without effect on what is not barred. */
-    public void unbar(String name, String uuid)
+    /**
+     * Takes back {@link #bar}; without effect on what is not barred.
+     *
+     * @param until the LSN of the bar that is meant, so that an order that comes late leaves a later one; null for any
+     */
+    public void unbar(String name, String uuid, Position until)
             throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException, IOException {
         record(name, uuid);
-        bars.take(uuid);
+        if (!bars.lift(uuid, until)) {
+            throw new RefusedException("another bar of tablespace " + name + " stands than that of " + until.text() + ": read it again");
+        }
         LOGGER.log(Level.INFO, "this node may promote itself to leader of tablespace {0}", name);
     }
 

@@ -11,8 +11,8 @@ import java.util.Map;
 
 /**
  * {@code POST /tablespaces/<name>/bar?uuid=U&until=LEDGER,ENTRY}: from now on this node does not promote itself to leader of the tablespace.
- * {@code POST /tablespaces/<name>/unbar?uuid=U}: it may again. {@code until} may be left out: the LSN that a verdict must exceed to lift the
- * bar.
+ * {@code POST /tablespaces/<name>/unbar?uuid=U&until=LEDGER,ENTRY}: it may again, unless the bar is of a later LSN. {@code until}, the LSN that
+ * a verdict must exceed to lift the bar, may be left out.
  */
 final class BarEndpoint extends DiskOrder {
 
@@ -36,10 +36,11 @@ final class BarEndpoint extends DiskOrder {
     @Override
     Map<String, Object> done(String name, String uuid, Map<String, String> query) throws BadRequestException, NoSuchTablespaceException,
             RefusedException, MetadataStorageManagerException, IOException {
+        Position until = until(query.get("until"));
         if (barred) {
-            copies.bar(name, uuid, until(query.get("until")));
+            copies.bar(name, uuid, until);
         } else {
-            copies.unbar(name, uuid);
+            copies.unbar(name, uuid, until);
         }
         return Map.of("barred", barred);
     }

@@ -65,6 +65,22 @@ public final class PromotionBars {
         sync(folder.getParent());
     }
 
+    /**
+     * Takes one away unless it is of a later LSN than that, or the disk does not tell its LSN; null: any. Where there is none, nothing is done.
+     *
+     * @return whether none is left
+     */
+    public synchronized boolean lift(String tableSpaceUuid, Position until) throws IOException {
+        if (until != null && stands(tableSpaceUuid)) {
+            Position found = until(tableSpaceUuid);
+            if (found == null || found.lsn().after(until.lsn())) {
+                return false;
+            }
+        }
+        take(tableSpaceUuid);
+        return true;
+    }
+
     /** Takes one away, for good; where there is none, nothing is done. */
     public synchronized void take(String tableSpaceUuid) throws IOException {
         if (Files.deleteIfExists(file(tableSpaceUuid))) {

@@ -89,8 +89,10 @@ class BarredCopyTest {
         assertEquals("n0", record().leaderId);
         assertEquals("follower", follower.tablespace("app").path("role").asText());
 
-        order("unbar", false);
-        order("unbar", false);
+        refused(409, "/tablespaces/app/unbar?uuid=" + uuid + "&until=4,8", "another bar");
+        assertTrue(follower.tablespace("app").get("barred").asBoolean(), "an order that comes late lifts no later bar");
+        order("unbar", false, "&until=4,9");
+        order("unbar", false, "&until=4,9");
         leads();
         assertEquals("n1", record().leaderId);
     }
