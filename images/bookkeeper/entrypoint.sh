@@ -1,9 +1,9 @@
 #!/bin/sh
 # Becomes the JVM of a bookie, of autorecovery or of BookKeeper's shell, so that SIGTERM reaches the JVM itself.
 #
-# Usage: entrypoint.sh bookie | autorecovery | shell COMMAND... | move BOOKIE_ID FILE RATE
-# move copies the ledgers of a read-only bookie elsewhere while it serves: all closed ones, and of the open ones those whose ids are in
-# FILE, one a line, at RATE bytes a second (-1: no limit). It never fences a ledger as long as no last segment of those open ones names the bookie.
+# Usage: entrypoint.sh bookie | autorecovery | shell COMMAND... | move-recorded BOOKIE_ID RECORD RATE
+# move-recorded copies the recorded ledgers of a read-only bookie elsewhere while it serves, at RATE bytes a second (-1: no limit). It leaves
+# those that are being written there (io.herdkeeper.bookie.MoveLedgers).
 # The mounted /config/bk_server.conf is the same for all pods; what differs is appended to a copy in /tmp:
 #   BOOKIE_ID           identity, bound to the volumes by the operator (bookie; optional elsewhere)
 #   ADVERTISED_ADDRESS  host name under which clients reach this pod (bookie, autorecovery)
@@ -248,21 +248,14 @@ case "$mode" in
         compose
         run org.apache.bookkeeper.bookie.BookieShell -conf "$tmp/bk_server.conf" "$@"
         ;;
-    move)
+    move-recorded)
+        [ $# -eq 3 ] || { echo "move-recorded: give the bookie's id, the record of its ledgers, and bytes a second or -1" >&2 && exit 2; }
         compose
-        [ $# -eq 3 ] || { echo "move: give the bookie's id, a file with ids of open ledgers, and bytes a second or -1" >&2 && exit 2; }
-        # Not by markers for autorecovery: a worker takes a copy on a bookie that answers for a good one. shellcheck: options are words.
-        recover="org.apache.bookkeeper.bookie.BookieShell -conf $tmp/bk_server.conf recover -f"
-        [ "$3" = -1 ] || recover="$recover -rate $3"
-        # shellcheck disable=SC2086
-        (run $recover -sk "$1")
-        while read -r ledger; do
-            # shellcheck disable=SC2086
-            (run $recover -l "$ledger" "$1") </dev/null
-        done <"$2"
+        # Not by markers for autorecovery: a worker takes a copy on a bookie that answers for a good one.
+        run io.herdkeeper.bookie.MoveLedgers "$tmp/bk_server.conf" "$@"
         ;;
     *)
-        echo "mode is '$mode': use bookie, autorecovery, move, or shell with a command of BookKeeper's shell" >&2
+        echo "mode is '$mode': use bookie, autorecovery, move-recorded, or shell with a command of BookKeeper's shell" >&2
         exit 2
         ;;
 esac

@@ -160,6 +160,15 @@ class Servers:
         command = ("org.apache.bookkeeper.replication.AutoRecoveryMain", "--conf", str(file))
         self._start(AUTORECOVERY, ["-Xmx256m", "-XX:MaxDirectMemorySize=256m"], "bookkeeper", command)
 
+    def move_recorded(self, bookie: str, record: str) -> tuple[int, str]:
+        """Move the recorded ledgers of a bookie, as a drain's Job does; returns the exit code and the output."""
+        name = f"move-{sum(1 for process in self.processes if process.startswith('move-'))}"
+        file = self._bookie_file(name, {})
+        (self.folder / name / "record").write_text(record)
+        command = ("io.herdkeeper.bookie.MoveLedgers", str(file), bookie, str(self.folder / name / "record"), "-1")
+        code = self._start(name, ["-Xmx256m", "-XX:MaxDirectMemorySize=256m"], "bookkeeper", command).wait(_START_SECONDS)
+        return code, (self.folder / f"{name}.log").read_text(errors="replace")
+
     def _start_bookie(self, name: str) -> None:
         options = ["-Xmx384m", "-XX:MaxDirectMemorySize=512m", "-Dio.netty.tryReflectionSetAccessible=true", "-Dherdkeeper.bookie=true"]
         file = self.folder / name / "bk_server.conf"

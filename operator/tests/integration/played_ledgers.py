@@ -35,8 +35,9 @@ class PlayedLedgers:
         )
         self.ensemble.put(self.root + ledger_path(decode_layout(LAYOUT), ledger_id), f"BookieMetadataFormatVersion\t2\n{text}".encode())
 
-    def move(self, old: str, new: str) -> None:
-        """What `recover -skipOpenLedgers` leaves in the metadata of closed ledgers."""
+    def move(self, old: str, new: str, ledger_id: int | None = None) -> None:
+        """What a move leaves in the metadata of closed ledgers, of one or of all."""
+        folder = f"{self.root}/0" if ledger_id is None else self.root + ledger_path(decode_layout(LAYOUT), ledger_id)
         for path, (data, version) in self.ensemble.znodes.items():
-            if path.startswith(f"{self.root}/0") and b"state: CLOSED" in data:
+            if path.startswith(folder) and b"state: CLOSED" in data:
                 self.ensemble.znodes[path] = (data.replace(f'"{old}"'.encode(), f'"{new}"'.encode()), version + 1)

@@ -27,7 +27,7 @@ def test_a_lowered_number_drains_the_highest_bookie_to_the_end(bookies: Bookies)
     record = bookies.stage.found("ConfigMap", "bk-bookie-4-drain-1")["data"]
     assert read_record(record["record"]) == {7: (Place(0, 2),)}
     job = bookies.stage.found("Job", "bk-bookie-4-drain-1")["spec"]["template"]["spec"]
-    assert job["initContainers"][0]["args"][:2] == ["move", four]
+    assert job["initContainers"][0]["args"][:2] == ["move-recorded", four]
     assert bookies.waits() == ("True", "MovingLedgers")
     assert (bookies.drain_of(4)["ledgers"], bookies.drain_of(4)["bytes"]) == (1, 10_000)
     bookies.ledgers.move(four, zero)
@@ -133,15 +133,16 @@ def test_a_further_round_moves_what_was_open_before(bookies: Bookies) -> None:
     assert bookies.replicas(4) == 1
 
 
-def test_what_comes_to_the_bookie_during_a_round_is_recorded_too(bookies: Bookies) -> None:
+def test_what_comes_to_the_bookie_during_a_round_is_for_the_next_one(bookies: Bookies) -> None:
     bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=99)
     bookies.want(bookies=4)
     bookies.ledgers.put(8, (0, bookies.ids(1, 2, 4)), last_entry_id=9)
-    bookies.settle()
-    record = bookies.stage.found("ConfigMap", "bk-bookie-4-drain-2")["data"]["record"]
-    assert read_record(record) == {7: (Place(0, 2),), 8: (Place(0, 2),)}
-    bookies.ledgers.move(bookies.id(4), bookies.id(0))
+    bookies.ledgers.move(bookies.id(4), bookies.id(0), ledger_id=7)
     bookies.end_job("bk-bookie-4-drain-1")
+    record = bookies.stage.found("ConfigMap", "bk-bookie-4-drain-2")["data"]["record"]
+    assert read_record(record) == {8: (Place(0, 2),)}
+    bookies.ledgers.move(bookies.id(4), bookies.id(0))
+    bookies.settle()
     assert bookies.replicas(4) == 1, "what came is not read back yet"
     bookies.end_job("bk-bookie-4-drain-2")
     assert bookies.replicas(4) == 0

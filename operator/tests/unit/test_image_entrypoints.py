@@ -524,26 +524,13 @@ def test_autorecovery_needs_no_volumes(bookie: Bookie) -> None:
     assert "org.apache.bookkeeper.replication.AutoRecoveryMain" in bookie.start("auto", "autorecovery").stdout
 
 
-@pytest.mark.parametrize(("rate", "option"), [("-1", ""), ("5000", "-rate 5000 ")])
-def test_moving_skips_open_ledgers_but_those_that_are_listed(bookie: Bookie, rate: str, option: str) -> None:
-    listed = bookie.tmp / "open"
-    listed.write_text("7\n12\n")
-    moved = bookie.start("", "move", "b-1-abc123", str(listed), rate)
+def test_a_move_is_of_the_recorded_ledgers(bookie: Bookie) -> None:
+    moved = bookie.start("", "move-recorded", "b-1-abc123", "/record/record", "5000")
     assert moved.returncode == 0, moved.stderr
-    assert [line.partition("bk_server.conf ")[2] for line in moved.stdout.splitlines()] == [
-        f"recover -f {option}-sk b-1-abc123",
-        f"recover -f {option}-l 7 b-1-abc123",
-        f"recover -f {option}-l 12 b-1-abc123",
-    ]
-
-
-def test_a_move_that_fails_moves_nothing_further(bookie: Bookie, tmp_path: Path) -> None:
-    (tmp_path / "bin" / "java").write_text("#!/bin/sh\necho $*\nexit 1\n")
-    listed = bookie.tmp / "open"
-    listed.write_text("7\n")
-    failed = bookie.start("", "move", "b-1-abc123", str(listed), "-1")
-    assert failed.returncode != 0
-    assert "-l 7" not in failed.stdout
+    assert moved.stdout.strip().endswith(
+        "io.herdkeeper.bookie.MoveLedgers " + f"{bookie.tmp}/bk_server.conf b-1-abc123 /record/record 5000"
+    )
+    assert bookie.start("", "move-recorded", "b-1-abc123").returncode == 2
 
 
 def test_an_unknown_mode_is_refused(bookie: Bookie) -> None:

@@ -2,8 +2,9 @@
 
 The record lists the bookie's places by ledger; the metadata lists who holds them now. Exactly these copies are read, each once. A place
 that vanished with its ledger, or with an empty segment that recovery removed, holds nothing. A place in an open ledger that still names the
-bookie is in the next round's record, too: it is read once its writer left the bookie, or autorecovery moved it. It uses the audit's tasks,
-but in threads: a drain must not need Spark.
+bookie is in the next round's record, too: it is read once its writer left the bookie, or autorecovery moved it. So is a ledger that got
+another place on the bookie since the record: the next round moves it (io.herdkeeper.bookie.MoveLedgers). It uses the audit's tasks, but in
+threads: a drain must not need Spark.
 
 In striped ledgers (E > Wq) the next segment's same position is read, too: its bookie replaced this one. BookKeeper's client (4.18.0,
 PendingAddOp.unsetSuccessAndSendWriteRequest) may acknowledge the first entries there with the leaving bookie's copy, and never send them to
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
-from herdkeeper.codecs.bookkeeper.share import Place
+from herdkeeper.codecs.bookkeeper.share import Place, share_of
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
 from herdkeeper_jobs.copies.check import check_copies
@@ -67,7 +68,9 @@ def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple
             continue
         own = [check for check in holding_checks(ledger) if (check.segment, check.position) in places | following]
         followed |= {(found.metadata.ledger_id, segment, position) for segment, position in following - places}
-        if found.metadata.closed and any(check.bookie_id == bookie_id for check in own):
+        held = share_of(found.metadata, bookie_id)
+        was_moved = held is None or set(held.places).issubset(record[found.metadata.ledger_id])
+        if found.metadata.closed and was_moved and any(check.bookie_id == bookie_id for check in own):
             trouble.append(f"ledger {found.metadata.ledger_id} still names {bookie_id}")
         checks += [check for check in own if check.bookie_id != bookie_id]
     holdings = _run(plan_tasks(checks, addresses, budget), budget.cores)

@@ -19,8 +19,8 @@ from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
 
 RECORD_KEY, OPEN_KEY, WRITTEN_KEY, BYTES_KEY, KEPT_KEY = "record", "open", "written", "bytes", "kept"
-"""In a round's ConfigMap: what the bookie held, which open ledgers may be moved, which others are not read while open, the estimated bytes,
-and that its drain was cancelled."""
+"""In a round's ConfigMap: what the bookie held, which open ledgers were no longer written there, which others are not read while open, the
+estimated bytes, and that its drain was cancelled."""
 RECORD = "/record"
 """Mount path of the record."""
 RETIRE_SECONDS = 900
@@ -61,8 +61,8 @@ def is_kept(record: Json) -> bool:
 
 
 def kept_record(record: Json) -> Json:
-    """Returns the record of a cancelled drain for the next one: it only proves what moved. Writers may have returned to the bookie, and
-    would be fenced; the next round moves such ledgers.
+    """Returns the record of a cancelled drain for the next one. Writers may have returned to the bookie meanwhile: the next round moves and
+    reads such ledgers.
     """
     meta = {key: record["metadata"][key] for key in ("name", "namespace", "uid", "labels", "ownerReferences")}
     written = record["data"].get(WRITTEN_KEY, "") + record["data"].get(OPEN_KEY, "")
@@ -83,7 +83,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
     move = {
         "name": "move",
         "image": image_of(cluster),
-        "args": ["move", bookie.bookie_id, f"{RECORD}/{OPEN_KEY}", str(bytes_of(rate)) if rate is not None else "-1"],
+        "args": ["move-recorded", bookie.bookie_id, f"{RECORD}/{RECORD_KEY}", str(bytes_of(rate)) if rate is not None else "-1"],
         # It copies many ledgers concurrently, and its heap is a quarter of this.
         "resources": pod.compute(cluster.spec.resources),
         "volumeMounts": [pod.CONFIG_MOUNT, MOUNT, record, *java.mounts],

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from herdkeeper.codecs.bookkeeper.share import Place, Share, record_of
+from herdkeeper.codecs.bookkeeper.share import Share, record_of
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -47,15 +47,13 @@ class JobState(Enum):
 @dataclass(frozen=True)
 class Round:
     """A record of what the bookie held, and the Job that moves it and reads it back. `why` is the error of its last failed attempt. `kept`:
-    it is of an earlier drain that was cancelled before the Job succeeded. `places`: what is recorded, with the ledgers' ids;
-    none once the Job has succeeded.
+    it is of an earlier drain that was cancelled before the Job succeeded.
     """
 
     number: int
     job: JobState
     why: str = ""
     kept: bool = False
-    places: frozenset[tuple[int, Place]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -238,20 +236,13 @@ def _when_registered(bookie: DrainingBookie, state: ClusterState) -> Step:
 
 
 def _during_round(bookie: DrainingBookie, state: ClusterState) -> Step | None:
-    """Returns the step of the first round that has not succeeded, or None. Any round moves all closed ledgers: what came to the bookie
-    since the record is recorded first. So it is after a drain that was cancelled, and if the bookie was writable for a moment: one that was
-    read-only by a full disk becomes writable by itself once there is space.
-    """
-    left = [begun for begun in bookie.rounds if begun.job is not JobState.DONE]
-    if not left:
+    """Returns the step of the first round that has not succeeded, or None. What came to the bookie since is for the next round."""
+    begun = next((begun for begun in bookie.rounds if begun.job is not JobState.DONE), None)
+    if begun is None:
         return None
-    begun = left[0]
-    again = begun.job is JobState.ABSENT and all(each.kept for each in left)
-    if again or (begun.job is not JobState.FAILED and _lacks_record(bookie, left)):
-        return _why_not_record(bookie, state) or (_record(bookie) if bookie.shares else Move(begun.number))
     match begun.job:
         case JobState.ABSENT:
-            return Move(begun.number)
+            return _why_not_move(state) or Move(begun.number)
         case JobState.FAILED:
             return Wait(Reason.DRAIN_FAILED, f"ledgers of {bookie.bookie_id} could not be moved and read back: {begun.why}")
         case _:
@@ -259,12 +250,6 @@ def _during_round(bookie: DrainingBookie, state: ClusterState) -> Step | None:
             retrying = f"; retrying: {begun.why}" if begun.why else ""
             left_there = f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes{retrying}"
             return Wait(Reason.MOVING_LEDGERS, left_there)
-
-
-def _lacks_record(bookie: DrainingBookie, rounds: Sequence[Round]) -> bool:
-    """Returns whether the bookie holds what none of these rounds would read back."""
-    recorded = {place for begun in rounds for place in begun.places}
-    return any((share.ledger_id, place) not in recorded for share in bookie.shares for place in share.places)
 
 
 def _record(bookie: DrainingBookie) -> Record:
@@ -275,10 +260,15 @@ def _record(bookie: DrainingBookie) -> Record:
     return Record(max((begun.number for begun in bookie.rounds), default=0) + 1, tuple(shares[each] for each in sorted(shares)))
 
 
-def _why_not_record(bookie: DrainingBookie, state: ClusterState) -> Wait | None:
-    """Returns why no round can begin, or None."""
+def _why_not_move(state: ClusterState) -> Wait | None:
+    """Returns why no ledger may be moved yet, or None."""
     if state.also_leaving:
         return Wait(Reason.WAITING_FOR_OTHERS, f"{', '.join(state.also_leaving)} must become read-only first: copies would go there")
+    return None
+
+
+def _why_not_record(bookie: DrainingBookie) -> Wait | None:
+    """Returns why a round can't record what the bookie holds, or None."""
     if len(bookie.shares) > MOST_LEDGERS:
         return Wait(
             Reason.DRAIN_FAILED, f"{bookie.bookie_id} holds {len(bookie.shares)} ledgers; this version drains at most {MOST_LEDGERS}"
@@ -295,7 +285,7 @@ def _why_not_record(bookie: DrainingBookie, state: ClusterState) -> Wait | None:
 
 def _between_rounds(bookie: DrainingBookie, state: ClusterState) -> Step:
     """Start another round if something is left to move or to read. Stop the bookie once no ledger names it."""
-    if blocked := _why_not_record(bookie, state):
+    if blocked := _why_not_move(state) or _why_not_record(bookie):
         return blocked
     moved_by_others = {left.ledger_id for left in bookie.unread}.difference(share.ledger_id for share in bookie.shares)
     if moved_by_others or any(not share.written for share in bookie.shares):

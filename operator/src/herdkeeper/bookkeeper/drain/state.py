@@ -19,10 +19,10 @@ from herdkeeper.bookkeeper.drain.procedure import (
 )
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
-from herdkeeper.codecs.bookkeeper.share import Place, Share, read_record, unread_shares
+from herdkeeper.codecs.bookkeeper.share import Share, unread_shares
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.names import BookKeeperNames
-from herdkeeper.shared.objects import Json, Objects, job_ended
+from herdkeeper.shared.objects import Objects, job_ended
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -108,21 +108,10 @@ def unread_of(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Sh
 
 def _round(objects: Objects, number: int, job: str) -> Round:
     state, message = job_state_of(objects, job), _termination_message(objects, job)
-    record = objects.get("ConfigMap", job) or {}
-    # a record may have 30,000 ledgers, and each look reads it: not that of a round that has succeeded, which nobody asks for
-    kept, places = is_kept(record), frozenset[tuple[int, Place]]() if state is JobState.DONE else _recorded(record)
+    kept = is_kept(objects.get("ConfigMap", job) or {})
     if state is JobState.FAILED:
-        return Round(number, state, f"{message or 'its pods left no message'}; delete the Job {job} to try again", kept, places)
-    return Round(number, state, message, kept, places)
-
-
-def _recorded(record: Json) -> frozenset[tuple[int, Place]]:
-    """Returns the places in a round's record. An unreadable one has none, so that another is made."""
-    try:
-        found = read_record((record.get("data") or {}).get(RECORD_KEY, ""))
-    except ValueError:
-        return frozenset()
-    return frozenset((ledger_id, place) for ledger_id, places in found.items() for place in places)
+        return Round(number, state, f"{message or 'its pods left no message'}; delete the Job {job} to try again", kept)
+    return Round(number, state, message, kept)
 
 
 def job_state_of(objects: Objects, name: str) -> JobState:
