@@ -17,8 +17,8 @@ from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 ROWS = 50
-ROLLED = Limit(4500, 10)
-"""Three rolls of the members, and twice ten minutes for kubelets."""
+ROLLED = Limit(5700, 10)
+"""Three rolls of the members, and three times ten minutes for kubelets."""
 TAKEN_UP = Limit(600, 5)
 AUTHORITIES = ("zk-zookeeper-authority", "zk-zookeeper-quorum-authority")
 

@@ -77,6 +77,10 @@ def test_three_steps_follow_one_another_and_each_waits_for_pods(stack: Stack) ->
     work(stack)
     assert stack.authorities()[IDENTITY] == ["zk clients 2"] * 2
     assert stack.authorities()[NAMED.members_secret] == ["zk quorum 2"] * 2
+    assert "step 3 of 3" in told(stack)
+
+    stack.passes(MINUTES + 0.1)
+    work(stack)
     assert set(values_of_secret(stack.items["Secret", NAMED.authority_secret])) == {"generation", "signing.crt", "signing.key"}
     assert stack.rolled() is None
     assert stack.events[-1].endswith("the old one is no longer trusted")
@@ -120,8 +124,9 @@ def test_a_request_in_the_second_step_is_refused_and_one_after_the_roll_begins_a
     work(stack)
     assert stack.answers[1].startswith("refused: zk clients 2 follows zk clients 1: step 2 of 3, the new one signs and both are trusted. ")
     assert stack.answers[1].endswith("; ask again once that has ended")
-    stack.passes(MINUTES + 0.1)
-    work(stack)
+    for _ in range(2):
+        stack.passes(MINUTES + 0.1)
+        work(stack)
     assert stack.rolled() is None
     stack.ask()
     work(stack)
@@ -146,6 +151,47 @@ def test_the_condition_names_its_reason(stack: Stack) -> None:
     found = begun(stack).rolled()
     assert found is not None
     assert (found.status, found.reason) == ("False", Reason.AUTHORITY_ROLLING)
+
+
+# the end
+
+
+def second_step(stack: Stack) -> Stack:
+    """The new ones sign, everybody has it, and the old ones are about to be trusted no longer."""
+    begun(stack).passes(MINUTES + 0.1)
+    work(stack)
+    stack.passes(MINUTES + 0.1)
+    return stack
+
+
+def test_a_roll_has_not_ended_while_a_paused_resource_trusts_the_old_authority(stack: Stack) -> None:
+    second_step(stack)
+    for _ in range(6):
+        stack.look()
+        stack.passes(MINUTES + 0.1)
+    assert stack.authorities()[IDENTITY] == ["zk clients 1", "zk clients 2", "zk clients 2"]
+    assert "zk clients 2 follows zk clients 1: step 3 of 3, the old one is no longer to be trusted; it waits, since" in told(stack)
+    assert f"the Secret {IDENTITY} does not have it yet" in told(stack)
+    work(stack)
+    stack.passes(MINUTES + 0.1)
+    work(stack)
+    assert (stack.rolled(), stack.authorities()[IDENTITY]) == (None, ["zk clients 2"] * 2)
+
+
+def test_a_roll_has_not_ended_while_a_process_trusts_the_old_authority(stack: Stack) -> None:
+    """Members until they have restarted, and bookies until the kubelet has brought their files."""
+    second_step(stack)
+    ends = []
+    for _ in range(40):
+        stack.look()
+        stack.look_at_bookies()
+        trusted = [stack.started[pod][NAMED.clients_secret] for pod in MEMBERS] + [stack.mounted[BOOKIE][IDENTITY]]
+        if any(each["ca.crt"].count("BEGIN") == 2 for each in trusted):
+            assert stack.rolled() is not None
+        ends.append(stack.rolled() is None)
+        stack.passes(1)
+    assert ends[-1]
+    assert stack.events[-1].endswith("the old one is no longer trusted")
 
 
 # who is waited for
@@ -296,7 +342,11 @@ def test_each_state_is_read_as_it_was_written(stack: Stack) -> None:
     first = found_authority("zk", fresh_key(), Validity(now, AUTHORITY_LIFE))
     second = read_authority("zk", {**authority_data(first)})
     both = replace(second, following=successor_of(first, fresh_key(), Validity(now, AUTHORITY_LIFE)), everywhere_since=now)
-    for state in (first, both, next_step(both), next_step(next_step(both))):
+    states = [first, both]
+    while states[-1].is_rolling:
+        states.append(next_step(states[-1]))
+    assert len(states) == 5
+    for state in states:
         assert read_authority("zk", authority_data(state)) == state
     with pytest.raises(ValueError, match="nothing follows zk 1"):
         next_step(first)
@@ -314,6 +364,7 @@ def test_a_successor_with_the_key_of_another_one_never_signs(stack: Stack) -> No
         ({"following.key": "x"}, "following.crt or following.key is missing"),
         ({"following.crt": "x", "following.key": "y"}, "following.crt is no certificate in PEM"),
         ({"leaving.crt": "x"}, "leaving.crt is no certificate in PEM"),
+        ({"distrusted.crt": "x"}, "distrusted.crt is no certificate in PEM"),
     ],
 )
 def test_a_damaged_successor_is_named_and_nothing_goes_on(stack: Stack, change: dict[str, str], said: str) -> None:

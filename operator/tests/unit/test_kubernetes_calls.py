@@ -69,7 +69,7 @@ def test_a_step_of_an_authority_leaves_no_entry_of_an_earlier_state():
     data = {"generation": "Mg==", "signing.crt": "YQ==", "signing.key": "Yg=="}
     KubernetesWriter(client).set_authority(SetAuthority({"kind": "Secret", "metadata": metadata, "data": data}, "a step"))
     (body,) = client.bodies
-    gone = dict.fromkeys(("following.crt", "following.key", "leaving.crt", "everywhere-since"))
+    gone = dict.fromkeys(("following.crt", "following.key", "leaving.crt", "distrusted.crt", "everywhere-since"))
     assert (body["data"], body["metadata"]["resourceVersion"]) == ({**data, **gone}, "7")
 
 

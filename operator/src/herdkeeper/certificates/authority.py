@@ -3,8 +3,8 @@
 Its generation is part of its name: ZooKeeper keeps trusted authorities by name, so a successor needs another one.
 
 A successor takes over in three steps, so that no process meets a certificate that it does not trust (docs/decisions/0106). First it is
-trusted beside the old one (`following`). Then it signs, and the old one is still trusted (`leaving`). Then the old one is gone. Callers
-begin a step only when the one before has reached all processes.
+trusted beside the old one (`following`). Then it signs, and the old one is still trusted (`leaving`). Then the old one is no longer to be
+trusted (`distrusted`). Callers begin a step, and end the last one, only when all processes have it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from herdkeeper.shared.time import moment_of, text_of
 
 RENEWED_AFTER = 2 / 3
 """Share of a certificate's lifetime."""
-_GENERATION, _SIGNING, _FOLLOWING, _LEAVING, _EVERYWHERE = "generation", "signing", "following", "leaving.crt", "everywhere-since"
+_GENERATION, _SIGNING, _FOLLOWING, _EVERYWHERE = "generation", "signing", "following", "everywhere-since"
+_LEAVING, _DISTRUSTED = "leaving.crt", "distrusted.crt"
 """Keys of the Secret; those of pairs without their ending."""
 AUTHORITY_ENTRIES = (
     _GENERATION,
     *(f"{role}.{ending}" for role in (_SIGNING, _FOLLOWING) for ending in ("crt", "key")),
     _LEAVING,
+    _DISTRUSTED,
     _EVERYWHERE,
 )
 """All keys that the Secret can have."""
@@ -38,8 +40,9 @@ AUTHORITY_ENTRIES = (
 class Authority:
     """The issuer of a stack's certificates. `generation` counts those that signed.
 
-    `following` is trusted already and signs nothing yet. `leaving` (PEM) is still trusted and signs nothing any more. `everywhere_since`:
-    since when all holders have had this state; None: not yet, or nothing changes.
+    `following` is trusted already and signs nothing yet. `leaving` (PEM) is still trusted and signs nothing any more. `distrusted` (PEM) is
+    trusted only by those who lack this state. `everywhere_since`: since when all holders have had this state; None: not yet, or nothing
+    changes.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Authority:
     signing: KeyPair
     following: KeyPair | None = None
     leaving: str | None = None
+    distrusted: str | None = None
     everywhere_since: datetime | None = None
 
     @property
@@ -57,7 +61,12 @@ class Authority:
     @property
     def is_rolling(self) -> bool:
         """Whether a successor takes over."""
-        return self.following is not None or self.leaving is not None
+        return self.following is not None or self.former is not None
+
+    @property
+    def former(self) -> str | None:
+        """The certificate of the one that signed before, until a roll has ended."""
+        return self.leaving or self.distrusted
 
 
 class Renewal(StrEnum):
@@ -89,8 +98,10 @@ def name_of(certificate: str) -> str:
 
 def next_step(authority: Authority) -> Authority:
     """Returns the state after the present step of a roll. Raises ValueError if none is under way."""
+    if authority.distrusted is not None:
+        return replace(authority, distrusted=None, everywhere_since=None)
     if authority.leaving is not None:
-        return replace(authority, leaving=None, everywhere_since=None)
+        return replace(authority, leaving=None, distrusted=authority.leaving, everywhere_since=None)
     if authority.following is None:
         raise ValueError(f"nothing follows {name_of(authority.signing.certificate)}")
     return Authority(authority.name, authority.generation + 1, authority.following, leaving=authority.signing.certificate)
@@ -149,6 +160,7 @@ def authority_data(authority: Authority) -> dict[str, str]:
             for ending, text in (("crt", pair.certificate), ("key", pair.key))
         },
         **({_LEAVING: authority.leaving} if authority.leaving is not None else {}),
+        **({_DISTRUSTED: authority.distrusted} if authority.distrusted is not None else {}),
         **({_EVERYWHERE: text_of(since)} if since is not None else {}),
     }
 
@@ -162,12 +174,13 @@ def read_authority(name: str, data: Mapping[str, str]) -> Authority:
         raise ValueError(f"{_SIGNING}.crt or {_SIGNING}.key is missing")
     if not number.isdecimal():
         raise ValueError(f"{_GENERATION} is {number!r}, expected a number")
-    leaving = data.get(_LEAVING)
-    if leaving is not None:
-        _require_certificate(_LEAVING, leaving)
+    leaving, distrusted = data.get(_LEAVING), data.get(_DISTRUSTED)
+    for what, former in ((_LEAVING, leaving), (_DISTRUSTED, distrusted)):
+        if former is not None:
+            _require_certificate(what, former)
     if leaving is not None and following is not None:
         raise ValueError(f"{_LEAVING} and {_FOLLOWING}.crt are there at once")
-    return Authority(name, int(number), signing, following, leaving, moment_of(data.get(_EVERYWHERE)))
+    return Authority(name, int(number), signing, following, leaving, distrusted, moment_of(data.get(_EVERYWHERE)))
 
 
 def _pair(role: str, data: Mapping[str, str]) -> KeyPair | None:

@@ -79,10 +79,11 @@ def due_changes(
 
 
 def holds(data: Mapping[str, str], authority: Authority) -> bool:
-    """Returns whether a Secret has anything of this authority: its `ca.crt` trusts it, or it signed the certificate. So does one with a
-    certificate of the operator's that can't be read: it may be anybody's.
+    """Returns whether a Secret has anything of this authority, or of the one before: its `ca.crt` trusts it, or it signed the certificate.
+    So does one with a certificate of the operator's that can't be read: it may be anybody's.
     """
-    trusted, (certificates, readable) = _certificates(authority.trusted)[0], _certificates(data.get(names.AUTHORITIES_KEY, ""))
+    trusted = _certificates(authority.trusted + (authority.distrusted or ""))[0]
+    certificates, readable = _certificates(data.get(names.AUTHORITIES_KEY, ""))
     shown, whole = _certificates(data.get(names.CERTIFICATE_KEY, ""))
     if KEY_STORE_KEY in data and not (readable and whole):
         return True
@@ -90,13 +91,17 @@ def holds(data: Mapping[str, str], authority: Authority) -> bool:
 
 
 def is_behind(data: Mapping[str, str], authority: Authority) -> bool:
-    """Returns whether a Secret that has something of an authority lacks its present state: it trusts not all of it, or its certificate is
-    signed by another one.
+    """Returns whether a Secret that has something of an authority lacks its present state: it trusts not all of it, or one that is to be
+    trusted no longer, or its certificate is signed by another one.
     """
-    trusted, certificates = (_certificates(text)[0] for text in (authority.trusted, data.get(names.AUTHORITIES_KEY, "")))
+    trusted, distrusted, certificates = (
+        _certificates(text)[0] for text in (authority.trusted, authority.distrusted or "", data.get(names.AUTHORITIES_KEY, ""))
+    )
+    if not trusted <= certificates or distrusted & certificates:
+        return True
     signing, shown = (_certificates(text)[0] for text in (authority.signing.certificate, data.get(names.CERTIFICATE_KEY, "")))
     unsigned = KEY_STORE_KEY in data and not shown
-    return not trusted <= certificates or unsigned or not all(is_signed(each, signer) for each in shown for signer in signing)
+    return unsigned or not all(is_signed(each, signer) for each in shown for signer in signing)
 
 
 def _certificates(text: str) -> tuple[frozenset[x509.Certificate], bool]:

@@ -69,7 +69,9 @@ def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, st
     if since is None or roll.now < since + TAKEN_UP_WITHIN:
         return None
     then = next_step(authority)
-    return then, f"{_both(authority)}: {'it signs, and both are trusted' if then.is_rolling else 'the old one is no longer trusted'}"
+    if then.leaving is not None:
+        return then, f"{_both(authority)}: it signs, and both are trusted"
+    return then, f"{_both(authority)}: the old one is no longer {'to be ' if then.is_rolling else ''}trusted"
 
 
 def _back(roll: AuthorityRoll, why: str) -> tuple[Authority, str] | None:
@@ -84,7 +86,7 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
     cluster, rolls, metadata = ensemble.cluster, ensemble.rolls, ensemble.cluster.metadata
     if names.ROLL_AUTHORITIES_ANNOTATION not in metadata.annotations:
         return ()
-    late = [roll for roll in rolls if roll.authority.leaving is not None]
+    late = [roll for roll in rolls if roll.authority.former is not None]
     begin = [roll for roll in rolls if roll.authority.is_rolling or (settled and roll.successor is not None)]
     if not cluster.has_certificates:
         answer = "refused: spec.security.mode is Insecure, so there is none"
@@ -105,7 +107,12 @@ def authorities_rolled(rolls: Sequence[AuthorityRoll]) -> Mapping[str, Health]:
 
 
 def _step(authority: Authority) -> str:
-    step = "1 of 3, all are to trust both" if authority.following is not None else "2 of 3, the new one signs and both are trusted"
+    if authority.following is not None:
+        step = "1 of 3, all are to trust both"
+    elif authority.leaving is not None:
+        step = "2 of 3, the new one signs and both are trusted"
+    else:
+        step = "3 of 3, the old one is no longer to be trusted"
     return f"{_both(authority)}: step {step}"
 
 
@@ -121,8 +128,8 @@ def _wait(rolls: Sequence[AuthorityRoll]) -> str:
 
 def _both(authority: Authority) -> str:
     """Which one follows which."""
-    if authority.leaving is not None:
-        return f"{name_of(authority.signing.certificate)} follows {name_of(authority.leaving)}"
+    if authority.former is not None:
+        return f"{name_of(authority.signing.certificate)} follows {name_of(authority.former)}"
     following = authority.signing if authority.following is None else authority.following
     return f"{name_of(following.certificate)} follows {name_of(authority.signing.certificate)}"
 
