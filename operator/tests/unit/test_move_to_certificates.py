@@ -15,6 +15,7 @@ from herdkeeper.bookkeeper.build.bookies import BookieIdentity, Founded, build_b
 from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_retirement
 from herdkeeper.bookkeeper.state.bookies import MetadataAbsent, MetadataStore
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
+from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
 from herdkeeper.planning.actions import ChangeMembership, Create
 from herdkeeper.planning.identities import secret_of
@@ -297,6 +298,46 @@ def test_no_port_is_closed_before_and_the_status_names_who_needs_it(seen: Ensemb
     summary = summarize_zookeeper(seen)
     assert summary.fields["plaintextNeededBy"] == who
     assert summary.conditions[ENCRYPTED].status == "False"
+
+
+def test_a_stack_is_not_called_encrypted_before_the_last_member_that_takes_plain_text_from_others_has_restarted() -> None:
+    """Its client port is closed by then; at those of the quorum a stranger could copy all metadata, or lead."""
+    told = [
+        summarize_zookeeper(saw(SECURE, *steps, closed=3)).conditions.get(ENCRYPTED)
+        for steps in ((USED, USED, USED), (REQUIRED, USED, REQUIRED), (REQUIRED, REQUIRED, REQUIRED))
+    ]
+    assert [each and each.status for each in told] == ["False", "False", None]
+    assert told[1] is not None
+    assert told[1].message.endswith("until these have restarted: zk-zookeeper-1")
+
+
+def bookies_that(*accept: bool | None, plaintext: bool = False, address: str = SECURE_ADDRESS) -> BookieFleet:
+    """Bookies whose pods were made when plain text was accepted, or not. None: before they had certificates."""
+    cluster = with_spec(quickstart("BookKeeperCluster"), bookies=len(accept))
+    found = pods([cluster.names.pod(number) for number in range(len(accept))])
+    sets = []
+    for number, (pod, accepts) in enumerate(zip(found.values(), accept, strict=True)):
+        spoken = PLAIN.address if accepts is None else SECURE_ADDRESS
+        sets.append(build_bookie(cluster, BookieIdentity(number, "bk"), spoken, plaintext=accepts is True))
+        template = sets[-1]["spec"]["template"]
+        pod["metadata"]["annotations"], pod["spec"] = template["metadata"]["annotations"], template["spec"]
+    store = MetadataStore(address, serving=True, plaintext=plaintext)
+    return BookieFleet(cluster, objects(found, live(sets)), store, MetadataAbsent(), ())
+
+
+def test_bookies_are_not_called_encrypted_before_the_last_that_accepts_plain_text_has_restarted() -> None:
+    """They restart after the ensemble has refused plain text: one by one, and not while a drain runs."""
+
+    def told(fleet: BookieFleet) -> str | None:
+        found = summarize_bookkeeper(fleet).conditions.get(ENCRYPTED)
+        return None if found is None else f"{found.status}: {found.message}"
+
+    amid = told(bookies_that(True, False, None)) or ""
+    assert amid.startswith("False: plain text is accepted")
+    assert amid.endswith("until these have restarted: bk-bookie-0-0, bk-bookie-2-0")
+    assert told(bookies_that(False, False)) is None
+    assert (told(bookies_that(True, True, plaintext=True)) or "").startswith("False: plain text is accepted")
+    assert told(bookies_that(None, None, address=PLAIN.address)) is None, "the ensemble says so"
 
 
 @pytest.mark.parametrize("closed", [0, 2])

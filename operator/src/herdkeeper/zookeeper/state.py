@@ -217,6 +217,11 @@ class Ensemble:
         absent = tuple(f"the pod {self.named.pod(number)}" for number in self.pods if number not in self._encryption_of_pods)
         return (*members, *absent, *self.plaintext_users)
 
+    @property
+    def open_pods(self) -> tuple[str, ...]:
+        """The pods of members that accept plain text, at least from those who pass for members."""
+        return tuple(self.named.pod(number) for number, step in self._encryption_of_pods.items() if step.accepts_plaintext)
+
     @cached_property
     def initial_membership(self) -> Membership:
         """What a member begins with whose volume knows nothing newer: the committed membership as last read, unless it is founded."""

@@ -46,10 +46,14 @@ def _authority_expires(ensemble: Ensemble) -> str | None:
 
 def _encrypted(ensemble: Ensemble) -> dict[str, Health]:
     """Returns the condition Encrypted by its type, or nothing if plain text is refused."""
+    mode, until = ensemble.cluster.spec.security.mode, ""
     if not ensemble.encryption.accepts_plaintext:
-        return {}
-    mode = ensemble.cluster.spec.security.mode
-    message = f"plain text is accepted (spec.security.mode is {mode}): whoever reaches the ports can read and change the stack's data"
+        if not ensemble.open_pods:
+            return {}
+        until = f", until these have restarted: {', '.join(ensemble.open_pods)}"
+    message = (
+        f"plain text is accepted (spec.security.mode is {mode}): whoever reaches the ports can read and change the stack's data{until}"
+    )
     return {ENCRYPTED: Health("False", Reason.PLAINTEXT_ACCEPTED, message)}
 
 

@@ -118,6 +118,9 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
         ),
         *identity.volumes,
     ]
+    marks = {names.CONFIG_ANNOTATION: pod.config_hash(_bookie_files(cluster, zookeeper_address, plaintext=plaintext))}
+    if plaintext and _asks_for_certificates(cluster, zookeeper_address):
+        marks[names.PLAINTEXT_ANNOTATION] = "accepted"
     labels = {**names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
     meta = {**pod.metadata(cluster, COMPONENT, named.stateful_set(bookie.number)), "labels": labels}
     return {
@@ -130,11 +133,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
             "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": selector},
             "template": {
-                "metadata": pod.template_metadata(
-                    labels,
-                    {names.CONFIG_ANNOTATION: pod.config_hash(_bookie_files(cluster, zookeeper_address, plaintext=plaintext))},
-                    cluster.spec.pods,
-                ),
+                "metadata": pod.template_metadata(labels, marks, cluster.spec.pods),
                 # All bookies of the cluster are spread, whatever their number.
                 "spec": {
                     **pod.pod_spec(container, volumes, 60),

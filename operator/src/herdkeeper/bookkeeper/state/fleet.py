@@ -75,6 +75,16 @@ class BookieFleet:
         return isinstance(store, MetadataStore) and store.plaintext and names.secure_ensemble(store.address, namespace) is not None
 
     @cached_property
+    def open_pods(self) -> tuple[str, ...]:
+        """The pods of bookies that accept plain text, though the ensemble asks for certificates."""
+        store, namespace = self.store, self.cluster.metadata.namespace
+        if not isinstance(store, MetadataStore) or names.secure_ensemble(store.address, namespace) is None:
+            return ()
+        pods = [pod for number in self.numbers.existing if (pod := self.objects.get("Pod", self.named.pod(number))) is not None]
+        marked = [pod for pod in pods if names.PLAINTEXT_ANNOTATION in (pod["metadata"].get("annotations") or {})]
+        return tuple(pod["metadata"]["name"] for pod in pods if pod in marked or not mounts(pod, self.named.identity_secret))
+
+    @cached_property
     def clients_address(self) -> str:
         """The address to publish, which tells clients of bookies what to speak: certificates once all bookies have some, and none leaves.
         Then it stays. Raises ValueError if there is none.

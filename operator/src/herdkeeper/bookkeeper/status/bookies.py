@@ -37,7 +37,7 @@ from herdkeeper.planning.actions import Wait
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
-from herdkeeper.shared.conditions import CONFIG_KNOWN
+from herdkeeper.shared.conditions import CONFIG_KNOWN, ENCRYPTED
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -79,7 +79,16 @@ def summarize_bookkeeper(fleet: BookieFleet) -> Summary:
     }
     states = {bookie["number"]: bookie["state"] for bookie in bookies}
     hanging = nodes_reachable(fleet.objects, map(named.pod, numbers.existing), fleet.nodes, _replication_of_lost(cluster, metadata))
-    return Summary(_health(fleet, serving, states), fields, {**_conditions(cluster), **hanging})
+    return Summary(_health(fleet, serving, states), fields, {**_conditions(cluster), **_encrypted(fleet), **hanging})
+
+
+def _encrypted(fleet: BookieFleet) -> dict[str, Health]:
+    """Returns the condition Encrypted by its type. Nothing if bookies refuse plain text, or have no certificates as their ensemble."""
+    if not fleet.plaintext and not fleet.open_pods:
+        return {}
+    until = "" if fleet.plaintext else f", until these have restarted: {', '.join(fleet.open_pods)}"
+    message = f"plain text is accepted: whoever reaches the bookies can read and change the log{until}"
+    return {ENCRYPTED: Health("False", Reason.PLAINTEXT_ACCEPTED, message)}
 
 
 def _replication_of_lost(cluster: BookKeeperCluster, metadata: LedgersMetadata | None) -> str:
