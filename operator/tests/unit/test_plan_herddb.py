@@ -10,7 +10,7 @@ from dataclasses import replace
 from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec, with_status
 
 from herdkeeper.api.herddb_cluster import Tls, UserSecret
-from herdkeeper.api.resource import SecretReference
+from herdkeeper.api.resource import Condition, SecretReference
 from herdkeeper.bookkeeper.state.racks import placement_of
 from herdkeeper.certificates.access import herd_access
 from herdkeeper.codecs.herddb.users import SqlUser, decode_users
@@ -22,6 +22,7 @@ from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.status.cluster import summarize_herddb
 from herdkeeper.planning.actions import AddToSecret, Apply, Create, CreateHerdRoot, EnsureZnode, SetLogPin
+from herdkeeper.shared import names
 from herdkeeper.shared.names import ZOOKEEPER_SECURE_PORT, ObjectKey, ZooKeeperNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -208,6 +209,32 @@ def test_the_database_is_encrypted_once_no_pod_is_left_that_was_made_without_tls
         assert summarize_herddb(replace(seen, cluster=encrypted)).fields["encrypted"] is wanted
     assert summarize_herddb(SETTLED).fields["encrypted"] is None
     assert summarize_herddb(SEEN).fields["encrypted"] is None
+
+
+def test_a_database_is_not_called_encrypted_before_the_last_node_that_accepts_plain_text_has_restarted():
+    """The condition that is stored is all that tells that a running node accepted it."""
+    accepts, refuses = (with_spec(CLUSTER, tls=Tls(secret_name="mine", plaintext=which)) for which in ("Accepted", "Refused"))
+    since = "2026-01-01T00:00:00Z"
+    known = Condition(
+        type="Encrypted", status="False", reason="PlaintextAccepted", message="", last_transition_time=since, observed_generation=1
+    )
+    before, after, plain = (live(build_herddb(cluster, LOG, "db-herddb-credentials")) for cluster in (accepts, refuses, CLUSTER))
+    for made in (before, after, plain):
+        made["StatefulSet", "db-herddb"]["status"] = {"updateRevision": "newest"}
+    half, done = (pods(PODS), pods(PODS))
+
+    def said(cluster, *found):
+        condition = summarize_herddb(replace(SETTLED, cluster=cluster, objects=objects(*found))).conditions.get("Encrypted")
+        return None if condition is None else (condition.status, condition.reason, "until all nodes have restarted" in condition.message)
+
+    assert said(accepts, before, done) == ("False", Reason.PLAINTEXT_ACCEPTED, False)
+    assert said(refuses, after, done) is None
+    closing = with_status(refuses, conditions=(known,))
+    assert said(closing, before, done) == ("False", Reason.PLAINTEXT_ACCEPTED, True), "nothing is applied yet"
+    half["Pod", PODS[0]]["metadata"]["labels"] = {names.REVISION_LABEL: "older"}
+    assert said(closing, after, half) == ("False", Reason.PLAINTEXT_ACCEPTED, True)
+    assert said(closing, after, done) is None
+    assert said(with_status(CLUSTER, conditions=(known,)), plain, done) is None, "no TLS"
 
 
 def test_the_status_tells_when_the_certificate_expires_as_long_as_it_can_be_served_with():

@@ -27,8 +27,8 @@ LOG_ARCHIVED = "LogArchived"
 NODES_REACHABLE = "NodesReachable"
 """False while a pod hangs on a node that is down; otherwise absent."""
 ENCRYPTED = "Encrypted"
-"""ZooKeeperCluster: False while its members accept plain text. BookKeeperCluster with certificates: False while its bookies do. Otherwise
-absent."""
+"""ZooKeeperCluster: False while its members accept plain text. BookKeeperCluster, HerdDBCluster with certificates: False while its
+servers do, at the SQL port. Otherwise absent."""
 AUTHORITIES_ROLLED = "AuthoritiesRolled"
 """ZooKeeperCluster with certificates: False while another authority takes over; otherwise absent."""
 USERS_IN_FORCE = "UsersInForce"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from herdkeeper.herddb.build import refuses_plaintext
 from herdkeeper.herddb.state.fleet import SqlFleet
-from herdkeeper.herddb.state.tls import TlsUsable
+from herdkeeper.herddb.state.tls import TlsUsable, tls_of
 from herdkeeper.herddb.status.users import users_in_force
 from herdkeeper.planning.lost_node import nodes_reachable
+from herdkeeper.planning.rolling import outdated_pods
 from herdkeeper.planning.summary import Health, Summary
+from herdkeeper.shared.conditions import ENCRYPTED, condition
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
@@ -36,7 +39,7 @@ def summarize_herddb(fleet: SqlFleet) -> Summary:
         "tablespaces": sorted(tablespaces) or None,
     }
     hanging = nodes_reachable(fleet.objects, fleet.present, fleet.machines, MEANWHILE)
-    conditions = {**conditions, **hanging}
+    conditions = {**conditions, **_encrypted(fleet), **hanging}
     if len(ready) < len(pods):
         shown = "; ".join(f"{pod}: {trouble_of(fleet.objects.get('Pod', pod), fleet.machines)}" for pod in pods if pod not in ready)
         return Summary(
@@ -47,3 +50,20 @@ def summarize_herddb(fleet: SqlFleet) -> Summary:
         message = f"{len(ready)} SQL nodes serve only reads, since no ledger can be opened: {no_ledger}"
         return Summary(Health("False", Reason.WAITING_FOR_BOOKKEEPER, message), fields, conditions)
     return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields, conditions)
+
+
+def _encrypted(fleet: SqlFleet) -> dict[str, Health]:
+    """Returns the condition Encrypted by its type. Nothing if SQL nodes refuse plain text, or have no certificate."""
+    tls = fleet.cluster.spec.tls if fleet.log is None else tls_of(fleet.cluster, fleet.log)
+    if tls is None or (tls.plaintext == "Refused" and not (condition(fleet.cluster, ENCRYPTED) and _has_open_nodes(fleet))):
+        return {}
+    message = "plain text is accepted at the SQL port, beside TLS: clients that use it show passwords and rows to the network"
+    restart = "" if tls.plaintext == "Accepted" else ", until all nodes have restarted"
+    return {ENCRYPTED: Health("False", Reason.PLAINTEXT_ACCEPTED, f"{message}{restart}")}
+
+
+def _has_open_nodes(fleet: SqlFleet) -> bool:
+    """Whether a node may have started before plain text was refused."""
+    objects, nodes = fleet.objects, fleet.named.stateful_set
+    refused = refuses_plaintext(objects.get("ConfigMap", fleet.named.config_map)) and objects.revision(nodes)
+    return not refused or bool(outdated_pods(nodes, objects, fleet.present))
