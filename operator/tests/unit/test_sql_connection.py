@@ -466,3 +466,80 @@ def test_a_read_that_is_not_answered_in_time_is_told_apart_from_one_whose_connec
         with pytest.raises(ConnectionLost) as lost:
             connection.query("SELECT k, v FROM t")
         assert not isinstance(lost.value, NoAnswer)
+
+
+def test_a_transaction_ends_though_not_all_rows_of_its_query_were_fetched() -> None:
+    """HerdDB's COMMIT waits until each scanner of its transaction is closed."""
+    log: list[tuple[int, bytes]] = []
+
+    def script(kind: int, body: bytes) -> Answer:
+        return chunk([[1, "a"]], last=False) if kind == MessageType.OPEN_SCANNER else scripted_transaction(kind, body)
+
+    with node(script, log) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection:
+        committed = connection.stream("SELECT k, v FROM t")
+        next(committed)
+        transaction = connection.begin()
+        rows = transaction.pieces("SELECT k, v FROM t")
+        assert next(rows).rows == [(1, "a")]
+        transaction.commit()
+        with pytest.raises(ServerError, match="ended before all rows were fetched"):
+            next(rows)
+        log_of_the_transaction = [kind for kind, _ in log[2:]]
+        connection.rollback(42)
+    assert log_of_the_transaction == [
+        MessageType.TRANSACTION_COMMAND,
+        MessageType.OPEN_SCANNER,
+        MessageType.CLOSE_SCANNER,
+        MessageType.TRANSACTION_COMMAND,
+    ]
+    assert log[-1][0] == MessageType.TRANSACTION_COMMAND, "the rows that are read outside of it stay"
+
+
+def test_a_piece_that_can_not_be_read_leaves_no_scanner_on_the_server() -> None:
+    log: list[tuple[int, bytes]] = []
+    unreadable = struct.pack(">q?i", 0, False, 1) + b"\x01k" + struct.pack(">i", 1) + b"\x04" + struct.pack(">q", (1 << 63) - 1)
+    with (
+        node(lambda kind, body: (MessageType.RESULT_SET_CHUNK, unreadable), log) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection,
+        pytest.raises(OverflowError),
+    ):
+        connection.query("SELECT k FROM t")
+    assert log[-1][0] == MessageType.CLOSE_SCANNER
+
+
+def test_a_query_that_is_dropped_in_the_middle_of_a_request_does_not_come_between_its_parts() -> None:
+    """As Python's garbage collector drops one, in any thread: the server would take what is sent then for the values of a row."""
+    log: list[tuple[int, bytes]] = []
+    begun, drops = threading.Event(), threading.Event()
+
+    class Slow:
+        """Sends a request in two parts, as a large one is sent."""
+
+        def __init__(self, stream: socket.socket) -> None:
+            self.stream = stream
+            self.settimeout, self.close, self.recv = stream.settimeout, stream.close, stream.recv
+
+        def sendall(self, data: bytes) -> None:
+            self.stream.sendall(data[:20])
+            if not begun.is_set():
+                begun.set()
+                drops.wait(60)
+            self.stream.sendall(data[20:])
+
+    def script(kind: int, body: bytes) -> Answer:
+        return chunk([[1, "a"]], last=False) if kind == MessageType.OPEN_SCANNER else scripted_transaction(kind, body)
+
+    with node(script, log) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection:
+        rows = connection.stream("SELECT k, v FROM t")
+        next(rows)
+        connection._stream = Slow(connection._stream)  # type: ignore[assignment]
+        writer = threading.Thread(target=connection.execute, args=("INSERT INTO t(k) VALUES(?)", ["x" * 100]))
+        writer.start()
+        begun.wait(60)
+        rows.close()
+        drops.set()
+        writer.join(60)
+        connection.execute("DELETE FROM t")
+    kinds = [kind for kind, _ in log[2:]]
+    assert kinds == [MessageType.EXECUTE_STATEMENT, MessageType.CLOSE_SCANNER, MessageType.EXECUTE_STATEMENT]
+    assert log[2][1].endswith(b"x" * 100)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -91,6 +92,11 @@ class Connection:
         self.timeout_seconds = timeout_seconds
         self._ids = itertools.count(1)
         self._closed = False
+        self._scanners: dict[int, int] = {}
+        """Queries with rows left on the server, each with its transaction."""
+        self._unwanted: list[int] = []
+        """Queries whose rows nobody wants any more."""
+        self._used = threading.Lock()
 
     @classmethod
     def connect(
@@ -245,6 +251,8 @@ class Connection:
 
     def _execute(self, statement: Statement, parameters: Sequence[Value]) -> Executed:
         body = frames.execute_body(statement, parameters)
+        if statement.transaction_id and commits_its_transaction(statement.sql):
+            self._end_queries(statement.transaction_id)
         reader = self._call(MessageType.EXECUTE_STATEMENT, body, MessageType.EXECUTE_STATEMENT_RESULT, _effect(statement))
         return frames.decode_executed(reader)
 
@@ -270,20 +278,49 @@ class Connection:
 
     def _pieces(self, statement: Statement, parameters: Sequence[Value], fetch_rows: int) -> Generator[Chunk, None, None]:
         scanner_id = next(self._ids)
-        chunk = self._chunk(MessageType.OPEN_SCANNER, frames.open_scanner_body(statement, parameters, scanner_id, fetch_rows))
+        body = frames.open_scanner_body(statement, parameters, scanner_id, fetch_rows)
+        answer = self._call(MessageType.OPEN_SCANNER, body, MessageType.RESULT_SET_CHUNK, Effect.NONE)
+        self._scanners[scanner_id] = statement.transaction_id
         try:
-            yield chunk
-            while not chunk.last:
-                chunk = self._chunk(MessageType.FETCH_SCANNER_DATA, frames.fetch_body(scanner_id, fetch_rows))
+            while True:
+                chunk = frames.decode_chunk(answer.rest())
+                if chunk.last:
+                    self._scanners.pop(scanner_id, None)
                 yield chunk
+                if chunk.last:
+                    return
+                if scanner_id not in self._scanners:
+                    raise ServerError("no such scanner any more: its transaction ended before all rows were fetched")
+                body = frames.fetch_body(scanner_id, fetch_rows)
+                answer = self._call(MessageType.FETCH_SCANNER_DATA, body, MessageType.RESULT_SET_CHUNK, Effect.NONE)
         finally:
-            if not chunk.last and not self._closed:
-                # the caller stopped early, but the server keeps the scanner open until told
-                with suppress(SqlError):
-                    self._send(MessageType.CLOSE_SCANNER, next(self._ids), frames.close_scanner_body(scanner_id), self._deadline())
+            if self._scanners.pop(scanner_id, None) is not None:
+                self._forget(scanner_id)
 
-    def _chunk(self, kind: MessageType, body: bytes) -> Chunk:
-        return frames.decode_chunk(self._call(kind, body, MessageType.RESULT_SET_CHUNK, Effect.NONE).rest())
+    def _forget(self, scanner_id: int) -> None:
+        """Tell the server, which keeps a scanner until then. Python's garbage collector may come here from any thread, in the middle of a
+        request: then the next request tells it.
+        """
+        self._unwanted.append(scanner_id)
+        if not self._closed and self._used.acquire(blocking=False):
+            try:
+                with suppress(SqlError):
+                    self._send(MessageType.CLOSE_SCANNER, self._closings(), self._deadline())
+            finally:
+                self._used.release()
+
+    def _closings(self) -> bytes:
+        closings = b""
+        while self._unwanted:
+            body = frames.close_scanner_body(self._unwanted.pop())
+            closings += frames.encode_frame(MessageType.CLOSE_SCANNER, next(self._ids), body)
+        return closings
+
+    def _end_queries(self, transaction_id: int) -> None:
+        """HerdDB ends no transaction as long as one of its scanners is open."""
+        for scanner_id, owner in self._scanners.copy().items():
+            if owner == transaction_id and self._scanners.pop(scanner_id, None) is not None:
+                self._unwanted.append(scanner_id)
 
     def _transaction_command(self, command: TransactionCommand, transaction_id: int) -> int:
         match command:
@@ -293,6 +330,8 @@ class Connection:
                 effect = Effect.NONE
             case _:
                 assert_never(command)
+        if command is not TransactionCommand.BEGIN:
+            self._end_queries(transaction_id)
         body = frames.transaction_body(command, transaction_id, self._tablespace)
         return self._call(MessageType.TRANSACTION_COMMAND, body, MessageType.TRANSACTION_COMMAND_RESULT, effect).i64()
 
@@ -305,27 +344,28 @@ class Connection:
             raise ConnectionLost(f"the connection to {self._address} is closed")
         message_id = next(self._ids)
         deadline = self._deadline()
-        self._send(kind, message_id, body, deadline)
-        try:
-            message = self._receive(message_id, deadline)
-            if message.type not in (expected, MessageType.ERROR):
-                raise MalformedDataError(f"answer of type {message.type} to a request of type {kind.value}: expected {expected.value}")
-        except (OSError, MalformedDataError) as error:
-            self.close()
-            raise _lost(f"{self._address} after a {kind.name} was sent", error, effect) from error
-        except BaseException:
-            # an interrupt: the part of the answer read so far is lost
-            self.close()
-            raise
+        with self._used:
+            self._send(kind, self._closings() + frames.encode_frame(kind, message_id, body), deadline)
+            try:
+                message = self._receive(message_id, deadline)
+                if message.type not in (expected, MessageType.ERROR):
+                    raise MalformedDataError(f"answer of type {message.type} to a request of type {kind.value}: expected {expected.value}")
+            except (OSError, MalformedDataError) as error:
+                self.close()
+                raise _lost(f"{self._address} after a {kind.name} was sent", error, effect) from error
+            except BaseException:
+                # an interrupt: the part of the answer read so far is lost
+                self.close()
+                raise
         reader = JavaDataReader(message.body)
         if message.type == MessageType.ERROR:
             raise _server_error(reader, effect)
         return reader
 
-    def _send(self, kind: MessageType, message_id: int, body: bytes, deadline: float) -> None:
+    def _send(self, kind: MessageType, data: bytes, deadline: float) -> None:
         try:
             self._stream.settimeout(max(deadline - time.monotonic(), 0.001))
-            self._stream.sendall(frames.encode_frame(kind, message_id, body))
+            self._stream.sendall(data)
         except OSError as error:
             # An incomplete frame is never executed, so the outcome is known, whatever the statement is.
             self.close()
