@@ -341,10 +341,33 @@ def test_a_ping_in_a_transaction_whose_connection_is_gone_loses_it(node: Node) -
 
 def test_a_statement_that_commits_its_transaction_ends_it(node: Node) -> None:
     with connect(node) as connection:
+        connection.cursor().execute("INSERT INTO t(k) VALUES('a')")
         node.script = once(done(1, 0), MessageType.EXECUTE_STATEMENT)
         connection.cursor().execute("ALTER TABLE t ADD COLUMN v int")
         assert not connection.in_transaction
-    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT"]
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "EXECUTE_STATEMENT"]
+
+
+def test_a_transaction_that_a_refused_alter_table_may_have_committed_is_not_told_to_be_rolled_back(node: Node) -> None:
+    refusal = error_answer(0, "herddb.model.StatementExecutionException: java.lang.IllegalArgumentException: column v already exists")
+    with connect(node) as connection:
+        cursor = connection.cursor()
+        cursor.execute("INSERT INTO t(k) VALUES('a')")
+        node.script = once(refusal, MessageType.EXECUTE_STATEMENT)
+        with pytest.raises(dbapi.OutcomeUnknown, match="column v already exists; what the transaction did before"):
+            cursor.execute("ALTER TABLE t ADD COLUMN v int")
+        with pytest.raises(dbapi.OutcomeUnknown):
+            connection.commit()
+        connection.rollback()
+
+
+def test_an_alter_table_without_a_transaction_is_refused_as_itself(node: Node) -> None:
+    node.script = once(error_answer(0, "herddb.model.TableDoesNotExistException: no table t"), MessageType.EXECUTE_STATEMENT)
+    with connect(node) as connection:
+        with pytest.raises(dbapi.ProgrammingError):
+            connection.cursor().execute("ALTER TABLE t ADD COLUMN v int")
+        assert not connection.in_transaction
+    assert node.kinds() == ["EXECUTE_STATEMENT"]
 
 
 def test_without_a_leader_it_fails_at_its_deadline() -> None:

@@ -20,7 +20,7 @@ from real_database import Database
 
 from herdkeeper.codecs.herddb.table import ColumnType
 from herdkeeper.sql.connection import Connection, Transaction
-from herdkeeper.sql.errors import ServerError
+from herdkeeper.sql.errors import OutcomeUnknown, ServerError
 from herdkeeper.sql.frames import Value
 
 STORIES = 8
@@ -592,7 +592,7 @@ def _outcome(where: Connection | Transaction, statement: _Statement) -> int | st
     """The number of rows that a statement changed, or why it was refused."""
     try:
         return where.execute(statement.sql, statement.parameters)
-    except ServerError as error:
+    except (ServerError, OutcomeUnknown) as error:  # the latter of an ALTER TABLE in a transaction, which commits it and is refused
         return f"refused: {str(error)[:200]}"
 
 

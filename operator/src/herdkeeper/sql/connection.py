@@ -37,7 +37,7 @@ from herdkeeper.sql.errors import (
     SqlError,
 )
 from herdkeeper.sql.frames import Chunk, ErrorFlag, Executed, Message, MessageType, Statement, TransactionCommand, Value
-from herdkeeper.sql.statements import commits_its_transaction
+from herdkeeper.sql.statements import alters, commits_its_transaction
 
 DEFAULT_TABLESPACE = "herd"
 FETCH_ROWS = 2000
@@ -253,7 +253,14 @@ class Connection:
         body = frames.execute_body(statement, parameters)
         if statement.transaction_id and commits_its_transaction(statement.sql):
             self._end_queries(statement.transaction_id)
-        reader = self._call(MessageType.EXECUTE_STATEMENT, body, MessageType.EXECUTE_STATEMENT_RESULT, _effect(statement))
+        try:
+            reader = self._call(MessageType.EXECUTE_STATEMENT, body, MessageType.EXECUTE_STATEMENT_RESULT, _effect(statement))
+        except NotLeader:
+            raise
+        except ServerError as error:
+            if statement.transaction_id and alters(statement.sql):
+                raise OutcomeUnknown(f"{error}; what the transaction did before this may be durable: an ALTER TABLE commits it") from error
+            raise
         return frames.decode_executed(reader)
 
     def _execute_batch(self, statement: Statement, rows: Sequence[Sequence[Value]]) -> list[int]:
@@ -400,7 +407,7 @@ class Connection:
 
 class Transaction:
     """The statements of one open transaction. Made by `Connection.transaction` and `Connection.begin`; raises what the connection's methods
-    raise, but `OutcomeUnknown` only from `commit` and ALTER TABLE, which commits: nothing is durable before.
+    raise, but `OutcomeUnknown` only from `commit` and ALTER TABLE, which commits, also if it is refused: nothing is durable before.
 
     With `keeps_read_locks`, rows that it has read stay locked until its end.
     """

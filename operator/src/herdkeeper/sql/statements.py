@@ -56,9 +56,14 @@ def locks_rows(statement: str) -> bool:
     return statement.upper().endswith(" FOR UPDATE")
 
 
+def alters(statement: str) -> bool:
+    """Whether HerdDB commits the open transaction before it executes this, and refuses it only then."""
+    return first_word(statement) == "ALTER"
+
+
 def commits_its_transaction(statement: str) -> bool:
-    """Whether HerdDB commits the open transaction before it executes this, refused or not. An EXECUTE may be a commit itself."""
-    return first_word(statement) in ("ALTER", "EXECUTE")
+    """Whether it may commit the open transaction. An EXECUTE may be a commit itself."""
+    return alters(statement) or first_word(statement) == "EXECUTE"
 
 
 def changes_rows(statement: str) -> bool:

@@ -14,7 +14,7 @@ from herdkeeper.sql.connection import BATCH_LISTS, FETCH_ROWS, Transaction
 from herdkeeper.sql.dbapi import errors
 from herdkeeper.sql.dbapi.types import Column, adapted, description
 from herdkeeper.sql.frames import Chunk, Executed, Value
-from herdkeeper.sql.statements import changes_rows, has_rows, locks_rows, placeholders
+from herdkeeper.sql.statements import alters, changes_rows, has_rows, locks_rows, placeholders
 
 if TYPE_CHECKING:
     from herdkeeper.sql.dbapi.connection import Connection
@@ -163,7 +163,8 @@ class Cursor:
 
     def _change(self, operation: str, values: Sequence[Value]) -> Executed:
         returns_key = self.returns_key
-        transaction = self.connection.transaction()
+        begins = self.connection.in_transaction or not alters(operation)  # it would only be committed, and a refusal not be told from that
+        transaction = self.connection.transaction() if begins else None
         if transaction is None:
             return self.connection.repeated(lambda leader: leader.run(operation, values, returns_key=returns_key))
         return self.connection.in_open_transaction(transaction, lambda open_: open_.run(operation, values, returns_key=returns_key))
