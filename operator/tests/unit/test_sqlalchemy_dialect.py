@@ -131,6 +131,15 @@ def test_a_url_names_one_host_or_all_sql_nodes(tmp_path: Path) -> None:
     assert DIALECT.create_connect_args(several) == (("db-0:7000,db-1:7000", "alice", "wonder", "flights"), {})
 
 
+@pytest.mark.parametrize("option", ["tls", "autocommit"])
+def test_no_option_of_a_url_is_off_because_it_is_misspelt(option: str) -> None:
+    """The password would be sent in plain text, or nothing be committed."""
+    for word, is_on in (("on", True), ("True", True), ("off", False)):
+        assert DIALECT.create_connect_args(make_url(f"herddb+herdkeeper://h/flights?{option}={word}"))[1] == {option: is_on}
+    with pytest.raises(exc.ArgumentError, match="'enabled' where it must be one of true, false"):
+        DIALECT.create_connect_args(make_url(f"herddb+herdkeeper://h/flights?{option}=enabled"))
+
+
 def processed(kind: TypeEngine[Any], value: Any) -> tuple[Any, Any]:
     """What is sent, and what comes back of that."""
     bind, result = kind.bind_processor(DIALECT), kind.result_processor(DIALECT, None)

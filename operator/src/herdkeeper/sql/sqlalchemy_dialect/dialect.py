@@ -247,7 +247,12 @@ class HerdDBDialect(default.DefaultDialect):
 
 
 def _flag(value: str) -> bool:
-    return value.lower() in ("true", "1", "yes")
+    if value.lower() not in _FLAGS:
+        raise exc.ArgumentError(f"the URL has {value!r} where it must be one of {', '.join(_FLAGS)}")
+    return _FLAGS[value.lower()]
+
+
+_FLAGS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False, "1": True, "0": False}
 
 
 _OPTIONS: dict[str, Any] = {
