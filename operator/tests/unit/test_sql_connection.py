@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 from herdkeeper.sql import frames
 from herdkeeper.sql.connection import BATCH_LISTS, Address, Connection, Credentials
-from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, DuplicateKey, NoAnswer, NotLeader, OutcomeUnknown, ServerError
+from herdkeeper.sql.errors import (
+    AuthenticationFailed,
+    ConnectionLost,
+    DuplicateKey,
+    NoAnswer,
+    NotLeader,
+    OutcomeUnknown,
+    ServerError,
+    SqlError,
+)
 from herdkeeper.sql.frames import MessageType, Value
 
 CREDENTIALS = Credentials("alice", "wonder")
@@ -466,6 +475,18 @@ def test_a_read_that_is_not_answered_in_time_is_told_apart_from_one_whose_connec
         with pytest.raises(ConnectionLost) as lost:
             connection.query("SELECT k, v FROM t")
         assert not isinstance(lost.value, NoAnswer)
+
+
+def test_no_column_is_left_out_because_another_one_has_its_name() -> None:
+    """As in `kubectl herdkeeper sql -c "SELECT a.k, b.k FROM a, b"`."""
+    both = struct.pack(">q?i", 0, True, 2) + b"\x01k\x01k" + struct.pack(">i", 1) + frames.encode_value(1) + frames.encode_value(2)
+    with (
+        node(lambda kind, body: (MessageType.RESULT_SET_CHUNK, both)) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection,
+    ):
+        with pytest.raises(SqlError, match=r"several columns have one name \(k, k\)"):
+            connection.query("SELECT a.k, b.k FROM a, b")
+        assert next(connection.pieces("SELECT a.k, b.k FROM a, b")).rows == [(1, 2)]
 
 
 def test_a_transaction_ends_though_not_all_rows_of_its_query_were_fetched() -> None:

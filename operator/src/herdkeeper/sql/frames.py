@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import Any
 
 from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+from herdkeeper.sql.errors import SqlError
 
 _ALLOWED_TYPES = "use None, bool, int, float, str, bytes, datetime (with a time zone) or a list of float"
 
@@ -226,7 +227,11 @@ class Chunk:
     last: bool
 
     def records(self) -> Iterator[dict[str, Value]]:
-        """Each row as column name to value."""
+        """Each row as column name to value. Raises SqlError if several columns have one name, since only one of them could be returned."""
+        if len(set(self.columns)) < len(self.columns):
+            raise SqlError(
+                f"several columns have one name ({', '.join(self.columns)}): give them others, as in SELECT a.k AS k1, b.k AS k2"
+            )
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
 
