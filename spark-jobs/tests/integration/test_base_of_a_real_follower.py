@@ -140,7 +140,7 @@ def test_a_log_without_its_beginning_is_checkpointed_from_a_real_follower(spark:
         for name, table in tables.items():
             definition = decode_table(bytes.fromhex(table.definition))
             loaded = [[row[column.name] for column in definition.columns] for row in made.load(name).to_pylist()]
-            assert counted(loaded) == counted(sql_rows(definition, database.connection.query(f"SELECT * FROM {name}"))), name
+            assert counted(loaded) == counted(sql_rows(definition, database.connection.stream(f"SELECT * FROM {name}", moment=int))), name
 
         database.connection.execute("INSERT INTO pair(k,j,n) VALUES(1000,1,'behind it')")
         again = CheckpointRequest(HERD_ROOT, "story", TargetRequest(None, database.http[0], database.http[1], TOKEN), tmp_path, "run-2")

@@ -194,7 +194,7 @@ def _require_agreement(database: Database, connection: Connection, tablespace: s
     assert {table.name for table in tables} == in_sql, "tables"
     assert _facts(folded) == system_facts(connection.query, in_sql)
     for table, rows in zip(tables, folded.rows, strict=True):
-        returned = sql_rows(table, connection.query(f"SELECT * FROM `{table.name}`"))
+        returned = sql_rows(table, connection.stream(f"SELECT * FROM `{table.name}`", moment=int))
         assert _counted(rows) == _counted(returned), f"rows of {table.name}"
     return folded
 

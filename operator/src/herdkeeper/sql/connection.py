@@ -15,7 +15,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -36,7 +36,17 @@ from herdkeeper.sql.errors import (
     ServerError,
     SqlError,
 )
-from herdkeeper.sql.frames import Chunk, ErrorFlag, Executed, Message, MessageType, Statement, TransactionCommand, Value
+from herdkeeper.sql.frames import (
+    Chunk,
+    ErrorFlag,
+    Executed,
+    Message,
+    MessageType,
+    Statement,
+    TransactionCommand,
+    Value,
+    timestamp_from_millis,
+)
 from herdkeeper.sql.statements import alters, commits_its_transaction
 
 DEFAULT_TABLESPACE = "herd"
@@ -199,10 +209,12 @@ class Connection:
         return list(self.stream(sql, parameters))
 
     def stream(
-        self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS
+        self, sql: str, parameters: Sequence[Value] = (), *, moment: Callable[[int], Value] = timestamp_from_millis
     ) -> Generator[dict[str, Value], None, None]:
-        """Yields the rows of a SELECT, fetched in pieces of `fetch_rows`. Don't use the connection for anything else meanwhile."""
-        for piece in self.pieces(sql, parameters, fetch_rows=fetch_rows):
+        """Yields the rows of a SELECT, fetched in pieces. Don't use the connection for anything else meanwhile. `moment` makes a
+        timestamp's value of its milliseconds: HerdDB's are of more years than Python's datetime.
+        """
+        for piece in self._pieces(self._statement(sql), parameters, FETCH_ROWS, moment):
             yield from piece.records()
 
     def pieces(self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS) -> Generator[Chunk, None, None]:
@@ -283,14 +295,20 @@ class Connection:
         reader.i64()
         return [reader.i64() for _ in range(reader.i32())]
 
-    def _pieces(self, statement: Statement, parameters: Sequence[Value], fetch_rows: int) -> Generator[Chunk, None, None]:
+    def _pieces(
+        self,
+        statement: Statement,
+        parameters: Sequence[Value],
+        fetch_rows: int,
+        moment: Callable[[int], Value] = timestamp_from_millis,
+    ) -> Generator[Chunk, None, None]:
         scanner_id = next(self._ids)
         body = frames.open_scanner_body(statement, parameters, scanner_id, fetch_rows)
         answer = self._call(MessageType.OPEN_SCANNER, body, MessageType.RESULT_SET_CHUNK, Effect.NONE)
         self._scanners[scanner_id] = statement.transaction_id
         try:
             while True:
-                chunk = frames.decode_chunk(answer.rest())
+                chunk = frames.decode_chunk(answer.rest(), moment)
                 if chunk.last:
                     self._scanners.pop(scanner_id, None)
                 yield chunk

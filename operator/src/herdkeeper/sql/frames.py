@@ -171,8 +171,8 @@ def encode_values(values: Sequence[Value]) -> bytes:
     return _count(values) + b"".join(map(encode_value, values))
 
 
-def decode_value(reader: JavaDataReader) -> Value:  # noqa: PLR0911, C901 - one return per wire type
-    """Decode a value: type code and payload.
+def decode_value(reader: JavaDataReader, moment: Callable[[int], Value] = timestamp_from_millis) -> Value:  # noqa: PLR0911, C901 - one return per wire type
+    """Decode a value: type code and payload. `moment` makes a timestamp's value of its milliseconds.
 
     Raises:
         MalformedDataError: the code is unknown, or the bytes are truncated.
@@ -189,7 +189,7 @@ def decode_value(reader: JavaDataReader) -> Value:  # noqa: PLR0911, C901 - one 
         case 3:
             return _present(reader)
         case 4:
-            return timestamp_from_millis(reader.i64())
+            return moment(reader.i64())
         case 5:
             return None
         case 6:
@@ -235,13 +235,13 @@ class Chunk:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
 
-def decode_chunk(body: bytes) -> Chunk:
+def decode_chunk(body: bytes, moment: Callable[[int], Value] = timestamp_from_millis) -> Chunk:
     """`ResultSetChunk`: i64 tx, u8 last, i32 n, n names, i32 rows, rows times n values."""
     reader = JavaDataReader(body)
     reader.i64()
     last = reader.boolean()
     columns = tuple(decode_text(reader) for _ in range(reader.i32()))
-    rows = [tuple(decode_value(reader) for _ in columns) for _ in range(reader.i32())]
+    rows = [tuple(decode_value(reader, moment) for _ in columns) for _ in range(reader.i32())]
     return Chunk(columns, rows, last)
 
 

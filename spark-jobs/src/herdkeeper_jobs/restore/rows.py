@@ -7,22 +7,16 @@ from typing import Any
 
 from herdkeeper.codecs.herddb.record import RowEncoder
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
-from herdkeeper.codecs.herddb.table import ColumnType, TableDefinition
-from herdkeeper.sql.frames import Value, timestamp_millis
+from herdkeeper.codecs.herddb.table import TableDefinition
+from herdkeeper.sql.frames import Value
 
 _BATCH = 5000
 
 
 def sql_rows(table: TableDefinition, rows: Iterable[Mapping[str, Value]]) -> Iterator[list[Any]]:
-    """Yields the rows of a SELECT."""
+    """Yields the rows of a SELECT. Their timestamps are milliseconds already."""
     names = [column.name for column in table.columns]
-    moments = [index for index, column in enumerate(table.columns) if column.type is ColumnType.TIMESTAMP]
-    for row in rows:
-        values: list[Any] = [row[name] for name in names]
-        for index in moments:
-            if values[index] is not None:
-                values[index] = timestamp_millis(values[index])
-        yield values
+    return ([row[name] for name in names] for row in rows)
 
 
 def digest(table: TableDefinition, rows: Iterable[Sequence[Any]]) -> RowDigest:

@@ -182,7 +182,7 @@ def digest_in_sql(session: Session, table: SourceTable) -> RowDigest:
     reason = ""
     for _ in range(_ATTEMPTS):
         try:
-            rows = session.connection().stream(f"SELECT * FROM {quoted(table.name)}")  # noqa: S608
+            rows = session.connection().stream(f"SELECT * FROM {quoted(table.name)}", moment=int)  # noqa: S608
             return digest(table.definition, sql_rows(table.definition, rows))
         except LEADER_IS_ELSEWHERE as error:
             reason = str(error)
