@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 from herdkeeper.sql import frames
-from herdkeeper.sql.connection import BATCH_LISTS, Address, Connection, Credentials
+from herdkeeper.sql.connection import BATCH_LISTS, FETCH_ROWS, Address, Connection, Credentials
 from herdkeeper.sql.errors import (
     AuthenticationFailed,
     ConnectionLost,
@@ -564,3 +564,17 @@ def test_a_query_that_is_dropped_in_the_middle_of_a_request_does_not_come_betwee
     kinds = [kind for kind, _ in log[2:]]
     assert kinds == [MessageType.EXECUTE_STATEMENT, MessageType.CLOSE_SCANNER, MessageType.EXECUTE_STATEMENT]
     assert log[2][1].endswith(b"x" * 100)
+
+
+@pytest.mark.parametrize(("width", "rows"), [(1_000_000, 4), (100_000, 41), (10, FETCH_ROWS)])
+def test_wide_rows_are_fetched_in_pieces_that_a_small_node_has_the_memory_for(width: int, rows: int) -> None:
+    asked: list[int] = []
+
+    def script(kind: int, body: bytes) -> Answer:
+        asked.append(struct.unpack_from(">i", body, 16 if kind == MessageType.OPEN_SCANNER else 8)[0])
+        return chunk([[1, "x" * width]] * asked[-1], last=len(asked) == 6)
+
+    with node(script) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection:
+        assert len(list(connection.stream("SELECT k, v FROM t"))) == sum(asked)
+    assert asked[0] * 1_000_000 < 64 << 20, "nothing is known of the first rows: they may have a megabyte each"
+    assert max(asked[1:]) == asked[-1] == rows

@@ -51,7 +51,9 @@ from herdkeeper.sql.statements import alters, commits_its_transaction
 
 DEFAULT_TABLESPACE = "herd"
 FETCH_ROWS = 2000
-"""Rows per piece of a result set. HerdDB builds a piece in memory on both sides."""
+"""The most rows per piece of a result set. HerdDB builds a piece in memory on both sides."""
+_FIRST_ROWS, _PIECE_BYTES = 32, 4 << 20
+"""The first piece tells how wide the rows are: a row may have a megabyte, and 2000 of them end a leader that lacks the memory."""
 BATCH_LISTS = 50
 """Parameter lists per batch message. The server recurses once per list (`ServerSideConnectionPeer.ComputeNext`). A stack overflow in the
 middle of a log write leaves a lock of the log held forever: 1000 lists on two connections stopped a leader with -Xss512k."""
@@ -218,7 +220,9 @@ class Connection:
             yield from piece.records()
 
     def pieces(self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS) -> Generator[Chunk, None, None]:
-        """Yields pieces instead, at least one, with column names. Other calls are allowed between two of them."""
+        """Yields pieces instead, at least one, with column names. Other calls are allowed between two of them. A piece has at most
+        `fetch_rows`, and fewer if they are wide.
+        """
         return self._pieces(self._statement(sql), parameters, fetch_rows)
 
     @contextmanager
@@ -303,12 +307,14 @@ class Connection:
         moment: Callable[[int], Value] = timestamp_from_millis,
     ) -> Generator[Chunk, None, None]:
         scanner_id = next(self._ids)
-        body = frames.open_scanner_body(statement, parameters, scanner_id, fetch_rows)
+        rows = min(fetch_rows, _FIRST_ROWS)
+        body = frames.open_scanner_body(statement, parameters, scanner_id, rows)
         answer = self._call(MessageType.OPEN_SCANNER, body, MessageType.RESULT_SET_CHUNK, Effect.NONE)
         self._scanners[scanner_id] = statement.transaction_id
         try:
             while True:
-                chunk = frames.decode_chunk(answer.rest(), moment)
+                received = answer.rest()
+                chunk = frames.decode_chunk(received, moment)
                 if chunk.last:
                     self._scanners.pop(scanner_id, None)
                 yield chunk
@@ -316,7 +322,8 @@ class Connection:
                     return
                 if scanner_id not in self._scanners:
                     raise ServerError("no such scanner any more: its transaction ended before all rows were fetched")
-                body = frames.fetch_body(scanner_id, fetch_rows)
+                rows = max(1, min(fetch_rows, 4 * rows, _PIECE_BYTES * len(chunk.rows) // len(received)))
+                body = frames.fetch_body(scanner_id, rows)
                 answer = self._call(MessageType.FETCH_SCANNER_DATA, body, MessageType.RESULT_SET_CHUNK, Effect.NONE)
         finally:
             if self._scanners.pop(scanner_id, None) is not None:

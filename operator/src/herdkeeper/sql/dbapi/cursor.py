@@ -37,7 +37,7 @@ class Cursor:
         self.lastrowid: Value = None
         self.returns_key = False
         self.fetch_rows = FETCH_ROWS
-        """Rows per piece. Both sides hold a piece in memory, so use fewer for wide rows."""
+        """The most rows per piece; pieces of wide rows have fewer."""
         self._rows: deque[Row] = deque()
         self._pieces: Generator[Chunk, None, None] | None = None
         self._closed = False
