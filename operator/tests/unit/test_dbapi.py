@@ -568,7 +568,7 @@ def test_autocommit_is_not_changed_in_the_middle_of_a_transaction(node: Node) ->
     [
         ("", {}, "no address"),
         ("a:b", {}, "no address"),
-        ("user@a", {}, "no address"),
+        ("user@a", {}, "has an @"),
         ("a,,b", {}, "no address"),
         ("a", {"timeout": 0}, "timeout is 0"),
         ("a", {"pool": 1}, "no option 'pool'"),
@@ -578,6 +578,13 @@ def test_autocommit_is_not_changed_in_the_middle_of_a_transaction(node: Node) ->
 def test_an_argument_that_can_not_be_is_refused_with_its_name(host: str, options: dict[str, Any], words: str) -> None:
     with pytest.raises(dbapi.InterfaceError, match=words):
         dbapi.connect(host, "alice", "wonder", **options)
+
+
+@pytest.mark.parametrize("host", ["herddb://alice:secret@db:7000/demo", "alice:secret@db:7000", "alice:secret,very@db"])
+def test_no_error_has_the_password_of_a_url_that_is_taken_for_a_host(host: str) -> None:
+    with pytest.raises(dbapi.InterfaceError, match="user and password by themselves") as refused:
+        dbapi.connect(host, "alice", "secret", "demo")
+    assert "secret" not in str(refused.value)
 
 
 def test_a_refused_login_is_told_at_once(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

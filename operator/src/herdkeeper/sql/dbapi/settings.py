@@ -58,6 +58,8 @@ def settings(host: str, credentials: Credentials, tablespace: str | None, option
     for name, seconds in times.items():
         if not seconds > 0:
             raise ValueError(f"{name} is {seconds:g}: pass a positive number of seconds")
+    if "@" in host:
+        raise ValueError("the host has an @, as a URL with a password has: pass NAME or NAME:PORT, and user and password by themselves")
     patience = Patience(times["failover_timeout"], times["timeout"], LONGEST_PAUSE_SECONDS, times["connect_timeout"])
     addresses = tuple(_address(part.strip(), options) for part in host.split(","))
     return Settings(addresses, tablespace or DEFAULT_TABLESPACE, credentials, patience)
@@ -72,7 +74,7 @@ def _address(text: str, options: Options) -> Address:
         name, port = parts.hostname, parts.port
     except ValueError as error:
         raise ValueError(f"the host {text!r} is no address: pass NAME or NAME:PORT, with commas between several") from error
-    if not name or parts.netloc != text or parts.username is not None:
+    if not name or parts.netloc != text:
         raise ValueError(f"the host {text!r} is no address: pass NAME or NAME:PORT, with commas between several")
     authorities = options.get("authorities")
     encrypted = options.get("tls", authorities is not None)
