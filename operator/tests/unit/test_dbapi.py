@@ -221,7 +221,31 @@ def test_a_commit_whose_answer_is_lost_is_told_and_not_repeated(node: Node) -> N
         connection.commit()
     assert not connection.in_transaction
     connection.cursor().execute("SELECT k FROM t")
-    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT", "OPEN_SCANNER"]
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT", "ROLLBACK", "OPEN_SCANNER"]
+
+
+def test_who_looks_for_the_rows_of_a_commit_without_an_answer_does_not_look_before_it_has_ended(node: Node) -> None:
+    """They would come afterwards, and those of who repeated it meanwhile, too."""
+    under_way = [error_answer(0, "transaction 7 is being ended by another statement: that one gets the result")] * 2
+    ended = error_answer(0, "herddb.model.StatementExecutionException: no such transaction 7 in tablespace demo")
+
+    def script(kind: MessageType, body: bytes) -> Answer | None:
+        match told(kind, body):
+            case "COMMIT":
+                return HANG_UP
+            case "ROLLBACK":
+                return under_way.pop() if under_way else ended
+            case _:
+                return leads(kind, body)
+
+    node.script = script
+    with connect(node) as connection:
+        connection.cursor().execute("INSERT INTO t(v) VALUES(1)")
+        with pytest.raises(dbapi.OutcomeUnknown):
+            connection.commit()
+        connection.rollback()
+        connection.cursor().execute("SELECT k FROM t")
+    assert node.kinds()[3:] == ["ROLLBACK", "ROLLBACK", "ROLLBACK", "OPEN_SCANNER"]
 
 
 def test_a_batch_in_autocommit_at_which_the_leader_changes_is_never_repeated() -> None:
@@ -266,6 +290,8 @@ def test_a_commit_that_was_interrupted_does_not_succeed_when_it_is_called_again(
         connection.commit()
     connection.rollback()
     connection.commit()
+    connection.cursor().execute("SELECT k FROM t")
+    assert node.kinds()[2:] == ["COMMIT", "ROLLBACK", "OPEN_SCANNER"], "it has ended before its rows are looked for"
 
 
 def test_a_transaction_that_a_statement_may_have_committed_is_not_told_to_be_lost_as_a_whole(node: Node) -> None:

@@ -30,6 +30,10 @@ _UNIQUE_IDS_FROM = 1 << 32
 unique ids, from here on."""
 
 
+_ENDS_NOW = "is being ended by another statement"
+"""What a SQL node of herdkeeper says of a transaction whose COMMIT it executes."""
+
+
 class Isolation(Enum):
     """Isolation of a transaction. In both levels, rows that it has changed are locked until its end."""
 
@@ -287,7 +291,6 @@ class Connection:
     def _lose(self, transaction: Transaction, lost: LostTransaction) -> None:
         self._transaction = lost
         self._abandon(transaction)
-        self._drop()
 
     def _commit(self, transaction: Transaction) -> None:
         self._transaction, self._uncommitted = None, LostTransaction("its COMMIT was interrupted", may_be_durable=True)
@@ -295,10 +298,14 @@ class Connection:
             transaction.commit()
         except sql.OutcomeUnknown as error:
             self._uncommitted = LostTransaction(str(error), may_be_durable=True)
+            self._abandon(transaction)
             raise
         except sql.SqlError as error:
             self._uncommitted = LostTransaction(str(error))
             self._end(transaction)
+            raise
+        except BaseException:
+            self._abandon(transaction)
             raise
         self._uncommitted = None
 
@@ -308,19 +315,25 @@ class Connection:
             transaction.rollback()
         except (sql.NotLeader, sql.ConnectionLost):
             self._abandon(transaction)
-            self._drop()
         except sql.ServerError:
             return
 
     def _abandon(self, transaction: Transaction) -> None:
+        """The next connection ends it."""
         if transaction.id >= _UNIQUE_IDS_FROM:
             self._abandoned.append(transaction.id)
+        self._drop()
 
     def _end_abandoned(self, leader: wire.Connection) -> None:
-        """Free their locks, which would stay for a quarter of an hour. Most have ended with their leader."""
+        """Free their locks, which would stay for a quarter of an hour. Most have ended with their leader. After that, nothing of them is
+        committed any more: who looks for the rows of a COMMIT without an answer finds them, or they never come.
+        """
         while self._abandoned:
-            with suppress(sql.ServerError):
+            try:
                 leader.rollback(self._abandoned[-1])
+            except sql.ServerError as error:
+                if _ENDS_NOW in error.text:
+                    raise sql.ConnectionLost(f"a COMMIT without an answer is still under way: {error}") from error
             self._abandoned.pop()
 
     def _require_open(self) -> None:
