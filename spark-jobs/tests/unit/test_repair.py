@@ -26,6 +26,7 @@ from played_repair import (
 
 from herdkeeper.codecs.bookkeeper.entry import Entry
 from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.arguments import AuditArguments
@@ -122,6 +123,23 @@ def test_replicas_that_contradict_each_other_are_left_alone(where: int) -> None:
     assert result.findings[0].repair is RepairOutcome.REFUSED
     assert "different payloads, both with right digests" in result.findings[0].repair_detail
     assert writes(bookies) == []
+
+
+@pytest.mark.parametrize("silent", ["away", "read error"])
+def test_a_copy_below_the_ack_quorum_is_no_source_while_a_replica_that_may_contradict_it_does_not_answer(silent: str) -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    bookies[0].entries[1, 5] = CRC32C.pack(Entry(1, 5, 4, length_up_to(1, 5), b"1/?"))
+    with served(*bookies) as addresses:
+        if silent == "read error":
+            bookies[2].codes[1, 5] = ReadCode.IO_ERROR
+        heard = {name: address for name, address in addresses.items() if silent != "away" or name != "b2"}
+        result = repaired(catalog_of(heard, of_herddb(10)), [missing(5, 5)])
+        bookies[2].codes.clear()
+        after = findings_in(catalog_of(addresses, of_herddb(10)))
+    assert {finding.bookie_id for finding in after} != {"b2"}
+    assert (result.findings[0].repair, writes(bookies)) == (RepairOutcome.REFUSED, [])
+    assert "fewer than the ack quorum" in result.findings[0].repair_detail
 
 
 def test_another_lac_is_no_contradiction_and_what_is_whole_by_now_is_not_written() -> None:

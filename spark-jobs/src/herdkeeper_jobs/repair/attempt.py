@@ -66,7 +66,12 @@ def metadata_of(catalog: LedgerCatalog, ledger_id: int) -> VersionedMetadata | N
 def replicas_of(finding: Finding, metadata: LedgerMetadata) -> Replicas:
     """Where a finding's entries are. Only for findings that pass `why_not`."""
     return Replicas(
-        metadata.ledger_id, ensemble_of(finding, metadata), striping(metadata), digest_of(metadata), master_key(metadata.password)
+        ledger_id=metadata.ledger_id,
+        bookies=ensemble_of(finding, metadata),
+        striping=striping(metadata),
+        ack_quorum=metadata.ack_quorum,
+        digest=digest_of(metadata),
+        master_key=master_key(metadata.password),
     )
 
 

@@ -1,8 +1,9 @@
 """Rewrites entries that one bookie lacks: verified source, write, read back.
 
-A source is a replica with a right digest that no other verified replica contradicts. Exactly its bytes are written. Then the entry is read
-until the bookie returns it undamaged. SortedLedgerStorage acknowledges an add at once, but reads the old bytes until its next flush
-(measured; DbLedgerStorage returns the new ones at once).
+A source is a replica with a right digest that no other verified replica contradicts. While a replica does not answer, as many as the ack
+quorum must agree: it may contradict a single one, whose content would then be on more bookies than the right one. Exactly the source's
+bytes are written. Then the entry is read until the bookie returns it undamaged. SortedLedgerStorage acknowledges an add at once, but
+reads the old bytes until its next flush (measured; DbLedgerStorage returns the new ones at once).
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Replicas:
     ledger_id: int
     bookies: tuple[str, ...]
     striping: Striping
+    ack_quorum: int
     digest: EntryDigest
     master_key: bytes
 
@@ -61,8 +63,17 @@ class Copy:
         return (self.entry.payload, self.entry.length) == (other.entry.payload, other.entry.length)
 
 
+@dataclass(frozen=True, slots=True)
+class NoCopy:
+    """One replica gave no good copy."""
+
+    reason: str
+    may_exist: bool
+    """Whether the bookie may have one all the same: it did not answer, or answered with an error."""
+
+
 class NoGoodReplicaError(RuntimeError):
-    """Nothing may be written: no other replica is good, or good ones contradict each other."""
+    """Nothing may be written: no other replica is good, good ones contradict each other, or one that may do so does not answer."""
 
 
 class NotRepairedError(RuntimeError):
@@ -84,18 +95,18 @@ class Bookies:
         for connection in self._open.values():
             connection.close()
 
-    def read(self, replicas: Replicas, bookie_id: str, entry_id: int) -> Copy | str:
-        """Reads a verified copy; otherwise returns the reason."""
+    def read(self, replicas: Replicas, bookie_id: str, entry_id: int) -> Copy | NoCopy:
+        """Reads a verified copy."""
         try:
             answer = next(self.connection(bookie_id).read_entries(replicas.ledger_id, [entry_id]))
             if answer.code is not ReadCode.OK:
-                return f"bookie {bookie_id} answered {answer.code.name}"
+                return NoCopy(f"bookie {bookie_id} answered {answer.code.name}", may_exist=not answer.code.means_absent)
             return Copy(answer.data, replicas.digest.verify_as(replicas.ledger_id, entry_id, answer.data))
         except BookieUnreachableError as error:
             self._open.pop(bookie_id, None)
-            return str(error)
+            return NoCopy(str(error), may_exist=True)
         except DigestMismatchError as error:
-            return f"bookie {bookie_id} has it damaged: {error}"
+            return NoCopy(f"bookie {bookie_id} has it damaged: {error}", may_exist=False)
 
     def connection(self, bookie_id: str) -> BookieConnection:
         """Raises BookieUnreachableError."""
@@ -114,28 +125,31 @@ class Bookies:
 
 def good_source(bookies: Bookies, replicas: Replicas, bookie_id: str, entry_id: int) -> Copy:
     """Returns the copy to write on that bookie. Asks every other replica, to detect contradictions. Raises NoGoodReplicaError."""
-    good: Copy | None = None
-    reasons: list[str] = []
+    good: list[Copy] = []
+    without: list[NoCopy] = []
     for position in replicas.striping.write_set(entry_id):
         other = replicas.bookies[position]
         if other == bookie_id:
             continue
         copy = bookies.read(replicas, other, entry_id)
-        if isinstance(copy, str):
-            reasons.append(copy)
-        elif good is not None and not copy.says_the_same(good):
+        if isinstance(copy, NoCopy):
+            without.append(copy)
+        elif good and not copy.says_the_same(good[0]):
             raise NoGoodReplicaError(f"entry {entry_id}: bookie {other} and another one have different payloads, both with right digests")
         else:
-            good = good or copy
-    if good is None:
-        raise NoGoodReplicaError(f"entry {entry_id}: no good replica: {'; '.join(reasons) or 'no other bookie should hold it'}")
-    return good
+            good.append(copy)
+    reasons = "; ".join(each.reason for each in without)
+    if not good:
+        raise NoGoodReplicaError(f"entry {entry_id}: no good replica: {reasons or 'no other bookie should hold it'}")
+    if len(good) < replicas.ack_quorum and any(each.may_exist for each in without):
+        raise NoGoodReplicaError(f"entry {entry_id}: good replicas are fewer than the ack quorum, and another may contradict: {reasons}")
+    return good[0]
 
 
 def is_whole(bookies: Bookies, replicas: Replicas, bookie_id: str, source: Copy) -> bool:
     """Whether the bookie returns the source's entry. Raises NoGoodReplicaError if it returns another one with a right digest."""
     own = bookies.read(replicas, bookie_id, source.entry.entry_id)
-    if isinstance(own, str):
+    if isinstance(own, NoCopy):
         return False
     if not own.says_the_same(source):
         raise NoGoodReplicaError(
@@ -164,6 +178,7 @@ def wait_until_whole(bookies: Bookies, replicas: Replicas, bookie_id: str, sourc
         if time.monotonic() > deadline:
             why = bookies.read(replicas, bookie_id, left[0].entry.entry_id)
             raise NotRepairedError(
-                f"entry {left[0].entry.entry_id} was written, but after {bookies.settings.visible_seconds:g} s it is not whole: {why}"
+                f"entry {left[0].entry.entry_id} was written, but after {bookies.settings.visible_seconds:g} s it is not whole: "
+                f"{why.reason if isinstance(why, NoCopy) else 'it came later'}"
             )
         time.sleep(bookies.settings.poll_seconds)
