@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from played_bookie import CRC32C, PlayedBookie, nowhere, packed, served
+from played_bookie import CRC32C, PlayedBookie, length_up_to, nowhere, packed, served
 from played_repair import (
     LOCK,
     NAMES,
@@ -157,6 +157,27 @@ def test_an_entry_without_a_good_replica_stays_where_it_is_with_its_bookies_othe
         result = repaired(catalog, [damaged(3, 3), damaged(5, 5)], replace(SETTINGS, mover=client))
     assert [finding.repair for finding in result.findings] == [RepairOutcome.REFUSED] * 2
     assert all(words in finding.repair_detail for finding in result.findings)
+    assert (client.moved, writes(bookies)) == ([], [])
+
+
+def test_copies_stay_where_they_are_while_others_of_the_ledger_contradict_since_the_client_may_copy_the_wrong_ones() -> None:
+    bookies = with_a_spare()
+    damage(bookies[2], 5)
+    bookies[0].entries[1, 9] = CRC32C.pack(Entry(1, 9, 8, length_up_to(1, 9), b"1/?"))
+
+    def copy_the_wrong_one() -> None:
+        bookies[3].entries[1, 9] = bookies[0].entries[1, 9]
+
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10))
+        client = client_of(catalog, bookies)
+        client.then = copy_the_wrong_one
+        found = findings_in(catalog)
+        result = repaired(catalog, found, replace(SETTINGS, mover=client))
+        after = findings_in(catalog)
+    assert [finding.bookie_id for finding in after if finding.kind is FindingKind.CONTRADICTION] == ["b0"]
+    assert [finding.repair for finding in result.findings] == [RepairOutcome.REFUSED, None]
+    assert "entry 9 on b0 contradicts" in result.findings[0].repair_detail
     assert (client.moved, writes(bookies)) == ([], [])
 
 

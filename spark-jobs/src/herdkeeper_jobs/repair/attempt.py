@@ -41,6 +41,8 @@ class Attempt:
     metadata: VersionedMetadata
     lock: ReplicationLock | None
     bookies: Bookies
+    contradiction: Finding | None = None
+    """A copy of the ledger that others contradict, as the audit found."""
 
     @property
     def written(self) -> str:

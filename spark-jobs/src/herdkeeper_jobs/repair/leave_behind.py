@@ -1,7 +1,8 @@
 """Moves all of a ledger's copies away from a bookie with damaged ones, under the lock of its replication.
 
 relocation.py explains why nothing less lasts. Each damaged entry must first have a good replica, since BookKeeper's client would copy all
-or nothing. Afterwards every moved copy is read back.
+or nothing. It copies whichever replica has a right digest. So nothing moves in a ledger with copies that contradict each other: the wrong
+content might then be on more bookies than the right one. Afterwards every moved copy is read back.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ def _leave_behind(attempt: Attempt, findings: Sequence[Finding]) -> list[Done]:
 
 def _planned(attempt: Attempt, findings: Sequence[Finding]) -> Relocation | str:
     """Returns what to move, or why it can't be moved."""
+    if (other := attempt.contradiction) is not None:
+        return f"entry {other.first_entry_id} on {other.bookie_id} contradicts other copies, and BookKeeper's client might copy a wrong one"
     bookie_ids = {finding.bookie_id for finding in findings if finding.bookie_id is not None}
     planned = relocation(attempt.metadata.metadata, bookie_ids, attempt.catalog.writable_bookies())
     if isinstance(planned, str):

@@ -58,11 +58,14 @@ def repair(catalog: LedgerCatalog, findings: Sequence[Finding], settings: Repair
     for index, finding in enumerate(findings):
         if concerns_entries(finding) and finding.ledger_id is not None:
             by_ledger.setdefault(finding.ledger_id, []).append(index)
+    contradictions = {finding.ledger_id: finding for finding in findings if finding.kind is FindingKind.CONTRADICTION}
     outcomes = list(findings)
     copies = 0
     with Bookies(catalog.bookie_addresses(), settings) as bookies:
         for ledger_id, indexes in sorted(by_ledger.items()):
-            for index, done in zip(indexes, _repair_ledger(catalog, ledger_id, [findings[i] for i in indexes], bookies), strict=True):
+            own = [findings[index] for index in indexes]
+            done_here = _repair_ledger(catalog, ledger_id, own, bookies, contradictions.get(ledger_id))
+            for index, done in zip(indexes, done_here, strict=True):
                 outcomes[index] = done.finding
                 copies += done.copies
                 _log_outcome(done.finding)
@@ -74,21 +77,23 @@ def _log_outcome(finding: Finding) -> None:
     level("repair", outcome=finding.repair, ledger_id=finding.ledger_id, bookie_id=finding.bookie_id, detail=finding.repair_detail)
 
 
-def _repair_ledger(catalog: LedgerCatalog, ledger_id: int, findings: list[Finding], bookies: Bookies) -> list[Done]:
+def _repair_ledger(
+    catalog: LedgerCatalog, ledger_id: int, findings: list[Finding], bookies: Bookies, contradiction: Finding | None
+) -> list[Done]:
     """Returns the outcome of each finding of one ledger."""
     metadata = metadata_of(catalog, ledger_id)
     refused = [why_not(finding, None if metadata is None else metadata.metadata) for finding in findings]
     if metadata is None or all(refused):
         return [ended(finding, RepairOutcome.REFUSED, why or "the ledger is gone") for finding, why in zip(findings, refused, strict=True)]
     if bookies.settings.dry_run:
-        return _repair_findings(Attempt(catalog, metadata, None, bookies), findings)
+        return _repair_findings(Attempt(catalog, metadata, None, bookies, contradiction), findings)
     try:
         with replication_lock(catalog.client, catalog.root, ledger_id, bookies.settings.owner) as lock:
             # Read again: the lock's previous holder may have changed the ensemble.
             locked = metadata_of(catalog, ledger_id)
             if locked is None:
                 return [ended(finding, RepairOutcome.REFUSED, "the ledger is gone") for finding in findings]
-            return _repair_findings(Attempt(catalog, locked, lock, bookies), findings)
+            return _repair_findings(Attempt(catalog, locked, lock, bookies, contradiction), findings)
     except LedgerLockedError as error:
         return [ended(finding, RepairOutcome.REFUSED, str(error)) for finding in findings]
 
