@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from test_replication_audit import LIGHT, NAMES, PlayedCatalog, audited, full, r
 
 from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError, Entry, entry_digest
 from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, Segment
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import striping
 from herdkeeper.protocol.audit_finding import FindingKind, Severity
 from herdkeeper_jobs.audit import third_pass
@@ -106,6 +107,82 @@ def test_a_contradiction_that_is_gone_at_the_next_look_is_no_finding() -> None:
         result = audited(PlayedCatalog(addresses, versioned(ledger(1, 99, NAMES))), run=mended)
     assert result.findings == ()
     assert result.summary.copies_verified == 300
+
+
+def closed(bookie: PlayedBookie) -> None:
+    bookie.closes_after = 0
+
+
+def closed_after_a_while(bookie: PlayedBookie) -> None:
+    bookie.closes_after = 4
+
+
+def broken_midway(bookie: PlayedBookie) -> None:
+    bookie.codes[1, 50] = ReadCode.IO_ERROR
+
+
+def damaged_midway(bookie: PlayedBookie) -> None:
+    bookie.entries[1, 50] = bookie.entries[1, 50][:-1] + b"?"
+
+
+@pytest.mark.parametrize("after_pass", [2, 3])
+def test_what_was_missing_before_copies_are_compared_stays_missing_if_its_bookie_goes_away_then(after_pass: int) -> None:
+    bookies = three(99)
+    bookies[1].entries[1, 40] = entry(40, "1/??")
+    del bookies[1].entries[1, 70], bookies[2].entries[1, 70]
+    done: list[int] = []
+
+    def with_trouble(tasks: Sequence[AuditTask]) -> pa.Table:
+        found = run_here(tasks)
+        done.append(len(tasks))
+        if len(done) == after_pass:
+            closed(bookies[1])
+        return found
+
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 99, NAMES))), run=with_trouble)
+    assert [short(finding) for finding in result.findings] == [
+        (FindingKind.MISSING, Severity.CRITICAL, 1, 70, 70, "b1"),
+        (FindingKind.MISSING, Severity.CRITICAL, 1, 70, 70, "b2"),
+        (FindingKind.BOOKIE_UNREACHABLE, Severity.UNKNOWN, None, None, None, "b1"),
+    ]
+    assert (result.summary.copies_verified, result.summary.copies_unknown, result.summary.copies_expected) == (199, 99, 300)
+
+
+@pytest.mark.parametrize(
+    ("after_pass", "happens", "kinds", "counts"),
+    [
+        (1, closed, {FindingKind.BOOKIE_UNREACHABLE}, (200, 100)),
+        (1, closed_after_a_while, {FindingKind.BOOKIE_UNREACHABLE}, (240, 60)),
+        (1, broken_midway, {FindingKind.CONTRADICTION, FindingKind.READ_FAILED}, (298, 1)),
+        (1, damaged_midway, {FindingKind.CONTRADICTION, FindingKind.CORRUPT_DIGEST}, (298, 0)),
+        (2, closed, {FindingKind.BOOKIE_UNREACHABLE}, (280, 20)),  # a block of 20 was to be read again
+    ],
+)
+def test_what_can_no_longer_be_read_when_copies_are_compared_is_not_called_good(
+    after_pass: int,
+    happens: Callable[[PlayedBookie], None],
+    kinds: set[FindingKind],
+    counts: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(third_pass, "BLOCK", 20)
+    bookies = three(99)
+    bookies[1].entries[1, 40] = entry(40, "1/??")
+    done: list[int] = []
+
+    def with_trouble(tasks: Sequence[AuditTask]) -> pa.Table:
+        found = run_here(tasks)
+        done.append(len(tasks))
+        if len(done) == after_pass:
+            happens(bookies[1])
+        return found
+
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 99, NAMES))), run=with_trouble)
+    assert {finding.kind for finding in result.findings} == kinds
+    assert (result.summary.copies_verified, result.summary.copies_unknown) == counts
+    assert result.summary.copies_expected == 300
 
 
 def test_too_many_contradictions_are_reported_by_block(monkeypatch: pytest.MonkeyPatch) -> None:

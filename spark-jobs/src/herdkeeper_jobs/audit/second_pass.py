@@ -22,7 +22,7 @@ from herdkeeper_jobs.audit.evaluate import findings_of_ledger
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.audit.schema import holdings_by_ledger
 from herdkeeper_jobs.audit.shares import CopiesLostError
-from herdkeeper_jobs.audit.third_pass import third_pass
+from herdkeeper_jobs.audit.third_pass import bytes_read, third_pass
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 from herdkeeper_jobs.copies.holding import CopyState, Holding
 from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted, sampled
@@ -64,7 +64,8 @@ def second_pass(
     findings = list(third.findings)
     tallies = dict(third.tallies)
     for ledger_id, ledger in there.items():
-        own = again.get(ledger_id, [])
+        own, replaced = _newest(ledger, again.get(ledger_id, []), third.newest.get(ledger_id, ()))
+        tallies = added(tallies, bytes_read([replaced]))
         untrusted = _not_bad_already(third.untrusted.get(ledger_id, ()), own)
         findings.extend(findings_of_ledger(ledger.metadata, [*own, *untrusted]))
         tallies = added(tallies, _tallies(ledger, (first[ledger_id], own, untrusted), request))
@@ -117,6 +118,23 @@ def _checks_again(ledger: AuditedLedger, first: Sequence[Holding], request: Audi
 
 def _good(holdings: Iterable[Holding]) -> list[Holding]:
     return [holding for holding in holdings if not holding.state.is_suspect]
+
+
+def _newest(ledger: AuditedLedger, again: Sequence[Holding], newest: Sequence[Holding]) -> tuple[list[Holding], list[Holding]]:
+    """Returns the second pass's holdings with `newest` in their places, and those that they replace. What was bad stays."""
+    places = _by_place(newest)
+    kept: list[Holding] = []
+    replaced: list[Holding] = []
+    for each in again:
+        was_bad = each.state.is_suspect and not each.state.is_intact
+        (kept if was_bad or (each.segment, each.position, each.bookie_id) not in places else replaced).append(each)
+    bad = _by_place(kept)
+    for check in holding_checks(ledger) if places else ():
+        taken = _union(_range(each) for each in bad.get(_place(check), ()))
+        for each in places.get(_place(check), ()):
+            parts = (restricted(check, rest) for rest in _without(_range(each), taken))
+            kept += [replace(each, first=part.entries.first, last=part.entries.last, copies=part.copies) for part in parts if part]
+    return kept, replaced
 
 
 def _not_bad_already(untrusted: Sequence[Holding], again: Iterable[Holding]) -> list[Holding]:

@@ -37,6 +37,9 @@ class ThirdPass:
 
     untrusted: Mapping[int, Sequence[Holding]] = field(default_factory=dict)
     """By ledger: copies that others contradict."""
+    newest: Mapping[int, Sequence[Holding]] = field(default_factory=dict)
+    """By ledger: all holdings of places with a copy that is not intact, without bytes. They replace intact ones of the earlier passes:
+    what could be read then, but not when it was to be compared, must not count as good."""
     findings: tuple[Finding, ...] = ()
     """About lengths."""
     tallies: Mapping[str, BookieTally] = field(default_factory=dict)
@@ -67,13 +70,15 @@ def third_pass(
     narrowed = _first_of(blocks, _MOST_BLOCKS)
     single = _read_copies([part for check in checks for part in _parts(check, narrowed.get(check.ledger_id, ()))], reader, addresses)
     untrusted: dict[int, list[Holding]] = {}
+    newest: dict[int, list[Holding]] = {}
     findings: list[Finding] = []
     for ledger_id, own in in_blocks.items():
         ledger, entries = seen[ledger_id][0], single.get(ledger_id, [])
         others = [each for each in own if not _lies_in(each, narrowed.get(ledger_id, ()))]
         untrusted[ledger_id] = [*contradicted(ledger, entries, 1), *contradicted(ledger, others, BLOCK)]
+        newest[ledger_id] = _of_places_with_trouble([*others, *entries])
         findings.extend(findings_of_lengths(ledger, [*own, *entries], untrusted[ledger_id]))
-    return ThirdPass(untrusted, tuple(findings), _bytes_read([*in_blocks.values(), *single.values()]))
+    return ThirdPass(untrusted, newest, tuple(findings), bytes_read([*in_blocks.values(), *single.values()]))
 
 
 def _with_content(ledger: AuditedLedger, holdings: Sequence[Holding]) -> list[HoldingCheck]:
@@ -104,11 +109,17 @@ def _parts(check: HoldingCheck, blocks: _Blocks) -> Iterable[HoldingCheck]:
     return (replace(part, block=1, reading=Reading.EVERY_COPY) for part in parts if part is not None)
 
 
+def _of_places_with_trouble(holdings: Sequence[Holding]) -> list[Holding]:
+    troubled = {(each.segment, each.position) for each in holdings if not each.state.is_intact}
+    return [replace(each, bytes_read=0) for each in holdings if (each.segment, each.position) in troubled]
+
+
 def _lies_in(holding: Holding, blocks: _Blocks) -> bool:
     return any(segment == holding.segment and entries.first <= holding.first <= entries.last for segment, entries in blocks)
 
 
-def _bytes_read(passes: Iterable[Sequence[Holding]]) -> dict[str, BookieTally]:
+def bytes_read(passes: Iterable[Sequence[Holding]]) -> dict[str, BookieTally]:
+    """Tallies of nothing but the bytes read, by bookie."""
     tallies: dict[str, BookieTally] = {}
     for own in passes:
         for holding in own:

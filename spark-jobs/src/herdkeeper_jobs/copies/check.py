@@ -73,7 +73,7 @@ def _settled_by_a_few(connection: BookieConnection, check: HoldingCheck) -> list
             assert_never(check.reading)
     answers = list(connection.read_entries(check.ledger_id, asked))
     if all(answer.code is ReadCode.NO_LEDGER for answer in answers):
-        return [_holding(check, CopyState.MISSING, check.entries, (check.copies, 0, ReadCode.NO_LEDGER.name))]
+        return list(_unseen(check, CopyState.MISSING, check.entries, ReadCode.NO_LEDGER.name))
     if check.reading is not Reading.SAMPLE or any(_judge(check, answer)[0] is not CopyState.VERIFIED for answer in answers):
         return []
     return [
@@ -245,9 +245,16 @@ def _unreachable(check: HoldingCheck, first: int, error: BookieUnreachableError)
     """Yields a check's entries from `first` on as unreachable; nothing if it has none there."""
     if first > check.entries.last:
         return
-    rest = restricted(check, EntryRange(first, check.entries.last))
-    if rest is not None:
-        yield _holding(rest, CopyState.UNREACHABLE, rest.entries, (rest.copies, 0, error.reason))
+    yield from _unseen(check, CopyState.UNREACHABLE, EntryRange(first, check.entries.last), error.reason)
+
+
+def _unseen(check: HoldingCheck, state: CopyState, entries: EntryRange, detail: str) -> Iterator[Holding]:
+    """Yields a check's copies within `entries`, which have the same state without being read one by one."""
+    block = check.block or entries.last + 1
+    for number in range(entries.first // block, entries.last // block + 1):
+        part = restricted(check, EntryRange(max(entries.first, number * block), min(entries.last, (number + 1) * block - 1)))
+        if part is not None:
+            yield _holding(part, state, part.entries, (part.copies, 0, detail))
 
 
 def _holding(check: HoldingCheck, state: CopyState, entries: EntryRange, counts: tuple[int, int, str]) -> Holding:
