@@ -182,6 +182,21 @@ def test_placement_shows_each_racks_share_of_all_copies() -> None:
     assert "The bookies' racks are unknown, so placement was not judged." in rendered(nowhere, [nowhere])
 
 
+def test_a_run_that_could_not_read_some_copies_calls_no_ledger_good_that_may_have_them() -> None:
+    away = run_of(FINDINGS[5], days=1)
+    away = replace(away, summary=replace(away.summary, copies_unknown=23_110))
+    html = rendered(away, [run_of(MISSING), away])
+    assert "ledger 1377, 2026-05-05: nothing found" not in html
+    assert "ledger 1377, 2026-05-05: no finding, but 23,110 copies of this run could not be read" in html
+
+
+def test_ledgers_on_a_bookie_without_a_known_rack_are_not_called_well_placed() -> None:
+    run = run_of()
+    html = rendered(replace(run, bookies=(*run.bookies[1:], replace(run.bookies[0], rack=None))), [run])
+    assert "No ledger's copies are in too few racks." not in html
+    assert "No ledger without b0, of which no rack is known, has copies in too few racks." in html
+
+
 def test_a_run_of_chosen_ledgers_says_so_and_calls_no_ledger_good_that_it_may_have_left_out() -> None:
     chosen = run_of(days=1)
     chosen = replace(chosen, summary=replace(chosen.summary, ledger_filter="states Closed; bookies <b1>"))

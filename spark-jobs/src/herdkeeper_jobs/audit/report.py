@@ -228,6 +228,8 @@ def _ledger_order(ledger: int, now: Mapping[int, Severity]) -> tuple[int, int]:
 def _ledger_cell(severity: Severity | None, run: AuditRun) -> Cell | None:
     if severity is None and run.summary.ledger_filter:
         return None
+    if severity is None and run.summary.copies_unknown:
+        return Cell("unknown", f"no finding, but {run.summary.copies_unknown:,} copies of this run could not be read", "?")
     if severity is None:
         return Cell("ok", f"nothing found ({run.summary.depth.value})")
     style, letter, words = _SEVERITIES[severity]
@@ -264,7 +266,10 @@ def _placement(run: AuditRun) -> str:
         rows.append(Bar(rack, parts, f"{many(len(own), 'bookie')}, {number(copies)} copies"))
     narrow = len({each.ledger_id for each in run.summary.findings if each.kind is FindingKind.TOO_FEW_RACKS})
     words = f"Copies in too few racks: {many(narrow, 'ledger')}." if narrow else "No ledger's copies are in too few racks."
-    if all(bookie.rack is None for bookie in run.bookies):
+    unknown = [bookie.bookie_id for bookie in run.bookies if bookie.rack is None]
+    if unknown and not narrow:
+        words = f"No ledger without {' and '.join(unknown)}, of which no rack is known, has copies in too few racks."
+    if len(unknown) == len(run.bookies):
         words = "The bookies' racks are unknown, so placement was not judged."
     return section("Placement", f"<p>{words}</p>{bars(rows, 'Share of all copies by rack')}")
 
