@@ -94,13 +94,18 @@ def test_a_contradiction_is_detected_even_if_the_share_also_lacks_an_entry() -> 
     assert result.summary.copies_verified == 298
 
 
-def test_a_contradiction_that_is_gone_at_the_next_look_is_no_finding() -> None:
+@pytest.mark.parametrize("after_pass", [1, 2])
+@pytest.mark.parametrize("wrong", [entry(40, "1/??"), entry(40, length=7)], ids=["payload", "length"])
+def test_a_contradiction_that_is_gone_at_the_next_look_is_no_finding(wrong: bytes, after_pass: int) -> None:
     bookies = three(99)
-    bookies[1].entries[1, 40] = entry(40, "1/??")
+    bookies[1].entries[1, 40] = wrong
+    done: list[int] = []
 
     def mended(tasks: Sequence[AuditTask]) -> pa.Table:
         found = run_here(tasks)
-        bookies[1].entries[1, 40] = entry(40)
+        done.append(len(tasks))
+        if len(done) == after_pass:
+            bookies[1].entries[1, 40] = entry(40)
         return found
 
     with served(*bookies) as addresses:

@@ -77,7 +77,7 @@ def third_pass(
         others = [each for each in own if not _lies_in(each, narrowed.get(ledger_id, ()))]
         untrusted[ledger_id] = [*contradicted(ledger, entries, 1), *contradicted(ledger, others, BLOCK)]
         newest[ledger_id] = _of_places_with_trouble([*others, *entries])
-        findings.extend(findings_of_lengths(ledger, [*own, *entries], untrusted[ledger_id]))
+        findings.extend(findings_of_lengths(ledger, [*others, *entries], untrusted[ledger_id]))
     return ThirdPass(untrusted, newest, tuple(findings), bytes_read([*in_blocks.values(), *single.values()]))
 
 
