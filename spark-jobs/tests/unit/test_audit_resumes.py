@@ -331,6 +331,22 @@ def test_a_run_that_broke_off_goes_on_and_is_in_the_tables_as_an_undisturbed_one
     assert list((program.folder / "audits" / "audit_progress").iterdir()) == [], "what is in the tables is kept once"
 
 
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (("--depth", "light"), "depth 'Deep', not 'Light'"),
+        (("--ledgers", "1"), "ledger_filter '', not 'ledgers 1'"),
+        (("--ledgers-root", "/another/ledgers"), "ledgers_root '/elsewhere/ledgers', not '/another/ledgers'"),
+    ],
+)
+def test_the_result_of_a_run_is_not_given_for_another_one_of_its_id(program: Program, other: tuple[str, str], named: str) -> None:
+    with damaged_cluster() as catalog:
+        assert program.run(catalog(), "whole")[0] == 0
+        code, summary = program.run(catalog(), "whole", *other)
+    assert (code, summary.outcome) == (2, JobOutcome.CONFIGURATION_REFUSED)
+    assert f"the run whole was of {named}: give another --run-id" in summary.message
+
+
 def test_a_run_whose_time_is_over_pauses_and_goes_on_when_it_may(program: Program) -> None:
     past, later = ((datetime.now(UTC) + timedelta(hours=hours)).isoformat() for hours in (-1, 1))
     with damaged_cluster() as catalog:

@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: AuditArguments, started: float) -> AuditSummary:
     if arguments.output is not None and (before := committed_run(arguments.output, arguments.run_id)) is not None:
+        _require_same(before, arguments)
         return replace(_published(arguments.output, before), outcome=JobOutcome.ALREADY_DONE)
     budget = AuditBudget(arguments.spark.cores, arguments.bytes_per_second_per_bookie, arguments.timeout_seconds)
     # ZooKeeper first: it reports errors sooner than Spark.
@@ -86,6 +87,18 @@ def _run(arguments: AuditArguments, started: float) -> AuditSummary:
     if arguments.output is None or paused:
         return summary
     return _published(arguments.output, AuditRun(summary, result.bookies, datetime.now(UTC), arguments.ledgers_root))
+
+
+def _require_same(before: AuditRun, arguments: AuditArguments) -> None:
+    """Raises ArgumentError if the run at the destination is another one with this id, such as of another cluster."""
+    mine = {
+        "ledgers_root": (before.ledgers_root, arguments.ledgers_root),
+        "depth": (before.summary.depth.value, arguments.request.depth.value),
+        "ledger_filter": (before.summary.ledger_filter or "", arguments.request.ledgers.described),
+    }
+    for name, (theirs, own) in mine.items():
+        if theirs != own:
+            raise ArgumentError(f"the run {arguments.run_id} was of {name} {theirs!r}, not {own!r}: give another --run-id")
 
 
 def _published(output: Path, run: AuditRun) -> AuditSummary:
