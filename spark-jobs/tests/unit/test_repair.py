@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
@@ -140,6 +141,17 @@ def test_a_copy_below_the_ack_quorum_is_no_source_while_a_replica_that_may_contr
     assert {finding.bookie_id for finding in after} != {"b2"}
     assert (result.findings[0].repair, writes(bookies)) == (RepairOutcome.REFUSED, [])
     assert "fewer than the ack quorum" in result.findings[0].repair_detail
+
+
+def test_a_bookie_that_does_not_answer_is_not_waited_for_at_each_entry_while_the_ledger_is_locked() -> None:
+    bookies = bookies_with(19)
+    bookies[1].entries.clear()
+    bookies[2].silent = True
+    started = time.monotonic()
+    with served(*bookies) as addresses:
+        result = repaired(catalog_of(addresses, of_herddb(19)), [missing(0, 19)], replace(SETTINGS, timeout_seconds=0.5))
+    assert time.monotonic() - started < 5
+    assert result.findings[0].repair is RepairOutcome.REFUSED
 
 
 def test_another_lac_is_no_contradiction_and_what_is_whole_by_now_is_not_written() -> None:

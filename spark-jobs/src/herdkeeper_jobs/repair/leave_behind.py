@@ -82,7 +82,7 @@ def _why_not_to(attempt: Attempt, planned: Relocation, target: str) -> str | Non
                         f" {answer.entry_id}: it deletes what no metadata names within a day; repair it then"
                     )
     except BookieUnreachableError as error:
-        attempt.bookies.drop(target)
+        attempt.bookies.drop(error)
         return f"the copies might go to a bookie that does not answer: {error}"
     return None
 

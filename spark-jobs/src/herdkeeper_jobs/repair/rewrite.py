@@ -22,6 +22,8 @@ from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreac
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
 from herdkeeper_jobs.repair.bookkeeper_client import FragmentMover
 
+_AWAY_SECONDS = 30.0
+
 
 @dataclass(frozen=True, slots=True)
 class RepairSettings:
@@ -87,6 +89,8 @@ class Bookies:
     addresses: Mapping[str, BookieAddress]
     settings: RepairSettings
     _open: dict[str, BookieConnection] = field(default_factory=dict)
+    _away: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """By bookie that failed: until when it is not asked again, by the monotonic clock, and why."""
 
     def __enter__(self) -> Self:
         return self
@@ -103,14 +107,17 @@ class Bookies:
                 return NoCopy(f"bookie {bookie_id} answered {answer.code.name}", may_exist=not answer.code.means_absent)
             return Copy(answer.data, replicas.digest.verify_as(replicas.ledger_id, entry_id, answer.data))
         except BookieUnreachableError as error:
-            self._open.pop(bookie_id, None)
+            self.drop(error)
             return NoCopy(str(error), may_exist=True)
         except DigestMismatchError as error:
             return NoCopy(f"bookie {bookie_id} has it damaged: {error}", may_exist=False)
 
     def connection(self, bookie_id: str) -> BookieConnection:
-        """Raises BookieUnreachableError."""
+        """Raises BookieUnreachableError, also for a while after one: to wait at each entry would keep the ledger locked for hours."""
         if bookie_id not in self._open:
+            until, why = self._away.get(bookie_id, (0.0, ""))
+            if time.monotonic() < until:
+                raise BookieUnreachableError(bookie_id, why)
             address = self.addresses.get(bookie_id)
             if address is None:
                 raise BookieUnreachableError(bookie_id, "not registered in ZooKeeper")
@@ -118,9 +125,10 @@ class Bookies:
             self._open[bookie_id] = BookieConnection(bookie_id, address, self.settings.timeout_seconds, limit)
         return self._open[bookie_id]
 
-    def drop(self, bookie_id: str) -> None:
-        """Forgets a broken connection."""
-        self._open.pop(bookie_id, None)
+    def drop(self, error: BookieUnreachableError) -> None:
+        """Forgets a broken connection, and asks its bookie nothing for a while."""
+        if self._open.pop(error.bookie_id, None) or self._away.get(error.bookie_id, (0.0, ""))[0] <= time.monotonic():
+            self._away[error.bookie_id] = (time.monotonic() + _AWAY_SECONDS, error.reason)
 
 
 def good_source(bookies: Bookies, replicas: Replicas, bookie_id: str, entry_id: int) -> Copy:
@@ -164,7 +172,7 @@ def write(bookies: Bookies, replicas: Replicas, bookie_id: str, source: Copy) ->
     try:
         code = bookies.connection(bookie_id).recovery_add((replicas.ledger_id, entry_id), replicas.master_key, source.data)
     except BookieUnreachableError as error:
-        bookies.drop(bookie_id)
+        bookies.drop(error)
         raise NotRepairedError(f"entry {entry_id}: {error}") from error
     if code is not ReadCode.OK:
         raise NotRepairedError(f"entry {entry_id}: bookie {bookie_id} answered {code.name} to the write")
