@@ -40,6 +40,8 @@ class PlayedLocks:
     data: dict[str, bytes] = field(default_factory=dict)
     listeners: list[Callable[[str], None]] = field(default_factory=list)
     silent: bool = False
+    on_sync: Callable[[], object] = lambda: None
+    """Called when this session's member is to catch up with the leader."""
     client_id: tuple[int, bytes] = (7, b"")
 
     def create(self, path: str, data: bytes, ephemeral: bool, makepath: bool) -> None:
@@ -47,6 +49,9 @@ class PlayedLocks:
             raise NodeExistsError
         assert ephemeral
         self.owners[path], self.data[path] = self.client_id[0], data
+
+    def sync(self, path: str) -> None:
+        self.on_sync()
 
     def exists(self, path: str) -> SimpleNamespace | None:
         if self.silent:

@@ -245,6 +245,22 @@ def test_it_is_repaired_only_when_the_metadata_and_every_copy_say_so(
     assert result.copies_repaired == 0
 
 
+def test_a_zookeeper_member_that_lags_does_not_make_a_move_a_failure() -> None:
+    bookies = with_a_spare()
+    damage(bookies[1], 5)
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10))
+        client, before = client_of(catalog, bookies), catalog.versions
+
+        def lag() -> None:
+            after, catalog.versions = catalog.versions, before
+            catalog.client.on_sync = lambda: setattr(catalog, "versions", after)
+
+        client.then = lag
+        (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, mover=client)).findings
+    assert finding.repair is RepairOutcome.REPAIRED, finding.repair_detail
+
+
 def test_an_open_ledger_with_a_damaged_entry_is_left_alone() -> None:
     bookies = with_a_spare()
     with served(*bookies) as addresses:

@@ -47,9 +47,11 @@ class ReplicationLock:
             raise LockLostError(f"lock {self._path}: {self._why_lost}")
 
     def require_held(self) -> None:
-        """Asks ZooKeeper whether this session holds the lock. Raises LockLostError, also without an answer."""
+        """Asks ZooKeeper whether this session holds the lock. What it reads afterwards is at least as new as this answer: the session's
+        member first catches up with the leader. Raises LockLostError, also without an answer."""
         self.require_session()
         try:
+            self._client.sync(self._path)
             stat = self._client.exists(self._path)
         except (KazooException, KazooTimeoutError) as error:
             raise LockLostError(f"lock {self._path}: ZooKeeper did not answer: {type(error).__name__} {error}") from error
