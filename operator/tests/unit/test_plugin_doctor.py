@@ -152,6 +152,31 @@ def test_a_replica_that_the_tree_calls_wrong_is_a_finding(replica: Json, sentenc
     assert answer.exit_code == WRONG
 
 
+LOST = {"kind": "Missing", "severity": "Critical", "ledgerId": 7, "bookieId": "bk-bookie-0-x"}
+
+
+@pytest.mark.parametrize(
+    ("audit", "open_findings"),
+    [
+        ({"findings": [LOST, LOST]}, "2 Critical, 1 UnderReplicated"),
+        ({"findings": [{**LOST, "repair": "Repaired"}, LOST], "findingsNotRepaired": 1}, "1 Critical, 1 UnderReplicated"),
+        ({"findings": [{**LOST, "repair": "Repaired"}] * 2, "replicasRepaired": 9, "findingsNotRepaired": 0}, ""),
+        ({"findings": [LOST], "instanceId": "an earlier cluster's"}, ""),
+        ({"findingsBySeverity": {"critical": 0, "underReplicated": 0, "low": 3}}, ""),
+    ],
+)
+def test_entries_without_their_copies_in_the_newest_audit_are_wrong_until_they_are_repaired(audit: Json, open_findings: str) -> None:
+    documents = stack()
+    documents[1]["status"]["instanceId"] = "this cluster's"
+    counts = {"critical": 2, "underReplicated": 1, "low": 3}
+    status = {"phase": "Succeeded", "instanceId": "this cluster's", "findingsBySeverity": counts, **audit}
+    documents.append(resource("ReplicationAudit", "nightly", {"bookKeeperRef": {"name": "bk"}}, **status))
+    answer, _ = called(PlayedCluster(documents, elsewhere=[OPERATOR]), "doctor")
+    assert answer.exit_code == (WRONG if open_findings else FINE)
+    if open_findings:
+        assert f"ReplicationAudit/nightly: it found entries without enough good copies: {open_findings}" in answer.text
+
+
 def bundle(tmp_path: Path, *documents: Json) -> tuple[LoggedCluster, dict[str, str]]:
     cluster = LoggedCluster([*stack(), *documents], elsewhere=[OPERATOR])
     for item in (*cluster.documents, *cluster.elsewhere):

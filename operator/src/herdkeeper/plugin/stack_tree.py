@@ -25,6 +25,8 @@ RUNS = (CHECKPOINT.name, AUDIT.name)
 """Kinds that run once and remain as a record."""
 STUCK = (Reason.ACTION_FAILED, Reason.DRAIN_FAILED, Reason.UNREADABLE)
 """Reasons that need a person if they last, which the operator can't know."""
+_LACKS_COPIES = {"critical": "Critical", "underReplicated": "UnderReplicated"}
+"""Severities of findings that an alert is about, too, by their name in a status."""
 WRONG_ROLES = {"failed": "its node failed to boot it or to follow the log", "removed": "it differs, and is no longer a replica"}
 """What is wrong with a replica, by its role."""
 
@@ -72,7 +74,7 @@ class Part:
 def stacks(resources: Sequence[Json], pods: Sequence[Json]) -> tuple[Part, ...]:
     """Returns the roots of the tree: resources without an existing parent."""
     shown = tuple(_without_earlier_runs(resources))
-    there = {(str(item["kind"]), str(item["metadata"]["name"])) for item in shown}
+    there = {_key(item) for item in shown}
     roots = [item for item in shown if parent_of(item) not in there]
     return tuple(_part(item, shown, pods) for item in roots)
 
@@ -159,12 +161,37 @@ def parent_of(item: Json) -> tuple[str, str] | None:
 
 
 def _part(item: Json, resources: Sequence[Json], pods: Sequence[Json]) -> Part:
-    own = (item["kind"], item["metadata"]["name"])
+    own = _key(item)
     below = tuple(_part(other, resources, pods) for other in resources if parent_of(other) == own)
     mine = (pod for pod in pods if is_made_for(pod, *own) and (pod.get("status") or {}).get("phase") != "Succeeded")
-    found = troubles(item)
+    found = (*troubles(item), *_found_by_audit(item, resources))
     parts = (*(_pod(item, pod) for pod in mine), *_replicas(item), *below)
     return Part(label(item), _state(item, found), said(item), found, parts)
+
+
+def _found_by_audit(item: Json, resources: Sequence[Json]) -> Iterator[Trouble]:
+    """Yields a trouble if an audit of the present cluster found entries without enough good copies, and did not repair them."""
+    status = item.get("status") or {}
+    if item["kind"] != AUDIT.name or status.get("phase") != "Succeeded":
+        return
+    instances = {str((other.get("status") or {}).get("instanceId")) for other in resources if _key(other) == parent_of(item)}
+    if instances and str(status.get("instanceId")) not in instances:
+        return
+    listed, counts = status.get("findings") or [], status.get("findingsBySeverity") or {}
+    found: list[str] = []
+    for name, severity in _LACKS_COPIES.items():
+        own = [each for each in listed if each["severity"] == severity]
+        # Of findings that the status has no room for, only the number of those that were not repaired is known.
+        number = len(own) if status.get("findingsNotRepaired") == 0 and "replicasRepaired" in status else counts.get(name) or 0
+        number -= sum(1 for each in own if each.get("repair") == "Repaired")
+        found += [f"{number} {severity}"] if number else []
+    if found:
+        do = "Look at its findings; `kubectl herdkeeper audit BOOKKEEPER --repair Repair` writes missing copies again."
+        yield Trouble("", "", f"it found entries without enough good copies: {', '.join(found)}", do)
+
+
+def _key(item: Json) -> tuple[str, str]:
+    return str(item["kind"]), str(item["metadata"]["name"])
 
 
 def _state(item: Json, found: tuple[Trouble, ...]) -> State:
