@@ -21,6 +21,7 @@ MINUTE, DAY = datetime.timedelta(minutes=1), datetime.timedelta(days=1)
 RUN, JOB, OF_THE_MOMENT = names.scheduled_run(NAME, NIGHT), names.drill_job(NAME, MORNING), names.drill_checkpoint(NAME, MORNING)
 DESTINATION = {"persistentVolumeClaim": {"claimName": "checkpoints"}}
 TEMPLATE = {"tablespaceRef": {"name": "flights"}, "destination": DESTINATION, "deletionPolicy": "Delete"}
+ARCHIVE = {"claimName": "archive"}
 
 
 @pytest.fixture
@@ -110,11 +111,11 @@ def test_a_drill_is_noted_then_restored_beside_a_server_of_its_own_and_what_it_r
 
 def test_a_moment_of_the_window_is_made_restored_and_taken_away_and_a_difference_is_told(stage: Stage) -> None:
     window = {"from": "2099-12-25T00:00:00.000Z", "to": "2100-01-01T04:59:00.000Z"}
-    stage.set_status("Tablespace", "flights", {"recoveryWindow": window})
+    stage.set_status("Tablespace", "flights", {"recoveryWindow": window, "archive": ARCHIVE})
     noted = reconcile(stage, 1)
     assert noted["checkpoint"] == OF_THE_MOMENT
     assert window["from"] <= noted["moment"] <= window["to"]
-    stage.set_status("Tablespace", "flights", {"recoveryWindow": {**window, "to": text_of(MORNING)}})
+    stage.set_status("Tablespace", "flights", {"recoveryWindow": {**window, "to": text_of(MORNING)}, "archive": ARCHIVE})
     reconcile(stage, 2)
     made = stage.found("Checkpoint", OF_THE_MOMENT)
     assert made["spec"]["target"] == {"timestamp": noted["moment"]}

@@ -22,6 +22,8 @@ from herdkeeper.herddb.log.archive_expiry import KeptFrom, KeptWhole, decide_exp
 from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder
 from herdkeeper.herddb.log.status_archive import archive_fields, log_archived
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
+from herdkeeper.herddb.tablespace.record import RecordAbsent
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.planning.actions import SetArchiveExpiry
 from herdkeeper.planning.status import described
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, ExpiryOrder, decode_expiry_order, encode_expiry_order
@@ -298,7 +300,7 @@ STANDING = NEWEST.model_copy(update={"lsn_timestamp": ago(5).isoformat()})
         ("one is the base, and the oldest of the others will be", {}, (base(9), base(8), base(6), base(5), base(1)), {"d8", "d6"}),
         ("all are old", {}, (base(20), base(15)), {"d15"}),
         ("the window begins with an older one still", {"recovery_window": window(9)}, (base(9), base(8), base(6)), {"d9", "d8", "d6"}),
-        ("nothing is archived yet", {"archive": None}, (base(9), base(8)), {"d9"}),
+        ("nothing is archived yet", {"archive": ArchiveStatus(claim_name="archives")}, (base(9), base(8)), {"d9"}),
         ("the archive stands: its window waits for it", {"archive": STANDING}, (base(13), base(9), base(8)), {"d13", "d9"}),
     ],
 )
@@ -326,6 +328,22 @@ def test_a_schedule_does_not_know_what_the_archive_of_a_tablespace_without_a_uui
     unknown = needed_by_archive(with_status(EXPIRES, uuid=None), (base(9),), INSTANCE, NOON)
     assert isinstance(unknown, Unknown)
     assert "the Tablespace flights does not report its uuid" in unknown.why
+
+
+@pytest.mark.parametrize("gone", [Unknown("ZooKeeper is silent"), RecordAbsent()], ids=["unreadable", "dropped"])
+def test_a_schedule_keeps_what_the_window_begins_with_also_while_the_tablespaces_record_is_not_there(gone: Any) -> None:
+    told = with_status(ARCHIVED, uuid=UUID, archive=NEWEST, recovery_window=window(9))
+    fields = summarize_tablespace(told, replace(SEEN, record=gone)).fields
+    assert fields.get("recoveryWindow") == {"fromLsn": {"ledgerId": 21, "entryId": 5}}
+    stored = with_status(ARCHIVED, uuid=UUID, archive=ArchiveStatus.model_validate(fields["archive"]), recovery_window=window(9))
+    assert needed_by_archive(stored, (base(9), base(8)), INSTANCE, NOON) == {"d9"}
+
+
+def test_a_schedule_does_not_know_what_an_archive_needs_of_which_the_status_says_nothing() -> None:
+    for lost in (with_status(ARCHIVED, uuid=UUID), with_status(EXPIRES, uuid=UUID)):
+        unknown = needed_by_archive(lost, (base(9), base(8)), INSTANCE, NOON)
+        assert isinstance(unknown, Unknown)
+        assert "the Tablespace flights does not report its archive" in unknown.why
 
 
 @given(st.lists(st.integers(1, 29), min_size=1, max_size=8, unique=True), st.integers(1, 29), st.floats(0, 20))

@@ -123,6 +123,9 @@ def needed_by_archive(
     if status is None or tablespace.made_uuid is None:
         why = f"the Tablespace {tablespace.metadata.name} does not report its uuid"
         return Unknown(f"{why}, so it is unknown which Checkpoints its archive needs")
+    if status.archive is None:
+        why = f"the Tablespace {tablespace.metadata.name} does not report its archive"
+        return Unknown(f"{why}, so it is unknown which Checkpoints the archive needs")
     found = bases(checkpoints, log_of(instance_id, tablespace.made_uuid))
     if isinstance(found, Unknown):
         return Unknown(f"{found.why}; so it is unknown which Checkpoints the archive of the Tablespace {tablespace.metadata.name} needs")
@@ -130,7 +133,7 @@ def needed_by_archive(
     needed = {base.name for base in found if begin is not None and base.lsn == (begin.ledger_id, begin.entry_id)}
     if archive.retention is None:
         return frozenset(needed)
-    until = moment_of(status.archive.lsn_timestamp) if status.archive is not None else None
+    until = moment_of(status.archive.lsn_timestamp)
     dated = [(moment, base) for base in found if (moment := base.holds_nothing_after) is not None]
     if until is None:
         before, after = [], [base for _, base in dated]

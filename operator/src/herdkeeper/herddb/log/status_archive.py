@@ -32,7 +32,7 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
         return {}
     place, progress = archive.destination.place, seen.archive.progress
     if isinstance(progress, Unknown):
-        return _remembered(tablespace)
+        return remembered_archive(tablespace)
     if progress is None or progress.destination != place:
         return {"archive": _where(archive)}
     held, log = progress.held, seen.log_of(uuid)
@@ -48,7 +48,7 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
     }
     window = None if held is None else recovery_window(held, archive_begins(held, seen.archive, place), seen.checkpoints, (log, decision))
     if isinstance(window, Unknown):
-        window = _remembered(tablespace).get("recoveryWindow")
+        window = remembered_archive(tablespace).get("recoveryWindow")
     return {
         "archive": {key: value for key, value in known.items() if value is not None},
         **({} if window is None else {"recoveryWindow": window}),
@@ -143,8 +143,9 @@ def _until(progress: ArchiveProgress) -> str:
     return f"all that was confirmed at {_stamp(progress.current_at_millis)} is archived, but nothing since"
 
 
-def _remembered(tablespace: Tablespace) -> dict[str, Any]:
-    status = tablespace.status
+def remembered_archive(tablespace: Tablespace) -> dict[str, Any]:
+    """Returns the status fields as stored: schedules keep Checkpoints by them."""
+    status = tablespace.status if tablespace.spec.log.archive is not None else None
     found = {} if status is None else {"archive": status.archive, "recoveryWindow": status.recovery_window}
     return {name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in found.items() if value is not None}
 

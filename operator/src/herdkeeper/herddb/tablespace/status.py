@@ -7,7 +7,7 @@ from typing import Any
 
 from herdkeeper.api import Tablespace
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.herddb.log.status_archive import archive_fields, log_archived
+from herdkeeper.herddb.log.status_archive import archive_fields, log_archived, remembered_archive
 from herdkeeper.herddb.log.status_in_time import log_used_in_time
 from herdkeeper.herddb.log.status_released import log_released
 from herdkeeper.herddb.log.status_streams import stream_fields
@@ -37,6 +37,7 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
     checked = full_check_fields(tablespace, seen)
     fields: dict[str, Any] = {"tablespaceName": tablespace.sql_name, "uuid": before, "lastSwitchover": answer, "fullCheck": checked}
     if not isinstance(seen.record, VersionedRecord):
+        fields |= remembered_archive(tablespace)
         if isinstance(seen.record, Unknown):
             unreadable = Health("Unknown", Reason.UNREADABLE, seen.record.why)
             return Summary(unreadable, {**fields, "replicas": _remembered(tablespace)}, {REPLICAS_VERIFIED: unreadable})
