@@ -19,7 +19,7 @@ from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.tablespace import verdicts as replica_verdict
 
 MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
-MOST_STATES = 25_000 if MORE_FAULTS == 0 else 400_000
+MOST_STATES = 80_000 if MORE_FAULTS == 0 else 400_000
 
 KNOWLEDGE_LOST = frozenset({"crash", "wrong row", "status lost", "unreadable", "deleted", "expired"})
 SCOPES = {

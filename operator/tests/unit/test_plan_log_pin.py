@@ -16,6 +16,7 @@ from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.herddb.log.identity import LogIdentity, instance_of
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
+from herdkeeper.herddb.log.seen_archive import ArchiveObserved
 from herdkeeper.herddb.log.seen_pins import LogPin
 from herdkeeper.herddb.log.status_released import log_released
 from herdkeeper.herddb.state.cluster import NodeTablespace, RetainedLog
@@ -109,13 +110,21 @@ def test_the_log_is_kept_from_the_newest_verified_checkpoint_on(situation, check
     assert pinned(KEEPS, *checkpoints) == [(lsn, None)], situation
 
 
-def test_the_pin_only_moves_on_by_compare_and_set():
+def test_the_pin_moves_by_compare_and_set():
     newer = checkpoint("b", (7, 0))
     assert pinned(KEEPS, newer, pin=LogPin((5, 3), 8)) == [((7, 0), 8)]
     assert pinned(KEEPS, newer, pin=LogPin((7, 0), 8)) == []
-    assert pinned(KEEPS, newer, pin=LogPin((9, 0), 8)) == [], "what lies before may be gone"
-    assert pinned(KEEPS, pin=LogPin((5, 3), 8)) == [], "the Checkpoint was deleted, its files may be there"
     assert pinned(KEEPS, newer, pin=LogPin(None, 8)) == [((7, 0), 8)], "what nobody can read keeps everything"
+
+
+def test_what_is_left_of_the_log_is_kept_for_an_older_checkpoint_once_the_newest_is_deleted():
+    older = checkpoint("a", (7, 0))
+    assert pinned(KEEPS, older, pin=LogPin((9, 0), 8)) == [((7, 0), 8)]
+    deleted = with_metadata(checkpoint("b", (9, 0)), deletion_timestamp="2026-01-01T00:00:00Z")
+    assert pinned(KEEPS, older, deleted, pin=LogPin((9, 0), 8)) == [((7, 0), 8)]
+    assert pinned(KEEPS, pin=LogPin((5, 3), 8)) == [(BEGIN, 8)]
+    unread = replace(SEEN, checkpoints=(older,), log_pin=LogPin((9, 0), 8), archive=ArchiveObserved(unread=Unknown("b can't be read")))
+    assert log_pin_steps(KEEPS, unread, UUID) == (), "the one that can't be read may be the newest"
 
 
 def test_a_pin_that_can_t_be_read_is_left_alone():
@@ -125,7 +134,7 @@ def test_a_pin_that_can_t_be_read_is_left_alone():
 
 @pytest.mark.parametrize("manifest", [None, "", "x.json", "manifests/x.json", f"{UUID}/manifests/x.json", f"/{UUID}/manifests/x.json"])
 def test_a_checkpoint_that_does_not_tell_of_which_log_it_is_lets_nothing_go(manifest):
-    assert pinned(KEEPS, checkpoint("a", (5, 3), manifest=manifest), pin=LogPin((4, 0), 8)) == []
+    assert pinned(KEEPS, checkpoint("a", (5, 3), manifest=manifest), pin=LogPin(BEGIN, 8)) == []
 
 
 def test_while_nobody_knows_which_log_it_is_a_pin_stays_and_one_that_is_missing_keeps_everything():
@@ -266,12 +275,22 @@ def test_a_verified_checkpoint_is_as_good_as_a_second_disk_and_one_that_proves_n
         assert held(checkpoint("c", (7, 2), verified=words), **ALONE) == [(BEGIN, None)], words
 
 
-def test_it_moves_on_from_ledger_to_ledger_and_never_back():
+def test_it_moves_on_from_ledger_to_ledger_and_not_back_for_what_is_unknown():
     assert held(pin=LogPin((6, 0), 5)) == []
     assert held(pin=LogPin((5, 9), 5)) == [((6, 3), 5)]
-    assert held(pin=LogPin((7, 0), 5)) == []
     assert held(pin=Unknown("ZooKeeper is silent")) == []
     assert held(pin=LogPin((5, 9), 5), **ALONE) == []
+    for unknown in ((), on_disk("booting", None), on_disk("follower", (6, 3), differs=Unknown("x"))):
+        assert held(pin=LogPin((6, 3), 5), **{OTHER: unknown}) == []
+
+
+def test_what_is_left_of_the_log_is_kept_once_the_rows_are_on_one_disk_again():
+    assert held(pin=LogPin((7, 2), 5)) == [((6, 3), 5)], "the Checkpoint that had them was deleted"
+    assert held(pin=LogPin((6, 3), 5), **{OTHER: on_disk("follower", (6, 3), differs="had other rows")}) == [(BEGIN, 5)]
+    assert held(checkpoint("c", (4, 2)), pin=LogPin((6, 3), 5), **{OTHER: on_disk("follower", (6, 3), barred=True)}) == [((4, 2), 5)]
+    one_left = replace(SEEN, disk_pin=LogPin((6, 3), 5), nodes={NODE: on_disk("leader", (8, 5))})
+    (step,) = log_pin_steps(FORGETFUL, one_left, UUID)
+    assert (step.lsn, step.version) == (BEGIN, 5), "the second replica was removed"
 
 
 def test_whoever_takes_the_risk_has_it_released_with_one_disk():

@@ -1,7 +1,8 @@
 """Pins the log of a tablespace for its Checkpoints, its archive, and until more than one disk holds its rows. The SQL nodes release nothing
 from a pin on (images/herddb).
 
-Pins are in ZooKeeper, so they hold for every leader, with or without an operator. They only move forward: what they released may be gone.
+Pins are in ZooKeeper, so they hold for every leader, with or without an operator. A pin moves back when what it rested on is gone (a
+deleted Checkpoint, a replica less), to keep what is left of the log; never because something could not be read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from herdkeeper.herddb.leadership.decision import why_not_verified
 from herdkeeper.herddb.log.checkpoint_base import bases
 from herdkeeper.herddb.log.seen_archive import archived_at
 from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.state.cluster import NodeView
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import SetLogPin
@@ -49,10 +51,10 @@ def _for_checkpoints(tablespace: Tablespace, seen: TablespaceObserved, uuid: str
     if isinstance(newest, Unknown):
         # Without a pin nothing is kept; an existing one stays.
         return _set(seen, (uuid, CHECKPOINT), BEGIN, newest.why) if pin is None else ()
-    lsn, why = (BEGIN, "no Checkpoint is verified yet") if newest is None else newest
-    if pin is not None and pin.lsn is not None and pin.lsn >= lsn:
+    lsn, why = (BEGIN, "no Checkpoint is verified") if newest is None else newest
+    if pin is not None and pin.lsn == lsn:
         return ()
-    return _set(seen, (uuid, CHECKPOINT), lsn, why)
+    return _move(seen, (uuid, CHECKPOINT), lsn, why, back=seen.archive.unread is None)
 
 
 def _for_the_archive(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
@@ -63,11 +65,11 @@ def _for_the_archive(tablespace: Tablespace, seen: TablespaceObserved, uuid: str
     if archive is None:
         return _remove(seen, uuid, ARCHIVE, "spec.log.archive is no longer set")
     held = archived_at(seen.archive, archive.destination.place)
-    if held is None:
-        return _set(seen, (uuid, ARCHIVE), BEGIN, f"nothing is archived yet at {archive.destination.described}") if pin is None else ()
-    if pin is not None and pin.lsn is not None and pin.lsn[0] >= held.resume[0]:
+    nothing = (BEGIN, f"nothing is archived yet at {archive.destination.described}")
+    lsn, why = nothing if held is None else (held.resume, "everything before is archived")
+    if pin is not None and pin.lsn is not None and pin.lsn[0] == lsn[0]:
         return ()
-    return _set(seen, (uuid, ARCHIVE), held.resume, "everything before is archived")
+    return _move(seen, (uuid, ARCHIVE), lsn, why, back=not isinstance(seen.archive.progress, Unknown))
 
 
 def _for_a_second_disk(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
@@ -80,9 +82,9 @@ def _for_a_second_disk(tablespace: Tablespace, seen: TablespaceObserved, uuid: s
     if tablespace.spec.log.release_on_one_disk:
         return _remove(seen, uuid, SECOND_DISK, "spec.log.releaseOnOneDisk accepts the risk")
     lsn, why = max([(BEGIN, "only one disk holds its rows"), *_held_twice(tablespace, seen, uuid)])
-    if pin is not None and pin.lsn is not None and pin.lsn[0] >= lsn[0]:
+    if pin is not None and pin.lsn is not None and pin.lsn[0] == lsn[0]:
         return ()
-    return _set(seen, (uuid, SECOND_DISK), lsn, why)
+    return _move(seen, (uuid, SECOND_DISK), lsn, why, back=_every_holder_is_known(tablespace, seen, uuid))
 
 
 def _held_twice(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> Iterator[tuple[tuple[int, int], str]]:
@@ -100,6 +102,29 @@ def _held_twice(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> 
     held = archived_at(seen.archive, archive.destination.place) if archive is not None else None
     if held is not None:
         yield held.resume, "everything before is archived"
+
+
+def _every_holder_is_known(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> bool:
+    """Returns whether nothing else can hold the rows: each replica tells how far its disk has them, and all Checkpoints and the archive
+    could be read.
+    """
+    if not isinstance(seen.record, VersionedRecord) or seen.archive.unread is not None or isinstance(_newest(seen, uuid), Unknown):
+        return False
+    if tablespace.spec.log.archive is not None and isinstance(seen.archive.progress, Unknown):
+        return False
+    return all(_tells_its_disk(seen.nodes.get(node), uuid) for node in seen.record.record.replicas)
+
+
+def _tells_its_disk(view: NodeView | Unknown | None, uuid: str) -> bool:
+    copies = [copy for copy in view if copy.uuid == uuid] if isinstance(view, tuple) else []
+    return any(copy.checkpoint is not None and not isinstance(copy.differs, Unknown) for copy in copies)
+
+
+def _move(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int], why: str, *, back: bool) -> tuple[SetLogPin, ...]:
+    """`back`: whether the pin may move back; forward it always may."""
+    pin = _pin(seen, which[1])
+    is_back = isinstance(pin, LogPin) and pin.lsn is not None and pin.lsn > lsn
+    return () if is_back and not back else _set(seen, which, lsn, why)
 
 
 def _remove(seen: TablespaceObserved, uuid: str, name: str, why: str) -> tuple[SetLogPin, ...]:
