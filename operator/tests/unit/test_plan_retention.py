@@ -40,10 +40,11 @@ def days(*numbers: int) -> tuple[Run, ...]:
         (days(9), Retention(keep_last=1), []),
         (days(3, 2, 1), Retention(keep_last=3), []),
         (days(4, 3, 2, 1), Retention(keep_last=2), ["d4", "d3"]),
-        # a window: all in it, and the base at or before its beginning
-        (days(9, 8, 7, 6, 2, 1), Retention(keep_last=1, keep_within="7d"), ["d9", "d8"]),
+        # a window, back from the newest one: all in it, and the base at or before its beginning
+        (days(9, 8, 7, 6, 2, 0), Retention(keep_last=1, keep_within="7d"), ["d9", "d8"]),
+        (days(9, 8, 6, 2, 0), Retention(keep_last=1, keep_within="7d"), ["d9"]),
         (days(9, 8, 6, 2, 1), Retention(keep_last=1, keep_within="7d"), ["d9"]),
-        (days(9, 8), Retention(keep_last=1, keep_within="1d"), ["d9"]),
+        (days(10, 9, 8), Retention(keep_last=1, keep_within="1d"), ["d10"]),
         (days(3, 2, 1, 0), Retention(keep_last=1, keep_within="30m"), ["d3", "d2"]),
         (days(3, 2, 1, 0), Retention(keep_last=1, keep_within="24h"), ["d3", "d2"]),
         # what either field asks for is kept
@@ -61,6 +62,13 @@ def days(*numbers: int) -> tuple[Run, ...]:
 def test_a_checkpoint_expires_when_no_field_asks_for_it(runs, retention, expired):
     assert [run.name for run in expired_checkpoints(runs, retention, NOON)] == expired
     assert [run.name for run in expired_checkpoints(tuple(reversed(runs)), retention, NOON)] == expired
+
+
+def test_neither_a_clock_that_is_ahead_nor_a_schedule_that_stands_empties_the_window():
+    runs, retention = days(5, 4, 3, 2, 1), Retention(keep_last=1, keep_within="3d")
+    for ahead in (0, 2, 30, 3000):
+        assert [run.name for run in expired_checkpoints(runs, retention, NOON + datetime.timedelta(days=ahead))] == ["d5"]
+    assert [run.name for run in expired_checkpoints((*runs, day(0)), retention, NOON)] == ["d5", "d4"]
 
 
 def test_a_checkpoint_that_somebody_has_deleted_takes_no_place_of_those_that_are_kept():
@@ -85,8 +93,9 @@ def of_log(instance_id: str, *runs: Run) -> tuple[Run, ...]:
 
 def test_the_newest_verified_checkpoint_of_each_log_stays_whatever_is_made_of_another_one_under_the_same_names():
     before, since = of_log("before", *days(9, 8, 7)), of_log("since", *days(3, 2, 1))
-    for retention in (Retention(keep_last=1), Retention(keep_last=1, keep_within="1h")):
-        assert [run.name for run in expired_checkpoints((*since, *before), retention, NOON)] == ["d9", "d8", "d3", "d2"]
+    for within, base in ((None, []), ("1h", ["d2"])):
+        expired = expired_checkpoints((*since, *before), Retention(keep_last=1, keep_within=within), NOON)
+        assert [run.name for run in expired] == [name for name in ("d9", "d8", "d3", "d2") if name not in base]
     both = (*of_log("before", day(3)), *of_log("since", day(2)), *of_log("before", day(1)))
     assert [run.name for run in expired_checkpoints(both, Retention(keep_last=1), NOON)] == ["d3"]
 

@@ -20,8 +20,8 @@ class Retention(Model):
     keep_last: int = Field(7, ge=1, le=1000, description="How many of the newest Checkpoints are kept.")
     keep_within: Duration | None = Field(
         None,
-        description="The recovery window, in minutes, hours or days (`36h`, `30d`): all checkpoints completed in it are kept, and the "
-        "newest one before it.",
+        description="The recovery window, in minutes, hours or days (`36h`, `30d`), counted back from the newest checkpoint: all "
+        "completed in it are kept, and the newest one before it.",
     )
 
 

@@ -47,8 +47,9 @@ def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime
     further = sorted(((run.lsn, name, run) for _, name, run in verified if run.lsn is not None), key=lambda entry: entry[:2])
     for candidates in (further, [entry for entry in further if entry[2].proven]):
         kept |= set({run.log: name for _, name, run in candidates}.values())
-    if retention.keep_within is not None:
-        begin = now - duration_of(retention.keep_within)
+    if retention.keep_within is not None and verified:
+        # Back from the newest one: a clock that is ahead expires nothing, nor does time alone while no Checkpoint succeeds.
+        begin = min(now, verified[-1][0]) - duration_of(retention.keep_within)
         kept |= {name for completed, name, _ in verified if completed > begin}
         # A checkpoint's content is not newer than its end, so this one is certainly from before the window, whose first moments build on
         # it.
