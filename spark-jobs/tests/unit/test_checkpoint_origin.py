@@ -348,6 +348,28 @@ def test_a_moment_before_the_window_is_refused_with_the_window(log: PlayedLog, t
     assert chosen(log, folder, Mode.AUTO, Time(5, "then"), Lsn(7, 2))[0] == Lsn(5, 1)
 
 
+@pytest.mark.parametrize("moment", [Lsn(5, 1), Time(5, "then")], ids=["an LSN", "a time"])
+@pytest.mark.parametrize("later", [True, False], ids=["beside a later one", "alone"])
+def test_no_moment_is_offered_that_begins_with_a_checkpoint_which_is_no_base(
+    log: PlayedLog, tmp_path: Path, later: bool, moment: Lsn | Time
+) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    archive(log, folder)
+    made_at(folder, 2, None, continuation=None, latest_timestamp_millis=3)
+    if later:
+        at = Position(ledger_id=7, entry_id=1)
+        made_at(folder, 1, None, lsn=at, restart_lsn=at, lsn_timestamp_millis=7, latest_timestamp_millis=7)
+    found = due(Place(folder, IDENTITY, "run"), ExpiryOrder("c", (3, 2)))
+    assert found is not None
+    delete_segments(folder, found.going)
+    log.drop(3)
+    log.drop(5)
+    with pytest.raises(CheckpointRefused, match="an earlier version made it") as refused:
+        chosen(log, folder, Mode.AUTO, moment, Lsn(7, 2))
+    assert "LSNs from 3,2" not in str(refused.value)
+    assert ("With the archive, the LSNs from 7,1 to 7,2 can be had" in str(refused.value)) is later
+
+
 def test_a_window_without_a_base_is_none_and_that_of_a_whole_archive_begins_with_the_log(log: PlayedLog, tmp_path: Path) -> None:
     folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
     whole = WholeLog(source(log), folder, IDENTITY)

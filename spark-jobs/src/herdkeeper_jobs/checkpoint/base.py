@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, assert_never
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -158,7 +158,7 @@ def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterat
     for path in reversed(manifests(folder.parent.parent, folder.parent.name, folder.name)):
         try:
             manifest = read_manifest(path)
-            if _is_within(manifest, at):
+            if manifest.holds_nothing_after(at):
                 yield CheckpointBase(manifest, path, _starting_point(manifest, identity))
         except CheckpointRefused as error:
             yield BaseToRepair(f"{path.stem}: {error}")
@@ -166,17 +166,6 @@ def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterat
             yield BaseUnusable(f"{path.stem}: {error}")
         except OSError as error:
             yield BaseUnread(f"{path.stem}: {path} can't be read: {error}")
-
-
-def _is_within(manifest: Manifest, at: Lsn | Time) -> bool:
-    """Whether a checkpoint holds nothing later than a moment: a log is cut before its first later entry."""
-    match at:
-        case Lsn():
-            return manifest.lsn.lsn <= at
-        case Time(millis, _):
-            return manifest.latest_timestamp_millis is not None and manifest.latest_timestamp_millis <= millis
-        case _:
-            assert_never(at)
 
 
 def _starting_point(manifest: Manifest, identity: Identity) -> StartingPoint:

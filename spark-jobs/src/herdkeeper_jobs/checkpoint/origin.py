@@ -150,7 +150,7 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
     try:
         return replace(_origin(log, log.parts_up_to(read_to), shares), passed_over=tuple(reasons))
     except LogDropped as error:
-        raise _no_origin(str(error), reasons, lambda: recovery_window(log, search.folder)) from error
+        raise _no_origin(str(error), reasons, lambda: recovery_window(log, search.folder, search.at)) from error
 
 
 def whole_live_log(spark: SparkSession, log: WholeLog, read_to: Lsn, budget: ReadBudget = UNLIMITED) -> Origin | None:

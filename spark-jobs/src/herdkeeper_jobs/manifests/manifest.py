@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -25,6 +25,7 @@ from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.continuation import Continuation
 from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.moment import Time
 
 SCHEMA_VERSION = 1
 ENCRYPTED_VERSION = 2
@@ -245,6 +246,16 @@ class Outline(_Part):
         if self.base is not None:
             return self.whole_log_at_millis
         return None if self.made is None else self.made.at_millis
+
+    def holds_nothing_after(self, at: Lsn | Time) -> bool:
+        """Whether it holds nothing later than a moment: a log is cut before its first later entry."""
+        match at:
+            case Lsn():
+                return self.lsn.lsn <= at
+            case Time(millis, _):
+                return self.latest_timestamp_millis is not None and self.latest_timestamp_millis <= millis
+            case _:
+                assert_never(at)
 
     @property
     def file_paths(self) -> tuple[str, ...]:

@@ -152,12 +152,18 @@ def _left_out(whole: WholeLog, source: MomentSource, lsn: Lsn) -> int | None:
 
 def _refuse(whole: WholeLog, source: MomentSource, why: str, cause: Exception | None = None, no_base: str = "") -> Never:
     """Names possible moments before the reasons against each base, which may be long: a summary may be cut off."""
-    windows = windows_of_files(whole, source.folder)
+    windows = windows_of_files(whole, source.folder, _missed(whole, source) if no_base else None)
     there = "; ".join(str(window) for window in windows[-_MOST_WINDOWS:]) + ": take one of these"
     if not windows:
         there = "no moment can be had of these files but those of the checkpoints themselves (spec.bootstrap.files without a target)"
     looked_at = f". No checkpoint at the place is a base ({no_base})" if no_base else ""
     raise RestoreRefused(f"{source.asked}: {why}. From the archive, {there}{looked_at}") from cause
+
+
+def _missed(whole: WholeLog, source: MomentSource) -> Lsn | Time | None:
+    newest = newest_segment(whole.folder, whole.identity)
+    end = None if newest is None else newest.last.lsn
+    return end if isinstance(source.at, Latest) else source.at
 
 
 def _archive(source: MomentSource) -> tuple[StoredPath, Identity]:
