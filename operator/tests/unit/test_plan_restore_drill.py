@@ -168,6 +168,31 @@ def test_where_the_log_is_archived_a_moment_of_the_recovery_window_is_drawn():
     assert seen(tablespace=nothing_archived).draw(SUNDAY) in OF_NIGHTS
 
 
+def test_no_moment_is_drawn_before_the_first_checkpoint_at_the_schedules_own_destination():
+    """A moment is made where the schedule's Checkpoints are, and needs one there to begin with."""
+    elsewhere = Destination(persistent_volume_claim=ClaimDestination(claim_name="before-the-move"))
+    proof = "compared with follower x"
+    fifth, eighth = (
+        each.model_copy(
+            update={"status": each.status.model_copy(update={"verified": proof, "latest_timestamp": each.status.lsn_timestamp})}
+        )
+        for each in (verified(5), verified(8))
+    )
+    moved = with_spec(fifth, destination=elsewhere)
+    window = {"from": "2026-05-05T03:00:00.000Z", "fromLsn": {"ledgerId": 1, "entryId": 5}, "to": "2026-05-10T04:59:59.500Z"}
+    archived = with_status(ARCHIVED, uuid=UUID, recovery_window=RecoveryWindow.model_validate(window))
+
+    def drawn(*checkpoints: Checkpoint) -> list[Drawn]:
+        schedules = [with_metadata(SCHEDULE, uid=f"uid-{n}") for n in range(20)]
+        found = [seen(tablespace=archived, schedule=schedule) for schedule in schedules]
+        return [replace(each, checkpoints=checkpoints, instance_id="i").draw(SUNDAY) for each in found]
+
+    assert min(each.moment for each in drawn(moved, eighth)) >= "2026-05-08T03:00:00"
+    assert min(each.moment for each in drawn(fifth, eighth)) < "2026-05-08T03:00:00"
+    assert min(each.moment for each in drawn(eighth)) < "2026-05-08T03:00:00", "an archive that begins with the log needs none"
+    assert all(each in OF_NIGHTS for each in drawn(moved))
+
+
 @pytest.mark.parametrize(
     ("situation", "why"),
     [

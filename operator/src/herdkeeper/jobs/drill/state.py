@@ -8,9 +8,10 @@ from functools import cached_property
 
 from herdkeeper.api import Checkpoint, HerdDBCluster, ScheduledCheckpoint, Tablespace
 from herdkeeper.api.restore_drill import DrillStatus
+from herdkeeper.api.tablespace import RecoveryWindow
 from herdkeeper.herddb.log.archive_expiry import needed_by_archive
-from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
-from herdkeeper.herddb.log.identity import NOT_LOOKED_AT
+from herdkeeper.herddb.log.checkpoint_base import bases, is_made_for_a_drill
+from herdkeeper.herddb.log.identity import NOT_LOOKED_AT, log_of
 from herdkeeper.jobs.drill.draw import Drawn, NothingToDraw, drawn_moment, drawn_name, drilled_checkpoint, seed_of
 from herdkeeper.jobs.schedule.state import RunSeries
 from herdkeeper.planning.due import newest_time
@@ -130,6 +131,7 @@ class CheckpointSeries(RunSeries):
             restored = moment_of(tablespace.restore.completed_at) if tablespace.restore is not None else None
             if begin is not None and restored is not None:
                 begin = max(begin, restored)  # before that it has a table of its own restore, with which no other one begins
+            begin = self._first_made_here(tablespace, window, begin)
             if begin is not None and end is not None and begin < end:
                 moment = drawn_moment(begin, end, seed).astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
                 return Drawn(names.drill_checkpoint(schedule.metadata.name, due), moment)
@@ -137,6 +139,20 @@ class CheckpointSeries(RunSeries):
         moments = {each.metadata.name: each.status.lsn_timestamp if each.status is not None else None for each in made}
         name = drawn_name(moments, seed)
         return NothingToDraw("this schedule has no verified Checkpoint yet") if name is None else Drawn(name, moments[name])
+
+    def _first_made_here(self, tablespace: Tablespace, window: RecoveryWindow, begin: datetime.datetime | None) -> datetime.datetime | None:
+        """Returns the first moment from `begin` on that can be made at the schedule's destination, or None. A window that begins with a
+        Checkpoint may begin with one elsewhere: a schedule's destination changes, and a tablespace may have several schedules.
+        """
+        start = None if window.from_lsn is None else (window.from_lsn.ledger_id, window.from_lsn.entry_id)
+        log = None if tablespace.made_uuid is None else log_of(self.instance_id, tablespace.made_uuid)
+        found = () if log is None or isinstance(self.checkpoints, Unknown) else bases(self.checkpoints, log)
+        if begin is None or isinstance(found, Unknown) or all(base.lsn != start for base in found):
+            return begin
+        place = self.schedule.spec.template.destination.place
+        here = [base.holds_nothing_after for base in found if base.place == place and start is not None and base.lsn >= start]
+        first = min((moment for moment in here if moment is not None), default=None)
+        return None if first is None else max(begin, first)
 
     def job_of(self, drill: DrillStatus) -> str:
         """Returns the name of a drill's Job."""
