@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
+from prometheus_client import REGISTRY
 from situations import EXAMPLES, bookkeeper_serving, quickstart, with_metadata, with_spec, with_status
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
@@ -14,6 +15,7 @@ from herdkeeper.api.job import ClaimDestination, Destination
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, TablespaceLog
+from herdkeeper.engine.gauges.figures import show_figures
 from herdkeeper.herddb.log.identity import instance_of
 from herdkeeper.jobs.drill.state import CheckpointSeries
 from herdkeeper.jobs.schedule.plan import plan_schedule
@@ -226,6 +228,19 @@ def test_a_verified_checkpoint_that_somebody_deleted_is_none_any_more():
         assert (summary.health.reason, summary.conditions["Current"].status) == (Reason.CHECKPOINT_OVERDUE, "False")
         assert (summary.fields["newestVerified"], summary.fields["verified"]) == (None, 0)
         assert summary.fields["lastSuccessfulTime"] == "2026-05-09T03:40:00Z", "that there was one stays true"
+
+
+def test_the_gauge_shows_the_time_of_a_verified_checkpoint_that_is_still_there():
+    def shown(*runs: Run) -> float | None:
+        before = with_status(CHECKPOINTS, last_successful_time="2026-05-09T03:40:00Z")
+        show_figures(before.KIND, "demo", "x", summarize_scheduled_checkpoint(CheckpointSeries(before, runs, at("09T05:00")), {}).fields)
+        labels = {"namespace": "demo", "schedule": "x"}
+        return REGISTRY.get_sample_value("herdkeeper_checkpoint_last_verified_timestamp_seconds", labels)
+
+    older = run("08T03:00", "08T03:40")
+    assert shown(older, LAST) == at("09T03:40").timestamp()
+    assert shown(older, replace(LAST, going=True)) == at("08T03:40").timestamp()
+    assert shown() is None
 
 
 def test_the_alarm_of_a_schedule_for_working_days_is_not_given_at_a_weekend():

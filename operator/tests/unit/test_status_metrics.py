@@ -69,7 +69,7 @@ SECONDS = 1778414400.0
                 "recovery_window_ends_timestamp_seconds": SECONDS,
             },
         ),
-        ("ScheduledCheckpoint", "schedule", {"lastSuccessfulTime": NOON}, {"checkpoint_last_verified_timestamp_seconds": SECONDS}),
+        ("ScheduledCheckpoint", "schedule", {"newestVerifiedTime": NOON}, {"checkpoint_last_verified_timestamp_seconds": SECONDS}),
     ],
 )
 def test_times_and_counts_are_shown_as_long_as_the_status_has_them(

@@ -44,6 +44,7 @@ class ScheduledCheckpointStatus(ScheduleStatus):
     """What the schedule has done, and its checkpoints."""
 
     newest_verified: str | None = Field(None, description="The newest Checkpoint that was verified.")
+    newest_verified_time: str | None = Field(None, description="When it was completed.", json_schema_extra={"format": "date-time"})
     verified: int | None = Field(None, description="Number of verified Checkpoints.")
     drills_since: str | None = Field(
         None, description="When `drill` was first seen. Earlier times are not made up for.", json_schema_extra={"format": "date-time"}

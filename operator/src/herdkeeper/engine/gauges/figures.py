@@ -48,7 +48,7 @@ WINDOW_ENDS = Gauge(
 )
 VERIFIED = Gauge(
     "herdkeeper_checkpoint_last_verified_timestamp_seconds",
-    "When the newest verified Checkpoint of a ScheduledCheckpoint ended; absent before the first one.",
+    "When the newest verified Checkpoint of a ScheduledCheckpoint ended; absent without one.",
     ["namespace", "schedule"],
 )
 
@@ -61,7 +61,7 @@ _SHOWN: Mapping[str, tuple[tuple[Gauge, tuple[str, ...]], ...]] = {
         (WINDOW_BEGINS, ("recoveryWindow", "from")),
         (WINDOW_ENDS, ("recoveryWindow", "to")),
     ),
-    ScheduledCheckpoint.KIND: ((VERIFIED, ("lastSuccessfulTime",)),),
+    ScheduledCheckpoint.KIND: ((VERIFIED, ("newestVerifiedTime",)),),
 }
 """Of each kind: a gauge, and where its value is in the status."""
 

@@ -21,7 +21,7 @@ from herdkeeper.shared.unknown import Unknown
 
 REMEMBERED = (
     *("lastScheduleTime", "lastSuccessfulTime", "lastMissedTime", "lastFindings", "instanceId", "newestVerified", "verified"),
-    *("drillsSince", "lastDrill"),
+    *("newestVerifiedTime", "drillsSince", "lastDrill"),
 )
 """Fields that stay while the runs can't be read."""
 
@@ -35,6 +35,7 @@ def summarize_scheduled_checkpoint(series: CheckpointSeries, notes: Mapping[str,
     fields = {
         **_fields(series, verified),
         "newestVerified": kept[-1].name if kept else None,
+        "newestVerifiedTime": text_of(kept[-1].completed) if kept and kept[-1].completed else None,
         "verified": len(kept),
         **drill_fields(series, notes),
     }
