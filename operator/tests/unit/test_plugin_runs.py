@@ -174,6 +174,30 @@ def test_a_restore_makes_a_checkpoint_of_the_moment_and_a_tablespace_from_it() -
     assert len(answer.text.splitlines()) == 2
 
 
+def test_the_checkpoint_of_a_moment_is_made_where_the_one_before_it_lies() -> None:
+    """A schedule that writes elsewhere since has no base there."""
+
+    def made(name: str, latest: str, of: str = "u", **spec: object) -> dict:
+        item = checkpoint(name, latest, **spec)
+        item["status"] |= {"verified": "files re-read", "latestTimestamp": latest, "manifest": f"i/{of}/manifests/{name}.json"}
+        return item
+
+    found = [*stack(), schedule()]
+    next(item for item in found if (item["kind"], item["metadata"]["name"]) == ("Tablespace", "flights"))["status"]["uuid"] = "u"
+    before = made("before", "2026-01-20T03:00:00.000Z")
+    later, other_log = (
+        made("later", "2026-01-21T13:30:00.001Z", destination=STORE),
+        made("x", "2026-01-21T03:00:00Z", of="v", destination=STORE),
+    )
+    for checkpoints, destination in (([before, later, other_log], PLACE), ([later, other_log], STORE)):
+        cluster = PlayedCluster([*found, *checkpoints])
+        called(cluster, "restore", "flights", "--at", "2026-01-21T14:30:00+01:00", "--as", "before")
+        assert created(cluster)[0][2]["destination"] == destination
+    cluster = PlayedCluster([*found, before])
+    called(cluster, "restore", "flights", "--at", "2026-01-21T14:30:00+01:00", "--as", "before", "--claim", "mine")
+    assert created(cluster)[0][2]["destination"] == {"persistentVolumeClaim": {"claimName": "mine"}}
+
+
 def test_a_restore_from_a_checkpoint_that_is_there_makes_no_other() -> None:
     cluster = PlayedCluster([*stack(), checkpoint("old", "2026-01-01T00:00:00Z")])
     called(cluster, "restore", "flights", "--from-checkpoint", "old", "--as", "before")

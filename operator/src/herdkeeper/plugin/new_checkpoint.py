@@ -57,3 +57,22 @@ def where(spec: Json) -> str:
 def template_of(cluster: Cluster, tablespace: str) -> Json | None:
     """Returns the spec of a tablespace's schedule, or else of its newest Checkpoint."""
     return next(templates(cluster.list(SCHEDULED_CHECKPOINT), cluster.list(CHECKPOINT), "tablespaceRef", tablespace), None)
+
+
+def at_its_base(template: Json | None, cluster: Cluster, tablespace: Json, moment: str) -> Json | None:
+    """Returns the template with the destination of the newest verified Checkpoint that holds nothing after a moment, if there is one: the
+    moment's Checkpoint looks for its base at its own destination. A schedule's may have changed since.
+    """
+    at, uuid = moment_of(moment), (tablespace.get("status") or {}).get("uuid")
+    if template is None or at is None or uuid is None:
+        return template
+    found = [(_of_log(item, uuid), item["spec"]["destination"]) for item in cluster.list(CHECKPOINT)]
+    bases = [(latest, destination) for latest, destination in found if latest is not None and latest <= at]
+    return {**template, "destination": max(bases, key=lambda base: base[0])[1]} if bases else template
+
+
+def _of_log(checkpoint: Json, uuid: str) -> datetime.datetime | None:
+    """Returns the time after which a verified Checkpoint of this log holds nothing, or None."""
+    status = checkpoint.get("status") or {}
+    verified = status.get("phase") == "Succeeded" and status.get("verified") and "deletionTimestamp" not in checkpoint["metadata"]
+    return moment_of(status.get("latestTimestamp")) if verified and f"/{uuid}/" in status.get("manifest", "") else None

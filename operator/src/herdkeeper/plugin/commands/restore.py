@@ -9,7 +9,7 @@ from herdkeeper.plugin.change import Change, Create, carry_out
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.kinds import CHECKPOINT, TABLESPACE
 from herdkeeper.plugin.lookup import find
-from herdkeeper.plugin.new_checkpoint import CLAIM, VERIFY, checkpoint_spec, past_moment, template_of
+from herdkeeper.plugin.new_checkpoint import CLAIM, VERIFY, at_its_base, checkpoint_spec, past_moment, template_of
 from herdkeeper.plugin.reasons import reason_of
 from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting
 from herdkeeper.plugin.runs import run_name
@@ -35,7 +35,10 @@ def run(call: Call) -> Answer:
                 f"name {checkpointed} instead"
             )
     now = datetime.datetime.now(datetime.UTC)
-    changes = restored(tablespace, given, template_of(call.cluster, given.tablespace), now)
+    template = template_of(call.cluster, given.tablespace)
+    if given.at is not None:
+        template = at_its_base(template, call.cluster, tablespace, past_moment(given.at, now))
+    changes = restored(tablespace, given, template, now)
     answer = carry_out(call, changes)
     if not given.wait or given.dry_run:
         return answer
@@ -81,6 +84,7 @@ COMMAND = Command(
         VERIFY,
         *waiting("3600"),
     ),
-    description="The new tablespace is Ready once every row was compared with the checkpoint.",
+    description="The new tablespace is Ready once every row was compared with the checkpoint. Without --claim the Checkpoint of a moment "
+    "is made where the newest verified one before it lies.",
     writes=True,
 )
