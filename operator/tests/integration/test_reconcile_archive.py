@@ -43,7 +43,9 @@ def archives(stage: Stage, **progress: object) -> None:
     told = ArchiveProgress(
         **{"destination": "archives", "held": held, "current_at_millis": int(time.time() * 1000), "lag_seconds": 60.2, **progress}
     )  # type: ignore[arg-type]
-    stage.ensemble.put(archive_progress_path(named(stage).herd_root, "a-uuid"), encode_archive_progress(told))
+    path = archive_progress_path(named(stage).herd_root, "a-uuid")
+    stage.ensemble.put(path, encode_archive_progress(told))
+    stage.ensemble.changed_by_path[path] = time.time()
 
 
 def pin(stage: Stage) -> tuple[int, int] | None:

@@ -349,6 +349,7 @@ def archive_story(run: Run) -> None:
     progress = ArchiveProgress(destination="archives", held=held, current_at_millis=int(time.time() * 1000), lag_seconds=60.2)
     path = archive_progress_path(f"/{stage.namespace}/db/herd", "a-uuid")
     stage.ensemble.put(path, encode_archive_progress(progress))
+    stage.ensemble.changed_by_path[path] = time.time()
     run.settle("Tablespace", "flights")
     stage.patch("Tablespace", "flights", {"spec": {"log": {"archive": None}}})
     run.settle("Tablespace", "flights")

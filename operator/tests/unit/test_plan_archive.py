@@ -186,6 +186,15 @@ def test_progress_is_read_as_it_was_written(progress: ArchiveProgress) -> None:
     assert decode_archive_progress(encode_archive_progress(progress)) == progress
 
 
+def test_an_archive_is_no_more_current_than_its_report_is_old_whatever_the_archivers_clock_said() -> None:
+    ahead = encode_archive_progress(replace(PROGRESS, current_at_millis=9_000_000))
+    for written_at, current_at in ((100.0, 100_000), (9_500.0, 9_000_000), (None, 9_000_000)):
+        assert decode_archive_progress(ahead, written_at).current_at_millis == current_at
+    seen = replace(SEEN, archive=ArchiveObserved(decode_archive_progress(ahead, 100.0), now=3_600.0))
+    (condition,) = log_archived(ARCHIVED, seen).values()
+    assert (condition.status, condition.reason) == ("False", Reason.ARCHIVE_LAGS)
+
+
 @pytest.mark.parametrize("data", [b"", b"?", b"[]", b"{}", encode_archive_progress(PROGRESS).replace(b"[3,0]", b'["3",0]')])
 def test_progress_that_is_none_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedDataError, match="progress of an archive"):

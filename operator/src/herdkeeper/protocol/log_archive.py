@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from herdkeeper.codecs.java_data import MalformedDataError
@@ -93,9 +93,14 @@ def encode_archive_progress(progress: ArchiveProgress) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def decode_archive_progress(data: bytes) -> ArchiveProgress:
-    """Raises MalformedDataError unless it is a JSON object with these fields."""
-    return _decoded(data, "progress of an archive", _progress)
+def decode_archive_progress(data: bytes, written_at: float | None = None) -> ArchiveProgress:
+    """Returns the report. `written_at` is when it was written, in Unix seconds by ZooKeeper's clock: nothing that was confirmed later is
+    archived, whatever the archiver's clock said. Raises MalformedDataError unless it is a JSON object with these fields.
+    """
+    told = _decoded(data, "progress of an archive", _progress)
+    if told.current_at_millis is None or written_at is None:
+        return told
+    return replace(told, current_at_millis=min(told.current_at_millis, int(written_at * 1000)))
 
 
 def encode_expiry_order(order: ExpiryOrder) -> bytes:

@@ -245,9 +245,9 @@ def _secrets_of_archive(tablespace: Tablespace, reader: ClusterReader) -> StoreS
 
 
 def _progress(znodes: Znodes, path: str) -> ArchiveProgress | Unknown | None:
-    found = znodes.read(path)
+    found = znodes.read_changed(path)
     try:
-        return None if found is None else decode_archive_progress(found[0])
+        return None if found is None else decode_archive_progress(found.data, found.changed_at)
     except MalformedDataError as error:
         return Unknown(str(error))
 
