@@ -11,18 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from situations import with_metadata, with_spec, with_status
 from test_plan_archive import ARCHIVED, CLAIM, FORGETFUL
-from test_plan_log_pin import INSTANCE, LOG, NO_INSTANCE, SEEN, UUID, checkpoint
+from test_plan_log_pin import INSTANCE, LOG, NO_INSTANCE, NODE, SEEN, UUID, checkpoint
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import ArchiveRetention, ArchiveStatus, LogArchive, RecoveryWindow, TablespaceLog
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.log.archive_expiry import KeptFrom, KeptWhole, decide_expiry, expiry_steps, needed_by_archive
 from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder
 from herdkeeper.herddb.log.status_archive import archive_fields, log_archived
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
-from herdkeeper.herddb.tablespace.record import RecordAbsent
+from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.planning.actions import SetArchiveExpiry
 from herdkeeper.planning.status import described
@@ -330,10 +331,14 @@ def test_a_schedule_does_not_know_what_the_archive_of_a_tablespace_without_a_uui
     assert "the Tablespace flights does not report its uuid" in unknown.why
 
 
-@pytest.mark.parametrize("gone", [Unknown("ZooKeeper is silent"), RecordAbsent()], ids=["unreadable", "dropped"])
+ANOTHER = VersionedRecord(TablespaceRecord("made-anew", "flights", NODE, (NODE,), 1, 30_000), 0)
+GONE = {"unreadable": Unknown("ZooKeeper is silent"), "dropped": RecordAbsent(), "dropped and made anew": ANOTHER}
+
+
+@pytest.mark.parametrize("gone", GONE.values(), ids=GONE)
 def test_a_schedule_keeps_what_the_window_begins_with_also_while_the_tablespaces_record_is_not_there(gone: Any) -> None:
     told = with_status(ARCHIVED, uuid=UUID, archive=NEWEST, recovery_window=window(9))
-    fields = summarize_tablespace(told, replace(SEEN, record=gone)).fields
+    fields = summarize_tablespace(told, replace(SEEN, record=gone, archive=seen(LATER), checkpoints=(base(9), base(8)))).fields
     assert fields.get("recoveryWindow") == {"fromLsn": {"ledgerId": 21, "entryId": 5}}
     stored = with_status(ARCHIVED, uuid=UUID, archive=ArchiveStatus.model_validate(fields["archive"]), recovery_window=window(9))
     assert needed_by_archive(stored, (base(9), base(8)), INSTANCE, NOON) == {"d9"}

@@ -59,7 +59,8 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
         "readyReplicas": len(settled),
         **_for_clients(tablespace, seen),
         "restore": restore_fields(tablespace, seen),
-        **archive_fields(tablespace, seen, record.uuid),
+        # in the place of a lost tablespace: what is archived is the lost one's
+        **(archive_fields(tablespace, seen, record.uuid) if before in (None, record.uuid) else remembered_archive(tablespace)),
         **stream_fields(tablespace, seen),
     }
     blocked = statements_blocked(record, own_replica(seen, record.leader, record.name))
