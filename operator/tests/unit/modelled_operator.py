@@ -20,18 +20,16 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import CheckpointStatus, ComparisonStatus
 from herdkeeper.api.checkpoint import Lsn as StatusLsn
 from herdkeeper.api.tablespace import ReplicaStatus, TablespaceLog
-from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.plan import MoveRules, plan_leaders
 from herdkeeper.herddb.log.seen_pins import LogPin
 from herdkeeper.herddb.state.cluster import NodeTablespace, NodeView
 from herdkeeper.herddb.tablespace.build import build_leader_service
-from herdkeeper.herddb.tablespace.observe_verdicts import Declared, judged_nodes
+from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
-from herdkeeper.herddb.tablespace.verdicts import judged, verdicts_in_force
+from herdkeeper.herddb.tablespace.verdicts import verdicts_in_force
 from herdkeeper.planning.actions import Annotate, BarPromotion, ChangeTablespaceRecord, SetCopyAside, SetLogPin
 from herdkeeper.shared import names
 from herdkeeper.shared.unknown import Unknown
@@ -181,19 +179,6 @@ def for_leaders(seen: Seen) -> Seen:
     return seen._replace(copies=tuple(copies))
 
 
-class StoredCheckpoints(KubernetesReader):
-    """Kubernetes, as far as verdicts are read from it."""
-
-    def __init__(self, checkpoints: tuple[Checkpoint, ...]) -> None:
-        super().__init__(None)
-        self.checkpoints = checkpoints
-
-    def documents(self, kind: type[Checkpoint], namespace: str) -> list[dict[str, Any]]:
-        """The stored Checkpoints."""
-        assert kind is Checkpoint, namespace
-        return [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in self.checkpoints]
-
-
 def pod_of(number: int) -> str:
     return DATABASE.names.pod(number)
 
@@ -218,7 +203,6 @@ def lead_orders(seen: Seen) -> tuple[Lead, ...]:
     """What the HerdDBCluster's key does."""
     database = with_spec(DATABASE, replicas=len(seen.copies))
     declared = (Declared(NAME, _tablespace(seen), seen.resource.readable),) if seen.resource is not None else ()
-    nodes = judged_nodes(database, _nodes(seen), declared, _world(seen))
     unheard = [pod_of(number) for number, copy in enumerate(seen.copies) if copy == UNHEARD]
     beats = {pod_of(number): HEARD - (100.0 if copy in (GONE, UNHEARD) else 0.0) for number, copy in enumerate(seen.copies)}
     running = pods(pod_of(number) for number, copy in enumerate(seen.copies) if copy != GONE)
@@ -228,8 +212,9 @@ def lead_orders(seen: Seen) -> tuple[Lead, ...]:
         cluster=database,
         objects=objects(pod_free, running, live((build_leader_service(DECLARED, pod_of(seen.leader)),))),
         records={NAME: VersionedRecord(_record(seen), 0, 1000.0)},
-        nodes=nodes,
-        tablespaces=tuple(each.tablespace for each in declared if each.readable),
+        nodes=_nodes(seen),
+        declared=declared,
+        checkpoints=_checkpoints(seen),
         silent_seconds=dict.fromkeys(unheard, 100.0),
         heartbeats={NAME: beats},
         now=HEARD,
@@ -247,7 +232,7 @@ def adjusting_orders(seen: Seen) -> tuple[Order, ...]:
         TABLESPACE_SETTLED,
         herddb=with_spec(DATABASE, replicas=len(seen.copies)),
         record=VersionedRecord(_record(seen), 0),
-        nodes=judged(_nodes(seen), UUID, verdicts_in_force(tablespace, UUID, checkpoints)),
+        nodes=_nodes(seen),
         checkpoints=checkpoints,
         log_pin=LogPin(seen.pin, 0) if seen.pin is not None else None,
         instance_id=INSTANCE,
@@ -283,12 +268,6 @@ def _stored(replica: dict[str, Any]) -> Finding | None:
         return None
     lsn = replica["verifiedLsn"]
     return Finding(_number_of(replica["node"]), (lsn["ledgerId"], lsn["entryId"]), replica["verdict"] == "Equal", "verifiedBy" in replica)
-
-
-def _world(seen: Seen) -> ClusterReader:
-    nobody: Any = None
-    stored: Any = StoredCheckpoints(_checkpoints(seen))
-    return ClusterReader(stored, nobody, nobody, nobody)
 
 
 def _record(seen: Seen) -> TablespaceRecord:

@@ -14,6 +14,7 @@ from herdkeeper.api.bookkeeper_cluster import BookKeeperClusterStatus
 from herdkeeper.api.default_images import SHIPPED_IMAGES
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.tablespace import MadeMark
+from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.planning.intent import with_intent
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
@@ -38,6 +39,11 @@ def quickstart(kind: str) -> Any:
 def with_spec(resource: Any, **changes: Any) -> Any:
     """The resource with other fields in its spec."""
     return resource.model_copy(update={"spec": resource.spec.model_copy(update=changes)})
+
+
+def readable(*tablespaces: Tablespace) -> tuple[Declared, ...]:
+    """Tablespaces that can be read, as a database's are observed."""
+    return tuple(Declared(each.sql_name, each, readable=True) for each in tablespaces)
 
 
 def with_metadata(resource: Any, **changes: Any) -> Any:

@@ -12,8 +12,9 @@ from test_replica_verdicts import CHECKPOINT, FIRST, LEADER, RECORD, SEEN, check
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import KubernetesReader
+from herdkeeper.herddb.observe.cluster import declared_tablespaces
 from herdkeeper.herddb.state.cluster import NodeTablespace
-from herdkeeper.herddb.tablespace.observe_verdicts import declared_tablespaces, judged_nodes
+from herdkeeper.herddb.tablespace.judged_nodes import judged_nodes
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
@@ -49,7 +50,8 @@ class Listed(KubernetesReader):
 def follower(*documents: dict[str, Any]) -> NodeTablespace:
     """What is known of the follower's copy when the namespace has these resources."""
     reader = ClusterReader(Listed(*documents), None, None)
-    nodes = judged_nodes(CLUSTER, NODES, declared_tablespaces(CLUSTER, reader), reader)
+    found = reader.kubernetes.resources(Checkpoint, CLUSTER.metadata.namespace)
+    nodes = judged_nodes(NODES, declared_tablespaces(CLUSTER, reader), found)
     view = nodes[FIRST]
     assert not isinstance(view, Unknown)
     return view[0]

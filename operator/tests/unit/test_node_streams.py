@@ -20,6 +20,7 @@ from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine.key import Key
 from herdkeeper.engine.queue import KeyQueue
 from herdkeeper.herddb.observe.address import NodePort
+from herdkeeper.herddb.state.nodes import unasked_nodes
 from herdkeeper.process.node_streams import NodeStreams
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
@@ -27,6 +28,7 @@ from herdkeeper.process.watched_kinds import WATCHED_KINDS
 from herdkeeper.process.watches import WatchEvents
 from herdkeeper.protocol.self_report import ReportedUsers, SelfReport, decode_line
 from herdkeeper.shared import names
+from herdkeeper.shared.unknown import Unknown
 
 CLUSTER = Key("HerdDBCluster", "demo", "db")
 LONG = 10.0
@@ -221,6 +223,15 @@ def test_silence_is_told_in_seconds_since_the_last_sign_and_not_of_who_was_never
     assert signs.silent_seconds("a-uid") == 3.5
     signs.forget("a-uid")
     assert signs.silent_seconds("a-uid") is None
+
+
+def test_a_node_that_is_silent_or_reports_that_zookeeper_is_silent_is_not_asked() -> None:
+    reports = {"cut-off": SelfReport(zookeeper_silent=2.0), "waiting": SelfReport(zookeeper_silent=1.9)}
+    unasked = unasked_nodes({"silent": 2.0, "late": 1.9, "cut-off": 0.1, "waiting": 0.1}, reports)
+    assert unasked == {
+        "silent": Unknown("its process sends no heartbeat"),
+        "cut-off": Unknown("it reports that ZooKeeper does not answer it"),
+    }
 
 
 STATEFUL_SET = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from both_controllers import plan_both, plan_refused
-from situations import objects, with_metadata, with_spec
+from situations import objects, readable, with_metadata, with_spec
 from test_plan_herddb import CLUSTER, PODS
 from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD, TABLESPACE, followed
 from test_plan_restart import NEW, OLD, rolled
@@ -190,15 +190,15 @@ def test_what_prefers_a_node_returns_to_it_one_after_the_other_and_not_before_it
         with_metadata(with_spec(TABLESPACE, preferred_leader=PODS[1], failback="WhenHealthy", tablespace_name=name), name=name)
         for name in USERS
     )
-    seen = replace(database({}), tablespaces=preferring)
+    seen = replace(database({}), declared=readable(*preferring))
     assert moved(plan_both(seen)) == ["app"]
-    old = replace(rolled(NEW, OLD), records=seen.records, nodes=seen.nodes, tablespaces=preferring)
+    old = replace(rolled(NEW, OLD), records=seen.records, nodes=seen.nodes, declared=readable(*preferring))
     assert moved(plan_both(old)) == []
 
 
 def test_a_request_waits_for_no_turn():
     asking = with_metadata(TABLESPACE, annotations={names.SWITCHOVER_ANNOTATION: PODS[1]}, resource_version="77")
-    booting = database({"app": BOOTING}, {"app": 1999.9}, tablespaces=(asking,))
+    booting = database({"app": BOOTING}, {"app": 1999.9}, declared=readable(asking))
     assert moved(plan_both(booting)) == ["flights"]
     assert moved(plan_both(deleted(booting, seconds_ago=0.1))) == ["flights"]
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 from both_controllers import plan_both, plan_refused
-from situations import bookkeeper_serving, claim, live, objects, pods, quickstart, with_metadata, with_spec, with_status
+from situations import bookkeeper_serving, claim, live, objects, pods, quickstart, readable, with_metadata, with_spec, with_status
 from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
+from test_replica_verdicts import checkpoint
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.build import build_herddb
@@ -29,7 +30,7 @@ CALM = replace(
     objects=objects(SETTLED.objects.items, FOLLOWING),
     records={"flights": VersionedRecord(RECORD, 4, 1000.0)},
     nodes={PODS[0]: (LEADER,), PODS[1]: (replace(LEADER, role="follower"),)},
-    tablespaces=(TABLESPACE,),
+    declared=readable(TABLESPACE),
     now=2000.0,
 )
 MOVED = ChangeTablespaceRecord(
@@ -45,7 +46,7 @@ LOST = replace(CALM, nodes={**CALM.nodes, PODS[0]: NotListening("refused")})
 
 def asking(node: str, **more: str):
     metadata = TABLESPACE.metadata.model_copy(update={"annotations": {names.SWITCHOVER_ANNOTATION: node, **more}, "resource_version": "77"})
-    return replace(CALM, tablespaces=(TABLESPACE.model_copy(update={"metadata": metadata}),))
+    return replace(CALM, declared=readable(TABLESPACE.model_copy(update={"metadata": metadata})))
 
 
 def test_settled_leaders_get_nothing():
@@ -81,7 +82,7 @@ def test_a_leader_that_has_fallen_silent_is_looked_at_when_it_counts_as_hung_tho
 
 
 def test_a_tablespace_without_a_resource_is_failed_over_too():
-    assert plan_both(replace(LOST, tablespaces=())).actions[0] == MOVED
+    assert plan_both(replace(LOST, declared=())).actions[0] == MOVED
 
 
 def test_a_leader_that_can_not_be_replaced_is_told_and_looked_at_soon():
@@ -142,9 +143,9 @@ def test_a_request_for_a_node_that_has_just_led_waits_and_is_refused_after_20_se
 def test_a_tablespace_that_is_left_alone_asks_for_nothing(mark):
     assert plan_both(asking(PODS[1], **{mark: "true"})).actions == ()
     preferring = with_spec(TABLESPACE, preferred_leader=PODS[1], failback="WhenHealthy")
-    assert [type(each) for each in plan_both(replace(CALM, tablespaces=(preferring,))).actions][:1] == [ChangeTablespaceRecord]
+    assert [type(each) for each in plan_both(replace(CALM, declared=readable(preferring))).actions][:1] == [ChangeTablespaceRecord]
     shown = with_metadata(preferring, annotations={mark: "true"})
-    assert plan_both(replace(CALM, tablespaces=(shown,))).actions == ()
+    assert plan_both(replace(CALM, declared=readable(shown))).actions == ()
 
 
 @pytest.mark.parametrize(("mark", "patience", "moved"), [(names.PAUSED_ANNOTATION, 60, False), (names.PAUSED_ANNOTATION, 5, True)])
@@ -153,7 +154,7 @@ def test_a_tablespace_that_is_left_alone_is_failed_over_as_patiently_as_it_decla
     declared = with_metadata(with_spec(TABLESPACE, failover=failover), annotations={mark: "true"})
     seen = replace(
         CALM,
-        tablespaces=(declared,),
+        declared=readable(declared),
         nodes={**CALM.nodes, PODS[0]: Unknown("silence")},
         silent_seconds={PODS[0]: 20.0},
         heartbeats={"flights": {PODS[0]: 1980.0, PODS[1]: 2000.0}},
@@ -198,7 +199,7 @@ def test_the_service_follows_before_a_request_is_answered():
 
 def test_the_service_of_a_paused_tablespace_follows_since_its_leader_moves_too():
     paused = with_metadata(TABLESPACE, annotations={names.PAUSED_ANNOTATION: "true"})
-    assert followed(plan_both(replace(LOST, tablespaces=(paused,)))) == [("flights-leader", PODS[1])]
+    assert followed(plan_both(replace(LOST, declared=readable(paused)))) == [("flights-leader", PODS[1])]
 
 
 UNMADE = replace(CALM, objects=SETTLED.objects)
@@ -209,9 +210,13 @@ UNMADE = replace(CALM, objects=SETTLED.objects)
     [
         ("it has none yet", UNMADE, [("flights-leader", PODS[0])]),
         ("somebody else's has its name", replace(UNMADE, taken_services=frozenset({"flights-leader"})), []),
-        ("nobody declares it", replace(UNMADE, tablespaces=()), []),
-        ("it is being deleted", replace(UNMADE, tablespaces=(with_metadata(TABLESPACE, deletion_timestamp="2026-01-01T00:00:00Z"),)), []),
-        ("its name has another tablespace now", replace(UNMADE, tablespaces=(with_status(TABLESPACE, uuid="another"),)), []),
+        ("nobody declares it", replace(UNMADE, declared=()), []),
+        (
+            "it is being deleted",
+            replace(UNMADE, declared=readable(with_metadata(TABLESPACE, deletion_timestamp="2026-01-01T00:00:00Z"))),
+            [],
+        ),
+        ("its name has another tablespace now", replace(UNMADE, declared=readable(with_status(TABLESPACE, uuid="another"))), []),
     ],
 )
 def test_a_declared_tablespace_gets_a_service(situation, seen, services):
@@ -236,7 +241,7 @@ HANGS = replace(
     heartbeats={"flights": {PODS[0]: 1980.0, PODS[1]: 2000.0}},
 )
 STOPPING = with_deletion(CALM, PODS[0])
-WRONG = replace(CALM, nodes={**CALM.nodes, PODS[0]: (replace(LEADER, differs="had other rows than the log"),)})
+WRONG = replace(CALM, checkpoints=(checkpoint("c", 9, "flights", node=PODS[0]),))
 PREFERRING = with_spec(TABLESPACE, preferred_leader=PODS[1], failback="WhenHealthy")
 
 
@@ -254,7 +259,7 @@ PREFERRING = with_spec(TABLESPACE, preferred_leader=PODS[1], failback="WhenHealt
             [FOLLOWING_MOVED],
         ),
         ("somebody asks for another leader", asking(PODS[1]), [], []),
-        ("another leader is preferred", replace(CALM, tablespaces=(PREFERRING,)), [], []),
+        ("another leader is preferred", replace(CALM, declared=readable(PREFERRING)), [], []),
         ("the leader differs from the log", WRONG, [], []),
         ("records can't be read", replace(LOST, records=Unknown("silence")), [], []),
         ("the BookKeeperCluster is not there", replace(LOST, bookkeeper=None), [], []),
@@ -271,7 +276,7 @@ def test_a_refused_database_replaces_lost_leaders_and_nothing_else(situation, se
     ("annotations", "moved"), [({}, True), ({names.PAUSED_ANNOTATION: "true"}, False), ({names.PLAN_ANNOTATION: "true"}, False)]
 )
 def test_a_leader_that_differs_is_relieved_unless_its_tablespace_is_left_alone(annotations, moved):
-    seen = replace(WRONG, tablespaces=(with_metadata(TABLESPACE, annotations=annotations),))
+    seen = replace(WRONG, declared=readable(with_metadata(TABLESPACE, annotations=annotations)))
     assert any(isinstance(each, ChangeTablespaceRecord) for each in plan_both(seen).actions) is moved
 
 

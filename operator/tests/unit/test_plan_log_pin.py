@@ -9,7 +9,7 @@ import pytest
 from situations import quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api import Checkpoint, Tablespace
-from herdkeeper.api.checkpoint import CheckpointStatus, Lsn
+from herdkeeper.api.checkpoint import CheckpointStatus, ComparisonStatus, Lsn
 from herdkeeper.api.tablespace import TablespaceLog
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.java_data import MalformedDataError
@@ -264,6 +264,14 @@ def held(*checkpoints: Checkpoint, tablespace: Tablespace = FORGETFUL, pin: LogP
 )
 def test_nothing_is_released_that_fewer_than_two_disks_hold(situation, nodes, expected):
     assert held(**nodes) == [(expected, None)], situation
+
+
+def test_a_copy_that_a_checkpoint_found_different_is_no_second_disk():
+    comparison = ComparisonStatus(node=OTHER, tablespace_uuid=UUID, lsn=Lsn(ledger_id=6, entry_id=9), result="Different")
+    different = with_status(checkpoint("c", (6, 9)), phase="Failed", comparison=comparison)
+    views = {NODE: on_disk("leader", (8, 5)), OTHER: on_disk("follower", (6, 3))}
+    plan = plan_tablespace(FORGETFUL, replace(SEEN, record=RECORD_OF_TWO, nodes=views, checkpoints=(different,), disk_pin=None), "spark:1")
+    assert [step.lsn for step in plan.actions if isinstance(step, SetLogPin) and step.path == DISK_PATH] == [BEGIN]
 
 
 ALONE = {OTHER: Unknown("silence")}

@@ -24,7 +24,7 @@ def holding(seen, leaders, followers=FOLLOWER):
         pod: tuple(replace(LEADER if PODS[number] == pod else followers, name=name) for name, number in leaders.items()) for pod in PODS
     }
     nodes = {pod: copies[pod] if isinstance(view, tuple) else view for pod, view in seen.nodes.items()}
-    return replace(seen, records=records, nodes=nodes, tablespaces=())
+    return replace(seen, records=records, nodes=nodes, declared=())
 
 
 def told(actions):
@@ -49,7 +49,7 @@ def test_all_lost_leaders_are_replaced_before_a_node_is_woken():
 def test_a_lost_leader_comes_before_the_checkpoint_for_another_that_is_asked_for():
     seen = holding(CALM, {"flights": 0, "weather": 0}, STALE)
     failed = tuple(replace(copy, role="failed") if copy.name == "weather" else copy for copy in seen.nodes[PODS[0]])
-    seen = replace(seen, nodes={**seen.nodes, PODS[0]: failed}, tablespaces=asking(PODS[1]).tablespaces)
+    seen = replace(seen, nodes={**seen.nodes, PODS[0]: failed}, declared=asking(PODS[1]).declared)
     done = list(told(plan_both(seen).actions))
     assert done == ["weather to 1", "wake [1]", "checkpoint of flights", "flights to 1", "wake [1]", "Apply", "AnswerRequest"]
 

@@ -63,7 +63,7 @@ def test_a_leader_is_relieved_before_it_is_restarted():
 def test_a_leader_that_was_relieved_is_restarted():
     moved = VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1990.0)
     nodes = {PODS[0]: (replace(LEADER, role="follower"),), PODS[1]: (LEADER,)}
-    seen = replace(rolled(OLD, NEW), records={"flights": moved}, nodes=nodes, tablespaces=())
+    seen = replace(rolled(OLD, NEW), records={"flights": moved}, nodes=nodes, declared=())
     assert plan_both(seen).actions == (DELETED[0],)
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from both_controllers import plan_both
-from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
+from situations import claim, live, objects, pods, quickstart, readable, ready, with_metadata, with_spec, with_status
 from test_plan_herddb import LOG, SETTLED
 
 from herdkeeper.clients.deleted_resources import DeletedResources
@@ -21,6 +21,7 @@ from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.plan.scale_down import scale_down
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.tablespace.build import build_leader_service
+from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.planning.actions import Apply, ChangeTablespaceRecord, Delete, ForgetNode
@@ -33,6 +34,7 @@ N0, N1, N2, N3 = NODES = tuple(f"db-herddb-{number}" for number in range(4))
 CLUSTER = quickstart("HerdDBCluster")
 TWO = with_spec(CLUSTER, replicas=2)
 TABLESPACE = quickstart("Tablespace")
+UNREAD = Declared("flights", TABLESPACE, readable=False)
 LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 9), None, (7, 0), True)
 FOLLOWER = replace(LEADER, role="follower")
 
@@ -68,7 +70,7 @@ def running(count: int, *, found: dict[str, VersionedRecord], with_pods: int | N
         records=found,
         nodes=views,
         registered=NODES[: count if registered is None else registered],
-        tablespaces=(TABLESPACE,),
+        declared=readable(TABLESPACE),
         now=2000.0,
         **more,
     )
@@ -79,7 +81,7 @@ MOVED_AWAY = running(3, found=record(N0, N0, N1))
 
 def without_record(seen):
     """The tablespace was made, and HerdDB's metadata has only HerdDB's own, as after the loss of ZooKeeper's volumes."""
-    return replace(seen, records=record(N0, N0, N1, name="herd"), tablespaces=(with_status(TABLESPACE, uuid="a-uuid"),))
+    return replace(seen, records=record(N0, N0, N1, name="herd"), declared=readable(with_status(TABLESPACE, uuid="a-uuid")))
 
 
 def changed(plan) -> list[tuple[str, tuple[str, ...]]]:
@@ -224,7 +226,7 @@ def test_a_node_that_a_record_names_after_all_is_started_again():
 
 
 BLOCKED = running(3, found=record(N2, N2, N0))
-LONELY = replace(BLOCKED, tablespaces=())
+LONELY = replace(BLOCKED, declared=())
 
 
 @pytest.mark.parametrize(
@@ -232,32 +234,32 @@ LONELY = replace(BLOCKED, tablespaces=())
     [
         (
             "more replicas are declared than nodes would remain",
-            replace(BLOCKED, tablespaces=(with_spec(TABLESPACE, replicas=3),)),
+            replace(BLOCKED, declared=readable(with_spec(TABLESPACE, replicas=3))),
             Reason.WAITING_FOR_TABLESPACE,
             "the Tablespace flights declares 3 replicas and 2 nodes would remain",
         ),
         (
             "a leaving node is preferred",
-            replace(BLOCKED, tablespaces=(with_spec(TABLESPACE, preferred_leader=N2),)),
+            replace(BLOCKED, declared=readable(with_spec(TABLESPACE, preferred_leader=N2))),
             Reason.WAITING_FOR_TABLESPACE,
             "prefers db-herddb-2, which is being removed",
         ),
         ("nobody declares it", LONELY, Reason.WAITING_FOR_TABLESPACE, "no Tablespace declares flights"),
         (
             "its Tablespace can't be read",
-            replace(LONELY, unread=("flights",)),
+            replace(LONELY, declared=(UNREAD,)),
             Reason.WAITING_FOR_TABLESPACE,
             "the Tablespace flights can't be read: correct it",
         ),
         (
             "its Tablespace is paused",
-            replace(BLOCKED, tablespaces=(with_metadata(TABLESPACE, annotations={names.PAUSED_ANNOTATION: "true"}),)),
+            replace(BLOCKED, declared=readable(with_metadata(TABLESPACE, annotations={names.PAUSED_ANNOTATION: "true"}))),
             Reason.WAITING_FOR_TABLESPACE,
             f"remove its annotation {names.PAUSED_ANNOTATION}",
         ),
         (
             "its Tablespace shows its plan",
-            replace(BLOCKED, tablespaces=(with_metadata(TABLESPACE, annotations={names.PLAN_ANNOTATION: "true"}),)),
+            replace(BLOCKED, declared=readable(with_metadata(TABLESPACE, annotations={names.PLAN_ANNOTATION: "true"}))),
             Reason.WAITING_FOR_TABLESPACE,
             f"remove its annotation {names.PLAN_ANNOTATION}",
         ),
@@ -320,7 +322,7 @@ def test_a_node_that_is_gone_is_forgotten_and_its_claim_treated_as_declared(poli
         ("the nodes can't be listed", TWO, replace(WITH_VOLUME, registered=Unknown("no quorum"))),
         ("ZooKeeper lost all records", TWO, replace(WITH_VOLUME, records={})),
         ("ZooKeeper lost one record", TWO, without_record(WITH_VOLUME)),
-        ("its Tablespace can't be read", TWO, replace(without_record(WITH_VOLUME), tablespaces=(), unread=("flights",))),
+        ("its Tablespace can't be read", TWO, replace(without_record(WITH_VOLUME), declared=(UNREAD,))),
     ],
 )
 def test_nothing_is_forgotten_or_deleted_while(situation, cluster, seen):

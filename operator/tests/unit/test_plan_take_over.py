@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from both_controllers import plan_both, plan_refused
-from situations import bookkeeper_serving, objects, pods, with_metadata, with_spec, with_status
+from situations import bookkeeper_serving, objects, pods, readable, with_metadata, with_spec, with_status
 from test_plan_hand_over import BOOTING, LED, USERS, database, deleted, moved
 from test_plan_herddb import CLUSTER, PODS
 from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD, TABLESPACE, asking
@@ -72,14 +72,14 @@ def test_the_pause_is_twice_as_long_each_time_and_an_hour_at_most():
     ],
 )
 def test_who_does_not_lead_what_it_was_given_is_marked(situation, role, since, said):
-    seen = replace(database({"app": ("follower", role)}, {"app": 2000.0 - since}), tablespaces=())
+    seen = replace(database({"app": ("follower", role)}, {"app": 2000.0 - since}), declared=())
     expected = [] if said is None else [(MissedTakeOver("app", int(2000 - since), said).text, Reason.DID_NOT_LEAD)]
     assert marks(plan_both(seen)) == expected, situation
     assert marks(plan_refused(seen)) == expected, "of a refused database, too"
 
 
 def test_who_loses_a_leadership_right_after_it_got_it_is_marked_with_the_move_and_only_once():
-    dead = replace(database({"app": LED}, {"app": 1994.0}), tablespaces=())
+    dead = replace(database({"app": LED}, {"app": 1994.0}), declared=())
     dead = replace(dead, nodes={**dead.nodes, TARGET: NotListening("refused")})
     plan = plan_both(dead)
     assert (moved(plan), marks(plan)) == (["app"], [(MissedTakeOver("app", 1994).text, Reason.DID_NOT_LEAD)])
@@ -94,7 +94,7 @@ def test_who_loses_a_leadership_right_after_it_got_it_is_marked_with_the_move_an
     [("too few bookies are writable", 2, None), ("its boot finds too few", 4, f"1970-01-01T00:33:14Z {TOO_FEW}")],
 )
 def test_a_node_that_can_not_lead_for_want_of_bookies_is_neither_marked_nor_left(situation, few, error):
-    seen = replace(database({"app": BOOTING}, {"app": 1960.0}), tablespaces=())
+    seen = replace(database({"app": BOOTING}, {"app": 1960.0}), declared=())
     boots = replace(LEADER, name="app", role="booting", ready=False, last_error=error)
     status = {**bookkeeper_serving().status.model_dump(), "ready_bookies": few}
     seen = replace(seen, nodes={**seen.nodes, TARGET: (boots,)}, bookkeeper=with_status(bookkeeper_serving(), **status))
@@ -103,12 +103,12 @@ def test_a_node_that_can_not_lead_for_want_of_bookies_is_neither_marked_nor_left
 
 
 def test_a_node_that_ends_since_it_was_told_to_is_not_marked():
-    seen = replace(database({"app": BOOTING}, {"app": 3540.1 - 12}), tablespaces=())
+    seen = replace(database({"app": BOOTING}, {"app": 3540.1 - 12}), declared=())
     assert marks(plan_both(deleted(seen, seconds_ago=0.1, pod=TARGET))) == []
 
 
 def test_a_mark_goes_once_the_node_leads_what_it_was_given_since():
-    led = replace(database({"app": LED}, {"app": 1990.0}), tablespaces=())
+    led = replace(database({"app": LED}, {"app": 1990.0}), declared=())
     assert marks(plan_both(replace(led, cluster=marked(MissedTakeOver("app", 1990))))) == [(None, Reason.LEADS_AGAIN)]
     assert marks(plan_both(replace(led, cluster=marked(MissedTakeOver("app", 1991))))) == []
     long_ago = replace(led, now=1991 + 2 * LONGEST_PAUSE_SECONDS + 1)
@@ -118,20 +118,20 @@ def test_a_mark_goes_once_the_node_leads_what_it_was_given_since():
 
 @pytest.mark.parametrize("other", [1988.0, 1988.9, 1989.1, 1995.0])
 def test_a_mark_stands_while_the_node_leads_only_another_one_that_it_got_with_it_or_later(other):
-    seen = replace(database({"app": BOOTING, "flights": LED}, {"app": 1988.2, "flights": other}), tablespaces=())
+    seen = replace(database({"app": BOOTING, "flights": LED}, {"app": 1988.2, "flights": other}), declared=())
     mark = MissedTakeOver("app", 1988)
     assert marks(plan_both(seen)) == [(mark.text, Reason.DID_NOT_LEAD)]
     assert marks(plan_both(replace(seen, cluster=marked(mark)))) == [], "told once"
 
 
 def test_a_mark_goes_once_the_node_leads_a_later_one_and_another_node_has_what_it_was_marked_for():
-    led = replace(database({"flights": LED}, {"flights": 1989.0}), tablespaces=())
+    led = replace(database({"flights": LED}, {"flights": 1989.0}), declared=())
     assert marks(plan_both(replace(led, cluster=marked(MissedTakeOver("app", 1988))))) == [(None, Reason.LEADS_AGAIN)]
     assert marks(plan_both(replace(led, cluster=marked(MissedTakeOver("app", 1989))))) == [], "of the same second"
 
 
 def test_nothing_returns_to_a_preferred_node_that_did_not_take_over_until_its_pause_is_over():
-    seen = replace(database({}), tablespaces=preferring(*USERS))
+    seen = replace(database({}), declared=readable(*preferring(*USERS)))
     assert moved(plan_both(seen)) == ["app"]
     assert moved(plan_both(replace(seen, cluster=marked(MissedTakeOver("flights", 1900))))) == []
     assert moved(plan_both(replace(seen, cluster=marked(MissedTakeOver("flights", 1880))))) == ["app"]
@@ -139,7 +139,7 @@ def test_nothing_returns_to_a_preferred_node_that_did_not_take_over_until_its_pa
 
 
 def test_no_further_tablespace_follows_one_that_its_preferred_node_does_not_lead():
-    stuck = replace(database({"app": BOOTING}, {"app": 1990.5}), tablespaces=preferring(*USERS))
+    stuck = replace(database({"app": BOOTING}, {"app": 1990.5}), declared=readable(*preferring(*USERS)))
     assert moved(plan_both(stuck)) == []
 
 

@@ -6,18 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from situations import quickstart, with_status
-from test_known_to_differ import CLUSTER, document
+from situations import quickstart, readable, with_status
+from test_known_to_differ import document
 from test_replica_verdicts import FIRST, LEADER, RECORD, SEEN, checkpoint, copy
 
 from herdkeeper.api import Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.leadership.decision import Node, Refused, Situation, decide
 from herdkeeper.herddb.observe.address import NodeAddress
 from herdkeeper.herddb.observe.nodes import read_node
 from herdkeeper.herddb.state.cluster import Counts, NodeTablespace, Unreplayable
-from herdkeeper.herddb.tablespace.observe_verdicts import declared_tablespaces, judged_nodes
+from herdkeeper.herddb.tablespace.judged_nodes import judged_nodes
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
@@ -65,18 +64,9 @@ def test_other_numbers_of_rows_than_a_leader_that_is_known_to_differ_bar_no_copy
     assert (verdicts[FIRST].equal, verdicts[LEADER].equal) == (True, False)
 
 
-class Listed(KubernetesReader):
-    def __init__(self) -> None:
-        super().__init__(None)
-
-    def documents(self, kind: Any, _namespace: str) -> tuple[dict[str, Any], ...]:
-        return (document(TABLESPACE),) if kind.KIND == "Tablespace" else ()
-
-
 def test_nobody_is_switched_over_to_a_follower_that_has_other_numbers_of_rows():
-    reader = ClusterReader(Listed(), None, None)
     seen = {LEADER: counted("leader", t=11), FIRST: counted("follower", t=1)}
-    views = judged_nodes(CLUSTER, seen, declared_tablespaces(CLUSTER, reader), reader)
+    views = judged_nodes(seen, readable(TABLESPACE), ())
     nodes = {node: Node(copy=view[0]) for node, view in views.items() if not isinstance(view, Unknown)}
     record = replace(RECORD, replicas=(LEADER, FIRST))
     decision = decide(Situation(record, nodes, None, changed_at=1000.0, now=2000.0, requested=FIRST))

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
 from herdkeeper.clients.identities import observe_identities
-from herdkeeper.clients.kubernetes import SECRETS, SHARED, WORKLOADS
+from herdkeeper.clients.kubernetes import SECRETS, SHARED, WORKLOADS, Unreadable
 from herdkeeper.clients.nodes import nodes_of_doubted
 from herdkeeper.clients.stack import ensemble_disruption, servers_disruption
 from herdkeeper.clients.zookeeper import EnsembleError, Znodes
@@ -29,8 +29,9 @@ from herdkeeper.herddb.state.certificate_holder import certificate_holder
 from herdkeeper.herddb.state.cluster import NodeView
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
+from herdkeeper.herddb.state.nodes import is_silent, unasked_nodes
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
-from herdkeeper.herddb.tablespace.observe_verdicts import Declared, declared_tablespaces, judged_nodes
+from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path
 from herdkeeper.protocol.self_report import SelfReport
@@ -39,9 +40,6 @@ from herdkeeper.shared.objects import Objects, why_gone
 from herdkeeper.shared.unknown import Unknown
 
 T = TypeVar("T")
-SILENT_SECONDS = 2.0
-"""A node that was silent for so long, twice its report interval, is not asked: clients would wait for its timeout. Nor is one that reports
-no answer from ZooKeeper for so long: it needs ZooKeeper to report its tablespaces."""
 
 
 def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
@@ -77,27 +75,39 @@ def observe_leadership(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFlee
     )
     log, root = fleet.log, fleet.named.herd_root
     declared = declared_tablespaces(cluster, reader)
-    tablespaces = tuple(each.tablespace for each in declared if each.readable)
     # ZooKeeper first: the first answer may take seconds, during which a node may stay silent.
     records = _ask(reader, log, lambda znodes: _records(znodes, root, reader))
     silent_seconds = _silent_seconds(fleet, reader)
     reports = _reports(fleet.objects, silent_seconds, reader)
-    doubted = _doubted(silent_seconds, reports)
-    nodes = judged_nodes(cluster, _read_running_nodes(fleet, doubted, reader), declared, reader)
+    nodes = _read_running_nodes(fleet, unasked_nodes(silent_seconds, reports), reader)
     times, heartbeats = _times(reader, log, records, root)
     return replace(
         fleet,
         nodes=nodes,
         records=records,
-        tablespaces=tablespaces,
-        unread=tuple(each.tablespace.metadata.name for each in declared if not each.readable),
-        taken_services=_taken_services(tablespaces, fleet.objects, reader),
+        declared=declared,
+        # after the nodes' views: what a Checkpoint has found out meanwhile counts
+        checkpoints=reader.kubernetes.resources(Checkpoint, key.namespace),
+        taken_services=_taken_services(declared, fleet.objects, reader),
         now=time.time(),
         silent_seconds=silent_seconds,
         reports=reports,
         heartbeats=heartbeats,
         zookeeper=times,
     )
+
+
+def declared_tablespaces(cluster: HerdDBCluster, reader: ClusterReader) -> tuple[Declared, ...]:
+    """Returns those of a HerdDBCluster, by resource name. One that does not name its cluster may belong to this one."""
+    declared = []
+    for document in reader.kubernetes.documents(Tablespace, cluster.metadata.namespace):
+        spec, found = document.get("spec") or {}, reader.kubernetes.model(Tablespace, document)
+        if ((spec.get("herdDBRef") or {}).get("name") or cluster.metadata.name) != cluster.metadata.name:
+            continue
+        name = spec.get("tablespaceName") or str(document["metadata"]["name"]).replace("-", "_")
+        readable = not isinstance(found, Unreadable)
+        declared.append(Declared(name, found.rest if isinstance(found, Unreadable) else found, readable))
+    return tuple(declared)
 
 
 def _identities(cluster: HerdDBCluster, log: LogStore | None, reader: ClusterReader) -> DueSecrets:
@@ -127,13 +137,13 @@ def _disruption(bookkeeper: BookKeeperCluster | None, reader: ClusterReader) -> 
     return None if bookkeeper is None else servers_disruption(bookkeeper, reader) or ensemble_disruption(bookkeeper, reader)
 
 
-def _read_running_nodes(fleet: SqlFleet, doubted: Mapping[str, Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:
+def _read_running_nodes(fleet: SqlFleet, unasked: Mapping[str, Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:
     """Returns the views of all nodes whose process has not ended as far as Kubernetes knows: a leader that is about to stop
     still serves.
     """
     running = [node for node in fleet.present if why_gone(fleet.objects.get("Pod", node)) is None]
-    asked = {node: port_of_node(fleet.named, fleet.objects, node) for node in running if node not in doubted}
-    return {**read_ports(asked, reader), **doubted}
+    asked = {node: port_of_node(fleet.named, fleet.objects, node) for node in running if node not in unasked}
+    return {**read_ports(asked, reader), **unasked}
 
 
 def _silent_seconds(fleet: SqlFleet, reader: ClusterReader) -> dict[str, float]:
@@ -144,21 +154,10 @@ def _silent_seconds(fleet: SqlFleet, reader: ClusterReader) -> dict[str, float]:
 
 def _reports(objects: Objects, silent_seconds: Mapping[str, float], reader: ClusterReader) -> dict[str, SelfReport]:
     """Returns the reports of nodes that are not silent: an old report may be outdated."""
-    speaking = [node for node, seconds in silent_seconds.items() if seconds < SILENT_SECONDS]
+    speaking = [node for node, seconds in silent_seconds.items() if not is_silent(seconds)]
     pods = {node: pod for node in speaking if (pod := objects.get("Pod", node)) is not None}
     found = {node: reader.liveness.last_report(pod["metadata"]["uid"]) for node, pod in pods.items()}
     return {node: report for node, report in found.items() if report is not None}
-
-
-def _doubted(silent_seconds: Mapping[str, float], reports: Mapping[str, SelfReport]) -> dict[str, Unknown]:
-    """Returns the nodes that are not asked, and why."""
-    silent = {node: Unknown("its process sends no heartbeat") for node, seconds in silent_seconds.items() if seconds >= SILENT_SECONDS}
-    cut_off = {
-        node: Unknown("it reports that ZooKeeper does not answer it")
-        for node, report in reports.items()
-        if report.zookeeper_silent >= SILENT_SECONDS
-    }
-    return {**silent, **cut_off}
 
 
 def _times(
@@ -185,9 +184,9 @@ def _records(znodes: Znodes, root: str, reader: ClusterReader) -> dict[str, Vers
         return Unknown(str(error))
 
 
-def _taken_services(tablespaces: Sequence[Tablespace], objects: Objects, reader: ClusterReader) -> frozenset[str]:
+def _taken_services(declared: Sequence[Declared], objects: Objects, reader: ClusterReader) -> frozenset[str]:
     """Read one by one, but only until the Service exists."""
-    keys = [each.key for each in tablespaces]
+    keys = [each.tablespace.key for each in declared if each.readable]
     services = [ObjectKey(key.namespace, TablespaceNames(key).leader_service) for key in keys]
     missing = [key for key in services if objects.get("Service", key.name) is None]
     return frozenset(key.name for key in missing if reader.kubernetes.document("v1", "Service", key) is not None)

@@ -80,7 +80,7 @@ def _why_not_caught_up(fleet: SqlFleet, record: TablespaceRecord, node: str) -> 
     """
     copy = _replica(fleet, record, node)
     if isinstance(copy, Unknown):
-        return copy.why
+        return f"{node}: {copy.why}"
     if copy is not None and copy.unreplayable is not None:
         return None  # waiting does not help, and other tablespaces don't wait for it
     if copy is None or not copy.ready:
@@ -92,7 +92,7 @@ def _why_not_caught_up(fleet: SqlFleet, record: TablespaceRecord, node: str) -> 
 
 
 def _replica(fleet: SqlFleet, record: TablespaceRecord, node: str) -> NodeTablespace | Unknown | None:
-    view = fleet.nodes.get(node, Unknown(f"{node} was not asked"))
+    view = fleet.view_of(node)
     return (
         view if isinstance(view, Unknown) else next((each for each in view if (each.name, each.uuid) == (record.name, record.uuid)), None)
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.herddb.state.cluster import NOT_LOOKED_AT, CredentialsMissing, NodeTablespace, NodeView, UserCredentials
 from herdkeeper.herddb.state.log_store import LogStore, log_store
@@ -15,6 +15,7 @@ from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes, running
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable, serves_tls
 from herdkeeper.herddb.state.users import SqlUsers, users_of
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
+from herdkeeper.herddb.tablespace.judged_nodes import Declared, judged_nodes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names
@@ -34,15 +35,15 @@ class SqlFleet:
 
     `credentials` is the content of the named Secret; None if none is named or the generated one does not exist yet. `bookkeeper` is the
     BookKeeperCluster that it refers to, or None. `root_parent` and `root` tell whether the parent znode and the cluster's root exist.
-    `fresh_password` and `fresh_token` are random, for a new Secret. `records` are HerdDB's records by tablespace, `tablespaces` the
-    resources that refer to it, `unread` the names of those that can't be read; `now` is Unix seconds. `registered` are the nodes with a
-    record in HerdDB. `taken_services` are names of leaders' Services that another owner uses. `dependents` are the Tablespaces that refer
-    to it. `disruption` is which bookie or ensemble member is being disrupted, or None. `silent_seconds` is for how long each known node has
-    been silent; `reports` the connection reports of the others. `heartbeats` are those of all replicas by tablespace and node, `zookeeper`
-    the current time, both by ZooKeeper's clock in Unix seconds. `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls`
-    is the verdict on the Secret of the SQL port, or None if it is not encrypted. `users` are the contents of the Secrets of `spec.users`,
-    by name. `ownerless_pins` are the log pins (path and version) of tablespaces that no resource declares any more, so nothing would move
-    them. `identities` are the due Secrets with certificates.
+    `fresh_password` and `fresh_token` are random, for a new Secret. `nodes` are the views as the nodes report them. `records` are HerdDB's
+    records by tablespace, `declared` the Tablespaces that refer to it; `checkpoints` are the namespace's. `now` is Unix seconds.
+    `registered` are the nodes with a record in HerdDB. `taken_services` are names of leaders' Services that another owner uses.
+    `dependents` are the Tablespaces that refer to it. `disruption` is which bookie or ensemble member is being disrupted, or None.
+    `silent_seconds` is for how long each known node has been silent; `reports` the connection reports of the others. `heartbeats` are those
+    of all replicas by tablespace and node, `zookeeper` the current time, both by ZooKeeper's clock in Unix seconds. `machines` are the
+    Kubernetes nodes of SQL nodes that are not Ready. `tls` is the verdict on the Secret of the SQL port, or None if it is not encrypted.
+    `users` are the contents of the Secrets of `spec.users`, by name. `ownerless_pins` are the log pins (path and version) of tablespaces
+    that no resource declares any more, so nothing would move them. `identities` are the due Secrets with certificates.
     """
 
     cluster: HerdDBCluster
@@ -56,8 +57,8 @@ class SqlFleet:
     fresh_token: str = field(default="", repr=False)
     records: Mapping[str, VersionedRecord] | Unknown = field(default_factory=dict)
     registered: tuple[str, ...] | Unknown = ()
-    tablespaces: tuple[Tablespace, ...] = ()
-    unread: tuple[str, ...] = ()
+    declared: tuple[Declared, ...] = ()
+    checkpoints: tuple[Checkpoint, ...] = ()
     taken_services: frozenset[str] = frozenset()
     now: float = 0.0
     dependents: Dependents = NO_DEPENDENTS
@@ -106,9 +107,23 @@ class SqlFleet:
         ready, wanted = status.ready_bookies, self.cluster.spec.ledgers.ensemble_size
         return None if ready >= wanted else f"the BookKeeperCluster {name} has {ready} writable bookies of the {wanted} that a ledger needs"
 
+    @cached_property
+    def tablespaces(self) -> tuple[Tablespace, ...]:
+        """The declared tablespaces that can be read."""
+        return tuple(each.tablespace for each in self.declared if each.readable)
+
+    @cached_property
+    def unread(self) -> tuple[str, ...]:
+        """The names of the others."""
+        return tuple(each.tablespace.metadata.name for each in self.declared if not each.readable)
+
+    @cached_property
+    def _judged(self) -> Mapping[str, NodeView | Unknown]:
+        return judged_nodes(self.nodes, self.declared, self.checkpoints)
+
     def view_of(self, node: str) -> NodeView | Unknown:
-        """A node's view of its tablespaces."""
-        return self.nodes.get(node, Unknown("it was not asked"))
+        """A node's view of its tablespaces, with the known verdicts on their rows."""
+        return self._judged.get(node, Unknown("it was not asked"))
 
     def replica_on(self, node: str, name: str) -> NodeTablespace | Unknown | None:
         """A node's view of a tablespace, or None."""

@@ -1,13 +1,19 @@
-"""The SQL nodes of a HerdDBCluster, and which of them stay: those below spec.replicas."""
+"""The SQL nodes of a HerdDBCluster: which of them stay (those below spec.replicas), and which are asked."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from herdkeeper.api import HerdDBCluster
+from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared.names import HerdDBNames
 from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.unknown import Unknown
 
 _MOST_DIGITS = 2
 """Of a node's number: `spec.replicas` is at most 99."""
+_SILENT_SECONDS = 2.0
+"""Twice the interval of a node's reports."""
 
 
 def mounted_secret(cluster: HerdDBCluster) -> str:
@@ -33,6 +39,18 @@ def running_nodes(cluster: HerdDBCluster, objects: Objects) -> int | None:
     """Returns the StatefulSet's number of nodes, or None."""
     stateful_set = objects.get("StatefulSet", cluster.names.stateful_set)
     return None if stateful_set is None else int(stateful_set["spec"]["replicas"])
+
+
+def is_silent(seconds: float) -> bool:
+    """Returns whether a node that has not reported for so long is silent."""
+    return seconds >= _SILENT_SECONDS
+
+
+def unasked_nodes(silent_seconds: Mapping[str, float], reports: Mapping[str, SelfReport]) -> dict[str, Unknown]:
+    """Returns the nodes that are not asked, since clients would wait for the timeout, and why. To report, a node needs ZooKeeper."""
+    silent = {node: Unknown("its process sends no heartbeat") for node, seconds in silent_seconds.items() if is_silent(seconds)}
+    why = Unknown("it reports that ZooKeeper does not answer it")
+    return {**silent, **{node: why for node, report in reports.items() if is_silent(report.zookeeper_silent)}}
 
 
 def number_of(named: HerdDBNames, node: str) -> int | None:

@@ -27,7 +27,6 @@ from herdkeeper.herddb.tablespace.observe_restore import observe_restore
 from herdkeeper.herddb.tablespace.place import Place
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
-from herdkeeper.herddb.tablespace.verdicts import judged, verdicts_in_force
 from herdkeeper.protocol.log_archive import (
     ArchiveProgress,
     archive_progress_path,
@@ -76,10 +75,6 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
     credentials = read_credentials(herddb, reader)
     pods = reader.kubernetes.owned(herddb.KIND, key, NODES)
     checkpoints, unread = checkpoints_of(tablespace, reader)
-    nodes = read_nodes(herddb, pods, reader)
-    if isinstance(metadata.record, VersionedRecord):
-        uuid = metadata.record.record.uuid
-        nodes = judged(nodes, uuid, verdicts_in_force(tablespace, uuid, checkpoints, nodes))
     seen = TablespaceObserved(
         herddb=herddb,
         zookeeper_address=log.zookeeper_address,
@@ -90,7 +85,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
         log_left=metadata.log_left,
         system_leader=metadata.leaders.get(DEFAULT_TABLESPACE),
         leaderships=Counter(metadata.leaders.values()),
-        nodes=nodes,
+        nodes=read_nodes(herddb, pods, reader),
         others=others,
         objects=objects,
         taken=taken,

@@ -30,7 +30,7 @@ from herdkeeper.herddb.tablespace.plan_restore import before_creation, plan_rest
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, SetAside, Step, next_replica
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
-from herdkeeper.herddb.tablespace.verdicts import Rebuilt, Verdict, rebuilt, verdicts_in_force, verdicts_on
+from herdkeeper.herddb.tablespace.verdicts import Rebuilt, Verdict, judged, rebuilt, verdicts_in_force, verdicts_on
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait, soonest
 from herdkeeper.planning.due import requeue_after_seconds, seconds_to_next
@@ -79,7 +79,11 @@ def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) ->
             return before_creation(tablespace, seen) or _create(tablespace, seen)
         case VersionedRecord(record):
             not_ours = _why_another_tablespace(tablespace, record) or refuse_existing(tablespace, record)
-            return not_ours or _with_pins(tablespace, seen, seen.record, spark_image)
+            return not_ours or _with_pins(tablespace, _judged(tablespace, seen, record.uuid), seen.record, spark_image)
+
+
+def _judged(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> TablespaceObserved:
+    return replace(seen, nodes=judged(seen.nodes, uuid, verdicts_in_force(tablespace, uuid, seen.checkpoints, seen.nodes)))
 
 
 def own_replica(seen: TablespaceObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
