@@ -16,7 +16,7 @@ from herdkeeper.shared.reason import Reason
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a declared user differs from its Secret. The message names field, value and fix."""
+    """Why a declared user differs from its Secret, or is not in force yet. The message names what to do, if a person has to."""
 
     reason: Reason
     why: str
