@@ -1,10 +1,20 @@
-"""When to read all ledgers to check whether their copies are in enough racks."""
+"""When to read all ledgers to check whether their copies are in enough racks, and what the last check found.
+
+The result is kept in the status: reading all ledgers at each reconcile would be too expensive.
+"""
 
 from __future__ import annotations
 
 import datetime
+from typing import Any
 
+from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
+from herdkeeper.shared.unknown import Unknown
+
+SHORTEST_SECONDS = 600.0
+READING_SHARE = 0.01
+"""Share of all time that is spent on reading ledgers for this."""
 
 
 def placement_check_due(fleet: BookieFleet) -> bool:
@@ -14,3 +24,30 @@ def placement_check_due(fleet: BookieFleet) -> bool:
     status = fleet.cluster.status
     before = status.placement_check if status is not None else None
     return before is None or datetime.datetime.fromisoformat(fleet.now) >= datetime.datetime.fromisoformat(before.next_check_at)
+
+
+def placement_check(fleet: BookieFleet) -> dict[str, Any] | None:
+    """Returns the field `placementCheck`: the new result, or the previous one. A scan for another purpose replaces it only with a different
+    result.
+    """
+    if isinstance(fleet.metadata, LedgersMetadata) and not fleet.placement_rule.can_be_broken:
+        return None
+    status = fleet.cluster.status
+    found = status.placement_check if status is not None else None
+    before = None if found is None else found.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if fleet.scan is None or not fleet.now:
+        return before
+    due = placement_check_due(fleet)
+    if isinstance(fleet.scan, Unknown):
+        return _checked(fleet.now, SHORTEST_SECONDS, {"message": fleet.scan.why}) if due else before
+    breaches = fleet.scan.breaches
+    same = found is not None and (found.ledgers, found.first_ledgers) == (breaches.ledgers, breaches.first)
+    if same and not due:
+        return before
+    seconds = max(SHORTEST_SECONDS, fleet.scan.seconds / READING_SHARE)
+    return _checked(fleet.now, seconds, {"ledgers": breaches.ledgers, "firstLedgers": list(breaches.first)})
+
+
+def _checked(now: str, seconds: float, found: dict[str, Any]) -> dict[str, Any]:
+    again = datetime.datetime.fromisoformat(now) + datetime.timedelta(seconds=seconds)
+    return {"checkedAt": now, "nextCheckAt": again.strftime("%Y-%m-%dT%H:%M:%SZ"), **found}

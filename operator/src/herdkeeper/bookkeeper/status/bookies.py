@@ -25,6 +25,7 @@ from herdkeeper.bookkeeper.drain.procedure import (
     open_ledgers,
 )
 from herdkeeper.bookkeeper.drain.state import Drain
+from herdkeeper.bookkeeper.plan.placement_check import placement_check
 from herdkeeper.bookkeeper.state import known_config
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, MetadataStore
 from herdkeeper.bookkeeper.state.claims import known_instance_id
@@ -32,7 +33,6 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.lost_bookie import LostBookie
 from herdkeeper.bookkeeper.state.numbers import next_number
 from herdkeeper.bookkeeper.state.racks import policy_for
-from herdkeeper.bookkeeper.status.placement_check import placement_check
 from herdkeeper.planning.actions import Wait
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
