@@ -38,9 +38,9 @@ from herdkeeper.bookkeeper.build.bookies import build_autorecovery
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.state.bookies import MetadataAbsent, StoreMissing
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
-from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.herddb.plan.cluster import plan_herddb
-from herdkeeper.herddb.status.cluster import summarize_herddb
+from herdkeeper.herddb.status import summarize_herddb
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.jobs.drill.plan import plan_scheduled_checkpoint

@@ -12,7 +12,7 @@ from herdkeeper.api.bookkeeper_cluster import PlacementCheck
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.state.bookies import LedgerScan
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
-from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
 from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches, PlacementRule, breaks_placement
 from herdkeeper.shared.names import ZONE_LABEL

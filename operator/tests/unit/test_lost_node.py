@@ -14,7 +14,7 @@ from test_plan_rolling import bookie
 from herdkeeper.bookkeeper.plan.gate import why_others_unhealthy
 from herdkeeper.bookkeeper.state.bookies import Marks
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
-from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.clients.kubernetes import KubernetesReader, WatchedSource
 from herdkeeper.clients.nodes import nodes_of
 from herdkeeper.planning.actions import Apply, Delete, Wait

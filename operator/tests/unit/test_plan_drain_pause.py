@@ -15,7 +15,7 @@ from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, Naming
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack, format_racks
-from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.names import DRAINING_ANNOTATION, RACKS_KEY, BookKeeperNames, ObjectKey

@@ -20,7 +20,7 @@ from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
-from herdkeeper.herddb.status.cluster import summarize_herddb
+from herdkeeper.herddb.status import summarize_herddb
 from herdkeeper.planning.actions import AddToSecret, Apply, Create, CreateHerdRoot, EnsureZnode, SetLogPin
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ZOOKEEPER_SECURE_PORT, ObjectKey, ZooKeeperNames

@@ -22,7 +22,7 @@ from herdkeeper.herddb.plan.users import refresh_users
 from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.users import users_of
-from herdkeeper.herddb.status.cluster import summarize_herddb
+from herdkeeper.herddb.status import summarize_herddb
 from herdkeeper.planning.actions import Apply, ForgetNode
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.self_report import ReportedUsers, SelfReport

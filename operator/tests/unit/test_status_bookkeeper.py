@@ -11,7 +11,7 @@ from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKE
 from herdkeeper.bookkeeper.build.bookies import build_autorecovery
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, MetadataAbsent, Naming
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
-from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 

@@ -9,7 +9,7 @@ from situations import live, member_claims, objects, pods, quickstart, ready, wi
 
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata, MetadataStore
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
-from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
 from herdkeeper.planning.actions import Create, Plan, Wait
 from herdkeeper.planning.refusal import Refusal

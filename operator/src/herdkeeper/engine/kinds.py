@@ -21,7 +21,7 @@ from herdkeeper.api.resource import Resource
 from herdkeeper.bookkeeper.deletion import plan_bookkeeper_deletion
 from herdkeeper.bookkeeper.observe.bookies import observe_bookkeeper, observe_ledgers
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
-from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.bookkeeper.validate import bookkeeper_refusals
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.engine.gauges.audits import LAST_AUDITS
@@ -31,7 +31,7 @@ from herdkeeper.herddb.deletion import plan_herddb_deletion
 from herdkeeper.herddb.log.in_time import log_standings
 from herdkeeper.herddb.observe.cluster import observe_herddb
 from herdkeeper.herddb.plan.cluster import plan_herddb
-from herdkeeper.herddb.status.cluster import summarize_herddb
+from herdkeeper.herddb.status import summarize_herddb
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.observe import observe_tablespace
 from herdkeeper.herddb.tablespace.plan import plan_tablespace

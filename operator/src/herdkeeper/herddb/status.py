@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from herdkeeper.codecs.herddb.users import decode_users, revision_of
 from herdkeeper.herddb.build import refuses_plaintext
+from herdkeeper.herddb.plan.users import why_not_in_force
+from herdkeeper.herddb.state.cluster import CredentialsMissing
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.tls import TlsUsable, tls_of
-from herdkeeper.herddb.status.users import users_in_force
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.rolling import outdated_pods
 from herdkeeper.planning.summary import Health, Summary
-from herdkeeper.shared.conditions import ENCRYPTED, condition
+from herdkeeper.shared.conditions import ENCRYPTED, USERS_IN_FORCE, condition
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
@@ -25,7 +30,7 @@ def summarize_herddb(fleet: SqlFleet) -> Summary:
     log = fleet.log
     reference = fleet.cluster.spec.credentials_secret_ref
     tablespaces = {entry.name for view in fleet.nodes.values() if not isinstance(view, Unknown) for entry in view}
-    conditions, users = users_in_force(fleet)
+    conditions, users = _users_in_force(fleet)
     fields = {
         "nodes": len(fleet.present),
         "readyNodes": len(ready),
@@ -67,3 +72,19 @@ def _has_open_nodes(fleet: SqlFleet) -> bool:
     objects, nodes = fleet.objects, fleet.named.stateful_set
     refused = refuses_plaintext(objects.get("ConfigMap", fleet.named.config_map)) and objects.revision(nodes)
     return not refused or bool(outdated_pods(nodes, objects, fleet.present))
+
+
+def _users_in_force(fleet: SqlFleet) -> tuple[Mapping[str, Health], Mapping[str, Any]]:
+    """Returns the condition UsersInForce, by its type, and the status fields. No new ones before there are credentials and a users file."""
+    before = fleet.cluster.status
+    known = {"users": list(before.users), "usersRevision": before.users_revision} if before is not None else {}
+    file, wanted = fleet.users_file, fleet.sql_users
+    if fleet.credentials is None or isinstance(wanted, CredentialsMissing) or not file:
+        return {}, known
+    late = why_not_in_force(fleet, wanted.users)
+    fields = known if late else {"users": [user.username for user in decode_users(file)], "usersRevision": revision_of(file)}
+    # problems that need a person are not mixed with what resolves itself
+    if told := wanted.problems or late:
+        return {USERS_IN_FORCE: Health("False", told[0].reason, "; ".join(each.why for each in told))}, fields
+    everybody = f"every SQL node accepts {', '.join(user.username for user in wanted.users)}"
+    return {USERS_IN_FORCE: Health("True", Reason.USERS_IN_FORCE, everybody)}, fields

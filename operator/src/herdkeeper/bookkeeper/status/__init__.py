@@ -1,1 +1,0 @@
-"""Derives the status of the bookies. Pure."""

@@ -1,1 +1,0 @@
-"""Derives the status of the SQL nodes. Pure."""
