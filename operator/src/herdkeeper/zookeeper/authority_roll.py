@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates.authority import Authority, authority_data, name_of, next_step
+from herdkeeper.certificates.authority import Authority, authority_data, name_of, next_step, renewal_time
 from herdkeeper.planning.actions import Action, AnswerRequest, Request, SetAuthority
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared import names
@@ -21,6 +21,11 @@ TAKEN_UP_WITHIN = timedelta(minutes=10)
 """By then a running pod has a changed Secret's files, and its process has read them; nothing tells that it has. The kubelet brings them
 within its period of a minute and a half, in a large cluster that caches Secrets up to five minutes later. BookKeeper reads them again after
 ten seconds, a SQL node's port after some seconds more."""
+
+
+def begins(cluster: ZooKeeperCluster, authority: Authority, now: datetime) -> bool:
+    """Returns whether another authority is to follow: on request, or because of this one's age."""
+    return names.ROLL_AUTHORITIES_ANNOTATION in cluster.metadata.annotations or now >= renewal_time(authority.signing.certificate)
 
 
 def roll_authorities(ensemble: Ensemble, *, settled: bool) -> tuple[Action, ...]:
