@@ -326,6 +326,16 @@ def test_at_no_time_meets_a_process_one_that_it_does_not_trust(events: list[tupl
     assert stack.authorities()[NAMED.members_secret] == ["zk quorum 2"] * 2
 
 
+def test_an_operator_that_ends_between_two_beginnings_begins_the_other_one_before_it_answers(stack: Stack) -> None:
+    stack.ask()
+    stack.look(actions=1)
+    assert stack.events == ["zk clients 2 follows zk clients 1: it is made, and all are to trust both"]
+    while not stack.answers:
+        stack.look()  # the bookies are late
+    assert stack.answers == ["done: zk clients 2 takes over and zk quorum 2 takes over"]
+    assert stack.events[1:] == ["zk quorum 2 follows zk quorum 1: it is made, and all are to trust both"]
+
+
 def test_a_step_is_written_only_onto_what_was_read(stack: Stack) -> None:
     stack.ask()
     steps = [action for action in stack.look().actions if isinstance(action, SetAuthority)]

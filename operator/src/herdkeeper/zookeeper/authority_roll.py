@@ -37,7 +37,10 @@ def roll_authorities(ensemble: Ensemble, *, settled: bool) -> tuple[Action, ...]
     rolls = ensemble.rolls
     behind = "the ensemble changes" if not settled else _behind(rolls)
     since = _since_when(rolls)
-    steps = [(roll, _forward(roll, since) if behind is None else _back(roll, behind)) for roll in rolls]
+    # One that begins goes first, whoever is behind with the other: the answer says that both begin.
+    beginning = [roll for roll in rolls if roll.successor is not None] if settled else []
+    going_on = beginning or (rolls if behind is None else ())
+    steps = [(roll, _forward(roll, since) if roll in going_on else _back(roll, behind)) for roll in rolls]
     written = (_write(ensemble.cluster, roll, *step) for roll, step in steps if step is not None)
     return (*written, *_answer(ensemble, settled=settled))
 
@@ -79,10 +82,10 @@ def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, st
     return then, f"{_both(authority)}: the old one is no longer {'to be ' if then.is_rolling else ''}trusted"
 
 
-def _back(roll: AuthorityRoll, why: str) -> tuple[Authority, str] | None:
-    """Returns the state in which the wait for pods begins anew. None if it had not begun."""
+def _back(roll: AuthorityRoll, why: str | None) -> tuple[Authority, str] | None:
+    """Returns the state in which the wait for pods begins anew. None if it had not begun, or nobody is behind."""
     authority = roll.authority
-    if authority.everywhere_since is None:
+    if why is None or authority.everywhere_since is None:
         return None
     return replace(authority, everywhere_since=None), f"{_both(authority)}: the wait for pods begins anew, since {why}"
 
