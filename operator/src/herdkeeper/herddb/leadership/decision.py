@@ -142,12 +142,12 @@ Decision = Keep | Move | Blocked | Refused | Postponed
 def decide(seen: Situation) -> Decision:
     """Returns the decision for a tablespace."""
     leader = seen.nodes.get(seen.record.leader, Node(gone="it is not a node of this cluster"))
-    gone = _why_gone(leader, seen)
+    gone = _why_gone(seen, leader)
     if gone is not None:
         return _fail_over(seen, gone)
     if leader.leaving is not None:
         return _demote_now(seen, leader.leaving)
-    failing = _why_not_writing(leader, seen)
+    failing = _why_not_writing(seen, leader)
     if failing is not None:
         return _fail_over(seen, failing, storage=True)
     if leader.relieved is not None:
@@ -231,7 +231,7 @@ def _why_not_promotable(copy: NodeTablespace) -> str | None:
     return None if copy.recoverable else "the log no longer has entries that its disk lacks"
 
 
-def _why_gone(leader: Node, seen: Situation) -> str | None:
+def _why_gone(seen: Situation, leader: Node) -> str | None:
     """Returns why the leader is gone, by signs that slowness can't explain."""
     if leader.gone is not None:
         return leader.gone
@@ -240,10 +240,10 @@ def _why_gone(leader: Node, seen: Situation) -> str | None:
     booting = isinstance(leader.copy, NodeTablespace) and leader.copy.role == "booting"
     if booting and leader.running_since is not None and seen.changed_at is not None and leader.running_since > seen.changed_at:
         return "its process has restarted"
-    return _why_hung(leader, seen) or _why_cut_off(leader, seen)
+    return _why_hung(seen, leader) or _why_cut_off(seen, leader)
 
 
-def _why_hung(leader: Node, seen: Situation) -> str | None:
+def _why_hung(seen: Situation, leader: Node) -> str | None:
     """Returns that neither the operator nor ZooKeeper hears from the leader.
 
     One of them alone may be cut off from a serving leader, and a long local checkpoint delays heartbeats. A newer heartbeat of another
@@ -256,7 +256,7 @@ def _why_hung(leader: Node, seen: Situation) -> str | None:
     return "its process answers neither the operator nor ZooKeeper" if late >= seen.hung_seconds - HEARTBEAT_SECONDS else None
 
 
-def _why_cut_off(leader: Node, seen: Situation) -> str | None:
+def _why_cut_off(seen: Situation, leader: Node) -> str | None:
     """Returns that ZooKeeper does not answer the leader, by its own report, and has no newer heartbeat of it.
 
     Replicas with heartbeats must have had answers all the time: after an outage for everybody the leader may just be the last to reconnect.
@@ -274,17 +274,17 @@ def _seconds_behind(heartbeat: float, others: Sequence[Node]) -> float:
     return max((node.heartbeat for node in others if node.heartbeat is not None), default=heartbeat) - heartbeat
 
 
-def _why_not_writing(leader: Node, seen: Situation) -> str | None:
+def _why_not_writing(seen: Situation, leader: Node) -> str | None:
     """Returns why a live leader can't write its log, by its own report."""
     copy = leader.copy
     if isinstance(copy, NodeTablespace) and copy.uuid == seen.record.uuid and copy.role == "failed":
         return f"it has failed: {copy.last_error or 'without a reason'}"
     if _unacknowledged(leader, seen.record) >= max(seen.hung_seconds, SELF_HELP_SECONDS):
         return "its bookies no longer acknowledge"
-    return _why_not_booted(leader, seen)
+    return _why_not_booted(seen, leader)
 
 
-def _why_not_booted(leader: Node, seen: Situation) -> str | None:
+def _why_not_booted(seen: Situation, leader: Node) -> str | None:
     """Returns that the leader's boot fails repeatedly. HerdDB retries once a second and reports the last failure with its time, by the
     node's clock. A boot that is merely slow has no failure since the node got the leadership.
     """
@@ -351,7 +351,7 @@ def _demote_now(seen: Situation, why: str) -> Decision:
 
 def _serves(seen: Situation) -> bool:
     leader = seen.nodes[seen.record.leader]
-    return why_not_leading(leader, seen.record) is None and _why_not_writing(leader, seen) is None
+    return why_not_leading(leader, seen.record) is None and _why_not_writing(seen, leader) is None
 
 
 def _demote_once_caught_up(seen: Situation, why: str) -> Decision:

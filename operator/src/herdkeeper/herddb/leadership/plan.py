@@ -50,14 +50,14 @@ TURN_SECONDS = 0.5
 class MoveRules:
     """Rules for moving leaders.
 
-    `why_no_writing` is why no new leader could write now, None if one could. `leave` are the relieved nodes with reasons. `only_lost`:
-    ignore wishes; replace only leaders that have ended, hang or are about to end. `known` is what is known of failed take-overs.
+    `why_no_writing` is why no new leader could write now, None if one could. `relieved` are the relieved nodes with reasons.
+    `only_lost`: ignore wishes; replace only leaders that have ended, hang or are about to end.
     """
 
     why_no_writing: str | Unknown | None
-    leave: Mapping[str, str] = field(default_factory=dict)
+    relieved: Mapping[str, str] = field(default_factory=dict)
     only_lost: bool = False
-    known: TakeOvers = NOTHING_KNOWN
+    take_overs: TakeOvers = NOTHING_KNOWN
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Case:
 @dataclass(frozen=True)
 class LeadershipPlan:
     """`moves` cover several tablespaces; a failed one stops no other. `after` follows once all are done. `wait` is why a leader that should
-    be replaced is not.
+    be replaced is not. `later` tells, as sentences, which leaders wait for their turn.
     """
 
     moves: tuple[Action, ...] = ()
@@ -109,7 +109,7 @@ def plan_leaders(fleet: SqlFleet, log: LogStore, rules: MoveRules) -> Leadership
         # No event reports that ZooKeeper answers again, and the leader may be on the machine of a lost member.
         return LeadershipPlan(requeue_after_seconds=SOON_SECONDS)
     records = [found for _, found in sorted(fleet.records.items(), key=lambda pair: turn_key(pair[0]))]
-    rules = replace(rules, known=take_overs(fleet.cluster.metadata.annotations, records, fleet.nodes, _time(fleet)))
+    rules = replace(rules, take_overs=take_overs(fleet.cluster.metadata.annotations, records, fleet.nodes, _time(fleet)))
     cases, later = _take_turns(fleet, [_case(fleet, found, rules) for found in records])
     due = [(case.found, case.decision) for case in cases if isinstance(case.decision, Move)]
     answers = [action for case in cases for action in _answer(case.asking, case.decision)]
@@ -129,8 +129,21 @@ def plan_leaders(fleet: SqlFleet, log: LogStore, rules: MoveRules) -> Leadership
 
 
 def _case(fleet: SqlFleet, found: VersionedRecord, rules: MoveRules) -> Case:
-    asking = None if rules.only_lost else resource_of(fleet, found.record.name)
-    situation = _situation(fleet, found, asking, rules)
+    declared = declaring(fleet, found.record.name)
+    asking = None if rules.only_lost or declared is None or paused_by(declared.metadata) else declared
+    # the failover times are no change: they also apply to a paused resource
+    failover = declared.spec.failover if declared is not None else Failover()
+    situation = Situation(
+        record=found.record,
+        nodes=_nodes(fleet, found.record, rules),
+        why_no_writing=rules.why_no_writing,
+        changed_at=found.changed_at,
+        now=_time(fleet),
+        requested=asking.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if asking is not None else None,
+        preferred=_preferred(fleet, asking) if asking is not None else None,
+        hung_seconds=failover.hung_leader_seconds,
+        relieve=asking is not None,
+    )
     return Case(found, situation, asking, decide(situation))
 
 
@@ -145,10 +158,10 @@ def _take_turns(fleet: SqlFleet, wanted: Sequence[Case]) -> tuple[list[Case], tu
     leaving = {case.found.record.name: each for case in wanted if (each := _hand_over(fleet, case)) is not None}
     waiting = why_waiting(list(leaving.values()), [pending for case in wanted for pending in _pending_take_over(case)])
     later = tuple(f"Moving the leadership of {name} to {leaving[name].to} later, since {why}" for name, why in waiting.items())
-    return [_now(case, leaving.get(case.found.record.name), waiting) for case in wanted], later
+    return [_in_turn(case, leaving.get(case.found.record.name), waiting) for case in wanted], later
 
 
-def _now(case: Case, hand_over: HandOver | None, waiting: Mapping[str, str]) -> Case:
+def _in_turn(case: Case, hand_over: HandOver | None, waiting: Mapping[str, str]) -> Case:
     record, decision = case.found.record, case.decision
     if hand_over is None or not isinstance(decision, Move):
         return case
@@ -185,11 +198,11 @@ def _marks(cluster: HerdDBCluster, cases: Sequence[Case], rules: MoveRules) -> t
     """Marks nodes that failed to take over, and unmarks those that lead again. They follow the moves: a lost mark costs one
     more attempt.
     """
-    missed = {case.found.record.leader: found for case in cases if (found := _missed_take_over(case, rules.known)) is not None}
-    over = () if rules.only_lost else rules.known.over
+    missed = {case.found.record.leader: found for case in cases if (found := _missed_take_over(case, rules.take_overs.missed)) is not None}
+    obsolete = () if rules.only_lost else rules.take_overs.obsolete
     return (
         *(_mark(cluster, node, found.text, Reason.DID_NOT_LEAD) for node, found in sorted(missed.items())),
-        *(_mark(cluster, node, None, Reason.LEADS_AGAIN) for node in over if node not in missed),
+        *(_mark(cluster, node, None, Reason.LEADS_AGAIN) for node in obsolete if node not in missed),
     )
 
 
@@ -198,7 +211,7 @@ def _mark(cluster: HerdDBCluster, node: str, text: str | None, reason: Reason) -
     return Annotate(cluster.KIND, metadata.name, metadata.uid, {f"{names.DID_NOT_LEAD_PREFIX}{node}": text}, reason, API_VERSION)
 
 
-def _missed_take_over(case: Case, known: TakeOvers) -> MissedTakeOver | None:
+def _missed_take_over(case: Case, marked: Mapping[str, MissedTakeOver]) -> MissedTakeOver | None:
     """Returns the leader's failed take-over if it is not marked yet. Nodes that are stopping or could not open a ledger don't count."""
     record, situation = case.found.record, case.situation
     leader = situation.nodes.get(record.leader)
@@ -207,7 +220,7 @@ def _missed_take_over(case: Case, known: TakeOvers) -> MissedTakeOver | None:
     age = situation.now - situation.changed_at
     lost = isinstance(case.decision, Move) and case.decision.leader_lost
     late = age >= TAKE_OVER_SECONDS and why_not_leading(leader, record) is not None
-    before = known.missed.get(record.leader)
+    before = marked.get(record.leader)
     if not 0 <= age < HELD_SECONDS or not (lost or late) or (before is not None and before.at >= int(situation.changed_at)):
         return None
     return MissedTakeOver(record.name, int(situation.changed_at), before.times + 1 if before is not None else 1)
@@ -218,26 +231,20 @@ def _time(fleet: SqlFleet) -> float:
     return fleet.now if fleet.zookeeper.now is None else fleet.zookeeper.now
 
 
-def resource_of(fleet: SqlFleet, name: str) -> Tablespace | None:
-    """Returns the resource that declares a tablespace. None if there is none or it is paused."""
-    first = declaring(fleet, name)
-    return None if first is not None and paused_by(first.metadata) else first
-
-
-def nodes_of(fleet: SqlFleet, record: TablespaceRecord, rules: MoveRules) -> dict[str, Node]:
+def _nodes(fleet: SqlFleet, record: TablespaceRecord, rules: MoveRules) -> dict[str, Node]:
     """Returns the state of each node of the cluster for one tablespace."""
     found = {}
     for name in fleet.present:
         pod = fleet.objects.get("Pod", name)
-        # what only leaving nodes hold can't be led elsewhere
-        leaves = rules.leave.get(name) if any(other not in rules.leave for other in record.replicas) else None
+        # what only relieved nodes hold can't be led elsewhere
+        relieved = rules.relieved.get(name) if any(other not in rules.relieved for other in record.replicas) else None
         heartbeat = fleet.heartbeats.get(record.name, {}).get(name)
         found[name] = Node(
             gone=why_gone(pod),
             leaving=why_stopping(pod),
-            relieved=leaves,
-            held_back=rules.known.not_now.get(name),
-            late=name in rules.known.late,
+            relieved=relieved,
+            held_back=rules.take_overs.held_back.get(name),
+            late=name in rules.take_overs.late,
             copy=fleet.replica_on(name, record.name),
             running_since=fleet.zookeeper.registered.get(name),
             silent_seconds=fleet.silent_seconds.get(name),
@@ -245,24 +252,6 @@ def nodes_of(fleet: SqlFleet, record: TablespaceRecord, rules: MoveRules) -> dic
             report=fleet.reports.get(name),
         )
     return found
-
-
-def _situation(fleet: SqlFleet, found: VersionedRecord, tablespace: Tablespace | None, rules: MoveRules) -> Situation:
-    """`tablespace` is the resource whose wishes count, or None."""
-    declared = declaring(fleet, found.record.name)
-    # the failover times are no change: they also apply to a paused resource
-    failover = declared.spec.failover if declared is not None else Failover()
-    return Situation(
-        record=found.record,
-        nodes=nodes_of(fleet, found.record, rules),
-        why_no_writing=rules.why_no_writing,
-        changed_at=found.changed_at,
-        now=_time(fleet),
-        requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,
-        preferred=_preferred(fleet, tablespace) if tablespace is not None else None,
-        hung_seconds=failover.hung_leader_seconds,
-        relieve=tablespace is not None,
-    )
 
 
 def _preferred(fleet: SqlFleet, tablespace: Tablespace) -> str | None:

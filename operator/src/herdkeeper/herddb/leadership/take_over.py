@@ -58,14 +58,14 @@ class MissedTakeOver:
 
 @dataclass(frozen=True)
 class TakeOvers:
-    """`missed` are nodes that failed to take over, and have not led since; `not_now` those that get no leadership now, with the reason;
-    `late` those that don't lead yet what they just got; `over` those with obsolete marks.
+    """`missed` are nodes that failed to take over, and have not led since; `held_back` those that get no leadership now, with the
+    reason; `late` those that don't lead yet what they just got; `obsolete` those whose marks go.
     """
 
     missed: Mapping[str, MissedTakeOver] = field(default_factory=dict)
-    not_now: Mapping[str, str] = field(default_factory=dict)
+    held_back: Mapping[str, str] = field(default_factory=dict)
     late: frozenset[str] = frozenset()
-    over: tuple[str, ...] = ()
+    obsolete: tuple[str, ...] = ()
 
 
 NOTHING_KNOWN = TakeOvers()
@@ -89,13 +89,13 @@ def take_overs(
     given = [found for found in records if found.changed_at is not None]
     has_led = {node for node, mark in marks.items() if _has_led(nodes, node, mark, given)}
     forgotten = {node for node, mark in marks.items() if abs(now - mark.at) > 2 * LONGEST_PAUSE_SECONDS}
-    over = tuple(sorted(has_led | forgotten))
-    missed = {node: mark for node, mark in marks.items() if node not in over}
+    obsolete = tuple(sorted(has_led | forgotten))
+    missed = {node: mark for node, mark in marks.items() if node not in obsolete}
     return TakeOvers(
         missed,
         {node: why for node, mark in missed.items() if (why := mark.why_not(now)) is not None},
         frozenset(found.record.leader for found in given if _is_late(nodes, found, now)),
-        over,
+        obsolete,
     )
 
 

@@ -40,7 +40,8 @@ def plan_herddb(fleet: SqlFleet) -> Plan:
     # The leadership controller executes its actions. Nothing else may delay the replacement of a lost leader.
     waiting = Plan((), leaders.wait, SOON_SECONDS, later=leaders.later)
     plan = waiting if leaders.actions else _plan_objects(fleet, log, leaders, shrink)
-    relieved = [{"node": node, "reason": why} for node, why in sorted({**plan.notes, **shrink.leave}.items())]
+    # so far, the plan's notes are the node that is relieved to be restarted
+    relieved = [{"node": node, "reason": why} for node, why in sorted({**plan.notes, **shrink.relieved}.items())]
     notes = {"leavingNodes": list(shrink.leaving), "relievedNodes": relieved}
     return replace(shrink.extended(plan), shown=leaders.actions, notes=notes)
 

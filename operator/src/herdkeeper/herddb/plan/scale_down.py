@@ -1,9 +1,10 @@
 """Fewer SQL nodes: the conditions for removing one, and the cleanup afterwards. The highest numbers go first.
 
-1. Each tablespace gets its declared number of replicas on nodes that stay (herddb/tablespace/plan.py, by `status.leavingNodes`). 2.
-Leaderships move, once the replicas that stay could lead at once. 3. Replicas on leaving nodes are removed. 4. The StatefulSet shrinks by
-one, once no record names its last node. 5. A node without a pod is forgotten: its claim under deletionPolicy Delete, then its record in
-ZooKeeper.
+1. Each tablespace gets its declared number of replicas on nodes that stay (herddb/tablespace/plan.py, by `status.leavingNodes`).
+2. Leaderships move, once the replicas that stay could lead at once.
+3. Replicas on leaving nodes are removed.
+4. The StatefulSet shrinks by one, once no record names its last node.
+5. A node without a pod is forgotten: its claim under deletionPolicy Delete, then its record in ZooKeeper.
 
 A node exists while a record names it: one that was named at the last moment is started again. No progress is stored.
 """
@@ -32,13 +33,13 @@ CLAIM = "PersistentVolumeClaim"
 
 @dataclass(frozen=True)
 class ScaleDown:
-    """`nodes`: the StatefulSet's number of nodes for now. `leaving`: nodes whose replicas may move; `leave`: relieved nodes, with reasons.
-    `wait`: what the next step waits for. `later`: further steps, as sentences.
+    """`nodes`: the StatefulSet's number of nodes for now. `leaving`: nodes whose replicas may move; `relieved`: nodes that must lead
+    nothing, with reasons. `wait`: what the next step waits for. `later`: further steps, as sentences.
     """
 
     nodes: int
     leaving: tuple[str, ...] = ()
-    leave: Mapping[str, str] = field(default_factory=dict)
+    relieved: Mapping[str, str] = field(default_factory=dict)
     wait: Wait | None = None
     later: tuple[str, ...] = ()
 
@@ -177,8 +178,8 @@ def _move_off(fleet: SqlFleet, records: Mapping[str, VersionedRecord], step: Sca
     )
     wait = Wait(Reason.WAITING_FOR_TABLESPACE, f"before nodes stop, their replicas move to nodes that stay ({shown})")
     able = all(_can_be_left(fleet, record) for record in held.values() if record.leader in step.leaving)
-    leave = dict.fromkeys(step.leaving, f"spec.replicas is {fleet.cluster.spec.replicas}") if able else {}
-    return replace(step, leave=leave, wait=wait)
+    relieved = dict.fromkeys(step.leaving, f"spec.replicas is {fleet.cluster.spec.replicas}") if able else {}
+    return replace(step, relieved=relieved, wait=wait)
 
 
 def _can_be_left(fleet: SqlFleet, record: TablespaceRecord) -> bool:
