@@ -61,7 +61,7 @@ class PlayedNodes:
         self.documents[url] = NotListening(f"{url} refused")
 
     def post(self, url: str, token: str, timeout_seconds: float, trust: Trust | None = None) -> Any | Unknown:
-        """An execute.sql_node.NodeOrders. Orders are done when the token is right, and remembered; one that tells whether its copies are
+        """A NodeOrders. Orders are done when the token is right, and remembered; one that tells whether its copies are
         barred takes that order."""
         url = _in_plain_text(url, trust)
         if token not in self.tokens:

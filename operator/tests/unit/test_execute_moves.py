@@ -12,7 +12,7 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.zookeeper import ChangedMeanwhileError
 from herdkeeper.engine.execute import Clients, execute
 from herdkeeper.engine.leadership import execute_leadership
-from herdkeeper.herddb.execute import node_orders as sql_node
+from herdkeeper.herddb.execute.node_orders import SqlNodes
 from herdkeeper.herddb.leadership.plan import LeadershipPlan
 from herdkeeper.planning.actions import Apply, BarPromotion, ChangeTablespaceRecord, EnsureZnode, Plan, WakeNodes
 from herdkeeper.shared.reason import Reason
@@ -99,13 +99,13 @@ def test_nodes_are_woken_at_the_same_time_so_that_a_silent_one_keeps_none_asleep
         both.wait()
         return Unknown("silence")
 
-    monkeypatch.setattr(sql_node, "order", order)
-    sql_node.wake_nodes("demo", WakeNodes("db", tuple(PODS)), None, None)
+    monkeypatch.setattr(SqlNodes, "order", order)
+    SqlNodes("demo", None, None).wake(WakeNodes("db", tuple(PODS)))
     assert not both.broken
 
 
 def test_a_node_that_refuses_to_be_barred_keeps_nothing_else_from_being_done(monkeypatch):
-    monkeypatch.setattr(sql_node, "order", lambda *_, **__: Unknown("it answered 503"))
+    monkeypatch.setattr(SqlNodes, "order", lambda *_, **__: Unknown("it answered 503"))
     bar = BarPromotion("db", PODS[1], "flights", "a-uuid", True, (4, 9), "it had other rows")
     done, applied, failed = done_of(bar, move("a", Reason.REPLICA_DIFFERS), SERVICE)
     assert (done, applied) == (["/a"], ["Service"])

@@ -25,7 +25,7 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.http import HttpJsonReader
 from herdkeeper.clients.kubernetes import KubernetesReader, WatchedSource
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.herddb.execute.node_orders import HttpNodeOrders, wake_nodes
+from herdkeeper.herddb.execute.node_orders import HttpNodeOrders, SqlNodes
 from herdkeeper.herddb.observe.address import NodePort, port_of_node, with_authorities
 from herdkeeper.herddb.observe.nodes import read_nodes
 from herdkeeper.herddb.state.tls import http_secret
@@ -141,7 +141,7 @@ def looked(kubernetes: Kubernetes) -> object:
 
 
 def waked(kubernetes: Kubernetes) -> None:
-    wake_nodes("demo", WakeNodes("db", (NODE,)), ClusterReader(kubernetes, None, None), HttpNodeOrders())  # type: ignore[arg-type]
+    SqlNodes("demo", ClusterReader(kubernetes, None, None), HttpNodeOrders()).wake(WakeNodes("db", (NODE,)))  # type: ignore[arg-type]
 
 
 def test_a_node_is_verified_by_its_name_at_its_pod_s_address_and_asked_and_ordered_over_tls(serve) -> None:

@@ -7,7 +7,7 @@ from situations import objects, pods
 from test_plan_herddb import CLUSTER, PODS
 
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.herddb.execute.node_orders import wake_nodes
+from herdkeeper.herddb.execute.node_orders import SqlNodes
 from herdkeeper.herddb.observe.nodes import read_nodes
 from herdkeeper.herddb.state.nodes import present_nodes
 from herdkeeper.planning.actions import WakeNodes
@@ -90,12 +90,12 @@ class Ordered:
 @pytest.mark.parametrize(("pod", "host"), [(at("10.1.2.3").get("Pod", PODS[0]), "10.1.2.3"), (at(None).get("Pod", PODS[0]), BY_NAME)])
 def test_orders_go_there_too(pod, host):
     ordered = Ordered()
-    wake_nodes("demo", WakeNodes("db", (PODS[0],)), ClusterReader(Kubernetes(pod), None, None), ordered)
+    SqlNodes("demo", ClusterReader(Kubernetes(pod), None, None), ordered).wake(WakeNodes("db", (PODS[0],)))
     assert ordered.orders == [(f"http://{host}:9845/activator/wake", "a-token")]
 
 
 @pytest.mark.parametrize("pod", [None, at("10.1.2.3", owner="somebody-else-s").get("Pod", PODS[0])], ids=["no pod", "anybody's"])
 def test_no_order_and_no_token_go_to_a_pod_that_our_stateful_set_did_not_make(pod):
     ordered = Ordered()
-    wake_nodes("demo", WakeNodes("db", (PODS[0],)), ClusterReader(Kubernetes(pod), None, None), ordered)
+    SqlNodes("demo", ClusterReader(Kubernetes(pod), None, None), ordered).wake(WakeNodes("db", (PODS[0],)))
     assert ordered.orders == []

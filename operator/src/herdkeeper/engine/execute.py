@@ -16,9 +16,8 @@ from herdkeeper.clients.kubernetes_writer import KubernetesWriter, RefusedError
 from herdkeeper.clients.zookeeper import EnsembleError, Znodes
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.engine import execute_metadata as metadata
-from herdkeeper.herddb.execute import node_orders as sql_node
 from herdkeeper.herddb.execute import tablespaces as tablespace
-from herdkeeper.herddb.execute.node_orders import NodeOrders
+from herdkeeper.herddb.execute.node_orders import NodeOrders, SqlNodes
 from herdkeeper.herddb.execute.tablespaces import Login
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.users import read_credentials
@@ -136,6 +135,7 @@ def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: 
     def at(address: str) -> Znodes:
         return clients.reader.znodes(address, namespace)
 
+    nodes = SqlNodes(namespace, clients.reader, clients.orders)
     match action:
         case Apply():
             clients.writer.apply(action)
@@ -179,17 +179,17 @@ def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: 
         case SetArchiveExpiry(address):
             metadata.set_archive_expiry(at(address), action)
         case CheckpointFollower():
-            sql_node.checkpoint_follower(namespace, action, clients.reader, clients.orders)
+            nodes.checkpoint(action)
         case CloseLedger():
-            sql_node.close_ledger(namespace, action, clients.reader, clients.orders)
+            nodes.close_ledger(action)
         case StartFullCheck():
-            sql_node.start_full_check(namespace, action, clients.reader, clients.orders)
+            nodes.start_full_check(action)
         case SetCopyAside():
-            sql_node.set_copy_aside(namespace, action, clients.reader, clients.orders)
+            nodes.set_aside(action)
         case BarPromotion():
-            sql_node.bar_promotion(namespace, action, clients.reader, clients.orders)
+            nodes.bar(action)
         case WakeNodes():
-            sql_node.wake_nodes(namespace, action, clients.reader, clients.orders)
+            nodes.wake(action)
         case AnswerRequest():
             clients.writer.answer_request(namespace, action)
         case ForgetNode(address):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import structlog
@@ -55,60 +56,62 @@ class HttpNodeOrders:
             return Unknown(f"{url} did not answer: {error}")
 
 
-def order(database: ObjectKey, node: str, path: str, reader: ClusterReader, orders: NodeOrders, *, seconds: float) -> Any | Unknown:  # noqa: PLR0913
-    """Send one order to a node of the HerdDBCluster, e.g. `/activator/wake`. Returns Unknown with the reason if it failed."""
-    cluster = reader.kubernetes.readable(HerdDBCluster, database)
-    token = read_token(cluster, reader) if cluster is not None else Unknown(f"the HerdDBCluster {database.name} does not exist")
-    if isinstance(token, Unknown):
-        return token
-    address = address_of(database, node, reader)
-    return address if isinstance(address, Unknown) else orders.post(address.url(path), token, seconds, address.trust)
+@dataclass(frozen=True)
+class SqlNodes:
+    """Sends actions as orders to the SQL nodes of a namespace. A refused one raises RefusedError with the node's error."""
 
+    namespace: str
+    reader: ClusterReader
+    orders: NodeOrders
 
-def wake_nodes(namespace: str, action: WakeNodes, reader: ClusterReader, orders: NodeOrders) -> None:
-    """See WakeNodes. All are sent concurrently, so that an unreachable node does not delay the others."""
+    def order(self, herddb: str, node: str, path: str, *, seconds: float) -> Any | Unknown:
+        """Send one order to a node of a HerdDBCluster, e.g. `/activator/wake`. Returns Unknown with the reason if it failed."""
+        database = ObjectKey(self.namespace, herddb)
+        cluster = self.reader.kubernetes.readable(HerdDBCluster, database)
+        token = read_token(cluster, self.reader) if cluster is not None else Unknown(f"the HerdDBCluster {herddb} does not exist")
+        if isinstance(token, Unknown):
+            return token
+        address = address_of(database, node, self.reader)
+        return address if isinstance(address, Unknown) else self.orders.post(address.url(path), token, seconds, address.trust)
 
-    def wake(node: str) -> Any | Unknown:
-        return order(ObjectKey(namespace, action.herddb), node, "/activator/wake", reader, orders, seconds=WAKE_SECONDS)
+    def wake(self, action: WakeNodes) -> None:
+        """All are sent concurrently, so that an unreachable node does not delay the others."""
 
-    with ThreadPoolExecutor(max_workers=MOST_AT_A_TIME) as threads:
-        for node, answer in zip(action.nodes, threads.map(wake, action.nodes), strict=True):
-            if isinstance(answer, Unknown):
-                logger.info("not woken", node=node, why=answer.why)
+        def wake(node: str) -> Any | Unknown:
+            return self.order(action.herddb, node, "/activator/wake", seconds=WAKE_SECONDS)
 
+        with ThreadPoolExecutor(max_workers=MOST_AT_A_TIME) as threads:
+            for node, answer in zip(action.nodes, threads.map(wake, action.nodes), strict=True):
+                if isinstance(answer, Unknown):
+                    logger.info("not woken", node=node, why=answer.why)
 
-def checkpoint_follower(namespace: str, action: CheckpointFollower, reader: ClusterReader, orders: NodeOrders) -> None:
-    """See CheckpointFollower."""
-    path = f"/tablespaces/{action.tablespace}/checkpoint"
-    answer = order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=CHECKPOINT_SECONDS)
-    if isinstance(answer, Unknown):
-        logger.info("not checkpointed", node=action.node, tablespace=action.tablespace, why=answer.why)
+    def checkpoint(self, action: CheckpointFollower) -> None:
+        """A failure is no reason not to move a leadership."""
+        answer = self.order(action.herddb, action.node, f"/tablespaces/{action.tablespace}/checkpoint", seconds=CHECKPOINT_SECONDS)
+        if isinstance(answer, Unknown):
+            logger.info("not checkpointed", node=action.node, tablespace=action.tablespace, why=answer.why)
 
+    def set_aside(self, action: SetCopyAside) -> None:
+        """See SetCopyAside. Idempotent."""
+        path = f"/tablespaces/{action.tablespace}/set-aside?uuid={action.uuid}"
+        answer = _followed(self.order(action.herddb, action.node, path, seconds=SET_ASIDE_SECONDS), "Evidence")
+        logger.info("copy set aside", node=action.node, tablespace=action.tablespace, evidence=answer.get("evidence"), why=action.why)
 
-def set_copy_aside(namespace: str, action: SetCopyAside, reader: ClusterReader, orders: NodeOrders) -> None:
-    """See SetCopyAside. Raises RefusedError with the node's error. Idempotent."""
-    path = f"/tablespaces/{action.tablespace}/set-aside?uuid={action.uuid}"
-    answer = _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=SET_ASIDE_SECONDS), "Evidence")
-    logger.info("copy set aside", node=action.node, tablespace=action.tablespace, evidence=answer.get("evidence"), why=action.why)
+    def bar(self, action: BarPromotion) -> None:
+        """See BarPromotion. Idempotent."""
+        path = f"/tablespaces/{action.tablespace}/{'bar' if action.barred else 'unbar'}?uuid={action.uuid}"
+        path += f"&until={action.until[0]},{action.until[1]}" if action.until is not None else ""
+        _followed(self.order(action.herddb, action.node, path, seconds=BAR_SECONDS), "PromotionBar")
 
+    def close_ledger(self, action: CloseLedger) -> None:
+        """A node refuses that does not lead, or can't open another ledger now."""
+        path = f"/tablespaces/{action.tablespace}/close-ledger?ledger={action.ledger_id}"
+        _followed(self.order(action.herddb, action.node, path, seconds=CLOSE_SECONDS), "Ledger")
 
-def bar_promotion(namespace: str, action: BarPromotion, reader: ClusterReader, orders: NodeOrders) -> None:
-    """See BarPromotion. Raises RefusedError with the node's error. Idempotent."""
-    path = f"/tablespaces/{action.tablespace}/{'bar' if action.barred else 'unbar'}?uuid={action.uuid}"
-    path += f"&until={action.until[0]},{action.until[1]}" if action.until is not None else ""
-    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=BAR_SECONDS), "PromotionBar")
-
-
-def close_ledger(namespace: str, action: CloseLedger, reader: ClusterReader, orders: NodeOrders) -> None:
-    """See CloseLedger. Raises RefusedError with the node's error: it does not lead, or can't open another ledger now."""
-    path = f"/tablespaces/{action.tablespace}/close-ledger?ledger={action.ledger_id}"
-    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=CLOSE_SECONDS), "Ledger")
-
-
-def start_full_check(namespace: str, action: StartFullCheck, reader: ClusterReader, orders: NodeOrders) -> None:
-    """See StartFullCheck. Raises RefusedError with the node's error: it does not lead."""
-    path = f"/tablespaces/{action.tablespace}/check?maxStopMillis={action.longest_stop_millis}"
-    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, reader, orders, seconds=FULL_CHECK_SECONDS), "FullCheck")
+    def start_full_check(self, action: StartFullCheck) -> None:
+        """A node refuses that does not lead."""
+        path = f"/tablespaces/{action.tablespace}/check?maxStopMillis={action.longest_stop_millis}"
+        _followed(self.order(action.herddb, action.node, path, seconds=FULL_CHECK_SECONDS), "FullCheck")
 
 
 def _followed(answer: Any | Unknown, counted_as: str) -> Any:
