@@ -25,7 +25,7 @@ from herdkeeper.shared.conditions import ENCRYPTED
 from herdkeeper.shared.objects import Json, mounts
 from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper.build import build_zookeeper
-from herdkeeper.zookeeper.membership import change
+from herdkeeper.zookeeper.membership import next_change
 from herdkeeper.zookeeper.observe_security import observe_security
 from herdkeeper.zookeeper.plan import plan_zookeeper
 from herdkeeper.zookeeper.state import Encryption, Ensemble, server_of
@@ -133,7 +133,7 @@ class Move:
         yield replace(self, template=STEP_OF[ensemble.encryption])
         if not self.ends and ensemble.accepts_both and not ensemble.plaintext_needed_by:
             yield replace(self, ends=True)
-        if isinstance(change(ensemble), ChangeMembership):
+        if isinstance(next_change(ensemble), ChangeMembership):
             yield replace(self, closed=self.closed + 1)
         for number, step in enumerate(self.steps):
             if step == GONE:
@@ -277,7 +277,7 @@ def test_a_drain_reads_bookies_as_all_clients_do_and_ends_with_the_bookies_own_c
 
 
 def test_plain_ports_are_closed_one_by_one_once_nobody_needs_them() -> None:
-    steps = [change(saw(SECURE, USED, USED, USED, closed=closed)) for closed in range(4)]
+    steps = [next_change(saw(SECURE, USED, USED, USED, closed=closed)) for closed in range(4)]
     assert all(isinstance(step, ChangeMembership) for step in steps[:3])
     servers = [step.server for step in steps[:3] if isinstance(step, ChangeMembership) and step.server is not None]
     assert [(server.server_id, server.client) for server in servers] == [(number, "127.0.0.1:2182") for number in (1, 2, 3)]
@@ -294,7 +294,7 @@ def test_plain_ports_are_closed_one_by_one_once_nobody_needs_them() -> None:
     ],
 )
 def test_no_port_is_closed_before_and_the_status_names_who_needs_it(seen: Ensemble, who: str) -> None:
-    assert change(seen) is None
+    assert next_change(seen) is None
     summary = summarize_zookeeper(seen)
     assert summary.fields["plaintextNeededBy"] == who
     assert summary.conditions[ENCRYPTED].status == "False"
@@ -344,13 +344,13 @@ def test_bookies_are_not_called_encrypted_before_the_last_that_accepts_plain_tex
 def test_a_port_that_somebody_opened_is_closed_again_and_no_member_comes_to_accept_plain_text(closed: int) -> None:
     opened = saw(SECURE, REQUIRED, REQUIRED, REQUIRED, closed=closed)
     assert opened.encryption is Encryption.REQUIRED
-    assert isinstance(change(opened), ChangeMembership)
+    assert isinstance(next_change(opened), ChangeMembership)
     assert summarize_zookeeper(opened).fields["plaintextNeededBy"] is None
 
 
 def test_the_first_closed_port_decides() -> None:
     late = saw(SECURE, USED, USED, USED, closed=1, plaintext_users=("the HerdDBCluster db",))
-    assert isinstance(change(late), ChangeMembership)
+    assert isinstance(next_change(late), ChangeMembership)
     assert summarize_zookeeper(late).fields["plaintextNeededBy"] is None
 
 

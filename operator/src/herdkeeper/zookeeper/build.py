@@ -41,7 +41,7 @@ def build_zookeeper(ensemble: Ensemble) -> tuple[Json, ...]:
     cluster, named = ensemble.cluster, ensemble.named
     encryption = ensemble.encryption
     config = _config(cluster, encryption)
-    membership, follower = ensemble.initial_membership, ensemble.follower
+    membership, follower = ensemble.initial_membership, ensemble.unlisted_follower
     # ZooKeeper starts only a member that finds itself in its file. The one that is not listed yet begins with a file without a version,
     # which is older than any other, so that it learns the committed membership, and that it is not in it, from the first one it meets.
     closed = encryption is Encryption.REQUIRED

@@ -4,7 +4,7 @@ A member joins as an observer before its pod exists, so its volume never gets a 
 last transactions.
 
 The second member is the exception: ZooKeeper gives a vote only if a quorum of the new membership already follows. Observers don't count,
-and two voters are a quorum only together. So it joins as an unlisted follower, which has no vote either (`Ensemble.follower`).
+and two voters are a quorum only together. So it joins as an unlisted follower, which has no vote either (`Ensemble.unlisted_follower`).
 
 A member leaves the membership before its pod is deleted. The leader leaves last, since that costs an election. The declared and the
 committed membership are all the state that a next reconcile needs.
@@ -52,7 +52,7 @@ def _why_behind(ensemble: Ensemble, leader: int, number: int) -> str | None:
     return f"{named.pod(number)} is {behind} transactions behind" if behind > MOST_BEHIND else None
 
 
-def change(ensemble: Ensemble) -> ChangeMembership | Wait | None:
+def next_change(ensemble: Ensemble) -> ChangeMembership | Wait | None:
     """Returns the next membership change, why it must wait, or None if exactly the declared members vote."""
     membership, declared = ensemble.membership, ensemble.declared
     if isinstance(membership, Unknown):
@@ -96,7 +96,7 @@ def _join(ensemble: Ensemble, membership: Membership, number: int) -> ChangeMemb
     if listed and size == 1:
         why = f"{pod} becomes a follower: next to a single voter, an observer can't get a vote"
         return ChangeMembership(address, password, None, (number + 1,), version, Reason.JOINING, why)
-    if ensemble.follower != number and not listed:
+    if ensemble.unlisted_follower != number and not listed:
         server, why = server_of(ensemble.cluster, number, Role.OBSERVER, closed=closed), f"{pod} joins without a vote, beside {size} voters"
         return ChangeMembership(address, password, server, (), version, Reason.JOINING, why)
     if (behind := why_not_in_step(ensemble, (number,))) is not None:

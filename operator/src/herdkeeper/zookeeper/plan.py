@@ -19,7 +19,7 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.authority_roll import roll_authorities
 from herdkeeper.zookeeper.build import build_authority, build_zookeeper, build_zookeeper_claim, build_zookeeper_secret
-from herdkeeper.zookeeper.membership import change, why_not_in_step
+from herdkeeper.zookeeper.membership import next_change, why_not_in_step
 from herdkeeper.zookeeper.state import Ensemble, EnsembleSecurity
 
 CLAIM = "PersistentVolumeClaim"
@@ -128,7 +128,7 @@ def _when_settled(ensemble: Ensemble) -> tuple[Action, ...] | Wait:
         return Wait(Reason.UNREADABLE, ensemble.membership.why) if ensemble.modes else ()
     if steps := _mark_claims(ensemble) or _delete_unneeded_claims(ensemble):  # a claim that was just marked is not as it was read
         return steps
-    step = change(ensemble)
+    step = next_change(ensemble)
     return step if isinstance(step, Wait) else (() if step is None else (step,))
 
 

@@ -231,7 +231,7 @@ class Ensemble:
         return first_membership(self.cluster, self.pods, closed=self.encryption is Encryption.REQUIRED)
 
     @cached_property
-    def follower(self) -> int | None:
+    def unlisted_follower(self) -> int | None:
         """The member that follows a single voter without being listed, until it gets its vote. None if there is none."""
         known = None if self.founding else self.known_membership
         if known is None or len(known.voters) > 1:
@@ -245,7 +245,7 @@ class Ensemble:
         if isinstance(self.membership, Unknown):
             return frozenset()
         committed = (*voters_of(self.membership), *observers_of(self.membership))
-        return frozenset(committed if self.follower is None else (*committed, self.follower))
+        return frozenset(committed if self.unlisted_follower is None else (*committed, self.unlisted_follower))
 
     @cached_property
     def claims(self) -> Mapping[int, Claim]:
