@@ -74,11 +74,13 @@ FOUND = {"checkedAt": NOW, "nextCheckAt": SOON, "ledgers": 2, "firstLedgers": [4
 ONE_RACK = with_spec(CLUSTER, placement=CLUSTER.spec.placement.model_copy(update={"min_racks_per_write_quorum": 1}))
 
 
-def seen(scan=None, nodes=ZONES, now=NOW):
+def seen(scan=None, machines=ZONES, now=NOW):
     running = pods(PODS)
     for number, name in enumerate(PODS):
         running["Pod", name]["spec"] = {"nodeName": f"worker-{number}"}
-    return BookieFleet(CLUSTER, objects(settled(), *claims(0, 1, 2, 3), running), STORE, HEALTHY, TOKENS, nodes=nodes, scan=scan, now=now)
+    return BookieFleet(
+        CLUSTER, objects(settled(), *claims(0, 1, 2, 3), running), STORE, HEALTHY, TOKENS, machines=machines, scan=scan, now=now
+    )
 
 
 ONE_ZONE_AWAY = replace(HEALTHY, writable=frozenset(identity.bookie_id for identity in IDENTITIES if identity.number % 2))
@@ -99,7 +101,7 @@ def after(**fields):
         ("again", after(ledgers=2), seen(now="2026-11-21T12:05:00Z"), True),
         ("the ledgers were read just now", CLUSTER, seen(SCAN), False),
         ("a zone is away", CLUSTER, replace(seen(), metadata=ONE_ZONE_AWAY), True),
-        ("one zone is all there is", CLUSTER, seen(nodes=dict.fromkeys(ZONES, ZONES["worker-0"])), False),
+        ("one zone is all there is", CLUSTER, seen(machines=dict.fromkeys(ZONES, ZONES["worker-0"])), False),
         (
             "the spec asks for one rack",
             ONE_RACK,
@@ -126,7 +128,7 @@ def test_the_ledgers_are_read_for_it_at_most_each_ten_minutes_and_only_where_rac
             {"checkedAt": NOW, "nextCheckAt": SOON, "message": "there are 300000 ledgers"},
         ),
         ("a zone is away", after(ledgers=2, first_ledgers=(4, 9)), replace(seen(SCAN), metadata=ONE_ZONE_AWAY), UNCHANGED),
-        ("one rack is all there is now", after(ledgers=2), seen(nodes=dict.fromkeys(ZONES, ZONES["worker-0"])), None),
+        ("one rack is all there is now", after(ledgers=2), seen(machines=dict.fromkeys(ZONES, ZONES["worker-0"])), None),
         ("something else is found, by a drain's scan", after(ledgers=1, first_ledgers=(4,)), seen(SCAN), FOUND),
     ],
 )
@@ -144,4 +146,4 @@ def test_what_was_found_before_stays_until_the_next_check_finds_something_else(s
 def test_bookies_of_one_zone_name_in_two_regions_stand_in_two_racks():
     region = "topology.kubernetes.io/region"
     regions = {name: Node(name, {ZONE_LABEL: "zone-a", region: f"region-{name[-1]}"}) for name in ZONES}
-    assert plan_bookkeeper(seen(nodes=regions), JOBS_IMAGE).needs_ledgers
+    assert plan_bookkeeper(seen(machines=regions), JOBS_IMAGE).needs_ledgers

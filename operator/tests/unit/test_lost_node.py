@@ -85,7 +85,7 @@ def test_a_node_that_was_read_as_down_a_while_ago_is_not_down_under_a_pod_that_i
 
 @pytest.mark.parametrize(("nodes", "closed"), [(UP, False), (DOWN, True)])
 def test_a_pod_whose_ready_is_older_than_its_nodes_silence_holds_up_the_roll_of_others(nodes, closed):
-    seen = BookieFleet(CLUSTER, objects(settled(), pods(PODS), standing(PODS[3], ready=True)), STORE, HEALTHY, TOKENS, nodes=nodes)
+    seen = BookieFleet(CLUSTER, objects(settled(), pods(PODS), standing(PODS[3], ready=True)), STORE, HEALTHY, TOKENS, machines=nodes)
     for item in seen.objects.of_kind("StatefulSet"):
         item["status"] = {"observedGeneration": 1, "currentRevision": "a", "updateRevision": "a"}
     trouble = why_others_unhealthy(seen, (0, 1, 2, 3), 0)
@@ -171,7 +171,7 @@ def test_pods_on_a_node_that_is_down_are_not_deleted_with_a_new_template(situati
 )
 def test_a_pod_that_hangs_is_told_with_since_when_and_what_a_person_may_do(situation, pod, down, metadata, reason, told, not_told):
     nodes = {"worker-3": Node("worker-3", {}, down)}
-    seen = BookieFleet(CLUSTER, objects(settled(), *claims(0, 1, 2, 3), pods(PODS), pod), STORE, metadata, TOKENS, nodes=nodes)
+    seen = BookieFleet(CLUSTER, objects(settled(), *claims(0, 1, 2, 3), pods(PODS), pod), STORE, metadata, TOKENS, machines=nodes)
     summary = summarize_bookkeeper(seen)
     condition = summary.conditions["NodesReachable"]
     assert (condition.status, condition.reason) == ("False", reason), situation
@@ -181,5 +181,5 @@ def test_a_pod_that_hangs_is_told_with_since_when_and_what_a_person_may_do(situa
 
 
 def test_while_no_pod_hangs_there_is_no_such_condition():
-    seen = BookieFleet(CLUSTER, objects(settled(), *claims(0, 1, 2, 3), pods(PODS)), STORE, HEALTHY, TOKENS, nodes=DOWN)
+    seen = BookieFleet(CLUSTER, objects(settled(), *claims(0, 1, 2, 3), pods(PODS)), STORE, HEALTHY, TOKENS, machines=DOWN)
     assert "NodesReachable" not in summarize_bookkeeper(seen).conditions

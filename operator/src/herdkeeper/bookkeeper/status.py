@@ -78,7 +78,7 @@ def summarize_bookkeeper(fleet: BookieFleet) -> Summary:
         "bookies": bookies or None,
     }
     states = {bookie["number"]: bookie["state"] for bookie in bookies}
-    hanging = nodes_reachable(fleet.objects, map(named.pod, numbers.existing), fleet.nodes, _replication_of_lost(cluster, metadata))
+    hanging = nodes_reachable(fleet.objects, map(named.pod, numbers.existing), fleet.machines, _replication_of_lost(cluster, metadata))
     return Summary(_health(fleet, serving, states), fields, {**_conditions(cluster), **_encrypted(fleet), **hanging})
 
 
@@ -231,7 +231,7 @@ def _trouble(fleet: BookieFleet, name: str, state: str | None) -> str:
     if fleet.objects.pod_ready(name):
         return "not registered as writable"
     pod = fleet.objects.get("Pod", name)
-    return trouble_of(pod, fleet.nodes)
+    return trouble_of(pod, fleet.machines)
 
 
 def _autorecovery_runs(fleet: BookieFleet) -> bool:

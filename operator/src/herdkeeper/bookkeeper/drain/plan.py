@@ -104,14 +104,14 @@ def close_orders(shares: Iterable[Share], fleet: BookieFleet, reason: Reason) ->
     )
 
 
-def cancelled(fleet: BookieFleet) -> tuple[Action, ...]:
+def cancel_drains(fleet: BookieFleet) -> tuple[Action, ...]:
     """Returns the actions that cancel drains of bookies that stay: stop their Jobs and make them writable. Also removes leftovers of
     finished drains.
 
     The record of a round that has not succeeded is kept for the next drain: the Job may have moved ledgers that were not read back, and no
     metadata names the bookie for them any more.
     """
-    numbers, named, metadata = fleet.numbers, fleet.named, fleet.known
+    numbers, named, metadata = fleet.numbers, fleet.named, fleet.known_metadata
     unproven = {
         named.drain_round(number, begun.number)
         for number in numbers.existing

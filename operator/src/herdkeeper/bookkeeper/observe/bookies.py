@@ -74,7 +74,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
         fresh_tokens=tuple(secrets.token_hex(5) for _ in range(cluster.spec.bookies)),
         dependents=observe_dependents(cluster, HerdDBCluster, reader),
         disruption=ensemble_disruption(cluster, reader) or databases_disruption(key, reader),
-        nodes=_nodes(objects, reader),
+        machines=_machines(objects, reader),
         expandable=_expandable(cluster, objects, reader),
         now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         identities=_identities(cluster, store, reader),
@@ -108,7 +108,7 @@ def _expandable(cluster: BookKeeperCluster, objects: Objects, reader: ClusterRea
     return {name: reader.kubernetes.expandable(name) for name in sorted(classes)}
 
 
-def _nodes(objects: Objects, reader: ClusterReader) -> Nodes:
+def _machines(objects: Objects, reader: ClusterReader) -> Nodes:
     """Returns the nodes of the bookies' pods."""
     return nodes_of((pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})), reader)
 

@@ -14,11 +14,11 @@ from herdkeeper.bookkeeper.build.bookies import (
 )
 from herdkeeper.bookkeeper.build.racks import build_racks
 from herdkeeper.bookkeeper.drain.build import DrainSource
-from herdkeeper.bookkeeper.drain.plan import actions_of, cancelled, rescan_after_seconds
+from herdkeeper.bookkeeper.drain.plan import actions_of, cancel_drains, rescan_after_seconds
 from herdkeeper.bookkeeper.drain.procedure import DrainingBookie, Restart, Stop, later_steps
 from herdkeeper.bookkeeper.drain.state import Drain
 from herdkeeper.bookkeeper.plan.gate import restart_order, why_not_restart, why_others_unhealthy
-from herdkeeper.bookkeeper.plan.lost_bookie import NeedsLedgers, Step, retire_all
+from herdkeeper.bookkeeper.plan.lost_bookie import NeedsLedgers, Step, retire_lost
 from herdkeeper.bookkeeper.plan.missing_cookie import restored_cookie
 from herdkeeper.bookkeeper.plan.placement_check import placement_check_due
 from herdkeeper.bookkeeper.plan.volume_growth import grow_claims
@@ -76,7 +76,7 @@ def _without_metadata(fleet: BookieFleet, store: MetadataStore) -> Plan:
 
 
 def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
-    metadata, numbers = fleet.known, fleet.numbers
+    metadata, numbers = fleet.known_metadata, fleet.numbers
     identities, steps = _identities(fleet)
     founded = Founded(metadata.instance_id, metadata.cookies, fleet.served_ids)
     shared = build_bookies_shared(fleet.sized, fleet.zookeeper_address, founded, plaintext=fleet.plaintext)
@@ -87,11 +87,11 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
     steps += [step for step in cookies if step is not None]
     running = (*numbers.wanted, *(identity.number for identity in kept))
     rolled = _stateful_set_steps(fleet, running, restart_order(fleet, [*identities, *kept]))
-    steps += [*_autorecovery(fleet, running, rolled), *rolled, *cancelled(fleet)]
+    steps += [*_autorecovery(fleet, running, rolled), *rolled, *cancel_drains(fleet)]
     for drain in fleet.drains:
         steps += actions_of(fleet, drain, source)
         steps += [drain.step] if isinstance(drain.step, Wait) else []
-    steps += retire_all(fleet)
+    steps += retire_lost(fleet)
     waits = [step for step in steps if isinstance(step, Wait)]
     busy = waits or fleet.drains or numbers.lost or not all(identity.bookie_id in metadata.writable for identity in identities)
     actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
@@ -109,7 +109,7 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
 
 def _other_volumes(fleet: BookieFleet) -> Plan | None:
     """Returns a wait if volumes remain from a resource with another number of them: the rule on changes can't detect that."""
-    wanted, found = fleet.cluster.spec.ledgers.volumes, volumes_found(fleet.cluster, fleet.objects, fleet.known.cookies)
+    wanted, found = fleet.cluster.spec.ledgers.volumes, volumes_found(fleet.cluster, fleet.objects, fleet.known_metadata.cookies)
     if found in (None, wanted):
         return None
     return Plan.waiting(
@@ -157,7 +157,7 @@ def _stateful_set_steps(fleet: BookieFleet, running: tuple[int, ...], identities
     steps: list[Step] = []
     objects, named = fleet.objects, fleet.named
     pods = {named.pod(each.number): named.stateful_set(each.number) for each in identities}
-    hanging = unreachable(objects, pods, fleet.nodes)
+    hanging = unreachable(objects, pods, fleet.machines)
     serving = frozenset(named.pod(each.number) for each in identities if fleet.is_registered(each.number))
     for identity in identities:
         manifest = build_bookie(fleet.sized, identity, fleet.zookeeper_address, plaintext=fleet.plaintext)
@@ -188,7 +188,7 @@ def _autorecovery(fleet: BookieFleet, running: tuple[int, ...], rolled: Iterable
     manifests = build_autorecovery(fleet.sized, fleet.clients_address, fleet.racks)
     if not manifests:
         return deletions((objects.get("Deployment", named.autorecovery), objects.get("ConfigMap", named.autorecovery)), Reason.REMOVED)
-    if not fleet.known.cookies:  # an auditor that finds no bookie exits
+    if not fleet.known_metadata.cookies:  # an auditor that finds no bookie exits
         return ()
     *others, deployment = manifests
     steps: tuple[Step, ...] = settle(others, objects)
@@ -231,7 +231,7 @@ def _claims(fleet: BookieFleet, identity: BookieIdentity) -> tuple[Create | Appl
 
 def _recovery_delay(fleet: BookieFleet) -> tuple[SetRecoveryDelay, ...]:
     """Only the first auditor copies the delay from its configuration. A changed delay must be written."""
-    seconds, found = fleet.cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds, fleet.known.recovery_delay
+    seconds, found = fleet.cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds, fleet.known_metadata.recovery_delay
     if found is None or found.seconds == seconds:
         return ()
     return (SetRecoveryDelay(fleet.zookeeper_address, fleet.named.ledgers_root, seconds, found.version),)

@@ -21,7 +21,7 @@ def restart_order(fleet: BookieFleet, identities: Iterable[BookieIdentity]) -> l
 
     def place(identity: BookieIdentity) -> tuple[bool, str, str, int]:
         rack = fleet.racks.get(fleet.named.host(identity.number), Rack("", None))
-        return (identity.bookie_id in fleet.known.read_only, rack.region or "", rack.name, identity.number)
+        return (identity.bookie_id in fleet.known_metadata.read_only, rack.region or "", rack.name, identity.number)
 
     return sorted(identities, key=place)
 
@@ -42,40 +42,40 @@ def why_others_unhealthy(fleet: BookieFleet, running: tuple[int, ...], but: int 
     A registered bookie that is not Ready serves, but something is wrong with it: it blocks restarts of Ready bookies. It does not block
     others that are not Ready: a probe that fails everywhere must be repairable.
     """
-    named, objects, nodes = fleet.named, fleet.objects, fleet.nodes
+    named, objects, machines = fleet.named, fleet.objects, fleet.machines
     unwell = but is not None and not objects.pod_ready(named.pod(but))
     for number in running:
         pod = objects.get("Pod", named.pod(number))
-        stops = pod is None or pod["metadata"].get("deletionTimestamp") or unreachable(objects, [named.pod(number)], nodes)
+        stops = pod is None or pod["metadata"].get("deletionTimestamp") or unreachable(objects, [named.pod(number)], machines)
         fine = not stops and fleet.is_registered(number) and (unwell or objects.pod_ready(named.pod(number)))
         if number != but and not fine:
-            return f"{named.pod(number)} does not serve ({trouble_of(pod, nodes)})"
+            return f"{named.pod(number)} does not serve ({trouble_of(pod, machines)})"
     return None
 
 
 def _autorecovery(fleet: BookieFleet, running: tuple[int, ...]) -> str | None:
-    if not fleet.known.replication_enabled:
+    if not fleet.known_metadata.replication_enabled:
         pod = fleet.named.pod(min(running, default=0))
         return (
             "autorecovery is disabled in the metadata, so lost copies would not be replaced; enable it with "
             f"`kubectl exec {pod} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
         )
-    if fleet.cluster.spec.auto_recovery.enabled and fleet.known.auditor is None:
+    if fleet.cluster.spec.auto_recovery.enabled and fleet.known_metadata.auditor is None:
         return "no auditor is elected"
-    return "ledgers are under-replicated" if fleet.known.under_replicated else None
+    return "ledgers are under-replicated" if fleet.known_metadata.under_replicated else None
 
 
 def _ledgers(fleet: BookieFleet) -> str | None:
     scan = fleet.scan
     if scan is None or isinstance(scan, Unknown):
         return f"the ledgers could not be read: {scan.why if scan else 'they were not read'}"
-    return scan.lacking_copies(fleet.known)
+    return scan.lacking_copies(fleet.known_metadata)
 
 
 def _too_few_writable(fleet: BookieFleet, identity: BookieIdentity) -> str | None:
     """A writer needs a spare writable bookie to replace the one that restarts."""
     largest = fleet.open_ensemble
-    remaining = len(fleet.known.writable - {identity.bookie_id})
+    remaining = len(fleet.known_metadata.writable - {identity.bookie_id})
     if remaining >= largest or fleet.cluster.spec.roll_without_spare_bookie:
         return None
     return (
@@ -86,4 +86,4 @@ def _too_few_writable(fleet: BookieFleet, identity: BookieIdentity) -> str | Non
 
 def _disruption(fleet: BookieFleet) -> str | None:
     """The rest of the stack. What waits for these bookies can't block them."""
-    return fleet.disruption if len(fleet.known.writable) >= fleet.open_ensemble else None
+    return fleet.disruption if len(fleet.known_metadata.writable) >= fleet.open_ensemble else None

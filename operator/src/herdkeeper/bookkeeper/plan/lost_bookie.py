@@ -37,7 +37,7 @@ class NeedsLedgers:
 Step = Action | Wait | NeedsLedgers
 
 
-def retire_all(fleet: BookieFleet) -> tuple[Step, ...]:
+def retire_lost(fleet: BookieFleet) -> tuple[Step, ...]:
     """Returns the steps for all lost bookies. Their waits are reported together; one that needs a person determines the reason."""
     steps = [retire(fleet, each) for each in fleet.numbers.lost]
     waits = sorted((step for step in steps if isinstance(step, Wait)), key=lambda wait: not wait.reason.needs_person)
@@ -50,7 +50,7 @@ def _speed_up_replication(fleet: BookieFleet) -> tuple[CloseLedger | StartBookie
     new ledgers would go there, too.
     """
     scan, lost = fleet.scan, fleet.numbers.lost
-    if not isinstance(scan, LedgerScan) or len(fleet.known.writable) < scan.open_ensemble:
+    if not isinstance(scan, LedgerScan) or len(fleet.known_metadata.writable) < scan.open_ensemble:
         return ()
     ids = [bookie_id for each in lost for bookie_id in each.ids]
     still_open = {bookie_id: [share for share in scan.shares.get(bookie_id, ()) if not share.closed] for bookie_id in ids}
@@ -63,7 +63,7 @@ def _speed_up_replication(fleet: BookieFleet) -> tuple[CloseLedger | StartBookie
 
 def _audit_now(fleet: BookieFleet) -> tuple[StartBookieAudit, ...]:
     """The delay is for bookies that come back. If every missing bookie that ledgers name is lost for good, nothing is gained by waiting."""
-    scan, metadata, delay, auto = fleet.scan, fleet.known, fleet.known.recovery_delay, fleet.cluster.spec.auto_recovery
+    scan, metadata, delay, auto = fleet.scan, fleet.known_metadata, fleet.known_metadata.recovery_delay, fleet.cluster.spec.auto_recovery
     seconds = auto.lost_bookie_recovery_delay_seconds
     if not isinstance(scan, LedgerScan) or delay is None or delay.seconds != seconds:
         return ()
@@ -98,7 +98,7 @@ def retire(fleet: BookieFleet, lost: LostBookie) -> Step:
 
 def _why_not_retire(fleet: BookieFleet, lost: LostBookie) -> Wait | None:
     """Returns why it must not be retired, as far as known without the ledgers."""
-    metadata = fleet.known
+    metadata = fleet.known_metadata
     what = f"bookie {lost.number} lost a disk ({lost.why})"
     if lost.registered:
         return Wait(
@@ -116,7 +116,7 @@ def _why_not_retire(fleet: BookieFleet, lost: LostBookie) -> Wait | None:
 
 def _why_needed(fleet: BookieFleet, lost: LostBookie, scan: LedgerScan) -> Wait | None:
     """Returns why the identity must stay: ledgers name it."""
-    metadata = fleet.known
+    metadata = fleet.known_metadata
     named = [scan.naming[bookie_id] for bookie_id in lost.ids if bookie_id in scan.naming]
     closed, still_open = sum(found.closed for found in named), sum(found.not_closed for found in named)
     if not named:
@@ -152,6 +152,6 @@ def _remove(fleet: BookieFleet, lost: LostBookie) -> Step:
         return Delete("apps/v1", "StatefulSet", meta["name"], meta["uid"], Reason.BOOKIE_RETIRED)
     if stateful_set is not None or fleet.objects.get("Pod", named.pod(lost.number)) is not None or lost.going:
         return Wait(Reason.RECOVERING, f"bookie {lost.number} is retired once its pod and its claims are gone")
-    if cookies := [bookie_id for bookie_id in lost.ids if bookie_id in fleet.known.cookies]:
+    if cookies := [bookie_id for bookie_id in lost.ids if bookie_id in fleet.known_metadata.cookies]:
         return RemoveCookie(fleet.zookeeper_address, named.ledgers_root, cookies[0])
     return Wait(Reason.RECOVERING, f"bookie {lost.number} is retired")

@@ -18,11 +18,11 @@ from herdkeeper.shared.reason import Reason
 
 def restored_cookie(fleet: BookieFleet, identity: BookieIdentity) -> RestoreCookie | Wait | None:
     """Returns what to do about a bookie's cookie. None if it has one, or never started."""
-    if identity.bookie_id in fleet.known.registered:
+    if identity.bookie_id in fleet.known_metadata.registered:
         return None
     pod = fleet.objects.get("Pod", fleet.named.pod(identity.number))
     why, found = refusal(pod, REFUSED), cookie_on_volumes(pod)
-    if why is None and identity.bookie_id in fleet.known.cookies:
+    if why is None and identity.bookie_id in fleet.known_metadata.cookies:
         return None
     if why is None and found is None:
         return _unknown(identity) if identity.bookie_id in fleet.served_ids else None
@@ -38,7 +38,7 @@ def restored_cookie(fleet: BookieFleet, identity: BookieIdentity) -> RestoreCook
 
 def _way_out(fleet: BookieFleet, identity: BookieIdentity) -> str:
     """Returns what else to do than to mount the right volumes. Bookies that are away together may hold the only copies of a ledger."""
-    away = sorted(each for each in fleet.served_ids - fleet.known.registered if fleet.named.number_of(each) != identity.number)
+    away = sorted(each for each in fleet.served_ids - fleet.known_metadata.registered if fleet.named.number_of(each) != identity.number)
     if away:
         return f"Don't give these volumes up: other bookies are away, too ({', '.join(away)}), so they may hold the only copies of ledgers"
     return (
@@ -58,12 +58,12 @@ def _unknown(identity: BookieIdentity) -> Wait:
 def _cookie(fleet: BookieFleet, identity: BookieIdentity) -> Cookie:
     """Returns the cookie that this bookie had."""
     journal, ledgers = directories_of(fleet.cluster)
-    return Cookie(identity.bookie_id, journal, ledgers, fleet.known.instance_id)
+    return Cookie(identity.bookie_id, journal, ledgers, fleet.known_metadata.instance_id)
 
 
 def _why_not(found: bytes, fleet: BookieFleet, identity: BookieIdentity) -> str | None:
     """Returns why the volumes' content does not prove that they belong to this bookie, or None."""
-    others = sorted(cookie for cookie in fleet.known.cookies if fleet.named.number_of(cookie) == identity.number)
+    others = sorted(cookie for cookie in fleet.known_metadata.cookies if fleet.named.number_of(cookie) == identity.number)
     if others:
         return f"ZooKeeper has no cookie of {identity.bookie_id}, but one of {others[0]}, from other volumes"
     try:

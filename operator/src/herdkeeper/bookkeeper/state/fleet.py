@@ -31,9 +31,9 @@ class BookieFleet:
     """A BookKeeperCluster as declared and as observed. Each derived value is computed once.
 
     `fresh_tokens` are random, one per possible new bookie, for the identities of new claims. `dependents` are the HerdDBClusters that refer
-    to the cluster. `disruption` is which ensemble member or SQL node is being disrupted, or None. `nodes` are the nodes of its bookies'
-    pods, by name; None for a missing one. `scan` is None while no step needs it. `now` is the time of the observation (RFC 3339, UTC).
-    `expandable`: whether StorageClasses of growing claims allow expansion. `identities` are the due Secrets with certificates.
+    to the cluster. `disruption` is which ensemble member or SQL node is being disrupted, or None. `machines` are the Kubernetes nodes of
+    its bookies' pods, by name; None for a missing one. `scan` is None while no step needs it. `now` is the time of the observation (RFC
+    3339, UTC). `expandable`: whether StorageClasses of growing claims allow expansion. `identities` are the due Secrets with certificates.
     """
 
     cluster: BookKeeperCluster
@@ -43,7 +43,7 @@ class BookieFleet:
     fresh_tokens: tuple[str, ...]
     dependents: Dependents = NO_DEPENDENTS
     disruption: str | None = None
-    nodes: Nodes = field(default_factory=dict)
+    machines: Nodes = field(default_factory=dict)
     scan: LedgerScan | Unknown | None = None
     now: str = ""
     expandable: Mapping[str, bool | Unknown] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class BookieFleet:
         return self.cluster.names
 
     @property
-    def known(self) -> LedgersMetadata:
+    def known_metadata(self) -> LedgersMetadata:
         """BookKeeper's metadata. Raises ValueError if it was not read: a plan for bookies needs it."""
         if not isinstance(self.metadata, LedgersMetadata):
             raise ValueError("BookKeeper's metadata was not read")
@@ -116,7 +116,7 @@ class BookieFleet:
     @cached_property
     def racks(self) -> Mapping[str, Rack]:
         """The rack of each host, if known."""
-        return racks_of(self.cluster, self.objects, self.nodes)
+        return racks_of(self.cluster, self.objects, self.machines)
 
     @cached_property
     def placement_rule(self) -> PlacementRule:
@@ -126,7 +126,7 @@ class BookieFleet:
     @cached_property
     def served_ids(self) -> frozenset[str]:
         """The ids that must not start on empty volumes."""
-        return ids_that_served(self.named, self.objects, self.known)
+        return ids_that_served(self.named, self.objects, self.known_metadata)
 
     @property
     def databases(self) -> tuple[HerdDBCluster, ...]:
@@ -140,7 +140,7 @@ class BookieFleet:
 
     def is_registered(self, number: int) -> bool:
         """Returns whether a bookie of this number is registered."""
-        return any(self.named.number_of(bookie_id) == number for bookie_id in self.known.registered)
+        return any(self.named.number_of(bookie_id) == number for bookie_id in self.known_metadata.registered)
 
     def is_stopped(self, number: int) -> bool:
         """Returns whether the operator stopped the bookie for good."""
@@ -152,7 +152,7 @@ class BookieFleet:
         return drains_of({number: self._draining_bookie(number) for number in self.numbers.leaving}, self._cluster_state)
 
     def _draining_bookie(self, number: int) -> DrainingBookie | Unknown:
-        named, objects, metadata, ids = self.named, self.objects, self.known, self.ids[number]
+        named, objects, metadata, ids = self.named, self.objects, self.known_metadata, self.ids[number]
         if len(ids) != 1:
             return Unknown(f"bookie {number} has {len(ids)} identities ({', '.join(ids)}), so it is not clear which one to drain")
         if not isinstance(self.scan, LedgerScan):
@@ -184,7 +184,7 @@ class BookieFleet:
     def _cluster_state(self) -> ClusterState | Unknown:
         if not isinstance(self.scan, LedgerScan):
             return self.scan or NOT_SCANNED
-        metadata, groups = self.known, (self.numbers.staying, self.numbers.leaving)
+        metadata, groups = self.known_metadata, (self.numbers.staying, self.numbers.leaving)
         staying, leaving = (frozenset(bookie_id for number in group for bookie_id in self.ids[number]) for group in groups)
         return ClusterState(
             writable=len((staying & metadata.writable) - metadata.read_only),
@@ -199,9 +199,9 @@ class BookieFleet:
     def _why_no_autorecovery(self) -> str | None:
         if not self.cluster.spec.auto_recovery.enabled:
             return "spec.autoRecovery.enabled is false"
-        if not self.known.replication_enabled:
+        if not self.known_metadata.replication_enabled:
             return "autorecovery is disabled in BookKeeper's metadata (enable it with the shell's autorecovery -enable)"
-        return "no auditor is elected" if self.known.auditor is None else None
+        return "no auditor is elected" if self.known_metadata.auditor is None else None
 
     @property
     def _cookies(self) -> frozenset[str]:
