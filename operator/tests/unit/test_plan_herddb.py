@@ -311,7 +311,9 @@ def test_declared_users_are_added_changed_and_taken_away_without_a_restart():
         (with_spec(CLUSTER, users=(UserSecret(secret_name="two"),)), found, [("herdkeeper", "secret"), ("report", "b")]),
         (CLUSTER, {}, [("herdkeeper", "secret")]),
     ):
-        (action,) = plan_herddb(replace(SETTLED, objects=objects(SETTLED.objects.items, before), users=users, cluster=cluster)).actions
+        (action,) = plan_herddb(
+            replace(SETTLED, objects=objects(SETTLED.objects.items, before), user_secrets=users, cluster=cluster)
+        ).actions
         assert isinstance(action, AddToSecret)
         assert set(action.data) == {"users"}
         made = decode_users(base64.b64decode(action.data["users"]).decode())
@@ -323,7 +325,7 @@ def test_a_secret_that_is_missing_changes_nobodys_login_and_holds_nothing_else_u
     one = with_spec(CLUSTER, users=(UserSecret(secret_name="one"),), image="herdkeeper/herddb:0.2.0")
     stored = secret_of(ADMINISTRATOR, SqlUser("app", "a", "one"))
     missing = {"one": CredentialsMissing(Reason.WAITING_FOR_SECRET, "the Secret does not exist; create it")}
-    seen = replace(SETTLED, objects=objects(SETTLED.objects.items, stored), users=missing)
+    seen = replace(SETTLED, objects=objects(SETTLED.objects.items, stored), user_secrets=missing)
     assert applied(plan_herddb(replace(seen, cluster=one))) == ["StatefulSet"]
     assert not [action for action in plan_herddb(replace(seen, cluster=one)).actions if isinstance(action, AddToSecret)]
     new_password = replace(seen, credentials=UserCredentials("herdkeeper", "new"))

@@ -213,7 +213,7 @@ def seen_with(told: dict[str, ReportedUsers | None], *users: SqlUser) -> SqlFlee
     """The database with a users file of these, and what its nodes tell."""
     secret = live((build_herddb_secret(CLUSTER, "db-herddb-credentials", users, "a-token"),))
     reports = {node: SelfReport(users=each) for node, each in told.items()}
-    return replace(SETTLED, cluster=TWO, objects=objects(SETTLED.objects.items, secret), reports=reports, users=FOUND)
+    return replace(SETTLED, cluster=TWO, objects=objects(SETTLED.objects.items, secret), reports=reports, user_secrets=FOUND)
 
 
 def in_force(cluster, seen: SqlFleet) -> Health:
@@ -257,7 +257,7 @@ def test_a_node_that_refuses_the_file_says_why_and_one_of_an_older_program_what_
 
 
 def test_a_problem_is_told_while_all_others_are_in_force_and_the_database_stays_ready() -> None:
-    gone = replace(seen_with(dict.fromkeys(PODS, NEW), ADMINISTRATOR, APP, REPORT), users={**FOUND, "two": GONE})
+    gone = replace(seen_with(dict.fromkeys(PODS, NEW), ADMINISTRATOR, APP, REPORT), user_secrets={**FOUND, "two": GONE})
     told = in_force(TWO, gone)
     assert (told.status, told.reason) == ("False", Reason.WAITING_FOR_SECRET)
     assert told.message.endswith("create it with username and password (report stays as it was)")
@@ -289,7 +289,7 @@ def test_a_mark_that_is_refused_keeps_nothing_else_from_being_done() -> None:
     assert [each.manifest["kind"] for each in changes[:-1] if isinstance(each, Apply)] == ["ConfigMap"]
     assert changes[-1] == mark
     left = replace(CALM, objects=objects(CALM.objects.items, seen.objects.items), registered=(*PODS, "db-herddb-5"))
-    forgets, *others = plan_herddb(replace(left, cluster=TWO, reports=seen.reports, users=FOUND)).actions
+    forgets, *others = plan_herddb(replace(left, cluster=TWO, reports=seen.reports, user_secrets=FOUND)).actions
     assert isinstance(forgets, ForgetNode), "what the nodes themselves need is not put off, either"
     assert others == [mark]
 

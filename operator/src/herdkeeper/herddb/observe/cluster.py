@@ -59,7 +59,7 @@ def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
         machines=nodes_of_doubted(fleet.objects, fleet.present, reader),
         tls=read_tls(cluster, log, reader) if log is not None else None,
         identities=_identities(cluster, log, reader),
-        users=read_users(cluster, reader),
+        user_secrets=read_users(cluster, reader),
         # declarations read after the records: a tablespace that was declared meanwhile keeps its pin
         ownerless_pins=_ownerless_pins(reader, log, root, _undeclared(fleet.records, declared_tablespaces(cluster, reader))),
     )

@@ -42,8 +42,8 @@ class SqlFleet:
     `silent_seconds` is for how long each known node has been silent; `reports` the connection reports of the others. `heartbeats` are those
     of all replicas by tablespace and node, `zookeeper` the current time, both by ZooKeeper's clock in Unix seconds. `machines` are the
     Kubernetes nodes of SQL nodes that are not Ready. `tls` is the verdict on the Secret of the SQL port, or None if it is not encrypted.
-    `users` are the contents of the Secrets of `spec.users`, by name. `ownerless_pins` are the log pins (path and version) of tablespaces
-    that no resource declares any more, so nothing would move them. `identities` are the due Secrets with certificates.
+    `user_secrets` are the contents of the Secrets of `spec.users`, by name. `ownerless_pins` are the log pins (path and version) of
+    tablespaces that no resource declares any more, so nothing would move them. `identities` are the due Secrets with certificates.
     """
 
     cluster: HerdDBCluster
@@ -69,7 +69,7 @@ class SqlFleet:
     zookeeper: ZooKeeperTimes = NOT_TOLD
     machines: Nodes = field(default_factory=dict)
     tls: TlsUsable | TlsUnusable | None = None
-    users: Mapping[str, UserCredentials | CredentialsMissing] = field(default_factory=dict)
+    user_secrets: Mapping[str, UserCredentials | CredentialsMissing] = field(default_factory=dict)
     ownerless_pins: tuple[tuple[str, int], ...] = ()
     identities: DueSecrets = NOTHING_DUE
 
@@ -151,7 +151,7 @@ class SqlFleet:
         administrator = self.credentials or UserCredentials(ADMINISTRATOR, self.fresh_password)
         if isinstance(administrator, CredentialsMissing):
             return administrator
-        return users_of(self.cluster, administrator, self.users, self.users_file)
+        return users_of(self.cluster, administrator, self.user_secrets, self.users_file)
 
     @cached_property
     def encrypted(self) -> bool:

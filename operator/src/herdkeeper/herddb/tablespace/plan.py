@@ -234,7 +234,7 @@ def _why_another_tablespace(tablespace: Tablespace, record: TablespaceRecord) ->
 
 def _with_pins(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
     """Pins come first: what they keep must not be gone before the rest is done."""
-    plan = _hold(tablespace, seen, found, spark_image)
+    plan = _fill_or_serve(tablespace, seen, found, spark_image)
     archive = archive_steps(tablespace, seen, spark_image)
     return replace(
         plan,
@@ -259,7 +259,7 @@ def _note_made(tablespace: Tablespace, uuid: str) -> tuple[Annotate, ...]:
     return (Annotate(tablespace.KIND, metadata.name, metadata.uid, notes, Reason.TABLESPACE_MADE, API_VERSION),)
 
 
-def _hold(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
+def _fill_or_serve(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
     if tablespace.is_restoring:
         return _fill(tablespace, seen, found, spark_image)
     return _for_clients(tablespace, seen, _adjust(tablespace, seen, found))
