@@ -6,10 +6,9 @@ from typing import Any
 
 from situations import quickstart
 
-from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, Objects
-from herdkeeper.zookeeper.observe_plaintext import plaintext_users
+from herdkeeper.zookeeper.plaintext_users import plaintext_users
 
 CLUSTER = quickstart("ZooKeeperCluster")
 PLAIN, SECURE = CLUSTER.names.address(3), CLUSTER.names.address(3, names.ZOOKEEPER_SECURE_PORT)
@@ -31,19 +30,9 @@ def pod(kind: str, owner: str, name: str, secret: str | None = None, **more: Any
 
 def users(*documents: Json) -> tuple[str, ...]:
     """Of a namespace with these resources and pods."""
-
-    class Kubernetes:
-        def labelled(self, _namespace: str, _labels: Any, _kinds: Any) -> Objects:
-            return Objects({(each["kind"], each["metadata"]["name"]): each for each in documents if "kind" in each})
-
-        def documents(self, kind: Any, _namespace: str) -> tuple[Json, ...]:
-            return tuple(
-                each for each in documents if each["metadata"]["name"] == {"BookKeeperCluster": "bk", "HerdDBCluster": "db"}[kind.KIND]
-            )
-
-    kubernetes: Any = Kubernetes()
-    nothing: Any = None
-    return plaintext_users(CLUSTER, ClusterReader(kubernetes, nothing, nothing))
+    found = Objects({(each["kind"], each["metadata"]["name"]): each for each in documents if "kind" in each})
+    bookkeepers, databases = ([each for each in documents if each["metadata"]["name"] == name] for name in ("bk", "db"))
+    return plaintext_users(CLUSTER, found, bookkeepers, databases)
 
 
 def test_nobody_is_left_once_all_pods_show_certificates() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from herdkeeper.api import BookKeeperCluster, ZooKeeperCluster
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
 from herdkeeper.clients.kubernetes import SECRETS, SHARED, WORKLOADS
@@ -23,13 +23,14 @@ from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Objects, ip_address, why_gone
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.observe_authority_roll import observe_authority_rolls
-from herdkeeper.zookeeper.observe_plaintext import plaintext_users
 from herdkeeper.zookeeper.observe_security import observe_security
+from herdkeeper.zookeeper.plaintext_users import plaintext_users
 from herdkeeper.zookeeper.state import NOT_READ, NUMBERS, Ensemble
 
 HEAD_START_SECONDS = 0.5
 """A serving leader answers within this time. Without its answer no member counts as behind."""
 CLAIMS = (("v1", "PersistentVolumeClaim"),)
+PODS_AND_JOBS = (("v1", "Pod"), ("batch/v1", "Job"))
 
 
 def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> Ensemble:
@@ -51,7 +52,14 @@ def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> Ensem
         security=observe_security(cluster, found.objects) if cluster.has_certificates else None,
         rolls=observe_authority_rolls(found, reader.kubernetes, datetime.now(UTC)) if cluster.has_certificates else (),
     )
-    return replace(seen, plaintext_users=plaintext_users(cluster, reader)) if seen.accepts_both else seen
+    return replace(seen, plaintext_users=_plaintext_users(cluster, reader)) if seen.accepts_both else seen
+
+
+def _plaintext_users(cluster: ZooKeeperCluster, reader: ClusterReader) -> tuple[str, ...]:
+    namespace = cluster.metadata.namespace
+    found = reader.kubernetes.labelled(namespace, {names.MANAGED_BY_LABEL: names.MANAGER}, PODS_AND_JOBS)
+    bookkeepers, databases = (reader.kubernetes.documents(kind, namespace) for kind in (BookKeeperCluster, HerdDBCluster))
+    return plaintext_users(cluster, found, bookkeepers, databases)
 
 
 def _objects(cluster: ZooKeeperCluster, reader: ClusterReader) -> Objects:

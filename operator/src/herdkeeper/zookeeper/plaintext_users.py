@@ -1,4 +1,4 @@
-"""Observes who can't do without plain text yet: the resources on an ensemble, and the operator's pods that connect to it.
+"""Decides who can't do without plain text yet: the resources on an ensemble, and the operator's pods that connect to it.
 
 What counts are the pods themselves: a pod that mounts no certificate shows none. Applications are not seen.
 """
@@ -6,31 +6,27 @@ What counts are the pods themselves: a pod that mounts no certificate shows none
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
-from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ObjectKey
-from herdkeeper.shared.objects import Json, job_ended, mounts
+from herdkeeper.shared.objects import Json, Objects, job_ended, mounts
 from herdkeeper.shared.references import referred_name
 
-_OF_THE_OPERATOR = {names.MANAGED_BY_LABEL: names.MANAGER}
-_PODS_AND_JOBS = (("v1", "Pod"), ("batch/v1", "Job"))
 
-
-def plaintext_users(cluster: ZooKeeperCluster, reader: ClusterReader) -> tuple[str, ...]:
-    """Returns who needs plain text besides the members, as phrases."""
-    found = reader.kubernetes.labelled(cluster.metadata.namespace, _OF_THE_OPERATOR, _PODS_AND_JOBS)
+def plaintext_users(cluster: ZooKeeperCluster, found: Objects, bookkeepers: Iterable[Json], databases: Sequence[Json]) -> tuple[str, ...]:
+    """Returns who needs plain text besides the members, as phrases. `found` are the operator's pods and Jobs in the namespace,
+    `bookkeepers` and `databases` the BookKeeperClusters and HerdDBClusters there.
+    """
     pods = [pod for pod in found.of_kind("Pod") if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
     jobs = [job for job in found.of_kind("Job") if job_ended(job) is None]  # its next pod may be yet to come
-    return tuple(dict.fromkeys((*_of_resources(cluster, pods, reader), *_told_the_plain_port(cluster, (*pods, *jobs)))))
+    return tuple(dict.fromkeys((*_of_resources(cluster, pods, bookkeepers, databases), *_told_the_plain_port(cluster, (*pods, *jobs)))))
 
 
-def _of_resources(cluster: ZooKeeperCluster, pods: Iterable[Json], reader: ClusterReader) -> Iterator[str]:
+def _of_resources(cluster: ZooKeeperCluster, pods: Iterable[Json], bookkeepers: Iterable[Json], databases: Sequence[Json]) -> Iterator[str]:
     namespace = cluster.metadata.namespace
-    databases = reader.kubernetes.documents(HerdDBCluster, namespace)
-    for bookkeeper in reader.kubernetes.documents(BookKeeperCluster, namespace):
+    for bookkeeper in bookkeepers:
         name, spec = bookkeeper["metadata"]["name"], bookkeeper.get("spec") or {}
         if _plain_members(cluster) in (spec.get("zooKeeperAddress") or ""):
             yield f"the BookKeeperCluster {name} (its spec.zooKeeperAddress is the port for plain text)"
