@@ -19,7 +19,6 @@ import io.herdkeeper.node.log.LogBench.Follower;
 import io.herdkeeper.node.log.LogBench.Program;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
-import io.netty.buffer.ByteBuf;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -37,28 +36,6 @@ class FailedLogTest {
     private static final Duration LIMIT = Duration.ofSeconds(60);
     /** The methods in which a roll waits without a limit: HerdDB's, and this program's. */
     private static final Set<String> WAITS = Set.of("waitForAllPendingWrites", "awaitAllAnswers");
-
-    /** An entry that waits between the choice of its ledger and the ledger. */
-    private static final class SlowEntry extends LogEntry {
-
-        private final CountDownLatch chosen = new CountDownLatch(1);
-        private final CountDownLatch goOn = new CountDownLatch(1);
-
-        SlowEntry() {
-            super(System.currentTimeMillis(), LogEntryType.INSERT, 1, "t", Bytes.from_string("slow"), Bytes.from_string("slow"));
-        }
-
-        @Override
-        public ByteBuf serializeAsByteBuf() {
-            chosen.countDown();
-            try {
-                goOn.await();
-            } catch (InterruptedException error) {
-                throw new IllegalStateException(error);
-            }
-            return super.serializeAsByteBuf();
-        }
-    }
 
     @Test
     void whatComesBehindAnEntryThatMetAClosedLedgerIsRefused() throws Exception {

@@ -7,48 +7,20 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.log.CommitLogResult;
-import herddb.log.LogEntry;
-import herddb.log.LogEntryType;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
-import herddb.utils.Bytes;
 import io.herdkeeper.node.log.LogBench.Program;
 import io.herdkeeper.node.log.NodeCommitLog.LedgerChange;
 import io.herdkeeper.node.log.NodeCommitLog.NotNowException;
 import io.herdkeeper.node.log.NodeCommitLog.NotWritingException;
-import io.netty.buffer.ByteBuf;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 
 /** The ledger that is written is closed while others write. */
 class LedgerCloseTest {
 
     private static final long NO_LIMIT = -1;
-
-    /** An entry whose write stands between the choice of its ledger and the ledger, until it is let go. */
-    private static final class SlowEntry extends LogEntry {
-
-        private final CountDownLatch chosen = new CountDownLatch(1);
-        private final CountDownLatch goOn = new CountDownLatch(1);
-
-        SlowEntry(long transaction) {
-            super(System.currentTimeMillis(), LogEntryType.INSERT, transaction, "t", Bytes.from_string("slow"),
-                    Bytes.from_string("slow"));
-        }
-
-        @Override
-        public ByteBuf serializeAsByteBuf() {
-            chosen.countDown();
-            try {
-                goOn.await();
-            } catch (InterruptedException error) {
-                throw new IllegalStateException(error);
-            }
-            return super.serializeAsByteBuf();
-        }
-    }
 
     @Test
     void anEntryOfATransactionThatMeetsARollIsInTheLog() throws Exception {
@@ -64,7 +36,7 @@ class LedgerCloseTest {
     private static List<String> rowsAfterARollMeetsAnEntry(Program program) throws Exception {
         try (LogBench bench = new LogBench(program)) {
             BookkeeperCommitLog leader = LogBench.lead(bench.open("leader"));
-            SlowEntry entry = new SlowEntry(1);
+            SlowEntry entry = new SlowEntry();
             CompletableFuture<CommitLogResult> writing = CompletableFuture.supplyAsync(() -> leader.log(entry, false));
             entry.chosen.await();
             Thread rolling = new Thread(leader::rollNewLedger);
