@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -221,6 +223,54 @@ def test_an_alter_table_commits_and_the_next_change_begins_anew(database: Databa
         cursor.execute("INSERT INTO altered VALUES(2, 2)")
         connection.rollback()
         assert cursor.execute("SELECT k, v FROM altered").fetchall() == [(1, None)]
+
+
+def test_a_refused_alter_table_has_committed_what_was_before_it(database: Database, tablespace: str) -> None:
+    with connect(database, tablespace) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE half_altered (k int PRIMARY KEY)")
+        cursor.execute("INSERT INTO half_altered VALUES(1)")
+        with pytest.raises(dbapi.OutcomeUnknown, match="an ALTER TABLE commits it"):
+            cursor.execute("ALTER TABLE half_altered ADD COLUMN k int")
+        connection.rollback()
+        assert cursor.execute("SELECT k FROM half_altered").fetchall() == [(1,)]
+        with pytest.raises(dbapi.DatabaseError) as refused:
+            cursor.execute("ALTER TABLE half_altered ADD COLUMN k int")
+        assert not isinstance(refused.value, dbapi.OperationalError), "nothing was open"
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_a_transaction_ends_at_once_though_rows_of_its_queries_were_not_fetched(database: Database, tablespace: str, end: str) -> None:
+    with connect(database, tablespace) as connection:
+        cursor = connection.cursor()
+        cursor.execute(f"CREATE TABLE unread_{end} (k int PRIMARY KEY)")
+        cursor.executemany(f"INSERT INTO unread_{end} VALUES(?)", ([number] for number in range(200)))
+        assert len(cursor.execute(f"SELECT k FROM unread_{end}").fetchmany(3)) == 3
+        begun = time.monotonic()
+        getattr(connection, end)()
+        assert time.monotonic() - begun < 10, "HerdDB waits for the query as long as the client lets it"
+        with pytest.raises(dbapi.ProgrammingError, match="ended before all rows were fetched"):
+            cursor.fetchall()
+
+
+def test_a_commit_that_outlasts_its_client_has_ended_when_its_rows_are_looked_for(database: Database, tablespace: str) -> None:
+    bookie = database.servers.processes["bookie-0"]
+    with connect(database, tablespace, timeout=1) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE late (k int PRIMARY KEY)")
+        connection.commit()
+        cursor.execute("INSERT INTO late VALUES(1)")
+        bookie.send_signal(signal.SIGSTOP)
+        resumed = threading.Timer(3, bookie.send_signal, [signal.SIGCONT])
+        try:
+            resumed.start()
+            with pytest.raises(dbapi.OutcomeUnknown):
+                connection.commit()
+            connection.rollback()
+            assert cursor.execute("SELECT k FROM late").fetchall() == [(1,)]
+        finally:
+            resumed.cancel()
+            bookie.send_signal(signal.SIGCONT)
 
 
 def test_after_the_leader_was_killed_in_a_transaction_none_of_it_is_there_and_the_connection_goes_on(
