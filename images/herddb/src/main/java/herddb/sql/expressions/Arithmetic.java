@@ -34,6 +34,14 @@ final class Arithmetic {
         }
     }
 
+    /** HerdDB cuts decimals off, takes NaN for 0, and the largest whole number for any that is larger. */
+    static long whole(double number) {
+        if (number != Math.rint(number) || number < Long.MIN_VALUE || number >= -(double) Long.MIN_VALUE) {
+            throw new StatementExecutionException(number + " is not a whole number, or too large for an int or long");
+        }
+        return (long) number;
+    }
+
     /** As HerdDB casts, but for whole numbers that have too many bits. */
     static Object cast(Object value, int type) {
         if (value instanceof Long number && (type == ColumnTypes.INTEGER || type == ColumnTypes.NOTNULL_INTEGER)

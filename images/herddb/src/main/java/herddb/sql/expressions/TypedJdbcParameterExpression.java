@@ -1,10 +1,11 @@
 package herddb.sql.expressions;
 
+import herddb.model.ColumnTypes;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
 import herddb.utils.DataAccessor;
 
-/** A parameter, instead of HerdDB's class of this name, which cuts a whole number that is too large for its type. */
+/** A parameter, instead of HerdDB's class of this name, which cuts a number that its type can't hold. */
 public final class TypedJdbcParameterExpression implements CompiledSQLExpression {
 
     private final int index;
@@ -19,10 +20,17 @@ public final class TypedJdbcParameterExpression implements CompiledSQLExpression
     public Object evaluate(DataAccessor row, StatementEvaluationContext context) throws StatementExecutionException {
         Object value = context.getJdbcParameter(index);
         try {
-            return Arithmetic.cast(value, type);
+            return Arithmetic.cast(value instanceof Double number && isWhole() ? Arithmetic.whole(number) : value, type);
         } catch (IllegalArgumentException error) {
             throw new StatementExecutionException("JDBC parameter " + (index + 1) + " has a bad type: " + error.getMessage(), error);
         }
+    }
+
+    private boolean isWhole() {
+        return switch (type) {
+            case ColumnTypes.INTEGER, ColumnTypes.NOTNULL_INTEGER, ColumnTypes.LONG, ColumnTypes.NOTNULL_LONG -> true;
+            default -> false;
+        };
     }
 
     @Override
