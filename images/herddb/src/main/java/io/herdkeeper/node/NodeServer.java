@@ -16,6 +16,7 @@ import io.herdkeeper.node.log.PromotionBars;
 import io.herdkeeper.node.statement.StatementGuard;
 import io.herdkeeper.node.tls.SqlPortTls;
 import io.herdkeeper.node.users.BeforeLogin;
+import io.herdkeeper.node.users.Strangers;
 import io.netty.channel.ChannelPipeline;
 import org.apache.bookkeeper.stats.StatsProvider;
 
@@ -73,6 +74,7 @@ public final class NodeServer {
 
     private static Server create(ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls, LeadershipMetadata metadata,
             LogManagerFactory logManagers) {
+        Strangers strangers = new Strangers();
         // An anonymous class on purpose: Server's constructor calls buildCommitLogManager, and captured variables are set
         // before that constructor runs, fields of a named subclass only after it.
         Server server = new Server(configuration, statistics) {
@@ -87,7 +89,7 @@ public final class NodeServer {
                 if (channel instanceof NettyChannel connection) {
                     // The acceptor asks before it fills the pipeline, so these come first: TLS, and then the limit of what it has decrypted.
                     ChannelPipeline pipeline = connection.getSocket().pipeline();
-                    pipeline.addFirst("before-login", new BeforeLogin(() -> !HerdInternals.username(peer).isEmpty()));
+                    pipeline.addFirst("before-login", new BeforeLogin(() -> !HerdInternals.username(peer).isEmpty(), strangers));
                     if (tls != null) {
                         tls.encrypt(pipeline);
                     }

@@ -14,23 +14,49 @@ import java.util.function.BooleanSupplier;
  *
  * <p>HerdDB believes each length that it reads, of anybody. It keeps a message of up to 2 GB in memory until that is whole. For a login it
  * makes room of the announced size, so a few bytes would end the process for lack of memory. An answer to nothing it never frees.
+ *
+ * <p>What a connection sends short of a whole request is kept in direct memory, which BookKeeper's client needs. So a request is short, and
+ * only so many connections are waited for ({@link Strangers}).
  */
 public final class BeforeLogin extends ByteToMessageDecoder {
 
     /** A login has some hundred bytes. */
-    private static final int MOST_BYTES = 1 << 16;
+    private static final int MOST_BYTES = 1 << 14;
     /** Version, flags, type, and the message's number. */
     private static final int HEADER_BYTES = 1 + 1 + 1 + Long.BYTES;
 
     private final BooleanSupplier loggedIn;
+    private final Strangers strangers;
+    private volatile ChannelHandlerContext own;
 
-    public BeforeLogin(BooleanSupplier loggedIn) {
+    public BeforeLogin(BooleanSupplier loggedIn, Strangers strangers) {
         this.loggedIn = loggedIn;
+        this.strangers = strangers;
+    }
+
+    boolean isLoggedIn() {
+        return loggedIn.getAsBoolean();
+    }
+
+    void hangUp() {
+        own.close();
+    }
+
+    @Override
+    public void handlerAdded(ChannelHandlerContext connection) {
+        own = connection;
+        strangers.enter(this);
+    }
+
+    /** Also when the connection ends. */
+    @Override
+    protected void handlerRemoved0(ChannelHandlerContext connection) {
+        strangers.leave(this);
     }
 
     @Override
     protected void decode(ChannelHandlerContext connection, ByteBuf received, List<Object> passed) {
-        if (loggedIn.getAsBoolean()) {
+        if (isLoggedIn()) {
             connection.pipeline().remove(this);
             return;
         }

@@ -1,6 +1,7 @@
 package io.herdkeeper.node.tls;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -12,6 +13,7 @@ import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import io.herdkeeper.node.testing.TlsClient;
 import io.herdkeeper.node.tls.SqlPortTls.Plaintext;
+import java.io.DataInputStream;
 import java.io.IOException;
 import java.net.Socket;
 import java.net.SocketException;
@@ -161,13 +163,60 @@ class SqlPortTlsTest {
         }
     }
 
+    @Test
+    void ofManyWhoNeverLogInTheFirstMakeRoomForTheNextAndClientsAreServed() throws Exception {
+        RunningNode node = leader(tls(Plaintext.ACCEPTED));
+        int port = node.server().getServerHostData().getPort();
+        byte[] beginOfALogin = {0, 0, 0x3f, 0, 3, 1, 100};
+        byte[] login = {0, 0, 0, 25, 3, 1, 100, 0, 0, 0, 0, 0, 0, 0, 1, 5, 'P', 'L', 'A', 'I', 'N', 7, 0, 's', 'a', 0, 'h', 'd', 'b'};
+        List<Socket> strangers = new ArrayList<>();
+        try (Socket idle = new Socket("127.0.0.1", port); Connection connection = connect();
+                Statement statement = connection.createStatement()) {
+            idle.setSoTimeout(ANSWER_MILLIS);
+            idle.getOutputStream().write(login);
+            int length = new DataInputStream(idle.getInputStream()).readInt();
+            assertTrue(idle.getInputStream().readNBytes(length).length == length, "it is logged in, and asks for nothing more");
+            for (int stranger = 0; stranger < 1100; stranger++) {
+                Socket socket = new Socket("127.0.0.1", port);
+                strangers.add(socket);
+                socket.getOutputStream().write(stranger % 2 == 0 ? beginOfALogin : new byte[0]);
+            }
+            Await.until("100 of them have made room", Duration.ofSeconds(60), () -> ended(strangers) >= 100);
+            statement.executeUpdate("CREATE TABLE served (k int primary key)");
+            assertEquals(1, insertInto("logged_in_beside_them"));
+            idle.setSoTimeout(500);
+            assertFalse(isEnded(idle), "who has logged in is no stranger");
+        } finally {
+            for (Socket socket : strangers) {
+                socket.close();
+            }
+        }
+    }
+
+    private static int ended(List<Socket> sockets) throws IOException {
+        int ended = 0;
+        for (Socket socket : sockets) {
+            socket.setSoTimeout(1);
+            ended += isEnded(socket) ? 1 : 0;
+        }
+        return ended;
+    }
+
+    private static boolean isEnded(Socket socket) throws IOException {
+        try {
+            return socket.getInputStream().read() == -1;
+        } catch (SocketTimeoutException silence) {
+            return false;
+        } catch (SocketException closed) {
+            return true;
+        }
+    }
+
     private static boolean isHungUpOn(RunningNode node, byte[] message) throws IOException {
         try (Socket stranger = new Socket("127.0.0.1", node.server().getServerHostData().getPort())) {
             stranger.setSoTimeout(ANSWER_MILLIS);
             stranger.getOutputStream().write(message);
-            return stranger.getInputStream().read() == -1;
-        } catch (SocketTimeoutException silence) {
-            return false;
+            return isEnded(stranger);
         } catch (SocketException closed) {
             return true;
         }
