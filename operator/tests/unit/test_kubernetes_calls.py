@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from kubernetes.client import ApiException
-from situations import quickstart
+from situations import quickstart, with_status
 
+from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, LiveSource
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter
 from herdkeeper.planning.actions import SetAuthority, deletions
@@ -71,6 +72,24 @@ def test_a_step_of_an_authority_leaves_no_entry_of_an_earlier_state():
     (body,) = client.bodies
     gone = dict.fromkeys(("following.crt", "following.key", "leaving.crt", "distrusted.crt", "everywhere-since"))
     assert (body["data"], body["metadata"]["resourceVersion"]) == ({**data, **gone}, "7")
+
+
+def test_a_status_field_that_another_program_wrote_does_not_stay():
+    """Such as a restore of a backup with its status: server-side apply leaves alone what another program owns."""
+
+    class Restored(Client):
+        def request(self, verb: str, path: str, **arguments: Any) -> Any:
+            super().request(verb, path, **arguments)
+            metadata = {"namespace": "demo", "name": "zk", "uid": "uid-zk", "resourceVersion": "7"}
+            status = {"plaintextNeededBy": "nobody", "newer": 1, **arguments["body"]["status"]}
+            return {"apiVersion": API_VERSION, "kind": "ZooKeeperCluster", "metadata": metadata, "status": status}
+
+    client, cluster = Restored(), with_status(quickstart("ZooKeeperCluster"), plaintext_needed_by="nobody", voters=3)
+    KubernetesWriter(client).write_status(cluster, {"voters": 3})
+    assert [body["status"] for body in client.bodies] == [{"voters": 3}, {"plaintextNeededBy": None}]
+    client.bodies.clear()
+    KubernetesWriter(client).write_status(cluster, {"plaintextNeededBy": "nobody", "voters": 3})
+    assert len(client.bodies) == 1
 
 
 def test_the_same_news_is_one_event_that_is_counted():

@@ -17,6 +17,7 @@ from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, as_sent
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.planning.actions import AddToSecret, Annotate, AnswerRequest, Apply, Create, Delete, Resize, SetAuthority
+from herdkeeper.planning.status import stored_status
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Json, is_made_for
@@ -118,7 +119,10 @@ class KubernetesWriter:
         self._request("patch", path, resource.KIND, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def write_status(self, resource: Resource, status: Json) -> None:
-        """Apply the whole status server-side, with its own field manager. A missing resource is no error."""
+        """Apply the whole status server-side, with its own field manager. A missing resource is no error.
+
+        A field that another program wrote, such as a restore, stays through an apply. It would be believed, so it is removed.
+        """
         key = resource.key
         body = {
             "apiVersion": API_VERSION,
@@ -129,7 +133,7 @@ class KubernetesWriter:
         }
         path = f"{self._path(API_VERSION, resource.KIND, key)}/status"
         try:
-            self._request(
+            answer = self._request(
                 "patch",
                 path,
                 f"{resource.KIND}/status",
@@ -138,6 +142,10 @@ class KubernetesWriter:
                 field_manager=STATUS_MANAGER,
                 force_conflicts=True,
             )
+            left = [name for name in stored_status(resource) if name not in status and name in (answer.get("status") or {})]
+            if left:
+                rest = {"metadata": {"uid": resource.metadata.uid}, "status": dict.fromkeys(left)}
+                self._request("patch", path, f"{resource.KIND}/status", body=rest, content_type=MERGE_PATCH, field_manager=STATUS_MANAGER)
         except RefusedError as error:
             if not self._is_gone(resource, error.__cause__):
                 raise
@@ -226,14 +234,15 @@ class KubernetesWriter:
     def _path(self, api_version: str, kind: str, key: ObjectKey) -> str:
         return str(self._client.resources.get(api_version=api_version, kind=kind).path(name=key.name, namespace=key.namespace))
 
-    def _request(self, verb: str, path: str, kind: str, **arguments: Any) -> None:
+    def _request(self, verb: str, path: str, kind: str, **arguments: Any) -> Json:
         try:
-            answer = self._client.request(verb, path, _request_timeout=ANSWER_SECONDS, serializer=as_sent, **arguments)
+            answer: Json = self._client.request(verb, path, _request_timeout=ANSWER_SECONDS, serializer=as_sent, **arguments)
         except ApiException as error:
             raise RefusedError(_message_of(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
         WRITES.labels(verb, kind).inc()
         if answer["kind"] != "Status":  # in the answer of a deletion
             self._cache.put(answer)
+        return answer
 
 
 def _message_of(error: ApiException, what: str) -> str:
