@@ -5,6 +5,7 @@ import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.LogSequenceNumber;
 import io.herdkeeper.node.log.Position;
 import java.io.IOException;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -66,7 +67,7 @@ public final class LogPins {
         Map<String, Optional<LogSequenceNumber>> pins = new HashMap<>();
         List<String> names = children(zooKeeper, folder);
         OptionalLong now = names.stream().anyMatch(name -> name.startsWith(STREAM))
-                ? lastHeartbeat(zooKeeper, tablespaceUuid) : OptionalLong.empty();
+                ? latest(heartbeats(tablespaceUuid)) : OptionalLong.empty();
         for (String name : names) {
             try {
                 Stat written = new Stat();
@@ -110,19 +111,29 @@ public final class LogPins {
     }
 
     /**
-     * When a replica gave a sign of life last, in ms by ZooKeeper's clock.
+     * The last sign of life of each node that ever had a replica, by ZooKeeper's clock.
+     *
+     * @throws KeeperException ZooKeeper can't be read
+     */
+    public Map<String, Stat> heartbeats(String tablespaceUuid) throws KeeperException, InterruptedException, IOException {
+        ZooKeeper zooKeeper = metadata.ensureZooKeeper();
+        Map<String, Stat> beats = new HashMap<>();
+        for (String node : children(zooKeeper, heartbeats + "/" + tablespaceUuid)) {
+            Stat beat = zooKeeper.exists(heartbeats + "/" + tablespaceUuid + "/" + node, false);
+            if (beat != null) {
+                beats.put(node, beat);
+            }
+        }
+        return beats;
+    }
+
+    /**
+     * When the last of them was, in ms.
      *
      * <p>The last by the order of transactions: a replica that is gone may have beaten under the clock of a member that was ahead.
      */
-    private OptionalLong lastHeartbeat(ZooKeeper zooKeeper, String tablespaceUuid) throws KeeperException, InterruptedException {
-        Stat last = null;
-        for (String node : children(zooKeeper, heartbeats + "/" + tablespaceUuid)) {
-            Stat beat = zooKeeper.exists(heartbeats + "/" + tablespaceUuid + "/" + node, false);
-            if (beat != null && (last == null || beat.getMzxid() > last.getMzxid())) {
-                last = beat;
-            }
-        }
-        return last == null ? OptionalLong.empty() : OptionalLong.of(last.getMtime());
+    public static OptionalLong latest(Map<String, Stat> heartbeats) {
+        return heartbeats.values().stream().max(Comparator.comparingLong(Stat::getMzxid)).stream().mapToLong(Stat::getMtime).findAny();
     }
 
     /** Empty for what is none: of that nobody knows how long it counts, either. */

@@ -6,7 +6,6 @@ import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
-import herddb.model.TableSpaceReplicaState;
 import herddb.server.Server;
 import io.herdkeeper.node.background.Repeated;
 import io.herdkeeper.node.log.NodeCommitLog;
@@ -22,16 +21,20 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.logging.Level;
 import java.util.logging.Logger;
+import java.util.stream.Collectors;
 import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.data.Stat;
 
 /**
  * Drops unneeded ledgers of the tablespaces that this node leads, and publishes from where on its own copies need the log
  * ({@link LogPins}).
  *
  * <p>It works beside the statements: HerdDB itself would drop ledgers with the whole tablespace locked. After a failed read
- * nothing is dropped.
+ * nothing is dropped. Nor is anything because one clock is ahead: a ledger is old, and a replica dead, once this node's clock and
+ * ZooKeeper's say so.
  */
 public final class LogRelease {
 
@@ -86,7 +89,7 @@ public final class LogRelease {
     }
 
     private void release(TableSpace tablespace)
-            throws MetadataStorageManagerException, KeeperException, InterruptedException, IOException, NotWritingException {
+            throws KeeperException, InterruptedException, IOException, NotWritingException {
         TableSpaceManager manager = server.getManager().getTableSpaceManager(tablespace.name);
         if (manager == null || !manager.isLeader() || !(manager.getLog() instanceof NodeCommitLog log)) {
             return;
@@ -94,12 +97,14 @@ public final class LogRelease {
         log.showBegin();
         long retention = log.getLedgersRetentionPeriod();
         LedgersInfo ledgers = log.writtenLedgers();
-        long before = clock.millis() - retention;
-        if (retention <= 0 || ReleaseRule.ended(ledgers, before).isEmpty()) {
+        long now = clock.millis();
+        if (retention <= 0 || ReleaseRule.ended(ledgers, now - retention).isEmpty()) {
             log.retained(null);
             return;
         }
-        Decision decision = ReleaseRule.decide(ledgers, before, needs(tablespace, ledgers, before));
+        Map<String, Stat> signs = pins.heartbeats(tablespace.uuid);
+        long before = Math.min(now, LogPins.latest(signs).orElse(0)) - retention;
+        Decision decision = ReleaseRule.decide(ledgers, before, needs(tablespace, ledgers, dead(signs, before)));
         for (long ledger : decision.released()) {
             log.dropOldest(ledger);
         }
@@ -111,17 +116,15 @@ public final class LogRelease {
      * Who needs the log. The leader's own copy is read from its disk. A replica that has given no sign of life for the whole retention
      * does not count, else one dead machine would fill the bookies: it copies from the leader when it comes back.
      */
-    private List<Need> needs(TableSpace tablespace, LedgersInfo ledgers, long deadBefore)
-            throws MetadataStorageManagerException, KeeperException, InterruptedException, IOException {
+    private List<Need> needs(TableSpace tablespace, LedgersInfo ledgers, Set<String> dead)
+            throws KeeperException, InterruptedException, IOException {
         Map<String, Optional<LogSequenceNumber>> found = pins.read(tablespace.uuid);
-        Map<String, Long> signs = signsOfLife(tablespace);
         List<Need> needs = new ArrayList<>();
         needs.add(new Need("this node's own checkpoint", Optional.of(onDisk(tablespace))));
         for (String node : tablespace.replicas) {
             Optional<LogSequenceNumber> from = found.getOrDefault(LogPins.ofReplica(node), Optional.empty());
-            boolean dead = signs.containsKey(node) && signs.get(node) < deadBefore;
             boolean copiesFromTheLeader = from.isPresent() && !NodeCommitLog.hasAllAfter(ledgers, from.get());
-            if (!node.equals(server.getNodeId()) && !dead && !copiesFromTheLeader) {
+            if (!node.equals(server.getNodeId()) && !dead.contains(node) && !copiesFromTheLeader) {
                 needs.add(new Need("replica " + node + (from.isPresent() ? "" : ", whose position on disk is unknown"), from));
             }
         }
@@ -133,11 +136,7 @@ public final class LogRelease {
         return needs;
     }
 
-    private Map<String, Long> signsOfLife(TableSpace tablespace) throws MetadataStorageManagerException {
-        Map<String, Long> signs = new HashMap<>();
-        for (TableSpaceReplicaState state : server.getMetadataStorageManager().getTableSpaceReplicaState(tablespace.uuid)) {
-            signs.put(state.nodeId, state.timestamp);
-        }
-        return signs;
+    private static Set<String> dead(Map<String, Stat> signs, long before) {
+        return signs.keySet().stream().filter(node -> signs.get(node).getMtime() < before).collect(Collectors.toSet());
     }
 }

@@ -15,9 +15,14 @@ import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.nio.charset.StandardCharsets;
+import java.time.Clock;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Predicate;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
@@ -177,6 +182,47 @@ class LogReleaseTest {
         followerStopped = true;
         long own = leader.status().checkpoint(leader.manager("app")).ledgerId;
         Await.until("it does not count any more", LIMIT, () -> active().get(0) == own);
+    }
+
+    @Test
+    void aLeadersClockThatIsAheadDropsNothing() throws Exception {
+        log().setLedgersRetentionPeriod(Duration.ofHours(1).toMillis());
+        List<Long> before = active();
+        bothCheckpoint();
+        AtomicInteger looks = new AtomicInteger();
+        Thread ahead = new LogRelease(leader.server(), ahead(Duration.ofDays(2), looks)).start(Duration.ofMillis(100));
+        Await.until("it has looked", LIMIT, () -> looks.get() > 20);
+        Await.until("it has ended", LIMIT, () -> {
+            ahead.interrupt();
+            ahead.join(100);
+            return !ahead.isAlive();
+        });
+        assertEquals(before, active());
+    }
+
+    private static Clock ahead(Duration by, AtomicInteger asked) {
+        return new Clock() {
+            @Override
+            public long millis() {
+                asked.incrementAndGet();
+                return System.currentTimeMillis() + by.toMillis();
+            }
+
+            @Override
+            public Instant instant() {
+                return Instant.ofEpochMilli(millis());
+            }
+
+            @Override
+            public ZoneId getZone() {
+                return ZoneOffset.UTC;
+            }
+
+            @Override
+            public Clock withZone(ZoneId zone) {
+                return this;
+            }
+        };
     }
 
     @Test
