@@ -17,7 +17,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,7 @@ def binaries() -> dict[str, Path]:
     return found
 
 
+@cache
 def helm() -> Path:
     """Path of Helm: from HERDKEEPER_CONTROL_PLANE_BIN where it is there, else from the cluster's tools (e2e/kind/tools.sh), which find or
     build it."""
@@ -169,9 +170,13 @@ def rendered(*settings: str, flag: str = "--set") -> list[dict[str, Any]]:
     A setting that values.schema.json refuses raises CalledProcessError.
     """
     arguments = [argument for setting in settings for argument in (flag, setting)]
+    return [document for document in yaml.load_all(_template(*arguments), yaml.CSafeLoader) if document]
+
+
+@cache
+def _template(*arguments: str) -> str:
     command = [str(helm()), "template", "herdkeeper", str(CHART), "--namespace", HOME, "--kube-version", "v1.34.0", *arguments]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    return [document for document in yaml.safe_load_all(answer.stdout) if document]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def apply_rules(plane: ControlPlane, objects: list[dict[str, Any]]) -> None:
