@@ -24,7 +24,7 @@ from kazoo.exceptions import ConnectionLoss, NoAuthError, NodeExistsError, Opera
 from kazoo.handlers.threading import KazooTimeoutError
 from kubernetes.dynamic import DynamicClient
 from real_members import MOST, OperatorDied, RealMembers
-from stage import CLAIM, Stage
+from stage import CLAIM, Stage, written
 
 from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, Znodes
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, decode_membership
@@ -120,9 +120,12 @@ def until(members: RealMembers, what: str, holds: Callable[[], bool]) -> None:
         if time.monotonic() > deadline:
             status = members.stage.found(KIND, "zk").get("status")
             raise AssertionError(f"not within {PATIENCE_SECONDS} s: {what}; {status}\n{last_words(members)}")
+        before = written()
         with suppress(OperatorDied):
             members.stage.reconcile(KIND, "zk")
         members.turn()
+        if written() == before:
+            time.sleep(0.1)  # members start, or look for a leader: the processor is theirs
 
 
 def founded(members: RealMembers, replicas: int, **spec: object) -> None:
