@@ -42,7 +42,7 @@ from herdkeeper_jobs.copies.plan import AuditBudget, AuditTask, estimated_ledger
 from herdkeeper_jobs.termination_message import VARIABLE
 
 RUN = RunIdentity("run-1", "instance-1", AuditDepth.DEEP, "")
-BUDGET = AuditBudget(cores=2, timeout_seconds=2.0, portion_bytes=1)
+BUDGET = AuditBudget(cores=2, timeout_seconds=30.0, portion_bytes=1)
 LAST = 4
 
 
