@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kazoo.client import KazooClient
 
@@ -41,11 +41,17 @@ class Session:
     def connect(self, patience: Patience) -> Connection:
         """Returns a connection to the tablespace's current leader. Raises like `leader_connection`."""
         try:
-            return leader_connection(self.finder, self.tablespace, self.credentials, patience)
+            return leader_connection(_trusting(self.finder), self.tablespace, self.credentials, patience)
         except AuthenticationFailed:
             if self.otherwise is None:
                 raise
-        return leader_connection(self.finder, self.tablespace, self.otherwise, patience)
+        return leader_connection(_trusting(self.finder), self.tablespace, self.otherwise, patience)
+
+
+def _trusting(finder: LeaderFinder) -> LeaderFinder:
+    """It trusts what this process's Secret names now: other authorities may have taken over since."""
+    identity = own_identity()
+    return finder if identity is None else replace(finder, authorities=identity().authorities)
 
 
 @contextmanager
