@@ -92,6 +92,23 @@ def test_a_status_field_that_another_program_wrote_does_not_stay():
     assert len(client.bodies) == 1
 
 
+def test_neither_a_condition_nor_a_part_of_a_field_that_another_program_wrote_stays():
+    """Else kstatus says of a restored resource that it is stalled, for as long as it exists."""
+    ready, stalled = {"type": "Ready", "status": "True"}, {"type": "Stalled", "status": "True"}
+    begun = {"since": "2026-01-01T00:00:00Z"}
+
+    class Restored(Client):
+        def request(self, verb: str, path: str, **arguments: Any) -> Any:
+            super().request(verb, path, **arguments)
+            metadata = {"namespace": "demo", "name": "zk", "uid": "uid-zk", "resourceVersion": "7"}
+            status = {"conditions": [stalled, ready], "fullCheck": {**begun, "lastMissedTime": "2030-01-01T00:00:00Z"}}
+            return {"apiVersion": API_VERSION, "kind": "ZooKeeperCluster", "metadata": metadata, "status": status}
+
+    client = Restored()
+    KubernetesWriter(client).write_status(quickstart("ZooKeeperCluster"), {"conditions": [ready], "fullCheck": begun})
+    assert client.bodies[1]["status"] == {"conditions": [ready], "fullCheck": {"lastMissedTime": None}}
+
+
 def test_the_same_news_is_one_event_that_is_counted():
     client = Client()
     resource, writer = quickstart("HerdDBCluster"), KubernetesWriter(client)

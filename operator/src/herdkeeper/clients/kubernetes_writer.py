@@ -121,7 +121,7 @@ class KubernetesWriter:
     def write_status(self, resource: Resource, status: Json) -> None:
         """Apply the whole status server-side, with its own field manager. A missing resource is no error.
 
-        A field that another program wrote, such as a restore, stays through an apply. It would be believed, so it is removed.
+        A field or condition that another program wrote, such as a restore, stays through an apply. It would be believed, so it is removed.
         """
         key = resource.key
         body = {
@@ -142,9 +142,10 @@ class KubernetesWriter:
                 field_manager=STATUS_MANAGER,
                 force_conflicts=True,
             )
-            left = [name for name in stored_status(resource) if name not in status and name in (answer.get("status") or {})]
-            if left:
-                rest = {"metadata": {"uid": resource.metadata.uid}, "status": dict.fromkeys(left)}
+            known = {**stored_status(resource), **status}
+            left = {name: value for name, value in (answer.get("status") or {}).items() if name in known}
+            if removal := _removal(left, status):
+                rest = {"metadata": {"uid": resource.metadata.uid}, "status": removal}
                 self._request("patch", path, f"{resource.KIND}/status", body=rest, content_type=MERGE_PATCH, field_manager=STATUS_MANAGER)
         except RefusedError as error:
             if not self._is_gone(resource, error.__cause__):
@@ -252,6 +253,22 @@ def _message_of(error: ApiException, what: str) -> str:
     except (ValueError, AttributeError):
         message = error.reason
     return f"{what}: {message}"
+
+
+def _removal(found: Json, wanted: Json) -> Json:
+    """Returns the merge patch that removes from `found` what is not `wanted`: fields, and conditions by type. Apply replaces other lists
+    as a whole.
+    """
+    patch: Json = {}
+    for name, value in found.items():
+        if wanted.get(name) is None:
+            patch[name] = None
+        elif isinstance(value, dict) and isinstance(wanted[name], dict):
+            patch |= {name: nested} if (nested := _removal(value, wanted[name])) else {}
+        elif name == "conditions":
+            types = {entry["type"] for entry in wanted[name]}
+            patch |= {name: kept} if (kept := [entry for entry in value if entry["type"] in types]) != value else {}
+    return patch
 
 
 def _owners(item: Json) -> set[str]:
