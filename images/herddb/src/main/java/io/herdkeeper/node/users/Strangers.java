@@ -1,6 +1,5 @@
 package io.herdkeeper.node.users;
 
-import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.Set;
 
@@ -21,7 +20,11 @@ public final class Strangers {
         BeforeLogin left;
         synchronized (waiting) {
             waiting.add(connection);
-            left = waiting.size() > MOST ? longest() : null;
+            if (waiting.size() > MOST) {
+                waiting.removeIf(BeforeLogin::isLoggedIn); // those that have logged in and asked for nothing since
+            }
+            left = waiting.size() > MOST ? waiting.iterator().next() : null;
+            waiting.remove(left);
         }
         if (left != null) {
             left.hangUp();
@@ -32,17 +35,5 @@ public final class Strangers {
         synchronized (waiting) {
             waiting.remove(connection);
         }
-    }
-
-    /** Takes out those in front that have logged in and asked for nothing since, and the first one that has not. */
-    private BeforeLogin longest() {
-        for (Iterator<BeforeLogin> each = waiting.iterator(); each.hasNext();) {
-            BeforeLogin connection = each.next();
-            each.remove();
-            if (!connection.isLoggedIn()) {
-                return connection;
-            }
-        }
-        return null;
     }
 }
