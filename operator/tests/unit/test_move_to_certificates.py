@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from situations import live, member_claims, objects, pods, quickstart, with_spec, with_status
 
+from herdkeeper.api.resource import Condition
 from herdkeeper.api.zookeeper_cluster import MOST_PLAINTEXT_USERS, Security
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, Founded, build_bookie, build_bookies_shared
 from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_retirement
-from herdkeeper.bookkeeper.state.bookies import MetadataAbsent, MetadataStore
+from herdkeeper.bookkeeper.state.bookies import MetadataAbsent, MetadataStore, StoreMissing
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
@@ -338,6 +339,24 @@ def test_bookies_are_not_called_encrypted_before_the_last_that_accepts_plain_tex
     assert told(bookies_that(False, False)) is None
     assert (told(bookies_that(True, True, plaintext=True)) or "").startswith("False: plain text is accepted")
     assert told(bookies_that(None, None, address=PLAIN.address)) is None, "the ensemble says so"
+
+
+def test_bookies_that_accept_plain_text_are_not_called_encrypted_while_their_ensemble_is_unknown() -> None:
+    """Such as one that was deleted, or restored without its status: its bookies run on."""
+    fleet = bookies_that(True, True, plaintext=True)
+    before = summarize_bookkeeper(fleet).conditions[ENCRYPTED]
+    known = Condition(
+        type=ENCRYPTED,
+        status="False",
+        reason=before.reason,
+        message=before.message,
+        last_transition_time="2026-01-01T00:00:00Z",
+        observed_generation=1,
+    )
+    missing = StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "the ZooKeeperCluster zk does not exist in the namespace demo")
+    assert ENCRYPTED not in summarize_bookkeeper(replace(fleet, store=missing)).conditions
+    told = replace(fleet, cluster=with_status(fleet.cluster, conditions=(known,)))
+    assert summarize_bookkeeper(replace(told, store=missing)).conditions[ENCRYPTED] == before
 
 
 @pytest.mark.parametrize("closed", [0, 2])

@@ -37,7 +37,7 @@ from herdkeeper.planning.actions import Wait
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
-from herdkeeper.shared.conditions import CONFIG_KNOWN, ENCRYPTED
+from herdkeeper.shared.conditions import CONFIG_KNOWN, ENCRYPTED, condition
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -83,7 +83,12 @@ def summarize_bookkeeper(fleet: BookieFleet) -> Summary:
 
 
 def _encrypted(fleet: BookieFleet) -> dict[str, Health]:
-    """Returns the condition Encrypted by its type. Nothing if bookies refuse plain text, or have no certificates as their ensemble."""
+    """Returns the condition Encrypted by its type; the previous one while the ensemble is unknown. Nothing if bookies refuse plain text, or
+    have no certificates as their ensemble.
+    """
+    before = condition(fleet.cluster, ENCRYPTED)
+    if before is not None and not isinstance(fleet.store, MetadataStore):
+        return {ENCRYPTED: Health("False", Reason.PLAINTEXT_ACCEPTED, before.message)}
     if not fleet.plaintext and not fleet.open_pods:
         return {}
     until = "" if fleet.plaintext else f", until these have restarted: {', '.join(fleet.open_pods)}"
