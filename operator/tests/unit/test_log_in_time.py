@@ -92,6 +92,7 @@ DRILLED = with_metadata(IN_4, labels={names.COMPONENT_LABEL: names.DRILL_COMPONE
         ("all failed so far", FORGETFUL, opened(90, 37), (FAILED,), None, Reason.RETENTION_NEARS, "no Ch"),
         ("the log has lost its beginning", FORGETFUL, opened(9, 3, of=1), (FAILED,), None, Reason.LOG_GONE, "a follower's tables"),
         ("a leader's clock is behind", FORGETFUL, opened(90, 20, 47), (IN_4,), None, Reason.USED_IN_TIME, ""),
+        ("and one is years ahead", FORGETFUL, opened(90, 80, -90000, 36), (IN_4,), None, Reason.RETENTION_NEARS, "2026-11-21T00"),
         ("the log has no ledger yet", KEEPS, LedgerList((), (), None), (), None, Reason.USED_IN_TIME, ""),
         ("it is kept, and nobody makes one", KEEPS, opened(90, 37), (), None, Reason.RETENTION_NEARS, "it is kept beyond retention"),
         ("it is kept, and that is long ago", KEEPS, opened(90, 80, 48), (IN_4,), None, Reason.RETENTION_OVER, "fills the bookies: make"),

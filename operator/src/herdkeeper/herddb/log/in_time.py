@@ -57,7 +57,7 @@ def standing(need: Need, ledgers: LedgerList, retention: datetime.timedelta, now
     wanted = ledgers.active[0] if need.since is None else need.since[0]
     if wanted not in ledgers.active:
         return Standing(need, Phase.GONE)
-    ended = _end(ledgers, ledgers.active.index(wanted))
+    ended = _end(ledgers, ledgers.active.index(wanted), now)
     if ended is None:
         return Standing(need, Phase.IN_TIME)
     over, near = ended + retention, ended + retention * NEAR_SHARE
@@ -83,13 +83,15 @@ def seconds_to_stalled_stream(seen: TablespaceObserved) -> float | None:
     return (min(moments) - seen.now).total_seconds() + _AFTER_SECONDS if moments else None
 
 
-def _end(ledgers: LedgerList, index: int) -> datetime.datetime | None:
+def _end(ledgers: LedgerList, index: int, now: datetime.datetime) -> datetime.datetime | None:
     """Returns when a ledger ended, as the node program computes it (ReleaseRule), or None while it is written. Leaders' clocks differ: one
-    that is behind makes no ledger older than earlier ones.
+    that is behind makes no ledger older than earlier ones, and of one that is ahead the next opening counts.
     """
-    if index + 1 >= len(ledgers.active):
+    openings = [(place, millis) for place, millis in enumerate(ledgers.added_millis) if millis / 1000 <= now.timestamp()]
+    successor = next((place for place, _ in openings if place > index), None)
+    if successor is None:
         return None
-    return datetime.datetime.fromtimestamp(max(ledgers.added_millis[: index + 2]) / 1000, datetime.UTC)
+    return datetime.datetime.fromtimestamp(max(millis for place, millis in openings if place <= successor) / 1000, datetime.UTC)
 
 
 def _is_needed(tablespace: Tablespace, seen: TablespaceObserved) -> bool:

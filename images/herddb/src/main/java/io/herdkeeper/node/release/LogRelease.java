@@ -98,13 +98,13 @@ public final class LogRelease {
         long retention = log.getLedgersRetentionPeriod();
         LedgersInfo ledgers = log.writtenLedgers();
         long now = clock.millis();
-        if (retention <= 0 || ReleaseRule.ended(ledgers, now - retention).isEmpty()) {
+        if (retention <= 0 || ReleaseRule.ended(ledgers, now, retention).isEmpty()) {
             log.retained(null);
             return;
         }
         Map<String, Stat> signs = pins.heartbeats(tablespace.uuid);
-        long before = Math.min(now, LogPins.latest(signs).orElse(0)) - retention;
-        Decision decision = ReleaseRule.decide(ledgers, before, needs(tablespace, ledgers, dead(signs, before)));
+        long sure = Math.min(now, LogPins.latest(signs).orElse(0));
+        Decision decision = ReleaseRule.decide(ledgers, sure, retention, needs(tablespace, ledgers, dead(signs, sure - retention)));
         for (long ledger : decision.released()) {
             log.dropOldest(ledger);
         }

@@ -46,26 +46,26 @@ public final class ReleaseRule {
     public record Decision(List<Long> released, List<Long> kept, long keptSince, List<String> keptFor) {
     }
 
-    /** The oldest ledgers that ended before a time, in the log's order; the one that is written has not ended. */
-    public static List<Long> ended(LedgersInfo ledgers, long beforeMillis) {
+    /** The oldest ledgers that ended longer ago than the retention, in the log's order; the one that is written has not ended. */
+    public static List<Long> ended(LedgersInfo ledgers, long now, long retention) {
         List<Long> ids = ledgers.getActiveLedgers();
         List<Long> old = new ArrayList<>();
-        for (int i = 0; i + 1 < ids.size() && end(ledgers, i) < beforeMillis; i++) {
+        for (int i = 0; i + 1 < ids.size() && end(ledgers, i, now) < now - retention; i++) {
             old.add(ids.get(i));
         }
         return old;
     }
 
-    /** Decides on the ledgers that ended before a time. */
-    public static Decision decide(LedgersInfo ledgers, long beforeMillis, Collection<Need> needs) {
-        List<Long> old = ended(ledgers, beforeMillis);
+    /** Decides on the ledgers that ended longer ago than the retention. */
+    public static Decision decide(LedgersInfo ledgers, long now, long retention, Collection<Need> needs) {
+        List<Long> old = ended(ledgers, now, retention);
         int released = 0;
         while (released < old.size() && holders(needs, old.get(released)).isEmpty()) {
             released++;
         }
         List<Long> kept = old.subList(released, old.size());
-        return new Decision(List.copyOf(old.subList(0, Math.min(released, Math.max(MOST_AT_ONCE, released / 4)))), List.copyOf(kept), kept.isEmpty() ? 0 : end(ledgers, released),
-                kept.isEmpty() ? List.of() : holders(needs, kept.get(0)));
+        return new Decision(List.copyOf(old.subList(0, Math.min(released, Math.max(MOST_AT_ONCE, released / 4)))), List.copyOf(kept),
+                kept.isEmpty() ? 0 : end(ledgers, released, now), kept.isEmpty() ? List.of() : holders(needs, kept.get(0)));
     }
 
     private static List<String> holders(Collection<Need> needs, long ledger) {
@@ -74,9 +74,20 @@ public final class ReleaseRule {
 
     /**
      * When a ledger ended: the latest of all openings up to its successor's. Leaders' clocks differ, and one that is behind must not
-     * make a ledger look older than those before it.
+     * make a ledger look older than those before it. An opening in the future counts for nothing, and the one after it in its place: a
+     * clock that is years ahead must not have the log kept for years.
      */
-    private static long end(LedgersInfo ledgers, int index) {
-        return ledgers.getLedgersTimestamps().subList(0, index + 2).stream().mapToLong(Long::longValue).max().getAsLong();
+    private static long end(LedgersInfo ledgers, int index, long now) {
+        List<Long> openings = ledgers.getLedgersTimestamps();
+        long latest = 0;
+        for (int i = 0; i < openings.size(); i++) {
+            if (openings.get(i) <= now) {
+                latest = Math.max(latest, openings.get(i));
+                if (i > index) {
+                    return latest;
+                }
+            }
+        }
+        return Long.MAX_VALUE;
     }
 }

@@ -13,10 +13,11 @@ import java.util.Optional;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 
-/** Ledgers 1, 2, 3 and so on, opened at the given times; what ended before 100 is old enough. */
+/** Ledgers 1, 2, 3 and so on, opened at the given times; what ended before 100 is old enough, and 1000 is now. */
 class ReleaseRuleTest {
 
-    private static final long BEFORE = 100;
+    private static final long NOW = 1000;
+    private static final long RETENTION = 900;
 
     @Test
     void aLedgersAgeIsThatOfItsEnd() {
@@ -34,6 +35,13 @@ class ReleaseRuleTest {
     }
 
     @Test
+    void aClockThatIsFarAheadDoesNotHaveTheLogKept() {
+        assertEquals(List.of(1L, 2L, 3L), released(opened(0, 10, 1_000_000, 20, 150)), "that of whoever opened ledger 3");
+        assertEquals(List.of(1L), released(opened(0, 10, 1_000_000, 150, 160)), "ledger 2 ended by 150 at the latest");
+        assertEquals(List.of(), released(opened(0, 1_000_000)), "when ledger 1 ended is not known");
+    }
+
+    @Test
     void nothingIsDroppedThatSomebodyNeeds() {
         LedgersInfo ledgers = opened(0, 1, 2, 3, 4);
         assertEquals(List.of(1L, 2L), released(ledgers, from("replica n1", 3)));
@@ -46,7 +54,7 @@ class ReleaseRuleTest {
     @Test
     void afterALongTimeTheOldestGoAFewAtATime() {
         LedgersInfo ledgers = opened(LongStream.range(0, 3 * ReleaseRule.MOST_AT_ONCE).toArray());
-        Decision decision = ReleaseRule.decide(ledgers, BEFORE, List.of());
+        Decision decision = ReleaseRule.decide(ledgers, NOW, RETENTION, List.of());
         assertEquals(ledgers.getActiveLedgers().subList(0, ReleaseRule.MOST_AT_ONCE), decision.released());
         assertEquals(List.of(), decision.kept(), "nobody needs the others: they go next time");
     }
@@ -69,17 +77,17 @@ class ReleaseRuleTest {
 
     @Test
     void whatIsKeptThoughItIsOldEnoughIsToldWithWhoNeedsIt() {
-        Decision decision = ReleaseRule.decide(opened(0, 1, 2, 3, 200), BEFORE,
+        Decision decision = ReleaseRule.decide(opened(0, 1, 2, 3, 200), NOW, RETENTION,
                 List.of(from("replica n2", 2), from("replica n1", 2), from("checkpoint", 3)));
         assertEquals(List.of(1L), decision.released());
         assertEquals(List.of(2L, 3L), decision.kept());
         assertEquals(2, decision.keptSince(), "when ledger 2 ended");
         assertEquals(List.of("replica n1", "replica n2"), decision.keptFor());
-        assertEquals(List.of(), ReleaseRule.decide(opened(0, 200), BEFORE, List.of(from("replica n1", 1))).kept());
+        assertEquals(List.of(), ReleaseRule.decide(opened(0, 200), NOW, RETENTION, List.of(from("replica n1", 1))).kept());
     }
 
     private static List<Long> released(LedgersInfo ledgers, Need... needs) {
-        return ReleaseRule.decide(ledgers, BEFORE, List.of(needs)).released();
+        return ReleaseRule.decide(ledgers, NOW, RETENTION, List.of(needs)).released();
     }
 
     private static Need from(String who, long ledger) {
