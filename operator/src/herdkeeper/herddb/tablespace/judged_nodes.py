@@ -36,7 +36,7 @@ def judged_nodes(
     """
     found = dict(nodes)
     for uuid, name in _named_copies(nodes).items():
-        makers = [each for each in declared if each.status_readable and each.tablespace.made_uuid == uuid]
+        makers = [each for each in declared if each.tablespace.made_uuid == uuid and each.status_readable]
         about = makers or [each for each in declared if each.sql_name == name]
         for tablespace in [each.tablespace for each in about] or (None,):
             found = judged(found, uuid, verdicts_in_force(tablespace, uuid, checkpoints, nodes))
