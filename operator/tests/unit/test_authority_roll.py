@@ -336,6 +336,21 @@ def test_an_operator_that_ends_between_two_beginnings_begins_the_other_one_befor
     assert stack.events[1:] == ["zk quorum 2 follows zk quorum 1: it is made, and all are to trust both"]
 
 
+def test_an_operator_that_ends_between_two_ends_begins_no_other_roll_that_it_refuses(stack: Stack) -> None:
+    begun(stack)
+    for _ in range(2):
+        stack.passes(MINUTES + 0.1)
+        work(stack)
+    stack.passes(MINUTES + 0.1)
+    stack.ask()
+    stack.look(actions=1)
+    before = len(stack.events)
+    work(stack)
+    assert stack.answers[1].startswith("refused: zk quorum 2 follows zk quorum 1: step 3 of 3")
+    assert stack.events[before:] == ["zk quorum 2 follows zk quorum 1: the old one is no longer trusted"]
+    assert stack.rolled() is None
+
+
 def test_a_step_is_written_only_onto_what_was_read(stack: Stack) -> None:
     stack.ask()
     steps = [action for action in stack.look().actions if isinstance(action, SetAuthority)]

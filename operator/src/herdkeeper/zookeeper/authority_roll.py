@@ -34,7 +34,9 @@ def roll_authorities(ensemble: Ensemble, *, settled: bool) -> tuple[Action, ...]
     `settled`: nothing else of the ensemble is to be done, and all members have started with what they read only then. Both authorities go
     on together, since members restart for each step.
     """
-    rolls = ensemble.rolls
+    late = any(roll.authority.former is not None for roll in ensemble.rolls)
+    # None begins before the other one's roll has ended, since the answer refuses it.
+    rolls = [replace(roll, successor=None) if late else roll for roll in ensemble.rolls]
     behind = "the ensemble changes" if not settled else _behind(rolls)
     since = _since_when(rolls)
     # One that begins goes first, whoever is behind with the other: the answer says that both begin.
