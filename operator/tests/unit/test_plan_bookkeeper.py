@@ -364,6 +364,16 @@ def test_autorecovery_is_changed_while_no_bookie_is_disturbed(situation, parts, 
     assert names_of(made, "Deployment") == (["bk-autorecovery"] if changed else []), situation
 
 
+def test_a_rate_above_what_bookkeeper_can_read_is_the_highest_that_it_can():
+    """With 2Gi and more neither autorecovery nor a drain's Job would start."""
+    auto = CLUSTER.spec.auto_recovery.model_copy(update={"bytes_per_second": "2Gi"})
+    cluster = with_spec(CLUSTER, auto_recovery=auto)
+    config, _ = build_autorecovery(cluster, STORE.address, {})
+    assert "replicationRateByBytes=2147483647\n" in "".join(config["data"].values())
+    job = build_move(cluster, IDENTITIES[3], 1, DrainSource(STORE.address, JOBS_IMAGE))
+    assert job["spec"]["template"]["spec"]["initContainers"][0]["args"][-1] == "2147483647"
+
+
 def test_a_bookie_that_does_not_serve_is_changed_first_and_the_others_wait_for_it():
     assert restarted(with_pods(due(0, 1, 2, 3), [PODS[2]], **NOT_READY)) == [PODS[2]]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
-from herdkeeper.api.bookkeeper_cluster import GarbageCollection, JournalSync
+from herdkeeper.api.bookkeeper_cluster import MOST, GarbageCollection, JournalSync
 from herdkeeper.api.default_images import image_of
 from herdkeeper.bookkeeper.build.racks import MOUNT, build_racks, placement_lines, racks_volume
 from herdkeeper.bookkeeper.state.claims import ledgers_claims
@@ -161,8 +161,8 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         "auditorPeriodicPlacementPolicyCheckInterval": 86400,
         "lostBookieRecoveryDelay": auto.lost_bookie_recovery_delay_seconds,
     }
-    if auto.bytes_per_second is not None:
-        lines["replicationRateByBytes"] = bytes_of(auto.bytes_per_second)
+    if (rate := copied_per_second(cluster)) is not None:
+        lines["replicationRateByBytes"] = rate
     files = _files(cluster, zookeeper_address, lines)
     # A running daemon never looks up a rack twice, so a changed map restarts it.
     config = pod.config_hash({**files, **build_racks(cluster, racks)["data"]})
@@ -199,6 +199,12 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         },
     }
     return (pod.config_map(cluster, component, named.autorecovery, files), deployment)
+
+
+def copied_per_second(cluster: BookKeeperCluster) -> int | None:
+    """Returns the most bytes per second that autorecovery or a drain copies. BookKeeper starts with no more than 32 bits hold."""
+    rate = cluster.spec.auto_recovery.bytes_per_second
+    return None if rate is None else min(bytes_of(rate), MOST)
 
 
 def identity_of(cluster: BookKeeperCluster, zookeeper_address: str) -> PodIdentity:

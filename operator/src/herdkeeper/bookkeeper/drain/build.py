@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.api.default_images import image_of
-from herdkeeper.bookkeeper.build.bookies import BookieIdentity, identity_of, identity_secret
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, copied_per_second, identity_of, identity_secret
 from herdkeeper.bookkeeper.build.racks import MOUNT, racks_volume
 from herdkeeper.codecs.bookkeeper.share import Share, record_of
 from herdkeeper.planning import pods as pod
 from herdkeeper.planning.identities import java_identity, python_identity
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
-from herdkeeper.shared.quantity import bytes_of
 
 RECORD_KEY, OPEN_KEY, WRITTEN_KEY, BYTES_KEY, KEPT_KEY = "record", "open", "written", "bytes", "kept"
 """In a round's ConfigMap: what the bookie held, which open ledgers were no longer written there, which others are not read while open, the
@@ -77,13 +76,13 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
     """
     named = cluster.names
     name = named.drain_round(bookie.number, round_number)
-    rate = cluster.spec.auto_recovery.bytes_per_second
+    rate = copied_per_second(cluster)
     record = {"name": "record", "mountPath": RECORD, "readOnly": True}
     java, python = java_identity(source.identity_secret(cluster)), python_identity(source.identity_secret(cluster))
     move = {
         "name": "move",
         "image": image_of(cluster),
-        "args": ["move-recorded", bookie.bookie_id, f"{RECORD}/{RECORD_KEY}", str(bytes_of(rate)) if rate is not None else "-1"],
+        "args": ["move-recorded", bookie.bookie_id, f"{RECORD}/{RECORD_KEY}", "-1" if rate is None else str(rate)],
         # It copies many ledgers concurrently, and its heap is a quarter of this.
         "resources": pod.compute(cluster.spec.resources),
         "volumeMounts": [pod.CONFIG_MOUNT, MOUNT, record, *java.mounts],
