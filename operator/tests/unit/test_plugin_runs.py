@@ -13,6 +13,8 @@ from herdkeeper.plugin.runs import run_name
 
 PLACE = {"persistentVolumeClaim": {"claimName": "checkpoints"}}
 STORE = {"objectStore": {"uri": "s3://bucket/flights", "credentialsSecretRef": {"name": "keys"}}}
+ENCRYPTION = {"keysSecretRef": {"name": "keys"}, "currentKey": "2027"}
+OLD = {"keysSecretRef": {"name": "former-keys"}}
 NOW = datetime.datetime(2026, 11, 21, 14, 30, 5, tzinfo=datetime.UTC)
 
 
@@ -174,16 +176,21 @@ def test_a_restore_makes_a_checkpoint_of_the_moment_and_a_tablespace_from_it() -
     assert len(answer.text.splitlines()) == 2
 
 
+def made(name: str, latest: str, of: str = "u", **spec: object) -> dict:
+    item = checkpoint(name, latest, **spec)
+    item["status"] |= {"verified": "files re-read", "latestTimestamp": latest, "manifest": f"i/{of}/manifests/{name}.json"}
+    return item
+
+
+def stack_of_log() -> list[dict]:
+    found = stack()
+    next(item for item in found if (item["kind"], item["metadata"]["name"]) == ("Tablespace", "flights"))["status"]["uuid"] = "u"
+    return found
+
+
 def test_the_checkpoint_of_a_moment_is_made_where_the_one_before_it_lies() -> None:
     """A schedule that writes elsewhere since has no base there."""
-
-    def made(name: str, latest: str, of: str = "u", **spec: object) -> dict:
-        item = checkpoint(name, latest, **spec)
-        item["status"] |= {"verified": "files re-read", "latestTimestamp": latest, "manifest": f"i/{of}/manifests/{name}.json"}
-        return item
-
-    found = [*stack(), schedule()]
-    next(item for item in found if (item["kind"], item["metadata"]["name"]) == ("Tablespace", "flights"))["status"]["uuid"] = "u"
+    found = [*stack_of_log(), schedule()]
     before = made("before", "2026-01-20T03:00:00.000Z")
     later, other_log = (
         made("later", "2026-01-21T13:30:00.001Z", destination=STORE),
@@ -196,6 +203,22 @@ def test_the_checkpoint_of_a_moment_is_made_where_the_one_before_it_lies() -> No
     cluster = PlayedCluster([*found, before])
     called(cluster, "restore", "flights", "--at", "2026-01-21T14:30:00+01:00", "--as", "before", "--claim", "mine")
     assert created(cluster)[0][2]["destination"] == {"persistentVolumeClaim": {"claimName": "mine"}}
+
+
+@pytest.mark.parametrize(
+    ("old", "now", "expected"),
+    [
+        (PLACE, {**PLACE, "encryption": ENCRYPTION}, {**PLACE, "encryption": ENCRYPTION}),
+        (PLACE, {**STORE, "encryption": ENCRYPTION}, {**PLACE, "encryption": ENCRYPTION}),
+        ({**PLACE, "encryption": OLD}, {**STORE, "encryption": ENCRYPTION}, {**PLACE, "encryption": OLD}),
+        ({**PLACE, "encryption": OLD}, {**PLACE, "encryption": ENCRYPTION}, {**PLACE, "encryption": ENCRYPTION}),
+        ({"objectStore": {**STORE["objectStore"], "credentialsSecretRef": {"name": "revoked"}}}, STORE, STORE),
+    ],
+)
+def test_the_checkpoint_of_a_moment_is_encrypted_and_opens_its_store_as_the_schedule_says_now(old: dict, now: dict, expected: dict) -> None:
+    cluster = PlayedCluster([*stack_of_log(), schedule(destination=now), made("before", "2026-01-20T03:00:00.000Z", destination=old)])
+    called(cluster, "restore", "flights", "--at", "2026-01-21T14:30:00+01:00", "--as", "before")
+    assert created(cluster)[0][2]["destination"] == expected
 
 
 def test_a_restore_from_a_checkpoint_that_is_there_makes_no_other() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+from collections.abc import Sequence
 
 from herdkeeper.plugin.cluster import Cluster
 from herdkeeper.plugin.command import Argument, BadInputError
@@ -60,15 +61,27 @@ def template_of(cluster: Cluster, tablespace: str) -> Json | None:
 
 
 def at_its_base(template: Json | None, cluster: Cluster, tablespace: Json, moment: str) -> Json | None:
-    """Returns the template with the destination of the newest verified Checkpoint that holds nothing after a moment, if there is one: the
-    moment's Checkpoint looks for its base at its own destination. A schedule's may have changed since.
+    """Returns the template with the destination of the newest verified Checkpoint that holds nothing after a moment, if it lies elsewhere:
+    the moment's Checkpoint looks for its base at its own place. A schedule's may have changed since. What the template encrypts stays so,
+    with the keys of that Checkpoint if it has some.
     """
     at, uuid = moment_of(moment), (tablespace.get("status") or {}).get("uuid")
     if template is None or at is None or uuid is None:
         return template
+    own = template["destination"]
     found = [(_of_log(item, uuid), item["spec"]["destination"]) for item in cluster.list(CHECKPOINT)]
-    bases = [(latest, destination) for latest, destination in found if latest is not None and latest <= at]
-    return {**template, "destination": max(bases, key=lambda base: base[0])[1]} if bases else template
+    bases = [(latest, _place(there) == _place(own), there) for latest, there in found if latest is not None and latest <= at]
+    _, here, destination = max(bases, key=lambda base: base[:2], default=(at, True, own))
+    kept = {field: value for field, value in own.items() if field == "encryption"}
+    return template if here else {**template, "destination": {**kept, **destination}}
+
+
+def _place(destination: Json) -> Sequence[str | None]:
+    """What api.job.Destination.place identifies."""
+    store = destination.get("objectStore")
+    if store is None:
+        return (str(destination["persistentVolumeClaim"]["claimName"]),)
+    return (store["uri"], store.get("endpoint") or store.get("storageAccount"))
 
 
 def _of_log(checkpoint: Json, uuid: str) -> datetime.datetime | None:
