@@ -177,6 +177,42 @@ def test_entries_without_their_copies_in_the_newest_audit_are_wrong_until_they_a
         assert f"ReplicationAudit/nightly: it found entries without enough good copies: {open_findings}" in answer.text
 
 
+def audited(name: str, day: int, spec: Json | None = None, **status: object) -> Json:
+    counted = {"phase": "Succeeded", "instanceId": "this cluster's", "findingsBySeverity": {"critical": 0}, **status}
+    item = resource("ReplicationAudit", name, {"bookKeeperRef": {"name": "bk"}, "depth": "Deep", **(spec or {})}, **counted)
+    item["metadata"]["creationTimestamp"] = f"2026-11-0{day}T00:00:00Z"
+    return item
+
+
+@pytest.mark.parametrize(
+    ("found_by", "later", "told"),
+    [
+        ({}, [audited("later", 2)], False),
+        ({"depth": "Light"}, [audited("later", 2)], False),
+        ({"depth": "Light"}, [audited("later", 2, {"depth": "Light"})], False),
+        ({"ledgers": [7]}, [audited("later", 2, {"ledgers": [7]})], False),
+        ({}, [audited("later", 2, {"depth": "Light"})], True),
+        ({}, [audited("later", 2, {"ledgers": [7]})], True),
+        ({}, [audited("later", 2, {"filter": {"ledgerRanges": [{"first": 7, "last": 8}]}})], True),
+        ({}, [audited("later", 2, phase="Running")], True),
+        ({}, [audited("later", 2, phase="Failed")], True),
+        ({}, [audited("later", 2), audited("and", 3, phase="Running")], False),
+    ],
+)
+def test_what_an_audit_found_is_told_until_a_later_one_looked_at_all_of_it(found_by: Json, later: list[Json], told: bool) -> None:
+    documents = stack()
+    documents[1]["status"]["instanceId"] = "this cluster's"
+    earlier = audited("earlier", 1, found_by, findingsBySeverity={"critical": 1}, findings=[LOST])
+    answer, _ = called(PlayedCluster([*documents, earlier, *later], elsewhere=[OPERATOR]), "doctor")
+    assert ("ReplicationAudit/earlier: it found entries" in answer.text) is told
+
+
+def test_nothing_is_told_of_the_copies_of_a_deleted_cluster() -> None:
+    found = audited("earlier", 1, findingsBySeverity={"critical": 1}, findings=[LOST])
+    answer, _ = called(PlayedCluster([found], elsewhere=[OPERATOR]), "doctor")
+    assert (answer.exit_code, answer.text) == (FINE, "Nothing is wrong with the 1 resources in the namespace demo.")
+
+
 def bundle(tmp_path: Path, *documents: Json) -> tuple[LoggedCluster, dict[str, str]]:
     cluster = LoggedCluster([*stack(), *documents], elsewhere=[OPERATOR])
     for item in (*cluster.documents, *cluster.elsewhere):

@@ -175,7 +175,7 @@ def _found_by_audit(item: Json, resources: Sequence[Json]) -> Iterator[Trouble]:
     if item["kind"] != AUDIT.name or status.get("phase") != "Succeeded":
         return
     instances = {str((other.get("status") or {}).get("instanceId")) for other in resources if _key(other) == parent_of(item)}
-    if instances and str(status.get("instanceId")) not in instances:
+    if str(status.get("instanceId")) not in instances:
         return
     listed, counts = status.get("findings") or [], status.get("findingsBySeverity") or {}
     found: list[str] = []
@@ -256,13 +256,35 @@ def _replicas(item: Json) -> Iterator[Part]:
 
 
 def _without_earlier_runs(resources: Sequence[Json]) -> Iterator[Json]:
-    """Yields all resources, but of runs only active ones and the newest one per kind and parent."""
+    """Yields all resources, but of runs only active ones, the newest one per kind and parent, and audits whose findings still count."""
     newest: dict[tuple[object, ...], Json] = {}
     for item in resources:
         if item["kind"] in RUNS:
             key = (item["kind"], parent_of(item))
-            newest[key] = max((newest.get(key, item), item), key=lambda run: str(run["metadata"].get("creationTimestamp", "")))
+            newest[key] = max((newest.get(key, item), item), key=_created)
     for item in resources:
         over = (item.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        if item["kind"] not in RUNS or not over or newest[(item["kind"], parent_of(item))] is item:
+        shown = item["kind"] not in RUNS or not over or newest[(item["kind"], parent_of(item))] is item
+        if shown or (any(_found_by_audit(item, resources)) and not any(_covers(other, item) for other in resources)):
             yield item
+
+
+def _covers(later: Json, audit: Json) -> bool:
+    """Whether a later audit has looked at all at which an earlier one had looked, and as closely: a sample misses damage."""
+    if (later["kind"], parent_of(later)) != (audit["kind"], parent_of(audit)) or _created(later) <= _created(audit):
+        return False
+    if (later.get("status") or {}).get("phase") != "Succeeded":
+        return False
+    return _chooses_ledgers(audit) or (not _chooses_ledgers(later) and _depth(later) in ("Deep", _depth(audit)))
+
+
+def _chooses_ledgers(audit: Json) -> bool:
+    return bool(audit["spec"].get("ledgers") or audit["spec"].get("filter"))
+
+
+def _depth(audit: Json) -> str:
+    return str(audit["spec"].get("depth", "Deep"))
+
+
+def _created(item: Json) -> str:
+    return str(item["metadata"].get("creationTimestamp", ""))
