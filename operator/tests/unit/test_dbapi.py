@@ -310,6 +310,17 @@ def test_a_transaction_that_a_statement_may_have_committed_is_not_told_to_be_los
     assert cursor.execute("SELECT k, v FROM t").fetchall()
 
 
+@pytest.mark.parametrize("statement", ["ALTER TABLE t ADD COLUMN v int", "EXECUTE COMMITTRANSACTION 'demo', 7"])
+def test_a_batch_commits_no_transaction_behind_its_back(node: Node, statement: str) -> None:
+    """Its answers don't tell which transaction is open after it: a rollback would seem to undo what is durable."""
+    connection = connect(node)
+    connection.cursor().execute("INSERT INTO t(k) VALUES('a')")
+    with pytest.raises(dbapi.NotSupportedError):
+        connection.cursor().executemany(statement, [[]])
+    connection.rollback()
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "ROLLBACK"]
+
+
 def test_a_commit_that_the_node_refuses_since_it_does_not_lead_is_a_plain_failure(node: Node) -> None:
     connection = connect(node)
     connection.cursor().execute("UPDATE t SET v=1")

@@ -14,7 +14,7 @@ from herdkeeper.sql.connection import BATCH_LISTS, FETCH_ROWS, Transaction
 from herdkeeper.sql.dbapi import errors
 from herdkeeper.sql.dbapi.types import Column, adapted, description
 from herdkeeper.sql.frames import Chunk, Executed, Value
-from herdkeeper.sql.statements import alters, changes_rows, has_rows, locks_rows, placeholders
+from herdkeeper.sql.statements import alters, changes_rows, commits_its_transaction, has_rows, locks_rows, placeholders
 
 if TYPE_CHECKING:
     from herdkeeper.sql.dbapi.connection import Connection
@@ -77,11 +77,11 @@ class Cursor:
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Self:
         """Run one change with many lists of values, in few messages. With autocommit, each list commits by itself: those before a refused
-        one stay. Raises what `execute` raises, and NotSupportedError for a query.
+        one stay. Raises what `execute` raises, and NotSupportedError for a query, or for what may commit the transaction.
         """
         with self._new_statement():
-            if has_rows(operation):
-                raise errors.NotSupportedError("executemany with a query: call execute for each list of parameters")
+            if has_rows(operation) or commits_its_transaction(operation):
+                raise errors.NotSupportedError("executemany with a query, or an ALTER or EXECUTE: call execute for each list of parameters")
             lists, expected = iter(seq_of_parameters), placeholders(operation)
             self.rowcount = 0
             while part := [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]:
