@@ -248,6 +248,29 @@ def test_who_looks_for_the_rows_of_a_commit_without_an_answer_does_not_look_befo
     assert node.kinds()[3:] == ["ROLLBACK", "ROLLBACK", "ROLLBACK", "OPEN_SCANNER"]
 
 
+def test_a_rollback_that_waits_for_a_statement_without_an_answer_does_not_hold_up_the_connection(node: Node) -> None:
+    """The statement may wait for a row's lock for half an hour, and nothing of its transaction can become durable."""
+    ends_now = error_answer(0, "transaction 7 is being ended by another statement: that one gets the result")
+    answers = [ends_now, HANG_UP]
+
+    def script(kind: MessageType, body: bytes) -> Answer | None:
+        match told(kind, body):
+            case "EXECUTE_STATEMENT":
+                return HANG_UP
+            case "ROLLBACK":
+                return answers.pop() if answers else ends_now
+            case _:
+                return leads(kind, body)
+
+    node.script = script
+    with connect(node, failover_timeout=1) as connection:
+        with pytest.raises(dbapi.OperationalError):
+            connection.cursor().execute("UPDATE t SET v=1")
+        connection.rollback()
+        assert connection.cursor().execute("SELECT k, v FROM t").fetchall()
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "ROLLBACK", "ROLLBACK", "OPEN_SCANNER"]
+
+
 def test_a_batch_in_autocommit_at_which_the_leader_changes_is_never_repeated() -> None:
     """The lists before the refused one are committed."""
     with played(leads) as old, played(leads) as new, connect(old, new, autocommit=True) as connection:

@@ -28,10 +28,8 @@ T = TypeVar("T")
 _UNIQUE_IDS_FROM = 1 << 32
 """HerdDB counts transactions from 1 in each leader, so after a leader change an id means another one. The SQL nodes of herdkeeper use
 unique ids, from here on."""
-
-
 _ENDS_NOW = "is being ended by another statement"
-"""What a SQL node of herdkeeper says of a transaction whose COMMIT it executes."""
+"""What a SQL node of herdkeeper says of a transaction whose COMMIT or ROLLBACK it executes."""
 
 
 class Isolation(Enum):
@@ -110,8 +108,8 @@ class Connection:
         self._transaction: Transaction | LostTransaction | None = None
         self._uncommitted: LostTransaction | None = None
         """The last transaction, if its COMMIT failed."""
-        self._abandoned: list[int] = []
-        """Transactions whose locks may still be held, since their end was not acknowledged."""
+        self._abandoned: list[tuple[int, bool]] = []
+        """Transactions whose locks may still be held, since their end was not acknowledged; and whether they may be durable."""
         self._closed = False
         self._used = threading.Lock()
 
@@ -290,7 +288,7 @@ class Connection:
 
     def _lose(self, transaction: Transaction, lost: LostTransaction) -> None:
         self._transaction = lost
-        self._abandon(transaction)
+        self._abandon(transaction, may_be_durable=lost.may_be_durable)
 
     def _commit(self, transaction: Transaction) -> None:
         self._transaction, self._uncommitted = None, LostTransaction("its COMMIT was interrupted", may_be_durable=True)
@@ -298,14 +296,14 @@ class Connection:
             transaction.commit()
         except sql.OutcomeUnknown as error:
             self._uncommitted = LostTransaction(str(error), may_be_durable=True)
-            self._abandon(transaction)
+            self._abandon(transaction, may_be_durable=True)
             raise
         except sql.SqlError as error:
             self._uncommitted = LostTransaction(str(error))
             self._end(transaction)
             raise
         except BaseException:
-            self._abandon(transaction)
+            self._abandon(transaction, may_be_durable=True)
             raise
         self._uncommitted = None
 
@@ -314,25 +312,27 @@ class Connection:
         try:
             transaction.rollback()
         except (sql.NotLeader, sql.ConnectionLost):
-            self._abandon(transaction)
+            self._abandon(transaction, may_be_durable=False)
         except sql.ServerError:
             return
 
-    def _abandon(self, transaction: Transaction) -> None:
+    def _abandon(self, transaction: Transaction, *, may_be_durable: bool) -> None:
         """The next connection ends it."""
         if transaction.id >= _UNIQUE_IDS_FROM:
-            self._abandoned.append(transaction.id)
+            self._abandoned.append((transaction.id, may_be_durable))
         self._drop()
 
     def _end_abandoned(self, leader: wire.Connection) -> None:
         """Free their locks, which would stay for a quarter of an hour. Most have ended with their leader. After that, nothing of them is
-        committed any more: who looks for the rows of a COMMIT without an answer finds them, or they never come.
+        committed any more: who looks for the rows of a COMMIT without an answer finds them, or they never come. An earlier ROLLBACK needs
+        no waiting: it may take as long as a lock for which a statement of the transaction waits.
         """
         while self._abandoned:
+            transaction_id, may_be_durable = self._abandoned[-1]
             try:
-                leader.rollback(self._abandoned[-1])
+                leader.rollback(transaction_id)
             except sql.ServerError as error:
-                if _ENDS_NOW in error.text:
+                if may_be_durable and _ENDS_NOW in error.text:
                     raise sql.ConnectionLost(f"a COMMIT without an answer is still under way: {error}") from error
             self._abandoned.pop()
 
