@@ -161,6 +161,17 @@ LOST = {"kind": "Missing", "severity": "Critical", "ledgerId": 7, "bookieId": "b
         ({"findings": [LOST, LOST]}, "2 Critical, 1 UnderReplicated"),
         ({"findings": [{**LOST, "repair": "Repaired"}, LOST], "findingsNotRepaired": 1}, "1 Critical, 1 UnderReplicated"),
         ({"findings": [{**LOST, "repair": "Repaired"}] * 2, "replicasRepaired": 9, "findingsNotRepaired": 0}, ""),
+        ({"findings": [{**LOST, "repair": "Repaired"}], "replicasRepaired": 9, "findingsNotRepaired": 0}, ""),
+        (
+            {"findings": [{**LOST, "repair": "Repaired"}], "replicasRepaired": 900, "findingsNotRepaired": 2}
+            | {"findingsBySeverity": {"critical": 500}},
+            "2 Critical",
+        ),
+        (
+            {"findings": [{**LOST, "repair": "Refused"}] * 2, "replicasRepaired": 900, "findingsNotRepaired": 2}
+            | {"findingsBySeverity": {"critical": 500, "underReplicated": 7}},
+            "2 Critical",
+        ),
         ({"findings": [LOST], "instanceId": "an earlier cluster's"}, ""),
         ({"findingsBySeverity": {"critical": 0, "underReplicated": 0, "low": 3}}, ""),
     ],

@@ -178,12 +178,15 @@ def _found_by_audit(item: Json, resources: Sequence[Json]) -> Iterator[Trouble]:
     if str(status.get("instanceId")) not in instances:
         return
     listed, counts = status.get("findings") or [], status.get("findingsBySeverity") or {}
+    unrepaired = [each for each in listed if each.get("repair") != "Repaired"]
+    # Of findings that the status has no room for, only the number of those that were not repaired is known.
+    others = sum(counts.values()) - len(listed)
+    if "replicasRepaired" in status:
+        others = min(others, status.get("findingsNotRepaired", 0) - sum("repair" in each for each in unrepaired))
     found: list[str] = []
     for name, severity in _LACKS_COPIES.items():
-        own = [each for each in listed if each["severity"] == severity]
-        # Of findings that the status has no room for, only the number of those that were not repaired is known.
-        number = len(own) if status.get("findingsNotRepaired") == 0 and "replicasRepaired" in status else counts.get(name) or 0
-        number -= sum(1 for each in own if each.get("repair") == "Repaired")
+        unlisted = (counts.get(name) or 0) - sum(each["severity"] == severity for each in listed)
+        number = sum(each["severity"] == severity for each in unrepaired) + max(0, min(unlisted, others))
         found += [f"{number} {severity}"] if number else []
     if found:
         do = "Look at its findings; `kubectl herdkeeper audit BOOKKEEPER --repair Repair` writes missing copies again."
