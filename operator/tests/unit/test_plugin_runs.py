@@ -47,6 +47,15 @@ def test_a_checkpoint_goes_to_the_claim_that_is_named() -> None:
     assert answer.text == "Checkpoint/mine: a checkpoint of flights was requested, on the volume volume"
 
 
+@pytest.mark.parametrize(
+    "command", [["checkpoint", "flights"], ["restore", "flights", "--at", "2026-01-21T14:30:00+01:00", "--as", "before"]]
+)
+def test_a_checkpoint_on_a_claim_that_is_named_is_encrypted_if_the_schedule_encrypts(command: list[str]) -> None:
+    cluster = PlayedCluster([*stack(), schedule(destination={**STORE, "encryption": ENCRYPTION})])
+    called(cluster, *command, "--claim", "mine")
+    assert created(cluster)[0][2]["destination"] == {"persistentVolumeClaim": {"claimName": "mine"}, "encryption": ENCRYPTION}
+
+
 def test_else_it_is_made_as_the_schedule_does_and_else_as_the_newest_one_was() -> None:
     old = checkpoint("old", "2026-01-01T00:00:00Z", target={"timestamp": "2026-01-01T00:00:00Z"}, fullEvery="7d")
     older = checkpoint("older", "2025-01-01T00:00:00Z")

@@ -26,7 +26,9 @@ def checkpoint_spec(tablespace: str, given: argparse.Namespace, template: Json |
 
     Raises BadInputError if neither has a destination.
     """
-    destination = {"persistentVolumeClaim": {"claimName": given.claim}} if given.claim is not None else (template or {}).get("destination")
+    destination = (template or {}).get("destination")
+    if given.claim is not None:
+        destination = {**_encryption(destination or {}), "persistentVolumeClaim": {"claimName": given.claim}}
     if destination is None:
         raise BadInputError(
             f"TABLESPACE {tablespace}: it has no Checkpoint or ScheduledCheckpoint with a destination; name an existing "
@@ -72,8 +74,12 @@ def at_its_base(template: Json | None, cluster: Cluster, tablespace: Json, momen
     found = [(_of_log(item, uuid), item["spec"]["destination"]) for item in cluster.list(CHECKPOINT)]
     bases = [(latest, _place(there) == _place(own), there) for latest, there in found if latest is not None and latest <= at]
     _, here, destination = max(bases, key=lambda base: base[:2], default=(at, True, own))
-    kept = {field: value for field, value in own.items() if field == "encryption"}
-    return template if here else {**template, "destination": {**kept, **destination}}
+    return template if here else {**template, "destination": {**_encryption(own), **destination}}
+
+
+def _encryption(destination: Json) -> Json:
+    """Whoever encrypts at one place writes nothing in plain text at another one by accident."""
+    return {field: value for field, value in destination.items() if field == "encryption"}
 
 
 def _place(destination: Json) -> Sequence[str | None]:
