@@ -206,9 +206,10 @@ def test_the_checkpoint_of_a_moment_is_made_where_the_one_before_it_lies() -> No
         made("x", "2026-01-21T03:00:00Z", of="v", destination=STORE),
     )
     for checkpoints, destination in (([before, later, other_log], PLACE), ([later, other_log], STORE)):
-        cluster = PlayedCluster([*found, *checkpoints])
-        called(cluster, "restore", "flights", "--at", "2026-01-21T14:30:00+01:00", "--as", "before")
-        assert created(cluster)[0][2]["destination"] == destination
+        for command in (["restore", "flights", "--as", "before"], ["checkpoint", "flights"]):
+            cluster = PlayedCluster([*found, *checkpoints])
+            called(cluster, *command, "--at", "2026-01-21T14:30:00+01:00")
+            assert created(cluster)[0][2]["destination"] == destination
     cluster = PlayedCluster([*found, before])
     called(cluster, "restore", "flights", "--at", "2026-01-21T14:30:00+01:00", "--as", "before", "--claim", "mine")
     assert created(cluster)[0][2]["destination"] == {"persistentVolumeClaim": {"claimName": "mine"}}

@@ -8,7 +8,7 @@ from herdkeeper.plugin.change import Create, carry_out
 from herdkeeper.plugin.command import Answer, Argument, Call, Command
 from herdkeeper.plugin.kinds import CHECKPOINT, TABLESPACE
 from herdkeeper.plugin.lookup import find
-from herdkeeper.plugin.new_checkpoint import CLAIM, VERIFY, checkpoint_spec, past_moment, template_of, where
+from herdkeeper.plugin.new_checkpoint import CLAIM, VERIFY, at_its_base, checkpoint_spec, past_moment, template_of, where
 from herdkeeper.plugin.request import Awaited, awaited, timeout_seconds, waiting
 from herdkeeper.plugin.runs import end_of, run_name
 
@@ -18,10 +18,12 @@ def run(call: Call) -> Answer:
     timeout_seconds(call)
     now = datetime.datetime.now(datetime.UTC)
     name = call.given.tablespace
-    find(call.cluster, TABLESPACE, name, "TABLESPACE")
-    spec = checkpoint_spec(name, call.given, template_of(call.cluster, name))
+    tablespace = find(call.cluster, TABLESPACE, name, "TABLESPACE")
+    template, target = template_of(call.cluster, name), {}
     if call.given.at is not None:
-        spec["target"] = {"timestamp": past_moment(call.given.at, now)}
+        moment = past_moment(call.given.at, now)
+        template, target = at_its_base(template, call.cluster, tablespace, moment), {"target": {"timestamp": moment}}
+    spec = {**checkpoint_spec(name, call.given, template), **target}
     made = Create(CHECKPOINT, call.given.name or run_name(name, now), spec, f"a checkpoint of {name} was requested, {where(spec)}")
     answer = carry_out(call, [made])
     if not call.given.wait or call.given.dry_run:
@@ -41,6 +43,7 @@ COMMAND = Command(
         Argument("--name", "the Checkpoint's name; by default the tablespace's name with the time"),
         *waiting("3600"),
     ),
-    description="Other settings default to those of the tablespace's ScheduledCheckpoint, or else of its newest Checkpoint.",
+    description="Other settings default to those of the tablespace's ScheduledCheckpoint, or else of its newest Checkpoint. Without "
+    "--claim the Checkpoint of a moment is made where the newest verified one before it lies.",
     writes=True,
 )
