@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -514,6 +515,31 @@ def test_a_transaction_ends_though_not_all_rows_of_its_query_were_fetched() -> N
         MessageType.TRANSACTION_COMMAND,
     ]
     assert log[-1][0] == MessageType.TRANSACTION_COMMAND, "the rows that are read outside of it stay"
+
+
+def test_a_commit_ends_a_query_that_another_thread_drops_at_that_moment() -> None:
+    """As Python's garbage collector does. The COMMIT would wait for a scanner that nobody closes before it ends."""
+    log: list[tuple[int, bytes]] = []
+
+    def script(kind: int, body: bytes) -> Answer:
+        return chunk([[1, "a"]], last=False) if kind == MessageType.OPEN_SCANNER else scripted_transaction(kind, body)
+
+    with node(script, log) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection:
+        transaction = connection.begin()
+
+        class Queries(dict[int, int]):
+            def pop(self, *scanner: Any) -> Any:
+                found = super().pop(*scanner)
+                committing = threading.Thread(target=transaction.commit)
+                committing.start()
+                committing.join()
+                return found
+
+        connection._scanners = Queries()
+        rows = transaction.pieces("SELECT k, v FROM t")
+        next(rows)
+        rows.close()
+    assert [kind for kind, _ in log[3:5]] == [MessageType.CLOSE_SCANNER, MessageType.TRANSACTION_COMMAND]
 
 
 def test_a_piece_that_can_not_be_read_leaves_no_scanner_on_the_server() -> None:

@@ -326,14 +326,15 @@ class Connection:
                 body = frames.fetch_body(scanner_id, rows)
                 answer = self._call(MessageType.FETCH_SCANNER_DATA, body, MessageType.RESULT_SET_CHUNK, Effect.NONE)
         finally:
-            if self._scanners.pop(scanner_id, None) is not None:
+            if scanner_id in self._scanners:
                 self._forget(scanner_id)
 
     def _forget(self, scanner_id: int) -> None:
         """Tell the server, which keeps a scanner until then. Python's garbage collector may come here from any thread, in the middle of a
-        request: then the next request tells it.
+        request: then the next request tells it. A COMMIT at this moment, which waits for it, finds it in one of the two.
         """
         self._unwanted.append(scanner_id)
+        self._scanners.pop(scanner_id, None)
         if not self._closed and self._used.acquire(blocking=False):
             try:
                 with suppress(SqlError):
