@@ -23,6 +23,7 @@ from herdkeeper.sql.frames import MessageType, TransactionCommand
 HANG_UP = None
 NOT_LEADER = error_answer(1, "herddb.model.NotLeaderException: not leader for tablespace")
 UNIQUE_ID = 7 << 32
+MAY_COMMIT = ["ALTER TABLE t ADD COLUMN v int", "EXECUTE COMMITTRANSACTION 'demo', 7", "COMMIT TRANSACTION 'demo', 7"]
 Script = Callable[[MessageType, bytes], Answer | None]
 
 
@@ -317,13 +318,14 @@ def test_a_commit_that_was_interrupted_does_not_succeed_when_it_is_called_again(
     assert node.kinds()[2:] == ["COMMIT", "ROLLBACK", "OPEN_SCANNER"], "it has ended before its rows are looked for"
 
 
-def test_a_transaction_that_a_statement_may_have_committed_is_not_told_to_be_lost_as_a_whole(node: Node) -> None:
+@pytest.mark.parametrize("statement", MAY_COMMIT)
+def test_a_transaction_that_a_statement_may_have_committed_is_not_told_to_be_lost_as_a_whole(node: Node, statement: str) -> None:
     connection = connect(node)
     cursor = connection.cursor()
     cursor.execute("INSERT INTO t(k) VALUES('a')")
     node.script = once(HANG_UP, MessageType.EXECUTE_STATEMENT)
     for next_step in (
-        lambda: cursor.execute("ALTER TABLE t ADD COLUMN v int"),
+        lambda: cursor.execute(statement),
         lambda: cursor.execute("SELECT k FROM t"),
         connection.commit,
     ):
@@ -333,7 +335,7 @@ def test_a_transaction_that_a_statement_may_have_committed_is_not_told_to_be_los
     assert cursor.execute("SELECT k, v FROM t").fetchall()
 
 
-@pytest.mark.parametrize("statement", ["ALTER TABLE t ADD COLUMN v int", "EXECUTE COMMITTRANSACTION 'demo', 7"])
+@pytest.mark.parametrize("statement", MAY_COMMIT)
 def test_a_batch_commits_no_transaction_behind_its_back(node: Node, statement: str) -> None:
     """Its answers don't tell which transaction is open after it: a rollback would seem to undo what is durable."""
     connection = connect(node)

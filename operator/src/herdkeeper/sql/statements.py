@@ -62,8 +62,8 @@ def alters(statement: str) -> bool:
 
 
 def commits_its_transaction(statement: str) -> bool:
-    """Whether it may commit the open transaction. An EXECUTE may be a commit itself."""
-    return alters(statement) or first_word(statement) == "EXECUTE"
+    """Whether it may commit the open transaction. An EXECUTE may be a commit itself, of which COMMIT TRANSACTION is another spelling."""
+    return alters(statement) or first_word(statement) in ("EXECUTE", "COMMIT")
 
 
 def changes_rows(statement: str) -> bool:
