@@ -11,22 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from conftest import Stack, say
-from secure_steps import (
-    CLAIMS,
-    SETTLED,
-    all_anew,
-    all_show,
-    certificates_in_secrets,
-    held,
-    node_hosts,
-    outcomes,
-    replace_certificates,
-    secure_stack,
-    settled,
-    sql,
-    uids,
-    under_load,
-)
+from secure_steps import CLAIMS, all_show, certificates_in_secrets, held, node_hosts, outcomes, replace_certificates, secure_stack, sql
+from under_load import SETTLED, all_anew, settled, uids, under_load
 
 from herdkeeper_e2e.archives import archived_after
 from herdkeeper_e2e.certificate_probe import PLAIN, SERVED

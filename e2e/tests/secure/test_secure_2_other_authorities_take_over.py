@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 from conftest import Stack, say
-from secure_steps import SHOWN, all_show, certificates_in_secrets, held, outcomes, secure_stack, settled, uids, under_load
+from secure_steps import SHOWN, all_show, certificates_in_secrets, held, outcomes, secure_stack
+from under_load import settled, uids, under_load
 
 from herdkeeper.certificates.authority import authority_data, read_authority
 from herdkeeper.shared.names import ROLL_AUTHORITIES_ANNOTATION, ROLL_AUTHORITIES_ANSWER_ANNOTATION

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 from conftest import Stack, say
-from secure_steps import SETTLED, all_anew, outcomes, secure_stack, settled, uids, under_load
+from secure_steps import outcomes, secure_stack
+from under_load import SETTLED, all_anew, settled, uids, under_load
 
 from herdkeeper.api.zookeeper_cluster import NOBODY
 from herdkeeper_e2e.certificate_probe import PLAIN, SERVED
