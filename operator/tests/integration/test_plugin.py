@@ -174,6 +174,27 @@ def test_a_plan_of_what_the_rules_refuse_is_refused_with_their_message(
     assert stage.found(HERDDB, "db")["metadata"]["resourceVersion"] == version
 
 
+@pytest.mark.parametrize(
+    ("before", "changed", "field"),
+    [
+        ({"security": {"mode": "Insecure"}}, {"security": {"mode": "Permissive"}}, "spec.security.mode"),
+        ({"replicas": 1}, {"replicas": 3}, "spec.replicas"),
+    ],
+)
+def test_a_plan_that_could_not_be_taken_back_is_not_shown(
+    stage: Stage, plugin: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], before: dict, changed: dict, field: str
+) -> None:
+    stage.declare("ZooKeeperCluster", "other", {**before})
+    made = stage.found("ZooKeeperCluster", "other")
+    file = tmp_path / "change.json"
+    file.write_text(json.dumps({"kind": "ZooKeeperCluster", "metadata": {"name": "other"}, "spec": changed}))
+    code, _ = plugin("plan", "-f", str(file), "--timeout", "1")
+    after = stage.found("ZooKeeperCluster", "other")
+    assert after["spec"] == made["spec"]
+    assert names.PLAN_ANNOTATION not in (after["metadata"].get("annotations") or {})
+    assert (code, f"this change of {field} of the ZooKeeperCluster other can't be reverted" in capsys.readouterr().err) == (2, True)
+
+
 def test_a_connection_is_read_from_the_secret_that_the_operator_made(stage: Stage, plugin: Run) -> None:
     code, text = plugin("connection", "flights")
     assert code == 0, text

@@ -54,11 +54,11 @@ class PlayedCluster:
         version = stored["metadata"].get("resourceVersion")
         if (body.get("metadata") or {}).get("resourceVersion") not in (None, version):
             raise ConflictError("the object has been modified")
-        if not dry_run:
-            _merge(stored, body)
-            if version is not None:
-                stored["metadata"]["resourceVersion"] = str(int(version) + 1)
-        return copy.deepcopy(stored)
+        changed = copy.deepcopy(stored) if dry_run else stored
+        _merge(changed, body)
+        if version is not None:
+            changed["metadata"]["resourceVersion"] = str(int(version) + 1)
+        return copy.deepcopy(changed)
 
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
         self.writes.append(("create", kind.name, document["metadata"]["name"], document, dry_run))

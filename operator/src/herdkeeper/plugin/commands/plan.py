@@ -16,12 +16,13 @@ from pathlib import Path
 from herdkeeper.plugin.change import Patch
 from herdkeeper.plugin.cluster import ClusterError, ConflictError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
-from herdkeeper.plugin.kinds import Kind, resource_kind
+from herdkeeper.plugin.kinds import ZOOKEEPER, Kind, resource_kind
 from herdkeeper.plugin.merge_patch import asked_for, back_to
 from herdkeeper.plugin.request import Outcome, timeout_seconds, wait_until
 from herdkeeper.plugin.stack_tree import condition
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, annotation
+from herdkeeper.shared.quorum import SAFE_SIZE
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation in which `kubectl apply` keeps what it applied."""
@@ -42,7 +43,8 @@ def run(call: Call) -> Answer:
         if live is None:
             call.cluster.create(kind, item, dry_run=True)
         else:
-            call.cluster.patch(kind, name, shown_change(item, live).body, dry_run=True)
+            changed = call.cluster.patch(kind, name, shown_change(item, live).body, dry_run=True)
+            _require_way_back(call, kind, live, changed)
     plans = [_plan(call, kind, item, seconds) for kind, item in declared]
     found = all(plan["shown"] for plan in plans)
     return Answer("\n".join(line for plan in plans for line in plan_lines(plan)), {"plans": plans}, FINE if found else WRONG)
@@ -57,6 +59,24 @@ def _require_namespace(call: Call, declared: Iterable[tuple[Kind, Json]]) -> Non
                 f"--filename {call.given.filename}: the {kind.name} {item['metadata']['name']} is in the namespace {namespace}, but this "
                 f"shows plans of {call.cluster.namespace}; add --namespace {namespace}"
             )
+
+
+def _require_way_back(call: Call, kind: Kind, live: Json, changed: Json) -> None:
+    """Raises BadInputError for a change that can't be reverted: it would stay."""
+    field_name = one_way(live["spec"], changed["spec"]) if kind is ZOOKEEPER else None
+    if field_name is not None:
+        raise BadInputError(
+            f"--filename {call.given.filename}: this change of {field_name} of the {kind.name} {live['metadata']['name']} can't be "
+            f"reverted, so it is not shown; to see its plan before it is carried out, apply it with {names.PLAN_ANNOTATION}=true"
+        )
+
+
+def one_way(before: Json, after: Json) -> str | None:
+    """Returns the changed field of a ZooKeeperCluster's spec that the API server's rules don't let change back, or None."""
+    if (before.get("security") or {}).get("mode") != (after.get("security") or {}).get("mode"):
+        return "spec.security.mode"
+    alone = before.get("replicas", SAFE_SIZE) < SAFE_SIZE and not before.get("allowSingleMember")
+    return "spec.replicas" if alone and after.get("replicas", SAFE_SIZE) >= SAFE_SIZE else None
 
 
 def _plan(call: Call, kind: Kind, item: Json, seconds: int) -> Json:
@@ -201,5 +221,5 @@ COMMAND = Command(
     ),
     description="First the API server validates the whole file. Then each resource is changed together with the annotation "
     f"`{names.PLAN_ANNOTATION}`, its plan is read, and both are reverted in one write. During these seconds the operator changes "
-    "nothing of that resource. A new resource is only validated.",
+    "nothing of that resource. A new resource is only validated. A change that can't be reverted is refused.",
 )
