@@ -116,6 +116,12 @@ def test_a_dry_run_tells_what_the_api_server_would_refuse(stage: Stage, plugin: 
     assert stage.live("Checkpoint", "first") is None
 
 
+def test_a_restore_into_a_name_that_is_too_long_leaves_no_checkpoint(stage: Stage, plugin: Run) -> None:
+    assert plugin("checkpoint", "flights", "--claim", "volume", "--name", "first")[0] == 0
+    assert plugin("restore", "flights", "--at", "2026-01-21T14:30:00Z", "--as", "flights-as-it-was-before-the-great-mistake")[0] == 1
+    assert [item["metadata"]["name"] for item in stage.listed("Checkpoint")] == ["first"]
+
+
 def test_run_now_has_the_operator_make_a_run(stage: Stage, plugin: Run) -> None:
     template = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "volume"}}}
     stage.declare("ScheduledCheckpoint", "nightly", {"schedule": "0 3 * * *", "template": template})

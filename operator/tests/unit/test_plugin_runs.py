@@ -8,6 +8,7 @@ import re
 import pytest
 from played_cluster import PlayedCluster, called, condition, resource, stack
 
+from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.runs import run_name
 
@@ -30,7 +31,7 @@ def schedule(**spec: object) -> dict:
 
 
 def created(cluster: PlayedCluster) -> list[tuple[str, str, dict]]:
-    return [(kind, name, body["spec"]) for verb, kind, name, body, _ in cluster.writes if verb == "create"]
+    return [(kind, name, body["spec"]) for verb, kind, name, body, dry_run in cluster.writes if verb == "create" and not dry_run]
 
 
 def test_a_run_is_named_after_its_subject_and_the_second_and_its_name_is_never_too_long() -> None:
@@ -235,6 +236,19 @@ def test_a_restore_from_a_checkpoint_that_is_there_makes_no_other() -> None:
     cluster = PlayedCluster([*stack(), checkpoint("old", "2026-01-01T00:00:00Z")])
     called(cluster, "restore", "flights", "--from-checkpoint", "old", "--as", "before")
     assert [(kind, name) for kind, name, _ in created(cluster)] == [("Tablespace", "before")]
+
+
+def test_a_restore_whose_tablespace_is_refused_makes_no_checkpoint_either() -> None:
+    class RefusingTablespaces(PlayedCluster):
+        def create(self, kind, document, *, dry_run):
+            if kind.name == "Tablespace":
+                raise ClusterError("metadata.name is too long")
+            return super().create(kind, document, dry_run=dry_run)
+
+    cluster = RefusingTablespaces([*stack(), checkpoint("old", "2026-01-01T00:00:00Z")])
+    with pytest.raises(ClusterError, match="too long"):
+        called(cluster, "restore", "flights", "--at", "2026-01-21T14:30:00+01:00", "--as", "b" * 41)
+    assert created(cluster) == []
 
 
 def test_a_restore_takes_no_checkpoint_of_another_tablespace() -> None:

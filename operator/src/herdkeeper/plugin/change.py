@@ -44,13 +44,17 @@ def annotate(kind: Kind, name: str, annotations: Json, sentence: str) -> Patch:
 
 
 def carry_out(call: Call, changes: Sequence[Change]) -> Answer:
-    """Make the changes in order, until one is refused (ClusterError). With `--dry-run`, nothing changes."""
-    for change in changes:
-        match change:
-            case Patch(kind, name, body, _):
-                call.cluster.patch(kind, name, body, dry_run=call.given.dry_run)
-            case Create(kind, _, _, _):
-                call.cluster.create(kind, change.document, dry_run=call.given.dry_run)
+    """Make the changes in order. Of several, each is checked first: one that is refused (ClusterError) leaves nothing of the others. With
+    `--dry-run`, nothing changes.
+    """
+    rounds = (True,) if call.given.dry_run else (True, False) if len(changes) > 1 else (False,)
+    for dry_run in rounds:
+        for change in changes:
+            match change:
+                case Patch(kind, name, body, _):
+                    call.cluster.patch(kind, name, body, dry_run=dry_run)
+                case Create(kind, _, _, _):
+                    call.cluster.create(kind, change.document, dry_run=dry_run)
     return told(call, changes)
 
 
