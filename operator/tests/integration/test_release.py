@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -12,9 +13,11 @@ from typing import Any
 
 import pytest
 import yaml
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import NotFoundError
 
 from herdkeeper.api import KINDS
-from herdkeeper_e2e.control_plane import HOME, REPOSITORY, helm, running
+from herdkeeper_e2e.control_plane import HOME, REPOSITORY, helm, make_namespace, running
 from herdkeeper_e2e.release.build import Release, checksums, write_files
 
 RELEASE = Release("0.1.0", "example.com/team", 1_700_000_000)
@@ -103,3 +106,43 @@ def test_a_cluster_that_knows_nothing_of_herdkeeper_takes_install_yaml(dist: Pat
         deployments = dynamic.resources.get(api_version="apps/v1", kind="Deployment")
         container = deployments.get(name="herdkeeper", namespace=HOME).spec.template.spec.containers[0]
         assert container.image == "example.com/team/herdkeeper/operator:0.1.0"
+
+
+def test_the_operator_goes_without_its_kinds_and_comes_back_under_another_release(dist: Path, tmp_path: Path) -> None:
+    """By the commands of docs/how-to/delete.md and docs/how-to/install.md."""
+    (removal,) = re.findall(r"^kubectl (delete deployment.*)$", (REPOSITORY / "docs/how-to/delete.md").read_text(), re.MULTILINE)
+    database = tmp_path / "database.yaml"
+    database.write_text("apiVersion: herdkeeper.io/v1alpha1\nkind: ZooKeeperCluster\nmetadata: {name: zk}\nspec: {}\n")
+    with running(tmp_path) as plane:
+        for namespace in ("first", "second"):
+            make_namespace(plane, namespace)
+
+        def ends(program: Path, *words: str) -> int:
+            return subprocess.run([str(program), "--kubeconfig", str(plane.kubeconfig), *words], check=False).returncode
+
+        def install(namespace: str, *words: str) -> int:
+            return ends(helm(), "upgrade", "--install", "keeper", str(dist / CHART), "--namespace", namespace, *words)
+
+        kubectl = helm().with_name("kubectl")
+        assert ends(kubectl, "apply", "--server-side", "-f", str(dist / "install.yaml")) == 0
+        assert ends(kubectl, "wait", "--for=condition=Established", "crd/zookeeperclusters.herdkeeper.io", "--timeout=60s") == 0
+        assert ends(kubectl, "apply", "-f", str(database)) == 0
+        assert ends(kubectl, *removal.split()) == 0
+        dynamic = plane.dynamic_client()
+        left = {(each["kind"], each["metadata"]["name"]) for each in installed(dist) if found(dynamic, each)}
+        assert left == {("Namespace", HOME), *(("CustomResourceDefinition", f"{kind.PLURAL}.herdkeeper.io") for kind in KINDS)}
+        assert ends(kubectl, "get", "zookeepercluster", "zk") == 0
+        assert install("first", "--set", "watchNamespaces={first}") == 1
+        assert install("first", "--set", "watchNamespaces={first}", "--take-ownership") == 0
+        assert install("second", "--set", "watchNamespaces={second}") == 1
+        assert install("second", "--set", "watchNamespaces={second},crds.install=false") == 0
+        assert ends(kubectl, "get", "zookeepercluster", "zk") == 0
+
+
+def found(dynamic: DynamicClient, document: dict[str, Any]) -> bool:
+    resource = dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
+    try:
+        resource.get(name=document["metadata"]["name"], namespace=document["metadata"].get("namespace"))
+    except NotFoundError:
+        return False
+    return True
