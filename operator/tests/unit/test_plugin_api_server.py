@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import socket
 import struct
 import threading
@@ -166,3 +167,28 @@ def test_an_api_server_without_the_kinds_is_told_so(server) -> None:
         ClusterError, match=r"the API server does not know tablespaces of herdkeeper.io/v1alpha1: is herdkeeper installed there\?"
     ):
         clients("gone").list(TABLESPACE)
+
+
+def kubeconfig(folder: Path, name: str, **user: object) -> str:
+    """A file with a cluster, a user, and a context that is the current one, all of one name."""
+    document = {
+        "clusters": [{"name": name, "cluster": {"server": f"http://{name}.example.com"}}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": f"of-{name}"}}],
+        "current-context": name,
+    }
+    (folder / name).write_text(yaml.safe_dump(document))
+    return str(folder / name)
+
+
+def test_of_several_kubeconfigs_the_first_one_s_context_counts_as_with_kubectl(tmp_path: Path) -> None:
+    both = os.pathsep.join([kubeconfig(tmp_path, "staging"), kubeconfig(tmp_path, "production")])
+    first, named = ApiServer(Access(kubeconfig=both)), ApiServer(Access(kubeconfig=both, context="production"))
+    assert (first.api.configuration.host, first.namespace) == ("http://staging.example.com", "of-staging")
+    assert (named.api.configuration.host, named.namespace) == ("http://production.example.com", "of-production")
+
+
+def test_a_context_that_impersonates_somebody_is_not_used_with_the_rights_of_who_impersonates(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, "viewer", **{"token": "t", "as": "a-viewer", "as-groups": ["viewers"]})
+    with pytest.raises(ClusterError, match=r"the context viewer impersonates somebody \(as, as-groups\), which this plugin can't"):
+        ApiServer(Access(kubeconfig=path)).list(TABLESPACE)

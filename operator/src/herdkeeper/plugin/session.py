@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
+from kubernetes.config.kube_config import KubeConfigMerger
 
 from herdkeeper.plugin.api_server import Access
 from herdkeeper.plugin.cluster import ClusterError, ContextError
@@ -28,24 +30,39 @@ def open_session(access: Access) -> tuple[Any, str]:
         configuration = client.Configuration()
         config.load_incluster_config(client_configuration=configuration)
         return client.ApiClient(configuration), OF_POD.read_text().strip()
+    kubeconfig = access.kubeconfig or _of_kubectl()
     try:
-        contexts, active = config.list_kube_config_contexts(access.kubeconfig)
+        files = tuple(KubeConfigMerger(kubeconfig).config_files.values())
     except ConfigException as error:
-        raise ClusterError(
-            f"no cluster is configured: {str(error).rstrip('.')}. Name a kubeconfig with --kubeconfig or in the variable KUBECONFIG"
-        ) from error
-    by_name = {context["name"]: context for context in contexts}
-    if access.context is not None and access.context not in by_name:
-        raise ContextError(f"--context {access.context}: the kubeconfig has no such context; it has {', '.join(sorted(by_name))}")
-    chosen = by_name[access.context] if access.context is not None else active
+        raise ClusterError(f"the kubeconfig can't be read: {error}") from error
+    contexts, users = (_named(files, kind) for kind in ("contexts", "users"))
+    if access.context is not None and access.context not in contexts:
+        raise ContextError(f"--context {access.context}: the kubeconfig has no such context; it has {', '.join(sorted(contexts))}")
+    # of several files the first one's counts, as with kubectl; the Kubernetes client takes the last one's
+    chosen = access.context or next((file["current-context"] for file in files if file.get("current-context")), None)
+    if chosen not in contexts:
+        why = f"there is no file {kubeconfig}" if not files else f"its current context is {chosen or 'not set'}"
+        raise ClusterError(f"no cluster is configured: {why}. Name a kubeconfig with --kubeconfig or in the variable KUBECONFIG")
+    context = contexts[chosen]["context"]
+    user = (users.get(context.get("user")) or {}).get("user") or {}
+    if acted_as := ", ".join(key for key in user if key.partition("-")[0] == "as"):
+        raise ClusterError(f"the context {chosen} impersonates somebody ({acted_as}), which this plugin can't: name another context")
     try:
-        api = config.new_client_from_config(access.kubeconfig, chosen["name"])
+        return config.new_client_from_config(kubeconfig, chosen), str(context.get("namespace") or "default")
     except ConfigException as error:
-        raise ClusterError(f"the context {chosen['name']} can't be used: {error}") from error
-    return api, str(chosen["context"].get("namespace") or "default")
+        raise ClusterError(f"the context {chosen} can't be used: {error}") from error
+
+
+def _named(files: Sequence[Any], kind: str) -> dict[str, Any]:
+    """Returns the entries of a kind by name, those of the first file that has them."""
+    return {entry["name"]: entry for file in reversed(files) for entry in reversed(file.get(kind) or [])}
+
+
+def _of_kubectl() -> str:
+    """Returns the paths of the kubeconfigs that kubectl reads."""
+    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
 
 
 def _in_pod() -> bool:
     """Whether only a ServiceAccount is available: no kubeconfig is given or in kubectl's default place."""
-    kubeconfig = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-    return OF_POD.is_file() and not any(Path(path).is_file() for path in kubeconfig.split(os.pathsep) if path)
+    return OF_POD.is_file() and not any(Path(path).is_file() for path in _of_kubectl().split(os.pathsep) if path)
