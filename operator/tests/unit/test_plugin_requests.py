@@ -45,6 +45,16 @@ def test_run_now_names_the_schedules_that_there_are(written: str, message: str) 
     assert str(refused.value) == message
 
 
+def test_a_request_that_nobody_answered_is_told_to_stay_with_the_way_to_take_it_back() -> None:
+    cluster = PlayedCluster(schedules())
+    answer, _ = called(cluster, "run-now", "nightly", "--wait", "--timeout", "2")
+    assert (answer.exit_code, "no result within 2 s" in answer.text) == (WRONG, True)
+    assert cluster.documents[0]["metadata"]["annotations"] == {"herdkeeper.io/run-now": "yes"}
+    way = "kubectl annotate scheduledcheckpoint nightly --namespace demo herdkeeper.io/run-now-"
+    assert answer.text.endswith(f"the request stays until the operator answers it; to take it back: {way}")
+    assert answer.document["outcome"].endswith(way)
+
+
 def test_roll_authorities_asks_the_ensemble_that_there_is() -> None:
     cluster = PlayedCluster(stack())
     assert called(cluster, "roll-authorities", "zk")[0].exit_code == FINE

@@ -31,13 +31,21 @@ class Request:
 
 
 def ask(call: Call, kind: Kind, name: str, request: Request, sentence: str) -> Answer:
-    """Send a request, and with `--wait` wait for the answer. A refusal, or a missing answer, is WRONG."""
+    """Send a request, and with `--wait` wait for the answer. A refusal, or a missing answer, is WRONG; a request without one stays."""
     timeout_seconds(call)
     # Removes the answer to an earlier request, which must not be taken for the answer to this one.
     asked = carry_out(call, [annotate(kind, name, {request.annotation: request.value, request.answer: None}, sentence)])
     if not call.given.wait or call.given.dry_run:
         return asked
-    return awaited(call, asked, Awaited(kind, name, lambda item: answer_in(item, request)))
+    answer = awaited(call, asked, Awaited(kind, name, lambda item: answer_in(item, request)))
+    present = call.cluster.get(kind, name)
+    if present is None or annotation(present, request.annotation) is None:
+        return answer
+    of_it = f"{kind.name.lower()} {name} --namespace {call.cluster.namespace}"
+    stays = f"the request stays until the operator answers it; to take it back: kubectl annotate {of_it} {request.annotation}-"
+    return replace(
+        answer, text=f"{answer.text}; {stays}", document={**answer.document, "outcome": f"{answer.document['outcome']}; {stays}"}
+    )
 
 
 @dataclass(frozen=True)
