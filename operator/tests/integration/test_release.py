@@ -109,7 +109,7 @@ def test_a_cluster_that_knows_nothing_of_herdkeeper_takes_install_yaml(dist: Pat
 
 
 def test_the_operator_goes_without_its_kinds_and_comes_back_under_another_release(dist: Path, tmp_path: Path) -> None:
-    """By the commands of docs/how-to/delete.md and docs/how-to/install.md."""
+    """By the commands of docs/how-to/delete.md and docs/how-to/install.md. Two operators of one namespace would share a Lease."""
     (removal,) = re.findall(r"^kubectl (delete deployment.*)$", (REPOSITORY / "docs/how-to/delete.md").read_text(), re.MULTILINE)
     database = tmp_path / "database.yaml"
     database.write_text("apiVersion: herdkeeper.io/v1alpha1\nkind: ZooKeeperCluster\nmetadata: {name: zk}\nspec: {}\n")
@@ -135,6 +135,7 @@ def test_the_operator_goes_without_its_kinds_and_comes_back_under_another_releas
         assert install("first", "--set", "watchNamespaces={first}") == 1
         assert install("first", "--set", "watchNamespaces={first}", "--take-ownership") == 0
         assert install("second", "--set", "watchNamespaces={second}") == 1
+        assert ends(helm(), "install", "other", str(dist / CHART), "--namespace", "first", "--set", "crds.install=false") == 1
         assert install("second", "--set", "watchNamespaces={second},crds.install=false") == 0
         assert ends(kubectl, "get", "zookeepercluster", "zk") == 0
 
