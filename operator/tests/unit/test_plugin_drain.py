@@ -109,6 +109,12 @@ def test_a_bookie_that_goes_with_its_cluster_is_not_called_drained(change: Calla
     assert (answer.exit_code, answer.text) == (WRONG, f"bk-bookie-3: {said}")
 
 
+def test_a_bookie_of_a_cluster_whose_status_was_lost_is_not_called_drained() -> None:
+    cluster = bookies()
+    answer, _ = called(cluster, "drain", "bk-bookie-3", "--wait", "--timeout", "3", pause=lambda _: cluster.documents[0]["status"].clear())
+    assert (answer.exit_code, "it is drained" in answer.text) == (WRONG, False)
+
+
 def test_a_drain_is_taken_back() -> None:
     cluster = bookies(drain=(1, 3))
     called(cluster, "undrain", "bk-bookie-3")

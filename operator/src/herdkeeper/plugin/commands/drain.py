@@ -68,7 +68,9 @@ def undrained(cluster: Json, number: int, *, stopped: bool = False) -> Patch:
 
 
 def end_of(cluster: Json, number: int) -> Outcome | None:
-    """Returns that the bookie is gone, or None."""
+    """Returns that the bookie is gone, or None. A status that was lost names no bookie at all."""
+    if not (cluster.get("status") or {}).get("bookies"):
+        return None
     bookie = _entry(cluster, number)
     if bookie is None or bookie["state"] == "Stopped":
         return Outcome("it is drained: no ledger names it, and every entry was read back elsewhere", good=True)
