@@ -199,9 +199,17 @@ def test_a_drill_that_goes_on_says_what_it_waits_for():
         ),
     ],
 )
-def test_a_moment_that_can_not_be_made_is_a_drill_that_failed(made, told):
-    drill = fields_of(seen(checkpoints=(*NIGHTS, made), schedule=noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z")))["lastDrill"]
+def test_a_moment_that_can_not_be_made_is_a_drill_that_the_plan_gives_up(made, told):
+    observed = seen(checkpoints=(*NIGHTS, made), schedule=noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z"))
+    drill = noted_by_plan(observed)
     assert (drill["outcome"], drill["message"]) == ("Failed", told)
+    undecided = drill_fields(observed, {})["lastDrill"]
+    assert (undecided["outcome"], undecided["message"]) == ("Running", told), "paused: the status shows the cause, and decides nothing"
+
+
+def test_a_drill_whose_job_runs_or_ended_is_not_decided_by_the_plan():
+    for observed in (with_job(), with_job("Complete", RESTORED), with_job("Failed", DIFFERS)):
+        assert plan_drill(replace(observed, schedule=noted()), SPARK).notes == {}
 
 
 def test_in_the_place_of_a_checkpoint_that_somebody_deletes_another_one_is_drawn_while_there_is_one():

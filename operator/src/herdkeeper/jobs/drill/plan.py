@@ -6,11 +6,14 @@ checks, once the note is stored, that the Checkpoint still exists. So neither mi
 
 from __future__ import annotations
 
+import datetime
+
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.default_images import image_of
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.api.restore_drill import DrillStatus
 from herdkeeper.jobs.drill.draw import Drawn, NothingToDraw
+from herdkeeper.jobs.drill.progress import failed, why_not_made
 from herdkeeper.jobs.drill.state import CheckpointSeries, due_of, is_restorable
 from herdkeeper.jobs.schedule.build import build_drill_checkpoint
 from herdkeeper.jobs.schedule.plan import plan_schedule
@@ -35,48 +38,50 @@ def plan_scheduled_checkpoint(series: CheckpointSeries, spark_image: str) -> Pla
 
 
 def plan_drill(series: CheckpointSeries, spark_image: str) -> Plan:
-    """Returns the next step of the noted drill, the cleanup of earlier ones, and as the note `lastDrill` what is newly chosen."""
-    drill = series.running_drill
-    chosen = _chosen(series)
+    """Returns the next step of the noted drill, the cleanup of earlier ones, and as the note `lastDrill` one that begins or is given up."""
+    drill, decided = series.running_drill, _decided(series)
     return Plan(
         (*_leftovers(series), *(() if drill is None else _continue_drill(series, drill, spark_image))),
         requeue_after_seconds=_until_the_next(series) if drill is None else requeue.UNREAD,
-        notes={} if chosen is None else {"lastDrill": chosen.model_dump(mode="json", by_alias=True, exclude_none=True)},
+        notes={} if decided is None else {"lastDrill": decided.model_dump(mode="json", by_alias=True, exclude_none=True)},
     )
 
 
-def _chosen(series: CheckpointSeries) -> DrillStatus | None:
-    """Returns the drill to note: one that is due and has something to restore, or another choice if the noted one's Checkpoint was deleted
-    before its Job was created. Without another choice, that drill has failed. None if nothing changes.
+def _decided(series: CheckpointSeries) -> DrillStatus | None:
+    """Returns the drill to note: one that is due, one with another Checkpoint since its own was deleted, or one that is given up. None if
+    nothing changes.
     """
-    drill, last = series.running_drill, series.newest_drill
-    due = series.due_drill if drill is None else due_of(drill)
-    if due is None or (drill is not None and _goes_on(series, drill)):
-        return None
-    found = series.drawn if drill is None else series.draw(due)
-    if isinstance(found, Drawn):
-        return DrillStatus(
-            scheduled_time=text_of(due),
-            outcome="Running",
-            message="chosen, and about to be restored",
-            checkpoint=found.name,
-            moment=found.moment,
-            last_successful_time=last.last_successful_time if last is not None else None,
-        )
+    drill = series.running_drill
     if drill is None:
+        due, drawn = series.due_drill, series.drawn
+        return _begun(series, due, drawn) if due is not None and isinstance(drawn, Drawn) else None
+    if series.drill.objects.get("Job", series.job_of(drill)) is not None:
         return None
-    why = f"the Checkpoint {drill.checkpoint} was deleted before it was restored, and there is no other"
-    return drill.model_copy(update={"outcome": "Failed", "message": why, "completed_at": text_of(series.now)})
+    checkpoint, now = series.drill.checkpoint(drill.checkpoint), text_of(series.now)
+    if series.is_of_a_moment(drill):
+        why = None if checkpoint is None else why_not_made(checkpoint)
+        return None if why is None else failed(drill, why, now)
+    if checkpoint is not None and is_restorable(checkpoint):
+        return None
+    if isinstance(other := series.draw(due_of(drill)), Drawn):
+        return _begun(series, due_of(drill), other)
+    return failed(drill, f"the Checkpoint {drill.checkpoint} was deleted before it was restored, and there is no other", now)
 
 
-def _goes_on(series: CheckpointSeries, drill: DrillStatus) -> bool:
-    """Returns whether a drill goes on with its Checkpoint: it is there, is made for the drill, or its Job reads it already."""
-    checkpoint, job = series.drill.checkpoint(drill.checkpoint), series.drill.objects.get("Job", series.job_of(drill))
-    return job is not None or series.is_of_a_moment(drill) or (checkpoint is not None and is_restorable(checkpoint))
+def _begun(series: CheckpointSeries, due: datetime.datetime, drawn: Drawn) -> DrillStatus:
+    last = series.newest_drill
+    return DrillStatus(
+        scheduled_time=text_of(due),
+        outcome="Running",
+        message="chosen, and about to be restored",
+        checkpoint=drawn.name,
+        moment=drawn.moment,
+        last_successful_time=last.last_successful_time if last is not None else None,
+    )
 
 
 def _continue_drill(series: CheckpointSeries, drill: DrillStatus, spark_image: str) -> tuple[Action, ...]:
-    """Returns one step, or nothing while waiting. A drill that can't continue gets an outcome in the status."""
+    """Returns one step, or nothing while waiting."""
     seen, job = series.drill, series.job_of(drill)
     if seen.objects.get("Job", job) is not None:
         return ()

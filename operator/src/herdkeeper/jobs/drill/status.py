@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import Any
 
-from herdkeeper.api import Checkpoint
 from herdkeeper.api.restore_drill import DrillStatus
 from herdkeeper.jobs.drill.draw import NothingToDraw
-from herdkeeper.jobs.drill.state import CheckpointSeries, is_restorable
+from herdkeeper.jobs.drill.progress import observed_drill
+from herdkeeper.jobs.drill.state import CheckpointSeries
 from herdkeeper.planning.due import timetable_of
 from herdkeeper.planning.summary import Health
-from herdkeeper.protocol.job_summary import RestoreSummary
 from herdkeeper.shared.conditions import RESTORE_DRILLED, condition
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of, text_of
 from herdkeeper.shared.timetable import overdue_at
 from herdkeeper.spark.object_store import StoreUnusable
-from herdkeeper.spark.run import Run, observe_run
 
 Fields = dict[str, Any]
 _NEXT_WAITS = "; the next one waits: "
@@ -28,10 +26,9 @@ def drill_fields(series: CheckpointSeries, notes: Mapping[str, Any]) -> Fields:
     """Returns `drillsSince` and `lastDrill`, given the plan's notes. They exist before any object of the drill, see jobs/drill/plan.py."""
     if series.schedule.spec.drill is None:
         return {}
-    status, running = series.schedule.status, series.running_drill
+    status = series.schedule.status
     since = status.drills_since if status is not None else None
-    last = _stored(series.newest_drill) if running is None else _progress(series, running)
-    return {"drillsSince": since or text_of(series.now), "lastDrill": notes.get("lastDrill", last)}
+    return {"drillsSince": since or text_of(series.now), "lastDrill": notes.get("lastDrill", _stored(observed_drill(series)))}
 
 
 def drill_health(series: CheckpointSeries, fields: Fields) -> Health | None:
@@ -114,58 +111,6 @@ def _why_none(series: CheckpointSeries) -> str:
     if isinstance(series.drawn, NothingToDraw):
         return f"; one is due, and {series.drawn.why}"
     return "; spec.suspend is true" if series.schedule.spec.suspend else ""
-
-
-def _progress(series: CheckpointSeries, drill: DrillStatus) -> Fields:
-    """The current state of a running drill."""
-    before, seen = _stored(drill) or {}, series.drill
-    job, checkpoint = series.job_of(drill), seen.checkpoint(drill.checkpoint)
-    if seen.objects.get("Job", job) is not None:
-        return _of_the_job({**before, "job": job}, series, observe_run(seen.objects, job, series.schedule.metadata.uid), checkpoint)
-    if (unusable := seen.store_unusable) is not None and checkpoint is not None and is_restorable(checkpoint):
-        return {**before, "message": f"waits: {unusable.why}"}
-    return _of_the_moment(before, series, checkpoint) if series.is_of_a_moment(drill) else before
-
-
-def _of_the_moment(before: Fields, series: CheckpointSeries, checkpoint: Checkpoint | None) -> Fields:
-    """A drill whose Checkpoint is being made."""
-    if checkpoint is None:
-        return before
-    if checkpoint.metadata.deletion_timestamp is not None:
-        return _failed(before, "its Checkpoint was deleted before it was restored", series)
-    status = checkpoint.status
-    said = (status.message if status is not None else None) or "it has not started"
-    if status is not None and status.phase == "Failed":
-        return _failed(before, f"no Checkpoint of that moment could be made: {said}", series)
-    return {**before, "message": f"its Checkpoint is being made: {said}"}
-
-
-def _of_the_job(before: Fields, series: CheckpointSeries, run: Run, checkpoint: Checkpoint | None) -> Fields:
-    lsn = checkpoint.status.lsn if checkpoint is not None and checkpoint.status is not None else None
-    known = before if lsn is None else {**before, "lsn": lsn.model_dump(by_alias=True)}
-    said = run.reported(RestoreSummary.from_json)
-    match run.phase:
-        case "Pending" | "Running":
-            return {**known, "message": run.message}
-        case "Failed":
-            told = said.message if isinstance(said, RestoreSummary) and said.message else run.message
-            ended = _failed(known, f"{told}{series.drill.server_trouble(before['job'])}", series)
-            return {**ended, "completedAt": run.fields.get("completedAt") or ended["completedAt"]}
-        case "Succeeded":
-            completed = run.fields.get("completedAt") or text_of(series.now)
-            if not isinstance(said, RestoreSummary):
-                return _failed(known, "its Job succeeded without a result", series)
-            counts: Fields = {"rows": said.rows, "tables": said.tables, "seconds": round(said.duration_seconds, 1)}
-            if said.ledger_id is not None and said.entry_id is not None:
-                counts |= {"lsn": {"ledgerId": said.ledger_id, "entryId": said.entry_id}}
-            ended = {"outcome": "Succeeded", "message": said.verified or said.message, "completedAt": completed}
-            return {**known, **ended, **counts, "lastSuccessfulTime": completed}
-        case _:
-            assert_never(run.phase)
-
-
-def _failed(before: Fields, why: str, series: CheckpointSeries) -> Fields:
-    return {**before, "outcome": "Failed", "message": why[:1000], "completedAt": text_of(series.now)}
 
 
 def _stored(drill: DrillStatus | None) -> Fields | None:
