@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -11,7 +12,12 @@ from situations import EXAMPLES, objects, quickstart, ready, with_metadata, with
 from herdkeeper.api.checkpoint import Checkpoint
 from herdkeeper.api.job import Destination, Encryption
 from herdkeeper.api.tablespace import Bootstrap, RestoreStatus, RestoreTarget, TablespaceLog
+from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.engine.execute import Clients
+from herdkeeper.engine.key import Key
+from herdkeeper.engine.kinds import steps_by_kind
+from herdkeeper.engine.reconcile import reconcile
 from herdkeeper.herddb.log.seen_pins import LogPin
 from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials
 from herdkeeper.herddb.tablespace.observe_restore import progress_of
@@ -22,6 +28,7 @@ from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.planning.actions import Apply, CreateTablespace, Plan
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.settings import Settings
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
@@ -86,9 +93,8 @@ def with_job(condition: str | None = None, said: RestoreSummary | None = None, p
 
 def after(tablespace, seen):
     """The resource with the status that was written."""
-    return with_status(
-        tablespace, **{key: value for key, value in summarize_tablespace(tablespace, seen).fields.items() if value is not None}
-    )
+    fields = {**summarize_tablespace(tablespace, seen).fields, **plan(tablespace, seen).notes}
+    return with_status(tablespace, **{key: value for key, value in fields.items() if value is not None})
 
 
 def test_the_status_says_that_a_restore_is_due_before_the_tablespace_is_made():
@@ -118,7 +124,13 @@ def test_a_restore_from_an_object_store_waits_for_its_secret_and_remembers_the_s
 
 @pytest.mark.parametrize("annotation", ["herdkeeper.io/paused", "herdkeeper.io/plan"])
 def test_nothing_is_noted_while_nothing_is_made_so_that_what_others_make_meanwhile_stays_theirs(annotation):
-    assert after(with_metadata(DECLARED, annotations={annotation: "true"}), ABSENT).restore is None
+    resource, written = with_metadata(DECLARED, annotations={annotation: "true"}), []
+    reader = SimpleNamespace(deleted=DeletedResources(), kubernetes=SimpleNamespace(resource=lambda *_: resource))
+    writer = SimpleNamespace(write_status=lambda _, status: written.append(status), event=lambda *_: None)
+    steps = replace(steps_by_kind(Settings.from_environment({}))["Tablespace"], observe=lambda *_: ABSENT)
+    reconcile(Key.of(resource), steps, Clients(writer, reader, None, lambda: True, None))
+    (status,) = written
+    assert "restore" not in status
 
 
 def test_a_tablespace_that_exists_is_refused_not_adopted_and_not_touched():

@@ -26,7 +26,7 @@ from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.tablespace.build import build_connection_secret
 from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.herddb.tablespace.plan_full_check import full_check_steps
-from herdkeeper.herddb.tablespace.plan_restore import before_creation, plan_restore, refuse_existing
+from herdkeeper.herddb.tablespace.plan_restore import before_creation, plan_restore, refuse_existing, restore_note
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, SetAside, Step, next_replica
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
@@ -55,7 +55,8 @@ def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_imag
     to_next = soonest(
         to_next, seconds_to_turn(seen.standings, seen.now), seconds_to_stalled_stream(seen), _seconds_to_blocked_statements(seen)
     )
-    return replace(plan, actions=actions, requeue_after_seconds=requeue_after_seconds(again, to_next, acts=bool(actions)))
+    again = requeue_after_seconds(again, to_next, acts=bool(actions))
+    return replace(plan, actions=actions, requeue_after_seconds=again, notes=restore_note(tablespace, seen))
 
 
 def _seconds_to_blocked_statements(seen: TablespaceObserved) -> float | None:

@@ -1,13 +1,14 @@
 """Fills a new tablespace from a checkpoint: find the checkpoint, create the tablespace, then let a Job fill and verify it.
 
-An existing tablespace is never overwritten: the status announces the restore before the tablespace is created, so one without that note
-belongs to somebody else. A failed Job is recreated after a person deleted it, and continues where the last one stopped.
+An existing tablespace is never overwritten: the plan notes the restore in the status before the tablespace is created, so one without that
+note belongs to somebody else. A failed Job is recreated after a person deleted it, and continues where the last one stopped.
 """
 
 from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from typing import Any
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.job import Destination
@@ -15,6 +16,7 @@ from herdkeeper.api.tablespace import Bootstrap, RestoreStatus
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.plan.encryption import why_no_login
 from herdkeeper.herddb.state.tls import TlsUsable
+from herdkeeper.herddb.tablespace.record import RecordAbsent
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, Wait
@@ -23,6 +25,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import ArchiveSource, Login, RestoreSource, build_restore
+from herdkeeper.spark.run import Run, observe_run
 
 PROGRESS_SECONDS = 10.0
 """Interval for reading the progress of the load, which causes no events."""
@@ -44,6 +47,33 @@ class RestoreFiles:
         if (path := self.manifest or self.folder) is None:
             raise ValueError("no manifest and no folder is known")
         return path
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The location as fields of status.restore."""
+        place = self.destination
+        given = {"objectStore": place.object_store, "encryption": place.encryption}
+        shown = {
+            name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in given.items() if value is not None
+        }
+        known = {"claimName": place.claim_name, **shown, "manifest": self.manifest}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+def restore_note(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
+    """Returns the note `restore` of a restore that begins, or whose status was lost before its Job was created. Nothing for another one,
+    where another tablespace exists, or while the checkpoint is unknown.
+    """
+    mine = isinstance(seen.record, RecordAbsent) or tablespace.mark is not None
+    if not (mine and tablespace.is_restoring) or tablespace.restore is not None or restore_run(tablespace, seen).job is not None:
+        return {}
+    files = files_of(tablespace, seen)
+    return {"restore": {"phase": "Pending", **files.fields}} if isinstance(files, RestoreFiles) else {}
+
+
+def restore_run(tablespace: Tablespace, seen: TablespaceObserved) -> Run:
+    """Returns the state of the restore's Job."""
+    return observe_run(seen.objects, names.job_name(tablespace.key, names.RESTORE_COMPONENT), tablespace.metadata.uid)
 
 
 def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:

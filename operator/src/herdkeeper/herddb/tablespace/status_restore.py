@@ -5,30 +5,30 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from herdkeeper.api import Tablespace
-from herdkeeper.herddb.tablespace.plan_restore import RestoreFiles, files_of
-from herdkeeper.herddb.tablespace.record import RecordAbsent
+from herdkeeper.herddb.tablespace.plan_restore import RestoreFiles, files_of, restore_run
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary, SummaryError
 from herdkeeper.shared import names
-from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import root_of
-from herdkeeper.spark.run import Run, observe_run
+from herdkeeper.spark.run import Run
 
 
 def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
-    """Returns status.restore. None for a tablespace without a restore, or before it started.
-
-    It exists before the tablespace does, see herddb/tablespace/plan_restore.py.
+    """Returns status.restore. None for a tablespace without a restore, or before it began. The plan notes its begin, see
+    herddb/tablespace/plan_restore.py.
     """
     before = tablespace.restore
-    if tablespace.spec.bootstrap is None or (before is None and not (tablespace.is_restoring and _is_due(tablespace, seen))):
+    if tablespace.spec.bootstrap is None:
         return None
-    if not tablespace.is_restoring and before is not None:
-        return before.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if not tablespace.is_restoring:
+        return None if before is None else before.model_dump(mode="json", by_alias=True, exclude_none=True)
     run, said = _run(tablespace, seen)
-    fields = {"phase": run.phase, **run.fields, **_source(tablespace, seen), **_rows(seen)}
+    if before is None and run.job is None:
+        return None
+    files = files_of(tablespace, seen)
+    fields = {"phase": run.phase, **run.fields, **(files.fields if isinstance(files, RestoreFiles) else {}), **_rows(seen)}
     if before is not None and "rowsLoaded" not in fields and run.phase == "Running":
         fields |= {"rowsLoaded": before.rows_loaded, "rows": before.rows}
     if run.phase == "Succeeded" and said is not None:
@@ -92,31 +92,13 @@ def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
 
 
 def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, RestoreSummary | None]:
-    run = observe_run(seen.objects, _job(tablespace), tablespace.metadata.uid)
+    run = restore_run(tablespace, seen)
     if run.termination_message is None:
         return run, None
     try:
         return run, RestoreSummary.from_json(run.termination_message)
     except SummaryError:
         return run, None
-
-
-def _is_due(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
-    """Returns whether the tablespace is created next: not while paused, if another one exists, or if the checkpoint is unknown."""
-    if paused_by(tablespace.metadata):
-        return False
-    begun = isinstance(seen.record, RecordAbsent) or tablespace.mark is not None
-    return begun and isinstance(files_of(tablespace, seen), RestoreFiles)
-
-
-def _source(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
-    files = files_of(tablespace, seen)
-    if not isinstance(files, RestoreFiles):
-        return {}
-    place = files.destination
-    said = {"objectStore": place.object_store, "encryption": place.encryption}
-    shown = {name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in said.items() if value is not None}
-    return {"claimName": files.destination.claim_name, **shown, "manifest": files.manifest}
 
 
 def _restored_manifest(tablespace: Tablespace, seen: TablespaceObserved, said: RestoreSummary) -> str | None:
