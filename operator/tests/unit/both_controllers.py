@@ -15,7 +15,7 @@ from herdkeeper.planning.actions import Plan, soonest
 def plan_both(fleet: SqlFleet) -> Plan:
     """The moves come first, by the status that the other plan notes."""
     whole = plan_herddb(fleet)
-    relieved = tuple(whole.notes.get("relievedNodes", ()))
+    relieved = tuple(whole.decided_fields.get("relievedNodes", ()))
     leaders = plan_leadership(replace(fleet, cluster=with_status(fleet.cluster, relieved_nodes=relieved)))
     again = soonest(leaders.requeue_after_seconds, whole.requeue_after_seconds)
     return Plan((*leaders.actions, *whole.actions), leaders.wait or whole.wait, again, later=leaders.later)

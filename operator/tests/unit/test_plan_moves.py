@@ -9,7 +9,7 @@ from test_plan_herddb import CLUSTER, LOG, PODS
 from test_plan_leaders import CALM, LEADER, LOST, RECORD, asking
 
 from herdkeeper.herddb.leadership.decision import Move
-from herdkeeper.herddb.leadership.moves import move_actions
+from herdkeeper.herddb.leadership.moves import TablespaceMove, move_actions
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord, CheckpointFollower, WakeNodes
 
@@ -56,6 +56,7 @@ def test_a_lost_leader_comes_before_the_checkpoint_for_another_that_is_asked_for
 
 def test_of_leaders_that_serve_those_that_need_no_checkpoint_go_first():
     records = holding(CALM, {"a": 0, "b": 0}).records
-    due = [(records["a"], Move(PODS[1], "", checkpoint_first=True)), (records["b"], Move(PODS[1], ""))]
-    done = list(told(move_actions(CLUSTER, LOG, due)))
+    slow, fast = Move(PODS[1], "", checkpoint_first=True), Move(PODS[1], "")
+    moves = [TablespaceMove(records["a"], slow), TablespaceMove(records["b"], fast)]
+    done = list(told(move_actions(CLUSTER, LOG, moves)))
     assert done == ["b to 1", "wake [1]", "checkpoint of a", "a to 1", "wake [1]"]

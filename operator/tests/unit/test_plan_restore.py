@@ -93,7 +93,7 @@ def with_job(condition: str | None = None, said: RestoreSummary | None = None, p
 
 def after(tablespace, seen):
     """The resource with the status that was written."""
-    fields = {**summarize_tablespace(tablespace, seen).fields, **plan(tablespace, seen).notes}
+    fields = {**summarize_tablespace(tablespace, seen).fields, **plan(tablespace, seen).decided_fields}
     return with_status(tablespace, **{key: value for key, value in fields.items() if value is not None})
 
 

@@ -129,7 +129,7 @@ def test_a_node_with_a_copy_waits_for_its_tablespace_and_is_named_in_the_status(
     assert (plan.actions, plan.requeue_after_seconds) == ((), 2.0)
     assert plan.wait is not None
     assert plan.wait.reason is Reason.WAITING_FOR_TABLESPACE
-    assert plan.notes["leavingNodes"] == [N2]
+    assert plan.decided_fields["leavingNodes"] == [N2]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_node_that_is_wanted_again_stays():
     three = with_spec(CLUSTER, replicas=3)
     seen = running(3, found=record(N0, N0, N2))
     plan = plan_herddb(replace(seen, cluster=three))
-    assert (plan.actions, plan.notes["leavingNodes"]) == ((), [])
+    assert (plan.actions, plan.decided_fields["leavingNodes"]) == ((), [])
     assert scaled(plan_herddb(replace(running(2, found=record(N0, N0, N1)), cluster=three))) == [3]
 
 
@@ -281,7 +281,7 @@ def test_nothing_moves_and_no_node_stops_while(situation, seen, reason, words):
     assert plan.wait is not None
     assert plan.wait.reason is reason
     assert words in plan.wait.message
-    assert plan.notes["leavingNodes"] == []
+    assert plan.decided_fields["leavingNodes"] == []
 
 
 def test_what_blocks_one_node_stops_no_other_reconcile_step():

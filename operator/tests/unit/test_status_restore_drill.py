@@ -66,18 +66,18 @@ def with_job(ended: str | None = None, said: RestoreSummary | None = None, sched
 
 def summarized(observed):
     """What the status tells, given what the plan notes."""
-    return summarize_scheduled_checkpoint(observed, plan_scheduled_checkpoint(observed, SPARK).notes)
+    return summarize_scheduled_checkpoint(observed, plan_scheduled_checkpoint(observed, SPARK).decided_fields)
 
 
 def fields_of(observed):
     """The same of the drill's fields alone."""
-    return drill_fields(observed, plan_drill(observed, SPARK).notes)
+    return drill_fields(observed, plan_drill(observed, SPARK).decided_fields)
 
 
 def noted_by_plan(observed):
     """The drill that the plan notes, which the status stores as it is."""
     told = fields_of(observed)["lastDrill"]
-    assert plan_drill(observed, SPARK).notes == {"lastDrill": told}
+    assert plan_drill(observed, SPARK).decided_fields == {"lastDrill": told}
     return told
 
 
@@ -209,7 +209,7 @@ def test_a_moment_that_can_not_be_made_is_a_drill_that_the_plan_gives_up(made, t
 
 def test_a_drill_whose_job_runs_or_ended_is_not_decided_by_the_plan():
     for observed in (with_job(), with_job("Complete", RESTORED), with_job("Failed", DIFFERS)):
-        assert plan_drill(replace(observed, schedule=noted()), SPARK).notes == {}
+        assert plan_drill(replace(observed, schedule=noted()), SPARK).decided_fields == {}
 
 
 def test_in_the_place_of_a_checkpoint_that_somebody_deletes_another_one_is_drawn_while_there_is_one():

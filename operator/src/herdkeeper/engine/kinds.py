@@ -70,9 +70,9 @@ KIND_OF: Mapping[str, type[Resource]] = {kind.KIND: kind for kind in KINDS}
 class Steps:
     """How one kind is reconciled. Each function takes the resource and what was observed of it.
 
-    `summarize` also takes the plan's notes. `plan_deletion` also takes the seconds that the deletion has waited for a silent backend; it is
-    None for kinds without data of their own. `observe_ledgers` adds to what was observed what a plan needs rarely. `show` sets the kind's
-    own gauges; it also takes the fields of the new status. `forget` removes what is shown of a resource that is gone.
+    `summarize` also takes the status fields that the plan decides. `plan_deletion` also takes the seconds that the deletion has waited for
+    a silent backend; it is None for kinds without data of their own. `observe_ledgers` adds what a plan needs rarely. `show` sets the
+    kind's own gauges; it also takes the fields of the new status. `forget` removes what is shown of a resource that is gone.
     """
 
     observe: Callable[[Any, ClusterReader], Any]
@@ -139,7 +139,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             observe_schedule,
             lambda schedule, _: schedule_refusals(schedule),
             lambda _, series: plan_scheduled_checkpoint(series, spark),
-            lambda _, series, notes: summarize_scheduled_checkpoint(series, notes),
+            lambda _, series, decided: summarize_scheduled_checkpoint(series, decided),
             show=lambda schedule, _, fields: show_drill(schedule, fields.get("lastDrill")),
             forget=forget_drill,
         ),

@@ -101,8 +101,8 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
         plan = _plan(resource, seen, steps)
     if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true":
         plan = _shown(plan)
-    summary = steps.summarize(resource, seen, plan.notes)
-    summary = replace(summary, fields={**summary.fields, **plan.notes})
+    summary = steps.summarize(resource, seen, plan.decided_fields)
+    summary = replace(summary, fields={**summary.fields, **plan.decided_fields})
     steps.show(resource, seen, summary.fields)
     failed = execute(resource, plan, clients)
     if deleting and failed is None and any(isinstance(action, SetFinalizer) for action in plan.actions):
@@ -179,7 +179,7 @@ def _shown(plan: Plan) -> Plan:
     """A plan of which nothing is executed, nor noted for others; what it depends on may change without an event."""
     message = f"the annotation {names.PLAN_ANNOTATION} stops every change; status.plan shows the planned steps; remove it to continue"
     again = max(plan.requeue_after_seconds or 0.0, SHOWN_AGAIN_SECONDS)
-    return Plan(wait=Wait(Reason.PLANNED, message), requeue_after_seconds=again, notes={"plan": planned(plan)})
+    return Plan(wait=Wait(Reason.PLANNED, message), requeue_after_seconds=again, decided_fields={"plan": planned(plan)})
 
 
 def _gone(key: Key, steps: Steps) -> Result:

@@ -473,8 +473,8 @@ class Plan:
     """Actions in order, then perhaps a reason to wait.
 
     `requeue_after_seconds`: when to reconcile again without an event. `later` and `blockers` describe further steps and what they would
-    wait for, in a plan that is only shown. `needs_ledgers`: the plan needs the metadata of all ledgers, so plan again with it. `notes` are
-    status fields that the plan decides. `shown` is what another controller does meanwhile.
+    wait for, in a plan that is only shown. `needs_ledgers`: the plan needs the metadata of all ledgers, so plan again with it.
+    `decided_fields` are the status fields that the plan decides. `shown` is what another controller does meanwhile.
     """
 
     actions: tuple[Action, ...] = ()
@@ -483,7 +483,7 @@ class Plan:
     later: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     needs_ledgers: bool = False
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    decided_fields: Mapping[str, Any] = field(default_factory=dict)
     shown: tuple[Action, ...] = ()
 
     @staticmethod

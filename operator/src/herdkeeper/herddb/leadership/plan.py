@@ -27,7 +27,7 @@ from herdkeeper.herddb.leadership.decision import (
     why_not_leading,
 )
 from herdkeeper.herddb.leadership.hand_over import Deadline, HandOver, PendingTakeOver, serves_seconds, turn_key, why_waiting
-from herdkeeper.herddb.leadership.moves import move_actions
+from herdkeeper.herddb.leadership.moves import TablespaceMove, move_actions
 from herdkeeper.herddb.leadership.requeue import SOON_SECONDS, requeue_after_seconds
 from herdkeeper.herddb.leadership.services import declaring, leader_services
 from herdkeeper.herddb.leadership.take_over import HELD_SECONDS, NOTHING_KNOWN, TAKE_OVER_SECONDS, MissedTakeOver, TakeOvers, take_overs
@@ -111,7 +111,7 @@ def plan_leaders(fleet: SqlFleet, log: LogStore, rules: MoveRules) -> Leadership
     records = [found for _, found in sorted(fleet.records.items(), key=lambda pair: turn_key(pair[0]))]
     rules = replace(rules, take_overs=take_overs(fleet.cluster.metadata.annotations, records, fleet.nodes, _time(fleet)))
     cases, later = _take_turns(fleet, [_case(fleet, found, rules) for found in records])
-    due = [(case.found, case.decision) for case in cases if isinstance(case.decision, Move)]
+    due = [TablespaceMove(case.found, case.decision) for case in cases if isinstance(case.decision, Move)]
     answers = [action for case in cases for action in _answer(case.asking, case.decision)]
     led = [replace(case.found.record, leader=_leader_after(case)) for case in cases]
     blocked = [f"{case.found.record.name}: {case.decision.why}" for case in cases if isinstance(case.decision, Blocked)]

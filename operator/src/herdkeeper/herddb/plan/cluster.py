@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from herdkeeper.certificates.access import herd_access
 from herdkeeper.codecs.herddb.users import SqlUser
@@ -40,10 +40,13 @@ def plan_herddb(fleet: SqlFleet) -> Plan:
     # The leadership controller executes its actions. Nothing else may delay the replacement of a lost leader.
     waiting = Plan((), leaders.wait, SOON_SECONDS, later=leaders.later)
     plan = waiting if leaders.actions else _plan_objects(fleet, log, leaders, shrink)
-    # so far, the plan's notes are the node that is relieved to be restarted
-    relieved = [{"node": node, "reason": why} for node, why in sorted({**plan.notes, **shrink.relieved}.items())]
-    notes = {"leavingNodes": list(shrink.leaving), "relievedNodes": relieved}
-    return replace(shrink.extended(plan), shown=leaders.actions, notes=notes)
+    to_restart = {each["node"]: each["reason"] for each in plan.decided_fields.get("relievedNodes", ())}
+    decided = {"leavingNodes": list(shrink.leaving), **_relieved({**to_restart, **shrink.relieved})}
+    return replace(shrink.extended(plan), shown=leaders.actions, decided_fields=decided)
+
+
+def _relieved(reasons: Mapping[str, str]) -> Mapping[str, Any]:
+    return {"relievedNodes": [{"node": node, "reason": why} for node, why in sorted(reasons.items())]}
 
 
 def _why_not_yet(fleet: SqlFleet, log: LogStore) -> Plan | None:
@@ -107,7 +110,7 @@ def _plan_nodes(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink:
             return Plan(restart, requeue_after_seconds=requeue.SOON)
         case DemoteFirst(node):
             wait = leaders.wait or Wait(Reason.RELIEVING, f"{node} is restarted with its new template once it leads nothing")
-            return Plan((), wait, 1.0, notes={node: "it is restarted with its new template"})
+            return Plan((), wait, 1.0, decided_fields=_relieved({node: "it is restarted with its new template"}))
         case Wait():
             # it may wait for a leaving node, which leaves only once HerdDB's own tablespace has moved off it
             return Plan(plan_default_tablespace(fleet, log, shrink.leaving), restart, requeue.SOON)

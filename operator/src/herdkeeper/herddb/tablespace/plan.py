@@ -56,7 +56,7 @@ def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_imag
         to_next, seconds_to_turn(seen.standings, seen.now), seconds_to_stalled_stream(seen), _seconds_to_blocked_statements(seen)
     )
     again = requeue_after_seconds(again, to_next, acts=bool(actions))
-    return replace(plan, actions=actions, requeue_after_seconds=again, notes=restore_note(tablespace, seen))
+    return replace(plan, actions=actions, requeue_after_seconds=again, decided_fields=restore_note(tablespace, seen))
 
 
 def _seconds_to_blocked_statements(seen: TablespaceObserved) -> float | None:

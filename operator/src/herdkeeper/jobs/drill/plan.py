@@ -34,7 +34,7 @@ def plan_scheduled_checkpoint(series: CheckpointSeries, spark_image: str) -> Pla
         return runs
     drills = plan_drill(series, spark_image)
     again = soonest(runs.requeue_after_seconds, drills.requeue_after_seconds)
-    return Plan((*runs.actions, *drills.actions), runs.wait, again, notes=drills.notes)
+    return Plan((*runs.actions, *drills.actions), runs.wait, again, decided_fields=drills.decided_fields)
 
 
 def plan_drill(series: CheckpointSeries, spark_image: str) -> Plan:
@@ -43,7 +43,7 @@ def plan_drill(series: CheckpointSeries, spark_image: str) -> Plan:
     return Plan(
         (*_leftovers(series), *(() if drill is None else _continue_drill(series, drill, spark_image))),
         requeue_after_seconds=_until_the_next(series) if drill is None else requeue.UNREAD,
-        notes={} if decided is None else {"lastDrill": decided.model_dump(mode="json", by_alias=True, exclude_none=True)},
+        decided_fields={} if decided is None else {"lastDrill": decided.model_dump(mode="json", by_alias=True, exclude_none=True)},
     )
 
 

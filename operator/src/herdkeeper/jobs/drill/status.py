@@ -22,13 +22,13 @@ Fields = dict[str, Any]
 _NEXT_WAITS = "; the next one waits: "
 
 
-def drill_fields(series: CheckpointSeries, notes: Mapping[str, Any]) -> Fields:
-    """Returns `drillsSince` and `lastDrill`, given the plan's notes. They exist before any object of the drill, see jobs/drill/plan.py."""
+def drill_fields(series: CheckpointSeries, decided: Mapping[str, Any]) -> Fields:
+    """Returns `drillsSince` and `lastDrill`, which exist before any object of a drill. `decided` are the fields that the plan decides."""
     if series.schedule.spec.drill is None:
         return {}
     status = series.schedule.status
     since = status.drills_since if status is not None else None
-    return {"drillsSince": since or text_of(series.now), "lastDrill": notes.get("lastDrill", _stored(observed_drill(series)))}
+    return {"drillsSince": since or text_of(series.now), "lastDrill": decided.get("lastDrill", _stored(observed_drill(series)))}
 
 
 def drill_health(series: CheckpointSeries, fields: Fields) -> Health | None:

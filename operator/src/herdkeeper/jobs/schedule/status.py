@@ -26,8 +26,11 @@ REMEMBERED = (
 """Fields that stay while the runs can't be read."""
 
 
-def summarize_scheduled_checkpoint(series: CheckpointSeries, notes: Mapping[str, Any]) -> Summary:
-    """Returns Ready, the times, the newest verified checkpoint, and whether that is recent enough. `notes` are the plan's."""
+def summarize_scheduled_checkpoint(series: CheckpointSeries, decided: Mapping[str, Any]) -> Summary:
+    """Returns Ready, the times, the newest verified checkpoint, and whether that is recent enough.
+
+    `decided` are the fields that the plan decides.
+    """
     if isinstance(series.runs, Unknown):
         return _unreadable(series, series.runs)
     verified = sorted((run for run in series.runs if run.verified), key=lambda run: (run.completed or run.due, run.name))
@@ -37,7 +40,7 @@ def summarize_scheduled_checkpoint(series: CheckpointSeries, notes: Mapping[str,
         "newestVerified": kept[-1].name if kept else None,
         "newestVerifiedTime": text_of(kept[-1].completed) if kept and kept[-1].completed else None,
         "verified": len(kept),
-        **drill_fields(series, notes),
+        **drill_fields(series, decided),
     }
     drilled = drill_health(series, fields)
     conditions = {
