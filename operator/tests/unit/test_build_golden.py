@@ -43,21 +43,9 @@ from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
 from herdkeeper.jobs.schedule.build import build_drill_checkpoint
 from herdkeeper.planning.network_policies import build_server_policies
-from herdkeeper.spark.build_job import (
-    ArchiveSource,
-    AuditSource,
-    CheckpointSource,
-    DrillSource,
-    Login,
-    OpenWindow,
-    RestoreSource,
-    build_audit,
-    build_checkpoint,
-    build_drill,
-    build_removal,
-    build_restore,
-)
+from herdkeeper.spark.build_job import build_audit, build_checkpoint, build_drill, build_removal, build_restore
 from herdkeeper.spark.object_store import StoreSecrets
+from herdkeeper.spark.sources import ArchiveSource, AuditSource, CheckpointSource, DrillSource, Login, OpenWindow, RestoreSource
 from herdkeeper.zookeeper.build import build_zookeeper, build_zookeeper_claim, build_zookeeper_secret
 from herdkeeper.zookeeper.state import Ensemble, EnsembleSecurity, first_membership, server_of
 

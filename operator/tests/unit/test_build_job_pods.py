@@ -12,7 +12,8 @@ from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
 from herdkeeper.api.job import Destination
 from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver
 from herdkeeper.planning import pods as pod
-from herdkeeper.spark.build_job import AuditSource, Login, RestoreSource, build_audit, build_removal, build_restore
+from herdkeeper.spark.build_job import build_audit, build_removal, build_restore
+from herdkeeper.spark.sources import AuditSource, Login, RestoreSource
 
 META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
 ZOOKEEPER = "quick-zookeeper-0.quick-zookeeper-members.demo.svc:2181"

@@ -25,18 +25,8 @@ from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver
 from herdkeeper.planning.network_access import ENTRANCES, Declared, Operator, Ours, Reach, entrances_of
 from herdkeeper.planning.network_policies import build_server_policies
 from herdkeeper.shared import names
-from herdkeeper.spark.build_job import (
-    AuditSource,
-    CheckpointSource,
-    DrillSource,
-    Login,
-    RestoreSource,
-    build_audit,
-    build_checkpoint,
-    build_drill,
-    build_removal,
-    build_restore,
-)
+from herdkeeper.spark.build_job import build_audit, build_checkpoint, build_drill, build_removal, build_restore
+from herdkeeper.spark.sources import AuditSource, CheckpointSource, DrillSource, Login, RestoreSource
 from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper.zookeeper.state import Ensemble
 

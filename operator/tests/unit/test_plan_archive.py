@@ -32,8 +32,9 @@ from herdkeeper.shared.dependents import NO_DEPENDENTS
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.spark.build_job import ArchiveSource, CheckpointSource, build_checkpoint
+from herdkeeper.spark.build_job import build_checkpoint
 from herdkeeper.spark.object_store import StoreSecrets, StoreUnusable, store_secrets
+from herdkeeper.spark.sources import ArchiveSource, CheckpointSource
 
 PATH = f"/demo/db/herd/logPins/{UUID}/archive"
 CLAIM: Any = {"persistentVolumeClaim": {"claimName": "archives"}}

@@ -23,15 +23,8 @@ from herdkeeper.shared.names import HERDDB_HTTP_PORT
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
-from herdkeeper.spark.build_job import (
-    ArchiveSource,
-    AuditSource,
-    CheckpointSource,
-    FollowerSource,
-    OpenWindow,
-    build_audit,
-    build_checkpoint,
-)
+from herdkeeper.spark.build_job import build_audit, build_checkpoint
+from herdkeeper.spark.sources import ArchiveSource, AuditSource, CheckpointSource, FollowerSource, OpenWindow
 
 _LOG_WHOLE = (
     Reason.REPLICAS_NOT_READY,

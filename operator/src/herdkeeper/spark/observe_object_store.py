@@ -1,4 +1,4 @@
-"""Looks at the Secrets that an object store is opened with, and at the keys of what lies at a destination."""
+"""Observes the Secrets that open an object store, and the keys of a destination's files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from herdkeeper.spark.object_store import StoreSecrets, StoreUnusable, needed_of
 
 
 def observe_store(store: ObjectStore | None, namespace: str, field: str, reader: ClusterReader) -> StoreUnusable | None:
-    """Why the store of a place that a resource names can't be opened; None when it can, or when there is none to open. Each field of the
-    place begins with `field`."""
+    """Returns why the store of a place can't be opened. None if it can, or without a store. `field` is the prefix of the place's fields."""
     seen = observe_store_secrets(store, namespace, field, reader)
     return seen if isinstance(seen, StoreUnusable) else None
 
@@ -20,7 +19,7 @@ def observe_store(store: ObjectStore | None, namespace: str, field: str, reader:
 def observe_store_secrets(
     store: ObjectStore | None, namespace: str, field: str, reader: ClusterReader
 ) -> StoreSecrets | StoreUnusable | None:
-    """The same, and else what the store is opened with."""
+    """Returns the Secrets that open a store, or why they don't. None without a store."""
     if store is None:
         return None
     named = sorted({secret for _, secret, _ in needed_of_secrets(store)})

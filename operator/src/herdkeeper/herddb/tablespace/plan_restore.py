@@ -24,8 +24,9 @@ from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.reason import Reason
-from herdkeeper.spark.build_job import ArchiveSource, Login, RestoreSource, build_restore
+from herdkeeper.spark.build_job import build_restore
 from herdkeeper.spark.run import Run, observe_run
+from herdkeeper.spark.sources import ArchiveSource, Login, RestoreSource
 
 PROGRESS_SECONDS = 10.0
 """Interval for reading the progress of the load, which causes no events."""

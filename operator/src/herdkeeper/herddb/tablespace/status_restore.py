@@ -11,7 +11,7 @@ from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary, SummaryError
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
-from herdkeeper.spark.build_job import root_of
+from herdkeeper.spark.job_run import root_of
 from herdkeeper.spark.run import Run
 
 

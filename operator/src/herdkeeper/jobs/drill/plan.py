@@ -24,7 +24,8 @@ from herdkeeper.shared.objects import job_ended
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.spark.build_job import DrillSource, build_drill
+from herdkeeper.spark.build_job import build_drill
+from herdkeeper.spark.sources import DrillSource
 
 
 def plan_scheduled_checkpoint(series: CheckpointSeries, spark_image: str) -> Plan:

@@ -1,0 +1,73 @@
+"""Builds what executors need: their pods' template, and the driver's right to create these pods.
+
+The chart's admission policy restricts a driver to pods like these (charts/herdkeeper/templates).
+"""
+
+from __future__ import annotations
+
+from herdkeeper.api.resource import GROUP
+from herdkeeper.planning import pods as pod
+from herdkeeper.planning.identities import python_identity
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
+from herdkeeper.spark import build_encryption_keys as encryption_keys
+from herdkeeper.spark.job_run import JobRun, access_to_files, labels_of
+from herdkeeper.spark.object_store import service_account
+
+
+def executor_pod(run: JobRun) -> Json:
+    """Returns the template of executor pods, as restricted as the driver's. Spark adds image, command, CPU, memory, claims, and a volume at
+    /tmp (SPARK_LOCAL_DIRS). It lacks the labels that select a Job's own pods.
+    """
+    identity = python_identity(run.identity)
+    container = {
+        "name": "executor",
+        "securityContext": pod.CONTAINER_SECURITY,
+        **({"env": opens} if (opens := [*access_to_files(run.files), *identity.variables]) else {}),
+        **({"volumeMounts": mounts} if (mounts := [*encryption_keys.mounts(run.files.keys), *identity.mounts]) else {}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": pod.template_metadata(labels_of(run, names.EXECUTOR_COMPONENT), {}, run.spec.pods),
+        "spec": {
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "securityContext": pod.POD_SECURITY,
+            "containers": [container],
+            **({"volumes": volumes} if (volumes := [*encryption_keys.volumes(run.files.keys), *identity.volumes]) else {}),
+            **({"serviceAccountName": account} if (account := service_account(*run.files.places)) is not None else {}),
+            **pod.admitted(run.spec.pods),
+        },
+    }
+
+
+def executor_access(run: JobRun) -> tuple[Json, ...]:
+    """Returns the least rights with which a driver creates, watches and deletes its executors. If its pod runs as another ServiceAccount,
+    also a Secret in which the API server puts a token of this one.
+    """
+    meta, account = pod.metadata(run.owner, run.component, run.name), service_account(*run.files.places)
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "delete", "deletecollection"]},
+        # the chart's admission policy identifies by this label who may create and delete only executors
+        {"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["drive"]},
+        # and by this one as whom they may run, beside the default account
+        *([{"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["run"], "resourceNames": [account]}] if account else []),
+    ]
+    group = "rbac.authorization.k8s.io"
+    of_account = {**meta, "annotations": {**(meta.get("annotations") or {}), "kubernetes.io/service-account.name": run.name}}
+    token = {"apiVersion": "v1", "kind": "Secret", "metadata": of_account, "type": "kubernetes.io/service-account-token"}
+    return (
+        # the driver's pod requests the token; no other pod of this account has it
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False},
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": rules},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": run.name},
+            "subjects": [{"kind": "ServiceAccount", "name": run.name, "namespace": run.owner.metadata.namespace}],
+        },
+        *((token,) if account is not None else ()),
+    )
