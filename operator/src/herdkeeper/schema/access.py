@@ -43,15 +43,11 @@ EXECUTOR_RULES = (
     AccessRule(Scope.WATCHED, "", ("pods",), (*APPLY, "delete", "deletecollection"), "Spark drivers create and delete their executor pods"),
     AccessRule(Scope.WATCHED, "", ("configmaps",), (*APPLY, "delete", "deletecollection"), "Spark drivers configure their executors"),
     AccessRule(
-        Scope.WATCHED, GROUP, ("executors",), ("drive",), ("a mark only: the chart's admission policy identifies Spark drivers by it")
-    ),
-    AccessRule(Scope.WATCHED, "", ("configmaps",), (*APPLY, "delete", "deletecollection"), "Spark drivers give executors their settings"),
-    AccessRule(
         Scope.WATCHED,
         GROUP,
         ("executors",),
         ("drive", "run"),
-        "marks only: by them the chart's admission policy knows Spark drivers, and as which ServiceAccounts their executors may run",
+        "marks only: the chart's admission policy identifies Spark drivers by them, and the ServiceAccounts of their executors",
     ),
 )
 """The maximum rights of a Spark driver's Role."""
