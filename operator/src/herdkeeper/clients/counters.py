@@ -6,7 +6,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 RECONCILES = Counter("herdkeeper_reconcile", "Reconciles by kind and outcome (ok, refused, failed, gone).", ["kind", "outcome"])
 RECONCILE_SECONDS = Histogram("herdkeeper_reconcile_seconds", "Duration of reconciles.", ["kind"])
-LIVE_LOOKS = Counter(
+LIVE_RECONCILES = Counter(
     "herdkeeper_live_looks", ("Reconciles that read live data because the cache showed something to do, by kind."), ["kind"]
 )
 WRITES = Counter("herdkeeper_writes", "Writes to Kubernetes, ZooKeeper and SQL nodes. A settled system needs none.", ["verb", "kind"])

@@ -1,6 +1,6 @@
-"""Objects of Kubernetes as the watches told of them: a look reads these instead of asking the API server.
+"""Kubernetes objects as the watches reported them. Observations read these instead of the API server.
 
-Each object is kept as JSON text. No reader can change what another one reads, and an object takes a tenth of what its dictionaries would.
+Each object is stored as JSON text: no reader can change another reader's object, and text takes a tenth of the memory of dictionaries.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from herdkeeper.shared.objects import Json
 
 _INDEXED_LABELS = (names.OWNER_NAME_LABEL, names.INSTANCE_LABEL)
 DELETED_IS_KNOWN_SECONDS = 600.0
-"""For so long a deletion is remembered, so that no late news brings the object back."""
+"""How long a deletion is remembered, so that a late event does not bring the object back."""
 RECENT_SECONDS = 300.0
-"""For so long counts what was read of an object that nobody watches, where a reader takes that for good enough."""
+"""How long a read of an unwatched object is reused, for readers that accept an older one."""
 
 
 _Index = tuple[str, ...]
@@ -60,7 +60,7 @@ class ObjectCache:
         self._lock = threading.Lock()
 
     def put(self, document: Json) -> bool:
-        """An object exists in this version; whether that was news."""
+        """Store this version of an object. Returns whether it is newer than the known one."""
         place, version = _place(document), _version(document)
         with self._lock:
             known, deleted = self._entries.get(place), self._deleted.get(place)
@@ -76,17 +76,17 @@ class ObjectCache:
             return True
 
     def drop(self, document: Json) -> None:
-        """An object was deleted; the document is its last state."""
+        """Remove a deleted object. The document is its last state."""
         self._drop(_place(document), _version(document))
 
     def get(self, kind: str, key: ObjectKey) -> Json | None:
-        """An object, None when none is known."""
+        """Returns an object, or None if none is known."""
         with self._lock:
             entry = self._entries.get((kind, key))
         return None if entry is None else dict(json.loads(entry.text))
 
     def select(self, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Json]:
-        """The objects of a kind with these labels, in a namespace or, when None, in all of them; sorted by namespace and name."""
+        """Returns the objects of a kind with these labels, in a namespace or (None) in all, sorted by namespace and name."""
         with self._lock:
             found = [
                 (key, entry.text)
@@ -96,7 +96,7 @@ class ObjectCache:
         return [json.loads(text) for _, text in sorted(found, key=lambda pair: (pair[0].namespace, pair[0].name))]
 
     def recent(self, kind: str, key: ObjectKey, read: Callable[[], Json | None]) -> Json | None:
-        """An object that nobody watches, read now unless it was read in the last RECENT_SECONDS. Nobody may change it."""
+        """Returns an unwatched object, read now unless it was read in the last RECENT_SECONDS. Callers must not change it."""
         with self._lock:
             known = self._recent.get((kind, key))
         if known is not None and self._now() - known[1] < RECENT_SECONDS:
@@ -107,14 +107,16 @@ class ObjectCache:
         return found
 
     def renew(self, kind: str, key: ObjectKey, found: Json | None) -> None:
-        """Somebody has read an object as it is now: whoever may take an older one gets this one, too. Nobody may change it."""
+        """Store a fresh read of an unwatched object for the callers of `recent`. Callers must not change it."""
         with self._lock:
             if (kind, key) in self._recent:
                 self._recent[(kind, key)] = (found, self._now())
 
     def compare(self, kind: str, namespaces: Collection[str], listed: Mapping[ObjectKey, int], version: int) -> Difference:
-        """How what is known of a kind differs from a list of its objects' versions that was made at `version`. `namespaces` are those that
-        were listed, empty for all."""
+        """Returns how the known objects of a kind differ from a list of their versions, made at `version`.
+
+        `namespaces` are the listed ones, empty for all.
+        """
         with self._lock:
             found = (key for namespace in namespaces or (None,) for key in self._candidates(kind, namespace, {}))
             known = {key: self._entries[(kind, key)].version for key in found}
@@ -123,17 +125,17 @@ class ObjectCache:
         return Difference(tuple(behind), tuple(key for key, at in known.items() if key not in listed and at <= version))
 
     def forget(self, kind: str, keys: Iterable[ObjectKey], version: int) -> None:
-        """Objects of which a list made at `version` did not tell are gone, unless something newer is known of them by now."""
+        """Remove objects that a list made at `version` lacks, unless a newer version is known by now."""
         for key in keys:
             self._drop((kind, key), version)
 
     def set_complete(self, kind: str, complete: bool) -> None:
-        """Whether all objects of a kind are known, as far as can be told."""
+        """Record whether all objects of a kind are known."""
         with self._lock:
             (self._complete.add if complete else self._complete.discard)(kind)
 
     def is_complete(self, kind: str) -> bool:
-        """Whether looks may rest on what is known of a kind."""
+        """Returns whether observations may read a kind from the cache."""
         with self._lock:
             return kind in self._complete
 

@@ -36,24 +36,22 @@ from herdkeeper.protocol.log_pin import encode_log_pin, log_pin_path, log_pins_p
 from herdkeeper.shared import names
 
 LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
-"""What BookKeeper 4.18 writes for `zk+hierarchical` (LedgerLayout, format version 2)."""
+"""The value that BookKeeper 4.18 writes for `zk+hierarchical` (LedgerLayout, format version 2)."""
 IDENTITY = "INSTANCEID"
-"""Child of BookKeeper's root. A root without it is none."""
+"""Child of BookKeeper's root, without which it is no root."""
 
 logger = structlog.get_logger()
 
 
 def ensure_znode(znodes: Znodes, path: str) -> None:
-    """A persistent, empty znode and its parents."""
+    """Create a persistent, empty znode and its parents."""
     znodes.ensure(path)
     _count("create")
 
 
 def format_ledgers_root(znodes: Znodes, root: str, access: RootAccess | None = None) -> None:
-    """What `bookkeeper shell initnewcluster` makes (ZKRegistrationManager.initNewCluster, 4.18), in one transaction. With `access` also
-    the folders that it names: their access is not the root's.
-
-    EnsembleError when something is at the root already.
+    """Create what `bookkeeper shell initnewcluster` creates (ZKRegistrationManager.initNewCluster, 4.18), in one transaction. With `access`
+    also the folders that it names, whose access differs from the root's. Raises EnsembleError if the root exists.
     """
     made = {
         root: b"",
@@ -71,32 +69,32 @@ def format_ledgers_root(znodes: Znodes, root: str, access: RootAccess | None = N
 
 
 def create_herd_root(znodes: Znodes, root: str, access: RootAccess) -> None:
-    """HerdDB's root, which finds itself made. EnsembleError when something is at the root already."""
+    """Create HerdDB's root, so that HerdDB finds it. Raises EnsembleError if it exists."""
     _create_guarded(znodes, {root: b""}, access)
     _count("create")
 
 
 def _create_guarded(znodes: Znodes, made: Mapping[str, bytes], access: RootAccess) -> None:
-    """First what is above: it guards the root."""
+    """Restrict the parents first: they guard the root."""
     for path, who in access.above.items():
         znodes.restrict(path, who)
     znodes.create_all({**made, **{path: b"" for path in access.within if path not in made}}.items(), access.within)
 
 
 def remove_cookie(znodes: Znodes, action: RemoveCookie) -> None:
-    """What `bookkeeper shell decommissionbookie` ends with. EnsembleError while the bookie is registered, as that command refuses."""
+    """Delete a cookie, as `bookkeeper shell decommissionbookie` does at its end. Raises EnsembleError while the bookie is registered."""
     _must_not_be_registered(znodes, action.root, action.bookie_id)
     znodes.delete(cookie_path(action.root, action.bookie_id))
     _count("delete")
 
 
 def restore_cookie(znodes: Znodes, action: RestoreCookie) -> None:
-    """EnsembleError when the metadata is another cluster's by now, when the bookie is registered, or when it has a cookie."""
+    """Create a cookie again. Raises EnsembleError if the metadata is another cluster's, or the bookie is registered or has a cookie."""
     cookie = action.cookie
     instance = znodes.read(f"{action.root}/{IDENTITY}")
     if instance is None or instance[0] != cookie.instance_id.encode():
         raise EnsembleError(
-            f"{action.root}/{IDENTITY} is not {cookie.instance_id} any more: the cookie of {cookie.bookie_id} is not of this cluster"
+            f"{action.root}/{IDENTITY} is no longer {cookie.instance_id}: the cookie of {cookie.bookie_id} belongs to another cluster"
         )
     _must_not_be_registered(znodes, action.root, cookie.bookie_id)
     path = cookie_path(action.root, cookie.bookie_id)
@@ -112,7 +110,7 @@ def _must_not_be_registered(znodes: Znodes, root: str, bookie_id: str) -> None:
 
 
 def set_recovery_delay(znodes: Znodes, action: SetRecoveryDelay | StartBookieAudit) -> None:
-    """Compare-and-set on the version that was read; auditors watch the znode, and look at all ledgers when it stays the same."""
+    """Compare-and-set on the read version. Auditors watch the znode, and check all ledgers if the value stays the same."""
     znodes.compare_and_set(recovery_delay_path(action.root), str(action.seconds).encode(), action.version)
     _count("set")
 
@@ -133,18 +131,19 @@ def change_tablespace_record(znodes: Znodes, action: ChangeTablespaceRecord) -> 
 
 
 def set_log_pin(znodes: Znodes, action: SetLogPin) -> None:
-    """EnsembleError when the pin is another one by now."""
+    """Raises EnsembleError if the pin has changed since it was read."""
     _set_own(znodes, action.path, None if action.lsn is None else encode_log_pin(action.lsn), action.version)
 
 
 def set_archive_expiry(znodes: Znodes, action: SetArchiveExpiry) -> None:
-    """EnsembleError when it is another one by now."""
+    """Raises EnsembleError if the order has changed since it was read."""
     _set_own(znodes, action.path, None if action.order is None else encode_expiry_order(action.order), action.version)
 
 
 def _set_own(znodes: Znodes, path: str, data: bytes | None, version: int | None) -> None:
-    """Compare-and-set on the version that was read, None where there was no znode. Without data the znode goes, whatever its version is:
-    nobody but the operator writes it."""
+    """Compare-and-set on the read version, None if there was no znode. Without data the znode is deleted in any version, since only the
+    operator writes it.
+    """
     if data is None:
         znodes.delete(path)
         _count("delete")
@@ -158,13 +157,13 @@ def _set_own(znodes: Znodes, path: str, data: bytes | None, version: int | None)
 
 
 def forget_node(znodes: Znodes, action: ForgetNode) -> None:
-    """Its heartbeats and what it kept of the logs, then its record. EnsembleError when a tablespace names it by now: it lives on then."""
+    """Delete a node's heartbeats and pins, then its record. Raises EnsembleError if a tablespace names it by now."""
     root = action.herd_root
     for name in znodes.children(tablespaces_path(root)) or ():
         found = znodes.read(tablespace_path(root, name))
         record = decode_tablespace(found[0]) if found is not None else None
         if record is not None and action.node in (record.leader, *record.replicas):
-            raise EnsembleError(f"the tablespace {name} names {action.node}: it is not forgotten")
+            raise EnsembleError(f"the tablespace {name} names {action.node}, so its record stays")
     for tablespace_uuid in znodes.children(f"{root}/replicas") or ():
         znodes.delete(f"{replicas_path(root, tablespace_uuid)}/{action.node}")
     for tablespace_uuid in znodes.children(f"{root}/logPins") or ():
@@ -194,14 +193,15 @@ def delete_znodes(znodes: Znodes, root: str) -> None:
 
 
 def _parents(path: str) -> tuple[str, ...]:
-    """Of `/a/b/c`: `/a/b` and `/a`."""
+    """Returns the parents of a path: of `/a/b/c`, `/a/b` and `/a`."""
     parent = path.rpartition("/")[0]
     return (parent, *_parents(parent)) if parent else ()
 
 
 def delete_logs(znodes: Znodes, action: DeleteLogs) -> None:
-    """The ledgers of the listed tablespaces (all when None), then their lists, pins, heartbeats and what was
-    said of their archive. Bookies collect what nobody names."""
+    """Delete the ledgers of the listed tablespaces (None: all), then their lists, pins, heartbeats and archive progress. Bookies collect
+    ledgers without metadata.
+    """
     root = action.herd_root
     uuids = action.uuids if action.uuids is not None else znodes.children(f"{root}/ledgers") or ()
     layout = znodes.read(f"{action.ledgers_root}/LAYOUT")
@@ -218,9 +218,9 @@ def delete_logs(znodes: Znodes, action: DeleteLogs) -> None:
 
 
 def _delete_ledger(znodes: Znodes, root: str, layout: LedgerLayout, ledger: int, tablespace_uuid: str) -> None:
-    """Delete a ledger that says itself that it is of the tablespace (HerdDB's BookkeeperCommitLog writes `tablespaceuuid`).
+    """Delete a ledger whose own metadata names the tablespace (HerdDB's BookkeeperCommitLog writes `tablespaceuuid`).
 
-    Ledger ids restart in a BookKeeper cluster that was made anew: a list that is older than that names somebody else's ledgers.
+    Ledger ids restart in a BookKeeper cluster that was created again: an older list then names ledgers of others.
     """
     path = root + ledger_path(layout, ledger)
     found = znodes.read(path)

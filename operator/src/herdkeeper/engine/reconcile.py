@@ -1,7 +1,7 @@
-"""The flow of one reconcile: observe -> refuse, or plan -> execute -> status. What each step is for a kind: engine/kinds.py.
+"""The flow of one reconcile: observe -> refuse, or plan -> execute -> status. engine/kinds.py has the steps of each kind.
 
-Called by a worker of engine/queue.py with one key at a time. Reads fresh, remembers nothing: whatever is cut off here is planned again
-from what is then true.
+A worker of engine/queue.py calls it with one key at a time. It keeps nothing in memory: after an interruption the next reconcile plans
+again from a new observation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.resource import Resource
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
-from herdkeeper.clients.counters import LIVE_LOOKS
+from herdkeeper.clients.counters import LIVE_RECONCILES
 from herdkeeper.clients.counters import READY as READY_GAUGE
 from herdkeeper.clients.deleted_resources import DeletedResource
 from herdkeeper.clients.kubernetes import Unreadable, parsed
@@ -44,17 +44,17 @@ from herdkeeper.zookeeper.state import Ensemble
 logger = structlog.get_logger()
 
 UNWATCHED_SECONDS = 60.0
-"""How often a resource is looked at that rests on objects of which no watch tells, such as a user's own Secret."""
+"""Interval of reconciles of a resource that depends on objects without a watch, such as a user's own Secret."""
 
 SHOWN_AGAIN_SECONDS = 15.0
-"""How often a plan that is shown instead of executed is made anew."""
+"""Interval for planning again while the plan is shown instead of executed."""
 
 
 def reconcile(key: Key, steps: Steps, clients: Clients, cache: ObjectCache | None = None) -> Result:
-    """Bring one resource a step nearer to what it declares. Raises ApiException when the API server does not answer.
+    """Bring one resource a step nearer to what it declares. Raises ApiException if the API server does not answer.
 
-    First it is looked at as the watches told of it. Where nothing is to be done, the API server is asked for nothing; else the look is made
-    again from live reads: nothing is done that only the cache says.
+    It observes the resource from the cache first. If there is an action to do, it observes again with live reads, since the cache may be
+    outdated.
     """
     if cache is None:
         return _reconcile(key, steps, clients)
@@ -63,7 +63,7 @@ def reconcile(key: Key, steps: Steps, clients: Clients, cache: ObjectCache | Non
     try:
         result = _reconcile(key, steps, replace(clients, reader=reader, read_only=True))
     except LiveReadsNeededError:
-        LIVE_LOOKS.labels(key.kind).inc()
+        LIVE_RECONCILES.labels(key.kind).inc()
         return _reconcile(key, steps, clients)
     if not source.unwatched or result.outcome is Outcome.GONE:
         return result
@@ -89,10 +89,10 @@ def _reconcile(key: Key, steps: Steps, clients: Clients) -> Result:
 def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> Result:
     deleting = resource.metadata.deletion_timestamp is not None
     if deleting and names.FINALIZER not in resource.metadata.finalizers:
-        return _gone(Key.of(resource), steps)  # Kubernetes takes the rest; what has no owner stays
+        return _gone(Key.of(resource), steps)  # Kubernetes deletes what it owns; objects without an owner stay
     seen = steps.observe(resource, clients.reader)
     if not deleting and (refusals := steps.refusals(resource, seen)):
-        steps.show(resource, seen, stored_status(resource))  # metrics follow what is observed, also of a refused spec
+        steps.show(resource, seen, stored_status(resource))  # also with a refused spec, metrics show what is observed
         return _refuse(resource, refusals, clients)
     plan = _plan(resource, seen, steps)
     if plan.needs_ledgers and steps.observe_ledgers is not None:
@@ -112,10 +112,10 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
 
 
 def has_data_to_delete(key: Key, document: dict[str, Any]) -> bool:
-    """Whether a deleted resource's data must still be deleted, because it had no finalizer yet."""
+    """Returns whether a deleted resource's data must still be deleted, because it had no finalizer yet."""
     metadata = document["metadata"]
     if key.kind == Checkpoint.KIND or names.FINALIZER in (metadata.get("finalizers") or []):
-        return False  # the Job that removes a Checkpoint's files goes with the Checkpoint
+        return False  # Kubernetes deletes the Job that removes a Checkpoint's files together with the Checkpoint
     found = parsed(KIND_OF[key.kind], document)
     return (
         not isinstance(found, Unreadable)
@@ -125,7 +125,7 @@ def has_data_to_delete(key: Key, document: dict[str, Any]) -> bool:
 
 
 def _reconcile_deleted(key: Key, deleted: DeletedResource, steps: Steps, clients: Clients) -> Result:
-    """The data of a resource that is gone already goes as it would have under its finalizer, which there is none of to take away."""
+    """Delete the data of a resource that is already gone, as under a finalizer. There is no finalizer to remove."""
     clients.require_live_reads()
     resource = parsed(KIND_OF[key.kind], deleted.document)
     if isinstance(resource, Unreadable) or steps.plan_deletion is None:
@@ -145,7 +145,7 @@ def _reconcile_deleted(key: Key, deleted: DeletedResource, steps: Steps, clients
 
 
 def _reconcile_unreadable(stub: Resource, refusals: tuple[Refusal, ...], steps: Steps, clients: Clients) -> Result:
-    """Nothing is changed, but that a deleted one lets go of its finalizer: else its namespace could never be deleted."""
+    """Change nothing, except for the finalizer of a deleted resource: otherwise its namespace could never be deleted."""
     metadata = stub.metadata
     if metadata.deletion_timestamp is None:
         return _refuse(stub, refusals, clients)
@@ -159,7 +159,7 @@ def _reconcile_unreadable(stub: Resource, refusals: tuple[Refusal, ...], steps: 
 
 def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
     if resource.metadata.annotations.get(names.PAUSED_ANNOTATION) == "true":
-        message = f"the annotation {names.PAUSED_ANNOTATION} stops every change; remove it to go on"
+        message = f"the annotation {names.PAUSED_ANNOTATION} stops every change; remove it to continue"
         return Plan(wait=Wait(Reason.PAUSED, message))
     users = _users(seen)
     if finalizer := finalizer_step(resource, users):
@@ -176,14 +176,17 @@ def _users(seen: Any) -> Dependents:
 
 
 def _shown(plan: Plan) -> Plan:
-    """A plan of which nothing is executed, nor noted for others; what it depends on may change without an event."""
+    """Returns a plan that shows its actions instead of executing them, and decides no other status field.
+
+    It is made again after a while, since its causes may change without an event.
+    """
     message = f"the annotation {names.PLAN_ANNOTATION} stops every change; status.plan shows the planned steps; remove it to continue"
     again = max(plan.requeue_after_seconds or 0.0, SHOWN_AGAIN_SECONDS)
     return Plan(wait=Wait(Reason.PLANNED, message), requeue_after_seconds=again, decided_fields={"plan": planned(plan)})
 
 
 def _gone(key: Key, steps: Steps) -> Result:
-    """A resource that is no more is not one that is not Ready."""
+    """Remove the metrics of a resource that no longer exists: it must not count as not Ready."""
     with contextlib.suppress(KeyError):
         READY_GAUGE.remove(key.kind, key.namespace, key.name)
     CONDITIONS.show(key.kind, key.namespace, key.name, ())
@@ -193,14 +196,15 @@ def _gone(key: Key, steps: Steps) -> Result:
 
 
 def _refuse(resource: Resource, refusals: tuple[Refusal, ...], clients: Clients) -> Result:
-    """Nothing is changed while a resource says what it must not say."""
+    """Change nothing but the status while the spec is refused."""
     _write_status(resource, refused_status(resource, refusals, _now()), clients)
     return Result(Outcome.REFUSED)
 
 
 def _write_status(resource: Resource, status: dict[str, Any], clients: Clients) -> None:
-    """Write what differs from the stored status, and tell what is new in it. Later reconciles rest on a status (what was founded, which
-    instance id), so only who may act writes one."""
+    """Write a status that differs from the stored one, with events for its news. Later reconciles depend on a status (`founded`,
+    `instanceId`), so only a process that may act writes one.
+    """
     key = Key.of(resource)
     ready = next(entry for entry in status["conditions"] if entry["type"] == READY)
     READY_GAUGE.labels(key.kind, key.namespace, key.name).set(ready["status"] == "True")
@@ -217,14 +221,14 @@ def _write_status(resource: Resource, status: dict[str, Any], clients: Clients) 
 
 
 def _comparable(status: dict[str, Any]) -> dict[str, Any]:
-    """Without empty lists: whether one is stored as empty or not at all means the same."""
+    """Returns the status without empty values, which mean the same as absent ones."""
     return {name: value for name, value in status.items() if value not in ([], (), None)}
 
 
 def _result(plan: Plan, failed: Failed | None) -> Result:
     if failed is None:
         return Result(Outcome.OK, _requeue_after_seconds(plan))
-    # A node may refuse its bar for long; the copy that is made anew meanwhile is looked at all the same.
+    # A node may refuse its bar for long. Meanwhile the replica that is rebuilt must be observed at the usual times.
     barring = any(isinstance(action, BarPromotion) for action in plan.actions)
     return Result(Outcome.FAILED, plan.requeue_after_seconds if barring else None)
 

@@ -23,55 +23,55 @@ from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Json
 
 LATE_SECONDS = 60.0
-"""For so long a round of checks waits for watches that are behind; longer for one that catches up: at a start it tells of all there is."""
+"""How long a round of checks waits for watches that are behind; longer if they catch up, since a new watch reports all objects."""
 POLL_SECONDS = 0.5
-"""How often a watch is looked at that is waited for: each look goes through all objects of its kind."""
+"""Interval for comparing a kind whose watch is behind: each comparison reads all of its objects."""
 AGAIN_SECONDS = 60.0
-"""How soon a kind is checked again that was behind, or could not be listed."""
+"""How soon a kind is checked again after it was behind or could not be listed."""
 DEAD_AFTER_CHECKS = 3
-"""A watch that is behind in so many checks in a row is taken for dead."""
+"""A watch that is behind in this many checks in a row counts as dead."""
 
 logger = structlog.get_logger()
 
 
 class Lister(Protocol):
-    """Lists names and versions, and reads an object: LiveSource, or what stands in for it in a test."""
+    """Lists names and versions, and reads an object: LiveSource, or its substitute in a test."""
 
     def versions(self, api_version: str, kind: str, namespace: str | None, selector: str) -> tuple[Mapping[ObjectKey, int], int]:
         """See observe.kubernetes.LiveSource."""
 
     def get(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
-        """An object, None when there is none."""
+        """Returns an object, or None."""
 
 
 class CacheCheck:
-    """`tell` takes a kind and an event, as the watches do."""
+    """Compares the cache with lists. `on_event` handles an event of a kind, as from a watch."""
 
     def __init__(
-        self, settings: Settings, lister: Lister, cache: ObjectCache, tell: Callable[[WatchedKind, Mapping[str, Any]], None]
+        self, settings: Settings, lister: Lister, cache: ObjectCache, on_event: Callable[[WatchedKind, Mapping[str, Any]], None]
     ) -> None:
         self._settings = settings
         self._lister = lister
         self._cache = cache
-        self._tell = tell
+        self._on_event = on_event
         self._behind = dict.fromkeys(WATCHED_KINDS, 0)
         self._stop = threading.Event()
 
     def start(self, then: Callable[[], None]) -> None:
-        """Check from a thread, and do `then` after the first check."""
+        """Start a thread that checks, and calls `then` after the first check."""
         threading.Thread(target=self._run, args=(then,), name="cache-check", daemon=True).start()
 
     def stop(self) -> None:
-        """Check no more."""
+        """Stop checking."""
         self._stop.set()
 
     def trouble(self) -> str | None:
-        """Which watches seem to be dead; None while none does."""
+        """Returns which watches seem to be dead, or None."""
         dead = [kind.plural for kind, count in self._behind.items() if count >= DEAD_AFTER_CHECKS]
         return f"no watch events for: {', '.join(dead)}" if dead else None
 
     def once(self) -> bool:
-        """Check each kind once; whether all of them are complete."""
+        """Check each kind once. Returns whether all of them are complete."""
         deadline = time.monotonic() + LATE_SECONDS
         complete = [self._check(kind, deadline) for kind in WATCHED_KINDS if not self._stop.is_set()]
         return all(complete)
@@ -83,7 +83,7 @@ class CacheCheck:
             complete = self.once()
 
     def _check(self, kind: WatchedKind, deadline: float) -> bool:
-        """Whether a kind is complete, which the cache is told as well."""
+        """Returns whether a kind is complete, and records it in the cache."""
         namespaces = self._settings.watch_namespaces
         listed: dict[ObjectKey, int] = {}
         version = 0
@@ -91,10 +91,10 @@ class CacheCheck:
             for namespace in namespaces or (None,):
                 found, at = self._lister.versions(kind.api_version, kind.kind, namespace, kind.selector)
                 listed |= found
-                # what is missing in the first list may be older than the last one, and yet newer than the first
+                # an object that the first list lacks may be older than the last list, but newer than the first
                 version = at if version == 0 else min(version, at)
             difference = self._when_caught_up(kind, listed, version, deadline)
-            self._make_good(kind, difference, version)
+            self._handle_missed(kind, difference, version)
         except (ApiException, HTTPError) as error:
             logger.warning("objects can't be listed", kind=kind.kind, error=str(error)[:200])
             self._cache.set_complete(kind.kind, False)
@@ -104,7 +104,7 @@ class CacheCheck:
         return not difference.behind
 
     def _when_caught_up(self, kind: WatchedKind, listed: Mapping[ObjectKey, int], version: int, deadline: float) -> Difference:
-        """How the cache differs once the watches told of all that was listed, or tell of nothing more."""
+        """Returns how the cache differs once the watches have reported all listed objects, or report nothing more."""
         behind = 0
         while True:
             difference = self._cache.compare(kind.kind, self._settings.watch_namespaces, listed, version)
@@ -114,17 +114,17 @@ class CacheCheck:
             if not behind or time.monotonic() > deadline or self._stop.wait(POLL_SECONDS):
                 return difference
 
-    def _make_good(self, kind: WatchedKind, difference: Difference, version: int) -> None:
-        """What no watch told is read and told."""
+    def _handle_missed(self, kind: WatchedKind, difference: Difference, version: int) -> None:
+        """Read what no watch has reported, and handle it as an event."""
         if difference:
             WATCH_BEHIND.labels(kind.kind).inc(len(difference.behind) + len(difference.gone))
             logger.warning("no watch event for changes", kind=kind.kind, behind=len(difference.behind), gone=len(difference.gone))
         for key in difference.behind:
             document = self._lister.get(kind.api_version, kind.kind, key)
             if document is not None:
-                self._tell(kind, {"type": "MODIFIED", "object": document})
+                self._on_event(kind, {"type": "MODIFIED", "object": document})
         for key in difference.gone:
             last = self._cache.get(kind.kind, key)
             if last is not None:
                 last["metadata"]["resourceVersion"] = str(version)
-                self._tell(kind, {"type": "DELETED", "object": last})
+                self._on_event(kind, {"type": "DELETED", "object": last})

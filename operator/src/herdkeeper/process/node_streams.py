@@ -1,7 +1,7 @@
-"""One stream to each SQL node, whose end tells that the process died, a second or more before Kubernetes does.
+"""An open stream to each SQL node. Its end shows that the process died, a second or more before Kubernetes does.
 
-A stream decides nothing: it has the node's cluster looked at, and remembers when the node was heard last and what it said of itself. A node
-sends a line each second (images/herddb, `GET /alive`).
+A node sends a line each second (images/herddb, `GET /alive`). A stream decides nothing: it requeues the node's cluster, and stores the time
+and the content of the node's last report.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from herdkeeper.shared.objects import Json, ip_address
 from herdkeeper.shared.unknown import Unknown
 
 SILENCE_SECONDS = 2.0
-"""A node that sends nothing for so long is looked at too: it may hang, or be cut off."""
+"""After this silence the node's cluster is requeued, too: the node may hang, or be cut off."""
 RECONNECT_SECONDS = 1.0
 PACE_SECONDS = 0.05
-"""No line is read sooner after the last one: who sends more than that costs the operator no more."""
+"""Shortest time between two lines, so that a node that sends more of them costs the operator no more."""
 
 Open = Callable[[NodePort], Generator[bytes, None, None]]
 
 
 def open_stream(kubernetes: KubernetesReader, port: NodePort) -> Generator[bytes, None, None]:
-    """The lines of a node, until it ends. OSError or HTTPException when it can't be opened or falls silent, ssl.SSLError when the node
-    can't be verified.
+    """Yields the lines of a node until its stream ends. Raises OSError or HTTPException if it can't be opened or is silent, ssl.SSLError if
+    the node can't be verified.
     """
     address = with_authorities(port, kubernetes)
     if isinstance(address, Unknown):
@@ -58,14 +58,14 @@ class NodeStreams:
     ) -> None:
         self._lost = lost
         self._blocked = blocked
-        self._signs_of_life = liveness
+        self._liveness = liveness
         self._connect = connect
         self._reconnect_seconds = reconnect_seconds
         self._ends: dict[tuple[str, str], threading.Event] = {}
         self._lock = threading.Lock()
 
     def pod(self, owner: Key, body: Json, *, over: bool) -> None:
-        """A pod as a watch tells it: a new address gets a stream, one that is over loses it."""
+        """Handle a pod's event: open a stream to a new address, end that of a pod that is over."""
         uid, address = body["metadata"]["uid"], ip_address(body)
         with self._lock:
             for known in [each for each in self._ends if each[0] == uid and (over or each[1] != address)]:
@@ -88,38 +88,38 @@ class NodeStreams:
             if self._read(owner, uid, port, end) and not end.is_set():
                 self._lost(owner)
             end.wait(self._reconnect_seconds)
-        self._signs_of_life.forget(uid)
+        self._liveness.forget(uid)
 
     def _read(self, owner: Key, uid: str, port: NodePort, end: threading.Event) -> bool:
-        """Read until the stream ends; whether there was one."""
-        lived = False
+        """Read until the stream ends. Returns whether it sent anything."""
+        answered = False
         known: frozenset[str] = frozenset()
         blocked: frozenset[str] = frozenset()
         users: ReportedUsers | None = None
         try:
             with closing(self._connect(port)) as lines:
                 for line in lines:
-                    lived = True
-                    said = decode_line(line)
-                    self._signs_of_life.heard(uid, said)
+                    answered = True
+                    report = decode_line(line)
+                    self._liveness.heard(uid, report)
                     if end.is_set():
                         break
-                    trouble = said.trouble() if said is not None else frozenset()
-                    told = said.users if said is not None else None
-                    if trouble - known or told != users:
+                    trouble = report.trouble() if report is not None else frozenset()
+                    reported = report.users if report is not None else None
+                    if trouble - known or reported != users:
                         self._lost(owner)
-                    stopped = said.blocked if said is not None else frozenset()
-                    if stopped != blocked:
+                    now_blocked = report.blocked if report is not None else frozenset()
+                    if now_blocked != blocked:
                         self._blocked(owner)
-                    known, users, blocked = trouble, told, stopped
+                    known, users, blocked = trouble, reported, now_blocked
                     end.wait(PACE_SECONDS)
         except (OSError, http.client.HTTPException) as error:
             if _is_silence(error):
-                return lived
-        self._signs_of_life.forget(uid)  # somebody closed or refused: the process has ended, which is no silence
-        return lived
+                return answered
+        self._liveness.forget(uid)  # a closed or refused connection is no silence: the process has ended
+        return answered
 
 
 def _is_silence(error: Exception) -> bool:
-    """Whether nobody answered at all: in time, or from that address. A node that can't be verified is not silent."""
+    """Returns whether nothing answered in time, or from that address. A node that can't be verified is not silent."""
     return isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError)

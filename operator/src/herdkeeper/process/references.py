@@ -1,4 +1,4 @@
-"""Who must be looked at again when a resource changes: itself, and those that refer to it, directly."""
+"""Which resources are requeued when one changes: itself, those that refer to it directly, and the one that it refers to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from herdkeeper.shared.references import REFERENCES, referred_name
 
 
 class References:
-    """Which resource refers to which, as the watches tell it. Only decides who is looked at; what is decided is always read anew."""
+    """Which resource refers to which, by the watches. It decides only what is requeued: a plan reads everything again."""
 
     def __init__(self) -> None:
         self._refers: dict[Key, Key] = {}
@@ -23,14 +23,14 @@ class References:
         self._lock = threading.Lock()
 
     def seen(self, key: Key, spec: Mapping[str, Any]) -> None:
-        """A resource exists, with this spec."""
+        """Record a resource that exists, with this spec."""
         name = referred_name(key.kind, spec)
         with self._lock:
             self._known.setdefault(key.namespace, set()).add(key)
             self._refer(key, None if name is None else Key(REFERENCES[key.kind][1], key.namespace, name))
 
     def gone(self, key: Key) -> None:
-        """A resource is no more."""
+        """Remove a resource that no longer exists."""
         with self._lock:
             self._known.get(key.namespace, set()).discard(key)
             if not self._known.get(key.namespace):
@@ -48,8 +48,10 @@ class References:
             self._dependents.setdefault(target, set()).add(key)
 
     def stacks_of(self, key: Key) -> frozenset[Hashable]:
-        """The stack that a cluster belongs to, by the resource that all of it stands on. One that no watch has told of yet may belong to
-        any of its namespace, also to one of others that nobody knows yet."""
+        """Returns the stack of a cluster, by the resource at its bottom.
+
+        A cluster that no watch has reported yet may belong to any stack of its namespace, even to one that is unknown so far.
+        """
         with self._lock:
             neighbours = self._known.get(key.namespace, set())
             if key in neighbours:
@@ -61,7 +63,7 @@ class References:
         return key if target is None else self._root(target)
 
     def affected_by(self, key: Key) -> tuple[Key, ...]:
-        """The resource, those that refer to it, and what it refers to: a deletion waits for its dependents to be gone."""
+        """Returns the resource, those that refer to it, and the one that it refers to, whose deletion may wait for it."""
         with self._lock:
             dependents = sorted(self._dependents.get(key, ()), key=str)
             target = self._refers.get(key)
@@ -69,7 +71,7 @@ class References:
 
 
 def owner_of(document: Mapping[str, Any]) -> Key | None:
-    """The resource that an object was made for, by its labels; None when it is none of ours."""
+    """Returns the resource for which an object was made, by its labels. None for an object of somebody else."""
     metadata = document["metadata"]
     labels = metadata.get("labels") or {}
     kind, name = labels.get(names.OWNER_KIND_LABEL), labels.get(names.OWNER_NAME_LABEL)

@@ -1,6 +1,6 @@
-"""kopf's part: it watches, and each event goes into the cache and puts keys into the queue. No handler of it writes or decides.
+"""The watches, by kopf. Each event updates the cache and adds keys to the queue. No handler writes or decides.
 
-Only `on.event` is used: the others write annotations, and react to edges instead of states.
+Only `on.event` is used: kopf's other handlers write annotations, and react to changes instead of states.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.objects import Json, is_controlled_by, why_gone, why_stopping
 
 AGAIN_SECONDS = (1.0,) * 60
-"""How soon a watch that failed is begun again: by default it takes longer each time, and looks would rest on old news for as long."""
+"""How soon a failed watch is opened again. By default kopf backs off, and observations would be outdated for as long."""
 
 
 class NothingKept(kopf.DiffBaseStorage):
-    """Nothing of an object's last state: `on.event` needs no difference, and kopf would copy each object twice for it."""
+    """Stores no last state of an object: `on.event` needs no difference, for which kopf would copy each object twice."""
 
     def build(self, **_: Any) -> kopf.BodyEssence:
         """See kopf."""
@@ -56,7 +56,7 @@ class WatchEvents:
     deleted: DeletedResources
 
     def event(self, kind: WatchedKind, event: Mapping[str, Any]) -> None:
-        """An event of an object of this kind, as the API server's watches tell it."""
+        """Handle an event of an object of this kind."""
         body, gone = event["object"], event["type"] == "DELETED"
         if gone:
             self.cache.drop(body)
@@ -83,27 +83,27 @@ class WatchEvents:
             self.references.gone(key)
 
     def _pod(self, owner: Key, body: Json, *, over: bool) -> bool:
-        """Whether its owner is looked at now: what ends a leader's life makes clients stand still."""
+        """Handle a pod's event. Returns whether its owner is requeued at once: while a leader ends, its clients wait."""
         if owner.kind == HerdDBCluster.KIND:
             self._node(owner, body, over=over)
         return over or why_gone(body) is not None or why_stopping(body) is not None
 
     def _nodes_of(self, owner: Key, stateful_set: Json) -> None:
-        """Watches are not ordered: pods may have been told of before what made them."""
+        """Handle the pods of a StatefulSet again: watches are not ordered, so their events may have come before it."""
         namespace, labels = stateful_set["metadata"]["namespace"], stateful_set["metadata"]["labels"]
         chosen = {name: labels[name] for name in (names.OWNER_KIND_LABEL, names.OWNER_NAME_LABEL)}
         for pod in self.cache.select("Pod", namespace, chosen):
             self._node(owner, pod, over=False)
 
     def _node(self, owner: Key, pod: Json, *, over: bool) -> None:
-        """Nothing is read from a pod that our StatefulSet did not make: anybody can give it the labels of one."""
+        """Handle a SQL node's pod. A pod that the StatefulSet did not create gets no stream: anybody can copy the labels."""
         key = ObjectKey(owner.namespace, owner.name)
         made_by = self.cache.get("StatefulSet", ObjectKey(owner.namespace, HerdDBNames(key).stateful_set))
         self.streams.pod(owner, pod, over=over or not is_controlled_by(pod, made_by))
 
 
 def registry_of(events: WatchEvents) -> kopf.OperatorRegistry:
-    """Handlers for all watched kinds."""
+    """Returns handlers for all watched kinds."""
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry, id="login")(kopf.login_via_client)
     for kind in WATCHED_KINDS:
@@ -112,20 +112,20 @@ def registry_of(events: WatchEvents) -> kopf.OperatorRegistry:
 
 
 def _handler(events: WatchEvents, kind: WatchedKind) -> Callable[..., Awaitable[None]]:
-    async def handle(event: Any, **_: Any) -> None:  # in kopf's own thread, since it waits for nothing
+    async def handle(event: Any, **_: Any) -> None:  # a coroutine in kopf's own thread: nothing in it blocks
         events.event(kind, event)
 
     return handle
 
 
 def watch(settings: Settings, events: WatchEvents) -> None:
-    """Watch until SIGTERM or SIGINT. Raises what makes watching impossible."""
+    """Watch until SIGTERM or SIGINT. Raises the error that makes watching impossible."""
     kopf_settings = kopf.OperatorSettings()
     kopf_settings.posting.enabled = False
-    kopf_settings.watching.chunk_size = 50  # of all kinds at once: what a process once took it keeps
+    kopf_settings.watching.chunk_size = 50  # a list of all kinds begins at once, and a process never returns its peak of memory
     kopf_settings.persistence.diffbase_storage = NothingKept()
     kopf_settings.networking.error_backoffs = AGAIN_SECONDS
-    kopf_settings.queueing.idle_timeout = 0.05  # a worker of kopf keeps the last event of its object for as long
+    kopf_settings.queueing.idle_timeout = 0.05  # for this time a worker of kopf keeps its object's last event in memory
     for kind in WATCHED_KINDS:
         if kind.selector:
             kopf_settings.watching.label_selectors[kind.group, kind.version, kind.plural] = kind.selector
@@ -134,7 +134,7 @@ def watch(settings: Settings, events: WatchEvents) -> None:
             registry=registry_of(events),
             settings=kopf_settings,
             standalone=True,
-            # kopf would ask the system for a user name, which a container's user has not
+            # without it kopf asks the system for a user name, which a container's user does not have
             identity=cast(Any, settings.identity),
             clusterwide=not settings.watch_namespaces,
             namespaces=settings.watch_namespaces,

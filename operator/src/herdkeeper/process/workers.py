@@ -20,7 +20,7 @@ from herdkeeper.settings import Settings
 
 THREADS = 4
 LONGEST_RECONCILE_SECONDS = 600.0
-"""No call waits this long: a worker that does hangs, and the process is to be started anew."""
+"""No call waits this long. A worker that does hangs, so the process must be restarted."""
 STOP_SECONDS = 15.0
 """Half of the pod's grace period."""
 
@@ -29,7 +29,7 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, eq=False)
 class _Wake:
-    """Has a resource looked at. Those of one resource are equal, so that ZooKeeper's client keeps one of them for each znode."""
+    """Requeues a resource. Those of one resource are equal, so that ZooKeeper's client keeps one of them for each znode."""
 
     wake: Callable[[Key], None]
     key: Key
@@ -49,8 +49,9 @@ Reconcile = Callable[[Key, Clients], Result]
 
 @dataclass
 class Workers:
-    """`threads` workers on one queue. `wake` is called with a resource of which ZooKeeper's watches tell a change. `controller` names the
-    work in threads and metrics; the resource's kind does where it is empty."""
+    """`threads` workers on one queue. `wake` is called with a resource if ZooKeeper's watches report a change. `controller` names the work
+    in threads and metrics; if it is empty, metrics have the resource's kind.
+    """
 
     settings: Settings
     clients: Clients
@@ -63,14 +64,14 @@ class Workers:
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the threads."""
         for number in range(self.threads):
             thread = threading.Thread(target=self._work, name=f"{self.controller or 'worker'}-{number}", daemon=True)
             thread.start()
-            self._threads.append(thread)  # a probe that came between would take it for one that ended
+            self._threads.append(thread)  # only now, since a probe would take a thread that has not started for one that ended
 
     def stop(self) -> bool:
-        """Take no further key, and wait a moment for those being worked on; whether all of them ended."""
+        """Take no further key, and wait a while for the running reconciles. Returns whether all of them ended."""
         self.queue.close()
         deadline = time.monotonic() + STOP_SECONDS
         for thread in self._threads:
@@ -78,7 +79,7 @@ class Workers:
         return not any(thread.is_alive() for thread in self._threads)
 
     def trouble(self) -> str | None:
-        """Why the process is not alive; None when it is."""
+        """Returns why the process is not alive, or None."""
         dead = [thread.name for thread in self._threads if not thread.is_alive()]
         if dead:
             return f"ended: {', '.join(dead)}"
@@ -99,7 +100,7 @@ class Workers:
         try:
             reader = replace(self.clients.reader, wake=_Wake(self.wake, key))
             result = self.reconcile(key, replace(self.clients, reader=reader))
-        except Exception as error:  # the worker must outlive whatever one resource brings up
+        except Exception as error:  # an error of one resource must not end the worker
             delay = self.queue.failed(key)
             RECONCILES.labels(self.controller or key.kind, Outcome.FAILED.value).inc()
             logger.exception("reconcile failed", error=str(error)[:500], again_in_seconds=delay)
@@ -119,10 +120,10 @@ class Workers:
             self.queue.add(key, self._delay(result, begun))
 
     def _delay(self, result: Result, begun: float) -> float:
-        """Seconds until the next reconcile: the requested ones, at most the resync, which is jittered.
+        """Returns the seconds until the next reconcile: the requested ones, at most the resync, which is jittered.
 
-        The request dates from the begin of the last reconcile, so the duration of that is subtracted. At least half of the request remains:
-        a reconcile that takes longer than its request leaves the others room.
+        The request counts from the begin of the last reconcile, so its duration is subtracted. At least half of the request remains, so
+        that a slow reconcile leaves room for others.
         """
         resync = self.settings.resync_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not for secrets
         asked = result.requeue_after_seconds
