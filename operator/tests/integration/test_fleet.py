@@ -122,7 +122,7 @@ def an_api_server_that_was_away_is_waited_for_by_one_process(fleet: Fleet) -> No
     fleet.plane.api_server.kill()
 
     def waits_for_it() -> Pending | None:
-        waiting = "the API server is not there yet" in fleet.operator.log.read_text()
+        waiting = "the API server does not answer yet" in fleet.operator.log.read_text()
         return None if waiting else Pending("the process that lost its Lease has not been replaced")
 
     wait_for("that another process waits for the API server", waits_for_it, PATIENCE)

@@ -61,7 +61,9 @@ def test_three_steps_follow_one_another_and_each_waits_for_pods(stack: Stack) ->
     assert stack.answers == ["done: zk clients 2 takes over and zk quorum 2 takes over"]
     assert stack.authorities()[IDENTITY] == ["zk clients 1", "zk clients 2", "zk clients 1"]
     assert stack.authorities()[NAMED.members_secret] == ["zk quorum 1", "zk quorum 2", "zk quorum 1"]
-    assert "zk clients 2 follows zk clients 1: step 1 of 3, all are to trust both; all Secrets have it, and pods take it up" in told(stack)
+    assert "zk clients 2 follows zk clients 1: step 1 of 3, every server must trust both; all Secrets have it, and pods load it" in told(
+        stack
+    )
     stack.passes(MINUTES - 1)
     work(stack)
     assert stack.authorities()[IDENTITY][-1] == "zk clients 1"
@@ -94,12 +96,12 @@ def test_it_begins_by_itself_when_two_thirds_of_its_life_are_over(stack: Stack) 
     assert stack.events == []
     stack.now += timedelta(days=1)
     work(stack, 2)
-    assert stack.events[0] == "zk clients 2 follows zk clients 1: it is made, and all are to trust both"
+    assert stack.events[0] == "zk clients 2 follows zk clients 1: it is created, and every server must trust both"
 
 
 def test_an_ensemble_without_certificates_has_no_authority_to_roll() -> None:
     cluster = with_metadata(quickstart("ZooKeeperCluster"), annotations={names.ROLL_AUTHORITIES_ANNOTATION: "now"}, resource_version="7")
-    answer = "refused: spec.security.mode is Insecure, so there is none"
+    answer = "refused: spec.security.mode is Insecure, so there is no authority"
     assert roll_authorities(Ensemble(cluster, Objects({})), settled=True) == (
         AnswerRequest("ZooKeeperCluster", "zk", "7", Request.ROLL_AUTHORITIES, answer),
     )
@@ -123,7 +125,7 @@ def test_a_request_in_the_second_step_is_refused_and_one_after_the_roll_begins_a
     stack.ask()
     work(stack)
     assert stack.answers[1].startswith("refused: zk clients 2 follows zk clients 1: step 2 of 3, the new one signs and both are trusted. ")
-    assert stack.answers[1].endswith("; ask again once that has ended")
+    assert stack.answers[1].endswith("; request it again once that has ended")
     for _ in range(2):
         stack.passes(MINUTES + 0.1)
         work(stack)
@@ -137,14 +139,14 @@ def test_a_request_while_another_takes_over_begins_no_second_one(stack: Stack) -
     begun(stack).ask()
     work(stack, 2)
     assert stack.answers[1] == stack.answers[0]
-    assert len([event for event in stack.events if "it is made" in event]) == 2
+    assert len([event for event in stack.events if "it is created" in event]) == 2
 
 
 def test_no_authority_is_said_to_go_on_while_the_other_one_waits(stack: Stack) -> None:
     before = values_of_secret(stack.items["Secret", NAMED.members_secret])
     begun(stack).hold(NAMED.members_secret, before)
     assert told(stack).count(f"it waits, since the Secret {NAMED.members_secret} does not have it yet") == 2
-    assert "take it up until" not in told(stack)
+    assert "load it until" not in told(stack)
 
 
 def test_the_condition_names_its_reason(stack: Stack) -> None:
@@ -170,7 +172,7 @@ def test_a_roll_has_not_ended_while_a_paused_resource_trusts_the_old_authority(s
         stack.look()
         stack.passes(MINUTES + 0.1)
     assert stack.authorities()[IDENTITY] == ["zk clients 1", "zk clients 2", "zk clients 2"]
-    assert "zk clients 2 follows zk clients 1: step 3 of 3, the old one is no longer to be trusted; it waits, since" in told(stack)
+    assert "zk clients 2 follows zk clients 1: step 3 of 3, no server must trust the old one any more; it waits, since" in told(stack)
     assert f"the Secret {IDENTITY} does not have it yet" in told(stack)
     work(stack)
     stack.passes(MINUTES + 0.1)
@@ -221,7 +223,7 @@ def test_a_secret_that_somebody_changes_makes_the_wait_begin_anew(stack: Stack) 
     stack.passes(MINUTES - 1)
     stack.hold(IDENTITY, {**before, "ca.crt": before["tls.crt"]})
     stack.look()
-    assert stack.events[-1].endswith(f"the wait for pods begins anew, since the Secret {IDENTITY} does not have it yet")
+    assert stack.events[-1].endswith(f"the wait for pods starts again, since the Secret {IDENTITY} does not have it yet")
     stack.look_at_bookies()
     stack.passes(2)
     stack.look()
@@ -281,7 +283,7 @@ def test_a_job_that_reads_whom_to_trust_when_it_starts_has_to_end_unless_it_bega
         ]
         if waited_for:
             begun(stack)
-            assert f"the pod {name} reads whom to trust only when it starts, and has to end first" in told(stack)
+            assert f"the pod {name} reads its trusted certificates only at its start, and must end first" in told(stack)
             stack.items["Pod", name]["status"]["phase"] = "Succeeded"
     work(stack, 1)
     assert "all Secrets have it" in told(stack)
@@ -329,11 +331,11 @@ def test_at_no_time_meets_a_process_one_that_it_does_not_trust(events: list[tupl
 def test_an_operator_that_ends_between_two_beginnings_begins_the_other_one_before_it_answers(stack: Stack) -> None:
     stack.ask()
     stack.look(actions=1)
-    assert stack.events == ["zk clients 2 follows zk clients 1: it is made, and all are to trust both"]
+    assert stack.events == ["zk clients 2 follows zk clients 1: it is created, and every server must trust both"]
     while not stack.answers:
         stack.look()  # the bookies are late
     assert stack.answers == ["done: zk clients 2 takes over and zk quorum 2 takes over"]
-    assert stack.events[1:] == ["zk quorum 2 follows zk quorum 1: it is made, and all are to trust both"]
+    assert stack.events[1:] == ["zk quorum 2 follows zk quorum 1: it is created, and every server must trust both"]
 
 
 def test_an_operator_that_ends_between_two_ends_begins_no_other_roll_that_it_refuses(stack: Stack) -> None:

@@ -206,7 +206,7 @@ def test_the_archiver_looks_at_the_base_where_it_can() -> None:
         Reason.ARCHIVE_EXPIRES,
         "Releasing the archive before LSN 22,5, since the Checkpoint d8 is the newest verified one as old as the recovery window",
     )
-    assert described(replace(step, order=None, why="so"))[1] == "Releasing nothing of the archive any more, since so"
+    assert described(replace(step, order=None, why="so"))[1] == "No longer releasing any of the archive, since so"
 
 
 def test_the_archiver_of_a_store_looks_at_the_base_that_is_in_the_same_one() -> None:
@@ -405,5 +405,5 @@ def test_what_may_go_is_read_as_it_was_written(order: ExpiryOrder) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", encode_expiry_order(ExpiryOrder("c", (3, 4))).replace(b'"c"', b"7")])
 def test_what_is_no_order_lets_nothing_go(data: bytes) -> None:
-    with pytest.raises(MalformedDataError, match="what may go of an archive"):
+    with pytest.raises(MalformedDataError, match="the order to expire parts of an archive"):
         decode_expiry_order(data)

@@ -222,7 +222,7 @@ def test_a_stack_says_that_it_accepts_plain_text_as_long_as_it_does() -> None:
     assert told["Insecure"]["Encrypted"] == Health(
         "False",
         Reason.PLAINTEXT_ACCEPTED,
-        "plain text is accepted (spec.security.mode is Insecure): whoever reaches the ports can read and change the stack's data",
+        "plain text is accepted (spec.security.mode is Insecure): every client that reaches the ports can read and change the stack's data",
     )
     assert "Encrypted" not in told["TLS"]
 

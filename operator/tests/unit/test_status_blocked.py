@@ -58,7 +58,7 @@ def test_a_tablespace_is_ready_unless_statements_hang_for_long(situation, second
 )
 def test_the_message_says_for_how_long_and_is_not_written_anew_each_second(seconds, shown):
     health = summarize_tablespace(TABLESPACE, blocked(seconds)).health
-    assert (health.status, f"for over {shown} no waiting" in health.message) == ("False", True), health.message
+    assert (health.status, f"for over {shown} for the lock" in health.message) == ("False", True), health.message
 
 
 def test_the_message_names_what_helps():

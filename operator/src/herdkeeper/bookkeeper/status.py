@@ -92,7 +92,7 @@ def _encrypted(fleet: BookieFleet) -> dict[str, Health]:
     if not fleet.plaintext and not fleet.open_pods:
         return {}
     until = "" if fleet.plaintext else f", until these have restarted: {', '.join(fleet.open_pods)}"
-    message = f"plain text is accepted: whoever reaches the bookies can read and change the log{until}"
+    message = f"plain text is accepted: every client that reaches the bookies can read and change the log{until}"
     return {ENCRYPTED: Health("False", Reason.PLAINTEXT_ACCEPTED, message)}
 
 

@@ -179,7 +179,7 @@ def read_authority(name: str, data: Mapping[str, str]) -> Authority:
         if former is not None:
             _require_certificate(what, former)
     if leaving is not None and following is not None:
-        raise ValueError(f"{_LEAVING} and {_FOLLOWING}.crt are there at once")
+        raise ValueError(f"{_LEAVING} and {_FOLLOWING}.crt both exist")
     return Authority(name, int(number), signing, following, leaving, distrusted, moment_of(data.get(_EVERYWHERE)))
 
 

@@ -29,6 +29,6 @@ def _sentence(lost: LostNode) -> str:
         return f"{what} The operator changes nothing there; Kubernetes evicts the pods after five minutes."
     return (
         f"{what} Kubernetes has evicted {' and '.join(lost.given_up)}, but keeps the pods and their volumes until the node is back."
-        f" Once the machine is known to be off: `kubectl taint nodes {lost.name} {OUT_OF_SERVICE}`; before it runs again: "
+        f" Once the machine is certainly off: `kubectl taint nodes {lost.name} {OUT_OF_SERVICE}`; before it runs again: "
         f"`kubectl taint nodes {lost.name} {OUT_OF_SERVICE}-`."
     )

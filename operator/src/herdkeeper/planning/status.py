@@ -92,7 +92,7 @@ def _kept(path: str, lsn: tuple[int, int] | None) -> str:
 
 def _expiring(order: ExpiryOrder | None) -> str:
     if order is None:
-        return "Releasing nothing of the archive any more"
+        return "No longer releasing any of the archive"
     return f"Releasing the archive before LSN {order.keep_from[0]},{order.keep_from[1]}"
 
 

@@ -182,7 +182,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
         "Restore what the message names: a SQL node with a replica, or the storage.",
     ),
     Reason.STATEMENTS_BLOCKED: Explained(
-        "A SQL node leads, but statements that change rows hang there, all or more and more of them.",
+        "Statements have waited long for the lock of the tablespace on its leader, so statements that change rows hang.",
         "Wait for a long CREATE INDEX or checkpoint; otherwise delete the leader's pod: no acknowledged write is lost.",
     ),
     Reason.NOT_VERIFIED: Explained("A follower has not been compared with the log yet.", "Compare it: `checkpoint`."),

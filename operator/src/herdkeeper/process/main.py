@@ -66,7 +66,7 @@ def run(settings: Settings) -> None:
     health = HealthServer(
         settings.http_port,
         trouble=lambda: next(filter(None, (trouble() for trouble in troubles)), None),
-        awaited=lambda: None if reached.is_set() else "the API server does not answer, or does not serve our kinds to us; see the log",
+        awaited=lambda: None if reached.is_set() else "the API server does not answer, or does not serve the operator's kinds; see the log",
     )
     health.start()
     for number in (signal.SIGTERM, signal.SIGINT):  # until there is a Lease to give up
@@ -146,7 +146,7 @@ def answering(connect: Callable[[], DynamicClient]) -> DynamicClient:
                 dynamic.resources.get(api_version=API_VERSION, kind=kind.KIND)
             return dynamic
         except (ApiException, HTTPError, ResourceNotFoundError) as error:
-            logger.warning("the API server is not there yet", error=str(error)[:200], again_in_seconds=AGAIN_SECONDS)
+            logger.warning("the API server does not answer yet", error=str(error)[:200], again_in_seconds=AGAIN_SECONDS)
             time.sleep(AGAIN_SECONDS)
 
 

@@ -111,7 +111,7 @@ class Workers:
             if result.requeue_after_seconds is not None:
                 delay = min(delay, self._delay(result, begun))
                 self.queue.add(key, delay)
-            logger.info("action to be tried again", again_in_seconds=delay)
+            logger.info("a failed action will be retried", again_in_seconds=delay)
             return
         self.queue.done(key)
         if result.outcome is Outcome.GONE:

@@ -111,7 +111,7 @@ def encode_expiry_order(order: ExpiryOrder) -> bytes:
 
 def decode_expiry_order(data: bytes) -> ExpiryOrder:
     """Raises MalformedDataError unless it is a JSON object with these fields."""
-    return _decoded(data, "what may go of an archive", _order)
+    return _decoded(data, "the order to expire parts of an archive", _order)
 
 
 def _decoded(data: bytes, what: str, read: Callable[[Any], Decoded]) -> Decoded:

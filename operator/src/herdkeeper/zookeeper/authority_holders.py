@@ -50,7 +50,7 @@ def _behind(authority: Authority, holders: set[str], around: OperatorsObjects) -
         if _is_younger(pod, authority.everywhere_since):
             continue
         if holders & _read_at_start(pod):
-            yield f"the pod {name} reads whom to trust only when it starts, and has to end first"
+            yield f"the pod {name} reads its trusted certificates only at its start, and must end first"
         if holders & mounted_secrets(pod) and not is_ready(pod):
             yield f"the pod {name} is not Ready, so it may lack the Secret's present files"
 

@@ -72,10 +72,10 @@ def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, st
         if roll.successor is None:
             return None
         begun = replace(authority, following=roll.successor)
-        return begun, f"{_both(begun)}: it is made, and all are to trust both"
+        return begun, f"{_both(begun)}: it is created, and every server must trust both"
     if authority.everywhere_since is None:
         noted = replace(authority, everywhere_since=roll.now)
-        return noted, f"{_both(authority)}: this is in all Secrets, and pods get {_minutes()} minutes to take it up"
+        return noted, f"{_both(authority)}: this is in all Secrets, and pods get {_minutes()} minutes to load it"
     if since is None or roll.now < since + TAKEN_UP_WITHIN:
         return None
     then = next_step(authority)
@@ -89,7 +89,7 @@ def _back(roll: AuthorityRoll, why: str | None) -> tuple[Authority, str] | None:
     authority = roll.authority
     if why is None or authority.everywhere_since is None:
         return None
-    return replace(authority, everywhere_since=None), f"{_both(authority)}: the wait for pods begins anew, since {why}"
+    return replace(authority, everywhere_since=None), f"{_both(authority)}: the wait for pods starts again, since {why}"
 
 
 def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
@@ -99,10 +99,10 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
     late = [roll for roll in rolls if roll.authority.former is not None]
     begin = [roll for roll in rolls if roll.authority.is_rolling or (settled and roll.successor is not None)]
     if not cluster.has_certificates:
-        answer = "refused: spec.security.mode is Insecure, so there is none"
+        answer = "refused: spec.security.mode is Insecure, so there is no authority"
     elif late:
         # the one that signs may be why another is asked for: it stays
-        answer = f"refused: {'. '.join(_step(roll.authority) for roll in late)}; ask again once that has ended"
+        answer = f"refused: {'. '.join(_step(roll.authority) for roll in late)}; request it again once that has ended"
     elif rolls and len(begin) == len(rolls):
         answer = f"done: {' and '.join(f'{name_of(_new(roll))} takes over' for roll in rolls)}"
     else:
@@ -118,11 +118,11 @@ def authorities_rolled(rolls: Sequence[AuthorityRoll]) -> Mapping[str, Health]:
 
 def _step(authority: Authority) -> str:
     if authority.following is not None:
-        step = "1 of 3, all are to trust both"
+        step = "1 of 3, every server must trust both"
     elif authority.leaving is not None:
         step = "2 of 3, the new one signs and both are trusted"
     else:
-        step = "3 of 3, the old one is no longer to be trusted"
+        step = "3 of 3, no server must trust the old one any more"
     return f"{_both(authority)}: step {step}"
 
 
@@ -133,7 +133,7 @@ def _wait(rolls: Sequence[AuthorityRoll]) -> str:
         return f"it waits, since {behind}"
     if since is None:
         return "it waits until members have restarted with it, and nothing else of the ensemble changes"
-    return f"all Secrets have it, and pods take it up until {text_of(since + TAKEN_UP_WITHIN)}"
+    return f"all Secrets have it, and pods load it until {text_of(since + TAKEN_UP_WITHIN)}"
 
 
 def _both(authority: Authority) -> str:

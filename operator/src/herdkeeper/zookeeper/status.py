@@ -52,7 +52,8 @@ def _encrypted(ensemble: Ensemble) -> dict[str, Health]:
             return {}
         until = f", until these have restarted: {', '.join(ensemble.open_pods)}"
     message = (
-        f"plain text is accepted (spec.security.mode is {mode}): whoever reaches the ports can read and change the stack's data{until}"
+        f"plain text is accepted (spec.security.mode is {mode}): every client that reaches the ports can read and change the stack's "
+        f"data{until}"
     )
     return {ENCRYPTED: Health("False", Reason.PLAINTEXT_ACCEPTED, message)}
 

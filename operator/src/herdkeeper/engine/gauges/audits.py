@@ -22,9 +22,9 @@ from herdkeeper.shared.time import moment_of
 
 _CLUSTER = ["namespace", "bookkeeper", "depth"]
 FINDINGS = Gauge("herdkeeper_audit_findings", "Findings of the newest audit, by severity.", [*_CLUSTER, "severity"])
-ENTRIES = Gauge("herdkeeper_audit_entries", "Entries that the newest audit was about.", _CLUSTER)
+ENTRIES = Gauge("herdkeeper_audit_entries", "Entries that the newest audit covered.", _CLUSTER)
 COPIES = Gauge(
-    "herdkeeper_audit_copies", "Copies that the newest audit verified, did not read (Light), or could not look at.", [*_CLUSTER, "state"]
+    "herdkeeper_audit_copies", "Copies that the newest audit verified, did not read (Light), or could not read.", [*_CLUSTER, "state"]
 )
 COMPLETED = Gauge(
     "herdkeeper_audit_last_complete_timestamp_seconds",
@@ -34,7 +34,7 @@ COMPLETED = Gauge(
 
 CREATED = Gauge(
     "herdkeeper_bookkeeper_created_timestamp_seconds",
-    "When the BookKeeperCluster was created: a new one had no time for an audit yet.",
+    "When the BookKeeperCluster was created: a new one may have no audit yet.",
     ["namespace", "bookkeeper"],
 )
 

@@ -33,7 +33,7 @@ AUTHORITY_EXPIRES = Gauge(
 )
 ARCHIVED_UNTIL = Gauge(
     "herdkeeper_archive_current_timestamp_seconds",
-    "All of the log that was confirmed at this time is archived; absent where nothing is.",
+    "All of the log that was confirmed at this time is archived; absent without an archive.",
     ["namespace", "tablespace"],
 )
 WINDOW_BEGINS = Gauge(

@@ -18,7 +18,7 @@ IN_TIME = Gauge(
 )
 RETENTION_ENDS = Gauge(
     "herdkeeper_log_retention_ends_timestamp_seconds",
-    "When the oldest ledger of the log that is needed is past its retention; absent while that is still written.",
+    "When the oldest ledger of the log that is needed is past its retention; absent while that ledger is still written.",
     ["namespace", "tablespace", "needed_by"],
 )
 

@@ -74,7 +74,7 @@ def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
 def _barred_until(entry: dict[str, Any]) -> tuple[int, int] | Unknown | None:
     if not entry.get("barred") or "barredUntil" not in entry:
         return None
-    return _lsn(entry["barredUntil"]) or Unknown("the node's disk does not tell at which LSN the replica differed")
+    return _lsn(entry["barredUntil"]) or Unknown("the node's disk does not show the LSN at which the replica differed")
 
 
 def _seconds(told: object) -> float | None:

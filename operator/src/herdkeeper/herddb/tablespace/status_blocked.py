@@ -26,10 +26,10 @@ def statements_blocked(record: TablespaceRecord, leader: NodeTablespace | Unknow
     node, name = record.leader, record.name
     after = "another replica then leads" if len(record.replicas) > 1 else "it boots from the log and leads again"
     message = (
-        f"{node} leads, and for over {_shown(leader.blocked_seconds)} no waiting statement has got the lock of {name}: statements "
-        "that change rows hang, all or more and more of them. A long CREATE INDEX or checkpoint, or a copy for a new replica, causes "
-        "that and ends by itself. A statement that never ends causes it, too, once a change of definitions or a checkpoint waits for "
-        f"it: end its transaction, or delete the pod {node}: {after}, and no acknowledged write is lost"
+        f"statements have waited for over {_shown(leader.blocked_seconds)} for the lock of {name} on its leader {node}: statements that "
+        "change rows hang. A long CREATE INDEX or checkpoint, or a copy for a new replica, holds it and ends by itself. A statement that "
+        "never ends blocks the others once a change of definitions or a checkpoint waits for it: end its transaction, or delete the pod "
+        f"{node}: {after}, and no acknowledged write is lost"
     )
     return Health("False", Reason.STATEMENTS_BLOCKED, message)
 
