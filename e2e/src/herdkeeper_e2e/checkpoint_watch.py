@@ -6,10 +6,8 @@ At the end it prints a JSON object with what was `wrong`: a checkpoint that was 
 
 from __future__ import annotations
 
-import argparse
 import json
 import queue
-import sys
 import threading
 from pathlib import Path
 
@@ -52,9 +50,8 @@ def look(destination: Path, before: frozenset[Path]) -> tuple[frozenset[Path], l
     return found, wrong
 
 
-def main() -> int:
-    """The command line; 0 whatever is wrong."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+def main() -> None:
+    """The command line."""
     orders: queue.Queue[str] = queue.Queue()
     threading.Thread(target=read_orders, args=(orders,), daemon=True).start()
     found: frozenset[Path] = frozenset()
@@ -70,8 +67,8 @@ def main() -> int:
         except queue.Empty:
             continue
         print(json.dumps({"looks": looks, "checkpoints": len(found), "wrong": list(wrong)}), flush=True)
-        return 0
+        return
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from herdkeeper.sql.errors import SqlError
 from herdkeeper.sql.leader import Patience
 from herdkeeper_e2e.nycflights import TABLES, Table
-from herdkeeper_e2e.session import SettingError, open_session
+from herdkeeper_e2e.session import open_session
 from herdkeeper_e2e.statements import quoted
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
 
@@ -72,19 +70,14 @@ def compare_all(tables: Sequence[Table]) -> dict[str, Comparison]:
         }
 
 
-def main() -> int:
-    """The command line; 0 if the comparison was possible, whatever its result."""
+def main() -> None:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", default=",".join(table.name for table in TABLES))
     wanted = parser.parse_args().tables.split(",")
-    try:
-        found = compare_all([table for table in TABLES if table.name in wanted])
-    except (SqlError, SettingError, LookupError, OSError) as error:
-        print(f"compare failed: {error}", file=sys.stderr)
-        return 1
+    found = compare_all([table for table in TABLES if table.name in wanted])
     print(json.dumps({name: asdict(comparison) for name, comparison in found.items()}))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

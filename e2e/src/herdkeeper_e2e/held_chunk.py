@@ -7,7 +7,6 @@ program takes the mark of a chunk in the middle: the loader of that chunk waits 
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -16,9 +15,8 @@ from pathlib import Path
 
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
-from herdkeeper.sql.errors import SqlError
 from herdkeeper.sql.leader import Patience
-from herdkeeper_e2e.session import Session, SettingError, open_session
+from herdkeeper_e2e.session import Session, open_session
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
 
 PATIENCE = Patience(deadline_seconds=300.0, call_seconds=120.0)
@@ -61,17 +59,11 @@ def hold(session: Session, chunks: list[str]) -> None:
             raise GivenUp
 
 
-def main() -> int:
-    """The command line; 0 after an order."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    try:
-        with open_session() as session:
-            hold(session, steps(Path(CHECKPOINTS)))
-    except (SqlError, SettingError, LookupError) as error:
-        print(f"held_chunk failed: {error}", file=sys.stderr)
-        return 1
-    return 0
+def main() -> None:
+    """The command line."""
+    with open_session() as session:
+        hold(session, steps(Path(CHECKPOINTS)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

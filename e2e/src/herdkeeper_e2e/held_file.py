@@ -36,14 +36,13 @@ def say(count: int) -> None:
     print(json.dumps({"acknowledged": count}), flush=True)
 
 
-def main() -> int:
-    """The command line; 0 after an order."""
+def main() -> None:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path")
     threading.Thread(target=hold, args=(parser.parse_args().path, say), daemon=True).start()
     sys.stdin.readline()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -76,7 +76,7 @@ def keys_in(bucket: str) -> list[str]:
     return sorted(str(item["path"]) for page in obstore.list(StoreSettings.of("s3", os.environ).open(bucket)) for item in page)
 
 
-def main() -> int:
+def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", help="the server's file")
@@ -88,7 +88,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.list:
         print("\n".join(keys_in(given.list)))
-        return 0
+        return
     for bucket in given.bucket:
         (given.folder / bucket).mkdir(parents=True, exist_ok=True)
     secure = ["--cert", given.certificate[0], "--key", given.certificate[1]] if given.certificate else []
@@ -99,8 +99,7 @@ def main() -> int:
         with serving(command, given.listen, Keys(os.environ[ACCESS_KEY_ID], os.environ[SECRET_ACCESS_KEY])):
             print(SERVING, flush=True)
             sys.stdin.read()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

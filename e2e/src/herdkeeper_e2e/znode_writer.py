@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import argparse
 import queue
-import sys
 import threading
 from pathlib import Path
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionLoss, KazooException, OperationTimeoutError, SessionExpiredError
+from kazoo.exceptions import ConnectionLoss, OperationTimeoutError, SessionExpiredError
 
 from herdkeeper_e2e.history import EventKind
 from herdkeeper_e2e.session import zookeeper_client
@@ -44,22 +43,17 @@ def write(zookeeper: KazooClient, recorder: Recorder, orders: queue.Queue[str]) 
         recorder.report()
 
 
-def main() -> int:
-    """The command line; 0 after `stop`."""
+def main() -> None:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", required=True, help="host:port,host:port of the ensemble")
     parser.add_argument("--history", type=Path, required=True, help="file for the events")
     arguments = parser.parse_args()
     orders: queue.Queue[str] = queue.Queue()
     threading.Thread(target=read_orders, args=(orders,), daemon=True).start()
-    try:
-        with zookeeper_client(arguments.hosts) as zookeeper, arguments.history.open("w", encoding="utf-8") as file:
-            write(zookeeper, Recorder(file), orders)
-    except KazooException as error:
-        print(f"znode_writer failed: {error!r}", file=sys.stderr)
-        return 1
-    return 0
+    with zookeeper_client(arguments.hosts) as zookeeper, arguments.history.open("w", encoding="utf-8") as file:
+        write(zookeeper, Recorder(file), orders)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import NoNodeError
 
-from herdkeeper_e2e.session import SettingError, open_session
+from herdkeeper_e2e.session import open_session
 
 
 def znodes(zookeeper: KazooClient, path: str = "/") -> Iterator[str]:
@@ -25,18 +23,12 @@ def znodes(zookeeper: KazooClient, path: str = "/") -> Iterator[str]:
             yield from znodes(zookeeper, found)
 
 
-def main() -> int:
+def main() -> None:
     """The command line."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    try:
-        with open_session() as session:
-            for path in znodes(session.finder.zookeeper):
-                print(path)
-    except (KazooException, SettingError) as error:
-        print(f"znodes failed: {error}", file=sys.stderr)
-        return 1
-    return 0
+    with open_session() as session:
+        for path in znodes(session.finder.zookeeper):
+            print(path)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -72,7 +72,7 @@ def falsify(stack: Stack, node: str) -> None:
         try:
             said = said_by(stack, node)
         except KubectlError as error:
-            return Pending(f"{node} does not answer yet: {error.said[:100]}")
+            return Pending(f"{node} does not answer yet: {error.said.strip()[-100:]}")
         return True if (said["role"], said["ready"]) == ("follower", True) else Pending(f"{node} is {said['role']}")
 
     wait_for(f"{node} to follow with what its disk has", follows, CHANGE, say)

@@ -37,7 +37,7 @@ def all_take_the_new_one(tools: ToolsPod, nodes: list[str]) -> None:
         try:
             found = taken(tools, nodes)
         except KubectlError as error:
-            return Pending(f"a node does not answer: {error.said.strip()[:100]}")
+            return Pending(f"a node does not answer: {error.said.strip()[-100:]}")
         return True if set(found.values()) == {NEW} else Pending(f"taken (old, new): {found}")
 
     wait_for("the new password everywhere", ask, replace(CHANGE, interval=3), say)

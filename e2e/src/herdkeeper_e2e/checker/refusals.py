@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -25,7 +24,7 @@ from herdkeeper_e2e.checker.stop_order import stop_when_told
 from herdkeeper_e2e.fuzz.conversation import Conversation
 from herdkeeper_e2e.fuzz.judgement import Contents, Promises, Violation
 from herdkeeper_e2e.fuzz.story import OUTSIDE, Begin, End, Rest, Sql, Step, endless, prelude
-from herdkeeper_e2e.session import Session, SettingError, open_session
+from herdkeeper_e2e.session import Session, open_session
 
 PATIENCE = Patience(deadline_seconds=2.0, call_seconds=2.0)
 CALL_SECONDS = 30.0
@@ -138,37 +137,32 @@ def _judge(file: Path) -> None:
             print(json.dumps(str(violation)))
 
 
-def main() -> int:
-    """The command line; 0 if it could run, whatever it found."""
+def main() -> None:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("tell", "judge"))
     parser.add_argument("--promises", type=Path, required=True, help="file for what was promised")
     parser.add_argument("--said", type=Path, help="file for what was said and answered, line by line")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    try:
-        if arguments.what == "judge":
-            _judge(arguments.promises)
-            return 0
-        stop = threading.Event()
-        threading.Thread(target=stop_when_told, args=(stop,), daemon=True).start()
-        with open_session() as session, arguments.said.open("w", encoding="utf-8") as said:
+    if arguments.what == "judge":
+        _judge(arguments.promises)
+        return
+    stop = threading.Event()
+    threading.Thread(target=stop_when_told, args=(stop,), daemon=True).start()
+    with open_session() as session, arguments.said.open("w", encoding="utf-8") as said:
 
-            def note(line: str) -> None:
-                said.write(f"{time.monotonic():.3f} {line}\n")
-                said.flush()
+        def note(line: str) -> None:
+            said.write(f"{time.monotonic():.3f} {line}\n")
+            said.flush()
 
-            with session.connect(JUDGE_PATIENCE) as connection:
-                for sql in prelude(0):
-                    connection.execute(sql)
-            teller = Refusals("refusals", note, Promises(late=True), session=session, stop=stop)
-            teller.tell(endless(arguments.seed))
-            arguments.promises.write_text(to_text(teller))
-    except (SqlError, SettingError, OSError) as error:
-        print(f"refusals failed: {error}", file=sys.stderr)
-        return 1
-    return 0
+        with session.connect(JUDGE_PATIENCE) as connection:
+            for sql in prelude(0):
+                connection.execute(sql)
+        teller = Refusals("refusals", note, Promises(late=True), session=session, stop=stop)
+        teller.tell(endless(arguments.seed))
+        arguments.promises.write_text(to_text(teller))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
