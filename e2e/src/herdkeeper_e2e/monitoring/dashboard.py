@@ -25,9 +25,15 @@ class Panel:
 
     title: str
     about: str
-    queries: tuple[Query, ...]
+    query: Query
     unit: Unit = "short"
     kind: Literal["timeseries", "stat", "table"] = "timeseries"
+    more: tuple[Query, ...] = ()
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """All of them, in order."""
+        return (self.query, *self.more)
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,11 @@ class Row:
 
     title: str
     panels: tuple[Panel, ...]
+
+
+def row(title: str, *panels: Panel) -> Row:
+    """See Row."""
+    return Row(title, panels)
 
 
 @dataclass(frozen=True)
