@@ -22,9 +22,9 @@ from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, Table
 from herdkeeper.sql.connection import Address
 from herdkeeper_e2e.server_processes import CREDENTIALS, servers
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
-from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable
+from herdkeeper_jobs.checkpoint.data_files import WrittenTable
 from herdkeeper_jobs.checkpoint.run import manifest_table
-from herdkeeper_jobs.manifests.manifest import Identity, Manifest, Position, Verification
+from herdkeeper_jobs.manifests.manifest import Identity, Manifest, ManifestFile, Position, Verification
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import Header
 from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
@@ -62,7 +62,9 @@ def source_of(folder: Path, name: str, rows: int, above: Callable[[int], int | N
     content = [numbers, [above(number) for number in numbers], ["x" * chance.randrange(20, 120) for _ in numbers]]
     path = folder / f"{name}.parquet"
     pq.write_table(pa.table(content, schema=arrow_schema(table)), path, row_group_size=25_000)
-    made = manifest_table(table, WrittenTable(RowDigest(), (DataFile(path.name, rows, path.stat().st_size, ""),)), None)
+    made = manifest_table(
+        table, WrittenTable(RowDigest(), (ManifestFile(path=path.name, rows=rows, size=path.stat().st_size, hash=""),)), None
+    )
     manifest = Manifest(
         identity=Identity(instance_id="i", tablespace_uuid="t", tablespace=TABLESPACE, ledgers_root="/l", herd_root="/h"),
         lsn=Position(ledger_id=0, entry_id=0),

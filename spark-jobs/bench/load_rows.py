@@ -28,9 +28,10 @@ from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Address, Connection
 from herdkeeper_e2e.server_processes import CREDENTIALS, Servers, jars_of, servers
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
-from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable
+from herdkeeper_jobs.checkpoint.data_files import WrittenTable
 from herdkeeper_jobs.checkpoint.run import manifest_table
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import Header
 from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
@@ -90,7 +91,7 @@ def write_rows(folder: Path, rows: int) -> None:
 def load_by_restore(folder: Path, address: Address, table: str) -> None:
     """The restore's loader. Spark has started and run something before the measurement."""
     paths = sorted(folder.glob("rows-*.parquet"))
-    files = tuple(DataFile(path.name, pq.read_metadata(path).num_rows, path.stat().st_size, "") for path in paths)
+    files = tuple(ManifestFile(path=path.name, rows=pq.read_metadata(path).num_rows, size=path.stat().st_size, hash="") for path in paths)
     made = definition(table)
     source = SourceTable(manifest_table(made, WrittenTable(RowDigest(), files), None), made, ())
     target = Target(address, TABLESPACE, CREDENTIALS)

@@ -12,7 +12,7 @@ from herdkeeper.codecs.herddb.record import Stored, encode_row
 from herdkeeper.codecs.herddb.row_digest import digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
-from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable
+from herdkeeper_jobs.checkpoint.data_files import WrittenTable
 from herdkeeper_jobs.checkpoint.run import manifest_table
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
@@ -20,6 +20,7 @@ from herdkeeper_jobs.manifests.manifest import (
     Encryption,
     Identity,
     Manifest,
+    ManifestFile,
     ManifestIndex,
     ManifestTable,
     Position,
@@ -95,7 +96,7 @@ def _table(folder: ParquetFolder, table: TableDefinition, rows: list[dict[str, S
     return manifest_table(table, WrittenTable(digest_of_rows([encode_row(table, row) for row in rows]), files), highest)
 
 
-def _file(folder: ParquetFolder, table: TableDefinition, rows: list[dict[str, Stored]], number: int) -> DataFile:
+def _file(folder: ParquetFolder, table: TableDefinition, rows: list[dict[str, Stored]], number: int) -> ManifestFile:
     path = f"data/run/{table.name}/p-{number}.parquet"
     content = pa.BufferOutputStream()
     schema = arrow_schema(table)
@@ -104,7 +105,7 @@ def _file(folder: ParquetFolder, table: TableDefinition, rows: list[dict[str, St
         writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=50)
     data = content.getvalue().to_pybytes()
     write(folder / path, data)
-    return DataFile(path, len(rows), len(data), xxh3_128_hexdigest(data))
+    return ManifestFile(path=path, rows=len(rows), size=len(data), hash=xxh3_128_hexdigest(data))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -19,7 +19,6 @@ from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
 from herdkeeper_jobs.checkpoint import data_files
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import (
-    DataFile,
     NewParquetFile,
     content_fault,
     folder_of,
@@ -29,6 +28,7 @@ from herdkeeper_jobs.checkpoint.data_files import (
 )
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash, file_size
 
 NUMBERS = TableDefinition(
@@ -124,7 +124,7 @@ def test_a_file_is_verified_in_pieces_and_never_held_as_a_whole(tmp_path: Path, 
         writer.write_table(pa.Table.from_batches(groups), row_group_size=WIDE_ROWS * (GROUPS if is_one else 1))
     del groups
     path = folder / "wide.parquet"
-    file = DataFile("wide.parquet", GROUPS * WIDE_ROWS, file_size(path), file_hash(path))
+    file = ManifestFile(path="wide.parquet", rows=GROUPS * WIDE_ROWS, size=file_size(path), hash=file_hash(path))
 
     usual, measured = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
     pa.set_memory_pool(measured)
@@ -137,7 +137,7 @@ def test_a_file_is_verified_in_pieces_and_never_held_as_a_whole(tmp_path: Path, 
         pa.set_memory_pool(usual)
     assert in_pieces < decoded / 4
     assert as_a_whole >= decoded
-    assert content_fault(folder, DataFile(file.path, file.rows + 1, file.size, file.hash), schema).endswith("rows as written")
+    assert content_fault(folder, file.model_copy(update={"rows": file.rows + 1}), schema).endswith("rows as written")
 
 
 def _random_rows() -> list[bytes]:

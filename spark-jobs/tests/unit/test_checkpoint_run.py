@@ -388,7 +388,7 @@ def test_a_damaged_checkpoint_is_repaired_by_a_copy_of_its_file_or_made_anew_wit
 def first_file(job: Job, summary: CheckpointSummary) -> StoredPath:
     """A file of a checkpoint."""
     manifest = job.folder / summary.manifest
-    return manifest.parent.parent / open_manifest(manifest).manifest.file_paths[0]
+    return manifest.parent.parent / open_manifest(manifest).manifest.files[0].path
 
 
 def test_a_run_reads_bookies_within_the_budget_that_was_asked_for(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,7 +476,7 @@ def test_contradicted_rows_are_made_again_from_the_whole_log_before_anybody_is_b
     assert job.rows(summary) == RIGHT
     assert summary.base_ledger_id is None
     assert summary.message.startswith(f"the checkpoint {Path(base.manifest).stem} has wrong rows")
-    named = open_manifest(job.folder / summary.manifest).manifest.file_paths
+    named = [file.path for file in open_manifest(job.folder / summary.manifest).manifest.files]
     assert {name for name in all_files(job.folder) if "/data/run-2/" in name} == {f"cluster-1/0ab/{path}" for path in named}
 
 

@@ -137,12 +137,11 @@ def _require_base(place: Place, order: ExpiryOrder) -> None:
 
 
 def _missing_file(folder: StoredPath, base: Outline) -> str | None:
-    for table in base.tables:
-        for part in (part for file in table.files for part in file.with_older_forms()):
-            try:
-                size = file_size(folder / part.path)
-            except FileNotFoundError:
-                return part.path
-            if size != part.size:
-                return part.path
+    for file in base.files:
+        try:
+            size = file_size(folder / file.path)
+        except FileNotFoundError:
+            return file.path
+        if size != file.size:
+            return file.path
     return None

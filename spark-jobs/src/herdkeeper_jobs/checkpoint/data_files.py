@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
@@ -31,6 +31,7 @@ from herdkeeper_jobs.checkpoint.file_check import faults_in_tasks, file_fault
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks, by_table, decode_columns, digest_of_columns
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, new_file, sync_folder
 
 _ROWS_PER_GROUP = 50_000
@@ -65,23 +66,11 @@ OLDER_FORMS_SCHEMA = pa.schema([pa.field("row", pa.int64(), nullable=False), pa.
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
-    """One Parquet file. `path` is relative to the tablespace's folder; `hash` is XXH3-128 of its bytes, 32 hexadecimal digits."""
-
-    path: str
-    rows: int
-    size: int
-    hash: str
-    older_forms: DataFile | None = None
-    """Its rows that are stored in an older form (OLDER_FORMS_SCHEMA)."""
-
-
-@dataclass(frozen=True, slots=True)
 class WrittenTable:
     """The files of one table, and the digest of the stored rows in them."""
 
     digest: RowDigest
-    files: tuple[DataFile, ...]
+    files: tuple[ManifestFile, ...]
     nulls_in: frozenset[str] = frozenset()
     """Columns declared NOT NULL that hold a NULL nevertheless."""
 
@@ -126,11 +115,10 @@ def write_tables(
     return written
 
 
-def _data_file(row: Row) -> DataFile:
-    older = None
-    if row["older_path"] is not None:
-        older = DataFile(row["older_path"], row["older_rows"], row["older_size"], row["older_hash"])
-    return DataFile(row["path"], row["rows"], row["size"], row["hash"], older)
+def _data_file(row: Row) -> ManifestFile:
+    names = ("path", "rows", "size", "hash")
+    older = None if row["older_path"] is None else ManifestFile(**{name: row[f"older_{name}"] for name in names})
+    return ManifestFile(**{name: row[name] for name in names}, older_forms=older)
 
 
 def verify_files(spark: SparkSession, tables: Iterable[tuple[TableDefinition, WrittenTable]], folder: ParquetFolder) -> None:
@@ -140,7 +128,7 @@ def verify_files(spark: SparkSession, tables: Iterable[tuple[TableDefinition, Wr
     Raises:
         InvariantViolated: names the first file that differs, and how.
     """
-    checks: list[tuple[DataFile, pa.Schema]] = []
+    checks: list[tuple[ManifestFile, pa.Schema]] = []
     for table, written in tables:
         for file in written.files:
             checks.append((file, arrow_schema(table)))
@@ -156,7 +144,7 @@ def verify_files(spark: SparkSession, tables: Iterable[tuple[TableDefinition, Wr
         raise InvariantViolated(faults[0])
 
 
-def content_fault(folder: ParquetFolder, file: DataFile, schema: pa.Schema) -> str:
+def content_fault(folder: ParquetFolder, file: ManifestFile, schema: pa.Schema) -> str:
     """Returns the fault of a file's bytes or decoded content, empty if it is as written. Raises OSError and KeyUnusable if it can't be
     read."""
     path = folder / file.path
@@ -239,12 +227,12 @@ class NewParquetFile:
         self._opened(batch).write_batch(batch)
         self.rows += batch.num_rows
 
-    def finish(self) -> DataFile:
+    def finish(self) -> ManifestFile:
         """Makes the file durable and describes it."""
         self._opened(None).close()
         self._sink.close()
         self._stream.close()
-        return DataFile(self.path, self.rows, self._stream.size, self._stream.hexdigest())
+        return ManifestFile(path=self.path, rows=self.rows, size=self._stream.size, hash=self._stream.hexdigest())
 
     def _opened(self, first: pa.RecordBatch | None) -> pq.ParquetWriter:
         if self._writer is None:
@@ -289,10 +277,10 @@ class _TableWriter:
         if self._held_rows >= _ROWS_PER_GROUP:
             self.flush()
 
-    def finish(self) -> tuple[RowDigest, DataFile]:
+    def finish(self) -> tuple[RowDigest, ManifestFile]:
         self.flush()
         older = None if self._older is None else self._older.finish()
-        return self._digest, replace(self._file.finish(), older_forms=older)
+        return self._digest, self._file.finish().model_copy(update={"older_forms": older})
 
     def flush(self) -> None:
         if self._held:
@@ -333,7 +321,7 @@ def _write_task(batches: Iterable[pa.RecordBatch], open_table: Callable[[int], _
         yield pa.RecordBatch.from_arrays(columns_, schema=_RESULT_SCHEMA)
 
 
-def _result(position: int, digest: RowDigest, file: DataFile) -> Sequence[str | int | None]:
+def _result(position: int, digest: RowDigest, file: ManifestFile) -> Sequence[str | int | None]:
     older = file.older_forms
     older_columns = (None, None, None, None) if older is None else (older.path, older.rows, older.size, older.hash)
     return (position, file.path, digest.rows, file.size, file.hash, digest.hex, *older_columns)

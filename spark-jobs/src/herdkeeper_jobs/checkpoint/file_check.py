@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.storage.stored_path import file_hash, file_size
 
 _TASKS_PER_CORE = 2
 _FAULT_SCHEMA = pa.schema([("number", pa.int32()), ("fault", pa.string())])
 
 
-class WrittenFile(Protocol):
-    """A written file: `path` is below the tablespace's folder, `hash` is XXH3-128 of its bytes."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def hash(self) -> str: ...
-
-
-def file_fault(folder: ParquetFolder, file: WrittenFile) -> str:
+def file_fault(folder: ParquetFolder, file: ManifestFile) -> str:
     """Returns the fault of a checkpoint's file, empty if its bytes are as written. Raises OSError if it can't be read."""
     path = folder / file.path
     try:
@@ -39,7 +28,7 @@ def file_fault(folder: ParquetFolder, file: WrittenFile) -> str:
     return "" if found == file.hash else f"{path} has other bytes than the checkpoint wrote: {found}"
 
 
-def faults_of_files(spark: SparkSession, folder: ParquetFolder, files: Sequence[WrittenFile]) -> list[str]:
+def faults_of_files(spark: SparkSession, folder: ParquetFolder, files: Sequence[ManifestFile]) -> list[str]:
     """Reads all bytes of all files and returns the faults, in the files' order."""
     return faults_in_tasks(spark, len(files), lambda number: file_fault(folder, files[number]))
 

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper_jobs.checkpoint.base import ROW_COLUMNS, ROW_SCHEMA, BaseRows, BaseTable, BaseUnusable, proven_rows
-from herdkeeper_jobs.checkpoint.data_files import DataFile, NewParquetFile
+from herdkeeper_jobs.checkpoint.data_files import NewParquetFile
 from herdkeeper_jobs.checkpoint.file_check import file_fault
 from herdkeeper_jobs.checkpoint.follower_stream import (
     Part,
@@ -35,7 +35,7 @@ from herdkeeper_jobs.checkpoint.follower_stream import (
 )
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
-from herdkeeper_jobs.manifests.manifest import ManifestBase, Position
+from herdkeeper_jobs.manifests.manifest import ManifestBase, ManifestFile, Position
 from herdkeeper_jobs.storage.stored_path import found_below, remove_file
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StartingPoint, StateIndex, StateTable
 
@@ -68,7 +68,7 @@ class FollowerBase:
     start: StartingPoint
     tables: tuple[BaseTable, ...]
     folder: ParquetFolder
-    files: tuple[DataFile, ...]
+    files: tuple[ManifestFile, ...]
     held_millis: int
 
     @property
@@ -127,7 +127,7 @@ class _Received:
         self._folder, self._prefix = folder, prefix
         self._table: StreamedTable | None = None
         self._paths: list[str] = []
-        self._files: list[DataFile] = []
+        self._files: list[ManifestFile] = []
         self._file: NewParquetFile | None = None
         self._file_bytes = 0
         self._held: list[pa.RecordBatch] = []
@@ -188,7 +188,7 @@ class _Received:
             self._files.append(self._file.finish())
             self._file, self._file_bytes = None, 0
 
-    def finish(self) -> tuple[DataFile, ...]:
+    def finish(self) -> tuple[ManifestFile, ...]:
         """Closes the files, which are durable then."""
         self._flush()
         self._close()

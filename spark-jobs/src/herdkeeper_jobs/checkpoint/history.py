@@ -62,7 +62,7 @@ class Recorded:
             verified=manifest.verified.words,
             open_transactions=len(manifest.open_transactions),
             tables=tuple(TableSize(table.name, table.rows, table.bytes) for table in manifest.tables),
-            files=len(manifest.file_paths),
+            files=len(manifest.files),
             missing=missing,
             made=manifest.made,
         )

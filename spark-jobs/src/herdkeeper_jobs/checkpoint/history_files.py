@@ -60,7 +60,8 @@ def _read(path: StoredPath, identity: Identity, there: frozenset[str]) -> Record
         manifest = read_outline(path)
         _require_own(path, manifest, identity)
         # Check each unlisted file: a folder that could not be listed must not count as missing files.
-        missing = tuple(name for name in manifest.file_paths if name not in there and not (path.parent.parent / name).is_file())
+        named = (file.path for file in manifest.files)
+        missing = tuple(name for name in named if name not in there and not (path.parent.parent / name).is_file())
         if missing and not path.is_file():
             return None
         return Recorded.of(path.name, manifest, missing)

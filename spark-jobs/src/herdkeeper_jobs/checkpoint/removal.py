@@ -139,7 +139,7 @@ def _named_files(folder: StoredPath, without: StoredPath | None = None) -> set[S
 
 def _files_of(folder: StoredPath, manifest: Outline) -> list[StoredPath]:
     """All files that a manifest names. Raises InvariantViolated as `_file_of`."""
-    return [_file_of(folder, part.path) for table in manifest.tables for file in table.files for part in file.with_older_forms()]
+    return [_file_of(folder, file.path) for file in manifest.files]
 
 
 def _file_of(folder: StoredPath, name: str) -> StoredPath:

@@ -28,7 +28,7 @@ from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import read_partition
 from herdkeeper_jobs.checkpoint.base import Base, CheckpointBase, described, highest_keys_of
 from herdkeeper_jobs.checkpoint.comparison import compare, require_rows_of_leader
-from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable, sync_folders, verify_files, write_tables
+from herdkeeper_jobs.checkpoint.data_files import WrittenTable, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.file_check import faults_of_files
 from herdkeeper_jobs.checkpoint.follower_base import CLOCKS_DIFFER_MILLIS, FollowerBase, FollowerSource, load_tables, take_tables
 from herdkeeper_jobs.checkpoint.history_files import Published, publish_history
@@ -58,7 +58,6 @@ from herdkeeper_jobs.manifests.manifest import (
     Making,
     Manifest,
     ManifestColumn,
-    ManifestFile,
     ManifestIndex,
     ManifestTable,
     ManifestTransaction,
@@ -264,9 +263,7 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
             folded = _fold(_read(spark, origin, blocks), origin, target, (written_to, order.run_id))
     finally:
         origin.release()
-    files = [
-        folder / part.path for table in folded.written for file in table.files for part in (file, file.older_forms) if part is not None
-    ]
+    files = [folder / part.path for table in folded.written for file in table.files for part in file.with_older_forms()]
     sync_folders(folder, order.run_id, order.destination)
     verify_files(spark, zip(folded.timeline.tables, folded.written, strict=True), written_to)
     try:
@@ -282,7 +279,7 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
     committed = commit_manifest(_encrypted(manifest, written_to.key), folder, order.key)
     if committed.existed:
         _require_whole(spark, committed, folder)
-        named = {folder / name for name in committed.manifest.file_paths}
+        named = {folder / file.path for file in committed.manifest.files}
         remove_uncommitted([path for path in files if path not in named])
     # Agreeing followers prove each other. Whether they agree with the log was not checked.
     verdict = None if isinstance(folded.base, FollowerBase) else comparison
@@ -346,8 +343,7 @@ def _require_there(files: Sequence[StoredPath]) -> None:
 def _require_whole(spark: SparkSession, committed: CommittedManifest, folder: StoredPath) -> None:
     """Checks all bytes of a checkpoint that existed before: the log before it may be deleted after this run. Raises InvariantViolated."""
     manifest = committed.manifest
-    files = [part for table in manifest.tables for file in table.files for part in file.with_older_forms()]
-    if faults := faults_of_files(spark, manifest.files_in(folder), files):
+    if faults := faults_of_files(spark, manifest.files_in(folder), manifest.files):
         more = f", and so are {len(faults) - 1} more of its files" if faults[1:] else ""
         raise InvariantViolated(
             f"{faults[0]}: the checkpoint at {manifest.lsn.lsn}, which existed before this run, is damaged{more}. Nothing was removed: put "
@@ -519,14 +515,9 @@ def manifest_table(table: TableDefinition, written: WrittenTable, highest_key: i
         highest_auto_increment=highest_key,
         rows=written.digest.rows,
         digest=written.digest.hex,
-        files=tuple(_manifest_file(file) for file in written.files),
+        files=written.files,
         definition=encode_table(table).hex(),
     )
-
-
-def _manifest_file(file: DataFile) -> ManifestFile:
-    older = None if file.older_forms is None else _manifest_file(file.older_forms)
-    return ManifestFile(path=file.path, rows=file.rows, size=file.size, hash=file.hash, older_forms=older)
 
 
 def _latest(folded: _Folded) -> int | None:

@@ -258,9 +258,9 @@ class Outline(_Part):
                 assert_never(at)
 
     @property
-    def file_paths(self) -> tuple[str, ...]:
-        """All files below the tablespace's folder, as written. Check where a path leads before deleting."""
-        return tuple(part.path for table in self.tables for file in table.files for part in file.with_older_forms())
+    def files(self) -> tuple[ManifestFile, ...]:
+        """All files. Check where a path leads before deleting."""
+        return tuple(part for table in self.tables for file in table.files for part in file.with_older_forms())
 
 
 class Manifest(Outline):
