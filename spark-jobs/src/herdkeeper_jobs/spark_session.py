@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -104,51 +104,38 @@ class SparkSettings:
 
 
 def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds --master and the executor options; `spark_settings` converts their values."""
+    """Adds an argument for each field of SparkSettings; `spark_settings` converts their values."""
     group = parser.add_argument_group("spark")
-    defaults = SparkSettings()
-    group.add_argument("--master", default=defaults.master, help="local[N], or k8s://https://kubernetes.default.svc (default: %(default)s)")
-    group.add_argument(
-        "--executors", type=int, default=defaults.executors, help="executor pods, with a k8s:// master (default: %(default)s)"
-    )
-    group.add_argument(
-        "--executor-cores", type=int, default=defaults.executor_cores, help="tasks at once per executor (default: %(default)s)"
-    )
-    group.add_argument("--executor-memory", default=defaults.executor_memory, help="heap of an executor (default: %(default)s)")
-    group.add_argument("--executor-cpu-request", default=defaults.executor_cpu_request, help="CPU request of a pod (default: %(default)s)")
-    group.add_argument(
-        "--executor-volume", default=defaults.executor_volume, metavar="CLAIM:/PATH,…", help="claims that executors mount as well"
-    )
-    group.add_argument("--executor-image", default=defaults.executor_image, help="image of the executors, needed with a k8s:// master")
-    group.add_argument("--executor-pod", default=defaults.executor_pod, metavar="JSON", help="manifest that executors' pods are made from")
-    group.add_argument("--image-pull-policy", default=defaults.image_pull_policy, help="of the executors (default: %(default)s)")
-    group.add_argument("--driver-memory", default=defaults.driver_memory, help="heap of the driver (default: %(default)s)")
+    described = {
+        "master": "local[N], or k8s://https://kubernetes.default.svc",
+        "executors": "executor pods, with a k8s:// master",
+        "executor_cores": "tasks at once per executor",
+        "executor_memory": "heap of an executor",
+        "executor_image": "image of the executors, needed with a k8s:// master",
+        "executor_cpu_request": "CPU request of a pod",
+        "executor_volume": "claims that executors mount as well, claim:/path,…",
+        "executor_pod": "manifest that executors' pods are made from, as JSON",
+        "image_pull_policy": "of the executors",
+        "driver_memory": "heap of the driver",
+    }
+    for each in fields(SparkSettings):
+        words = described[each.name] + (" (default: %(default)s)" if each.default else "")
+        group.add_argument(f"--{each.name.replace('_', '-')}", type=type(each.default), default=each.default, help=words)
 
 
 def spark_settings(arguments: argparse.Namespace) -> SparkSettings:
     """Converts parsed arguments. Raises SparkConfigurationError, naming the argument."""
-    settings = SparkSettings(
-        master=arguments.master,
-        executors=arguments.executors,
-        executor_cores=arguments.executor_cores,
-        executor_memory=arguments.executor_memory,
-        executor_image=arguments.executor_image,
-        executor_cpu_request=arguments.executor_cpu_request,
-        executor_volume=arguments.executor_volume,
-        executor_pod=arguments.executor_pod,
-        image_pull_policy=arguments.image_pull_policy,
-        driver_memory=arguments.driver_memory,
-    )
+    settings = SparkSettings(**{each.name: getattr(arguments, each.name) for each in fields(SparkSettings)})
     if settings.cores < 1:
         raise SparkConfigurationError("--executors and --executor-cores: both must be at least 1")
     return settings
 
 
-def start_spark(application: str, settings: SparkSettings, environment: Mapping[str, str] = os.environ) -> SparkSession:
+def start_spark(application: str, settings: SparkSettings) -> SparkSession:
     """Starts a session. Raises SparkConfigurationError if something for Kubernetes is missing."""
     # Workers must use this interpreter, not the first python3 in the PATH.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    configuration = spark_configuration(settings, environment) | _pod_template(settings.executor_pod) | class_archive(environment)
+    configuration = spark_configuration(settings, os.environ) | _pod_template(settings.executor_pod) | class_archive(os.environ)
     configuration[f"spark.executorEnv.{TASK_MODULES}"] = ",".join(
         sorted(name for name in sys.modules if name.startswith("herdkeeper_jobs."))
     )

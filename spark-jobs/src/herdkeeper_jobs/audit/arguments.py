@@ -16,7 +16,6 @@ from herdkeeper_jobs.audit.request import STATES, AuditRequest, LedgerFilter, Ta
 from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_reading_rate_argument, add_timeout_argument
 from herdkeeper_jobs.spark_session import SparkSettings, add_spark_arguments, spark_settings
 
-_BOOKKEEPER_LIBRARY = Path("/opt/bookkeeper/lib")
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 REPORT, DRY_RUN, REPAIR = "report", "dry-run", "repair"
 
@@ -38,8 +37,6 @@ class AuditArguments:
     repair: str
     output: Path | None
     spark: SparkSettings
-    bookkeeper_library: Path = _BOOKKEEPER_LIBRARY
-    """The folder with the jars of BookKeeper's client."""
     read_until: datetime | None = None
     """No portion begins at or after this time; None: no limit."""
 
@@ -145,13 +142,6 @@ def audit_parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="add the run to the tables audit_runs, audit_findings and audit_bookies in this directory, and write its report beside them",
     )
-    parser.add_argument(
-        "--bookkeeper-library",
-        type=Path,
-        default=_BOOKKEEPER_LIBRARY,
-        metavar="DIR",
-        help="jars of BookKeeper's client, which a repair needs for damaged entries (default: %(default)s)",
-    )
     add_spark_arguments(parser)
     return parser
 
@@ -188,7 +178,6 @@ def validated(parsed: argparse.Namespace) -> AuditArguments:
         output=parsed.output,
         spark=spark_settings(parsed),
         read_until=read_until,
-        bookkeeper_library=parsed.bookkeeper_library,
     )
 
 

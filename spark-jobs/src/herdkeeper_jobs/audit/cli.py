@@ -43,6 +43,8 @@ from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.termination_message import write_termination_message
 
 _log = structlog.get_logger()
+_BOOKKEEPER_LIBRARY = Path("/opt/bookkeeper/lib")
+"""The jars of BookKeeper's client in the image, which a repair needs for damaged entries."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,7 +160,7 @@ def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArgume
         dry_run=arguments.repair == DRY_RUN,
         timeout_seconds=arguments.timeout_seconds,
         bytes_per_second_per_bookie=arguments.bytes_per_second_per_bookie,
-        mover=_bookkeeper_client(arguments) if arguments.bookkeeper_library.is_dir() else None,
+        mover=_bookkeeper_client(arguments) if _BOOKKEEPER_LIBRARY.is_dir() else None,
     )
     done = repair(catalog, result.findings, settings)
     summary = replace(
@@ -175,7 +177,7 @@ def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArgume
 def _bookkeeper_client(arguments: AuditArguments) -> BookKeeperClient:
     racks = arguments.request.racks
     return BookKeeperClient(
-        library=arguments.bookkeeper_library,
+        library=_BOOKKEEPER_LIBRARY,
         zookeeper=arguments.zookeeper,
         ledgers_root=arguments.ledgers_root.rstrip("/"),
         rack_of={} if racks is None else racks.rack_of,

@@ -20,6 +20,9 @@ from herdkeeper_jobs.copies.plan import AuditBudget
 from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_timeout_argument
 from herdkeeper_jobs.termination_message import write_termination_message
 
+_THREADS = 4
+"""Bookies that are read from at once."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
@@ -33,7 +36,7 @@ def _run(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
     try:
         record = read_record(parsed.record.read_text())
         with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
-            result = read_back(catalog, parsed.bookie, record, AuditBudget(parsed.threads, timeout_seconds=parsed.timeout_seconds))
+            result = read_back(catalog, parsed.bookie, record, AuditBudget(_THREADS, timeout_seconds=parsed.timeout_seconds))
     except (ValueError, FileNotFoundError, ClusterNotFoundError) as error:
         return JobOutcome.CONFIGURATION_REFUSED, f"{type(error).__name__}: {error}"
     except (MetadataUnavailableError, OSError) as error:
@@ -48,7 +51,6 @@ def _parser() -> argparse.ArgumentParser:
     add_cluster_arguments(parser)
     parser.add_argument("--bookie", required=True, metavar="ID", help="id of the bookie that leaves")
     parser.add_argument("--record", required=True, type=Path, metavar="FILE", help="the operator's record of the bookie's ledgers")
-    parser.add_argument("--threads", type=int, default=4, metavar="N", help="bookies that are read from at once (default: %(default)s)")
     add_timeout_argument(parser)
     return parser
 
