@@ -110,7 +110,6 @@ def _lsn(position: dict[str, int]) -> tuple[int, int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """See above."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the table")
     parser.add_argument("--herddb-jars", type=Path, help="folder with the jars of the SQL nodes; those of this checkout when absent")

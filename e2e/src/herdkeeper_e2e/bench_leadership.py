@@ -186,8 +186,6 @@ def rounds_within(rounds: int, minutes: float | None) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure."""
-
     faults: Sequence[str]
     rounds: Iterator[int]
     settled_seconds: float

@@ -13,7 +13,6 @@ _BEGAN = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option."""
     parser.addoption("--begin-within", type=float, required=True, metavar="SECONDS", help="begin no test later than this after the first")
 
 

@@ -213,7 +213,6 @@ def _own() -> Identity:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ledgers-root", required=True)
     parser.add_argument("nodes", nargs="+", metavar="NODE")

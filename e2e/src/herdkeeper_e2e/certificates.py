@@ -26,7 +26,6 @@ class Issued:
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of the certificate."""
         return fingerprint(ssl.PEM_cert_to_DER_cert(self.certificate))
 
     def secret(self, name: str) -> Object:

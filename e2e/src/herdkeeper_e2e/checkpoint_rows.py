@@ -14,7 +14,6 @@ from herdkeeper_e2e.tools_pod import CHECKPOINTS
 
 
 def main() -> None:
-    """The command line."""
     from herdkeeper_jobs.checkpoint.reading import open_latest  # pyarrow is in the Spark image only
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

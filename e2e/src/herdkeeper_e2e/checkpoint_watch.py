@@ -51,7 +51,6 @@ def look(destination: Path, before: frozenset[Path]) -> tuple[frozenset[Path], l
 
 
 def main() -> None:
-    """The command line."""
     orders: queue.Queue[str] = queue.Queue()
     threading.Thread(target=read_orders, args=(orders,), daemon=True).start()
     found: frozenset[Path] = frozenset()

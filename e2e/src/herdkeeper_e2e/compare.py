@@ -71,7 +71,6 @@ def compare_all(tables: Sequence[Table]) -> dict[str, Comparison]:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", default=",".join(table.name for table in TABLES))
     wanted = parser.parse_args().tables.split(",")

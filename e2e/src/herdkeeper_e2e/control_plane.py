@@ -85,7 +85,6 @@ class ControlPlane:
         return self.folder / "operator.kubeconfig"
 
     def api_client(self, *, token: str = "admin-token") -> client.ApiClient:
-        """A low-level client."""
         configuration = client.Configuration()
         configuration.host = self.address
         configuration.verify_ssl = False

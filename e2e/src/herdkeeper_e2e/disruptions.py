@@ -34,7 +34,6 @@ class Absence:
 
     @property
     def sentence(self) -> str:
-        """Returns the absence as a sentence."""
         end = "until the end" if self.until is None else f"for {self.until - self.since:.1f} s"
         return f"{self.pod} away from {self.since:.1f} {end} ({self.why})"
 

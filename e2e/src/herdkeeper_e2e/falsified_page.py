@@ -54,7 +54,6 @@ def falsify(folder: Path, old: bytes, new: bytes) -> list[Path]:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("old")

@@ -60,7 +60,6 @@ def hold(session: Session, chunks: list[str]) -> None:
 
 
 def main() -> None:
-    """The command line."""
     with open_session() as session:
         hold(session, steps(Path(CHECKPOINTS)))
 

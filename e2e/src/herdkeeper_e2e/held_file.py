@@ -32,12 +32,10 @@ def hold(path: str, came: Callable[[int], object]) -> None:
 
 
 def say(count: int) -> None:
-    """Print one line for the caller."""
     print(json.dumps({"acknowledged": count}), flush=True)
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path")
     threading.Thread(target=hold, args=(parser.parse_args().path, say), daemon=True).start()

@@ -18,8 +18,6 @@ class HistoryError(ValueError):
 
 
 class EventKind(StrEnum):
-    """Kind of an event."""
-
     ACKNOWLEDGED = "acknowledged"
     UNKNOWN = "unknown"
     MARK = "mark"
@@ -191,7 +189,6 @@ def _gap(events: Sequence[Event], mark: Event, until: float | None) -> Gap:
 
 
 def gap_table(found: Sequence[Gap]) -> str:
-    """The gaps as a text table."""
     width = max([len("fault"), *(len(gap.fault) for gap in found)])
     lines = [f"{'fault':<{width}}  without an acknowledged write  answers lost"]
     lines += [f"{gap.fault:<{width}}  {gap.seconds:>27.2f} s  {gap.unknown_rows:>12}" for gap in found]

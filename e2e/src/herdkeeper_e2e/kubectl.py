@@ -30,11 +30,9 @@ class Kubectl:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def in_namespace(self, namespace: str) -> Kubectl:
-        """The same cluster, another namespace."""
         return replace(self, namespace=namespace)
 
     def command(self, *arguments: str) -> list[str]:
-        """The full command line."""
         return ["kubectl", "--namespace", self.namespace, *arguments]
 
     def run(self, *arguments: str, stdin: bytes = b"", timeout_seconds: float = 120.0) -> str:

@@ -74,7 +74,6 @@ class TableLoader:
         self._connection: Connection | None = None
 
     def close(self) -> None:
-        """Closes the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -120,8 +119,6 @@ class TableLoader:
 
 @dataclass(frozen=True)
 class LoadPlan:
-    """How to load."""
-
     data: Path
     chunk_rows: int
     connections: int
@@ -169,7 +166,6 @@ def load_table(session: Session, table: Table, plan: LoadPlan, stop: threading.E
 
 
 def row_count(connection: Connection, table_name: str) -> int:
-    """COUNT(*) of a table."""
     value = connection.query(statements.count(table_name))[0]["n"]
     if not isinstance(value, int):
         raise LoadError(f"COUNT(*) of {table_name} answered {value!r}, expected a number")

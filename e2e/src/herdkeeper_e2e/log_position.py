@@ -22,7 +22,6 @@ def log_position(host: str, tablespace: str) -> dict[str, int]:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--host", required=True, help="of the SQL node")
     print(json.dumps(log_position(parser.parse_args().host, os.environ[TABLESPACE])))

@@ -28,8 +28,6 @@ _START_SECONDS = 60
 
 @dataclass(frozen=True)
 class Keys:
-    """The key pair of a server."""
-
     access_key_id: str
     secret_access_key: str
 
@@ -77,7 +75,6 @@ def keys_in(bucket: str) -> list[str]:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", help="the server's file")
     parser.add_argument("--folder", type=Path, help="what it serves")

@@ -68,7 +68,6 @@ class ObjectStorePod:
         return {**self.keys.variables, ENDPOINT: self.address}
 
     def names(self) -> set[str]:
-        """Returns the keys in the bucket."""
         program = self.tools.program("object_store", "--list", BUCKET)
         return set(self.tools.kubectl.exec(self.tools.name, *_with(self.variables), *program).split())
 

@@ -94,7 +94,6 @@ def _files(repository: Path, *arguments: str) -> list[str]:
 
 
 def main() -> None:
-    """Prints the files of the tests."""
     graph = import_graph(REPOSITORY)
     texts = {
         file: (REPOSITORY / file).read_text()

@@ -59,7 +59,6 @@ def read_repeatedly(session: Session, table: str, history: Path, stop: threading
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", required=True)
     parser.add_argument("--history", type=Path, required=True)

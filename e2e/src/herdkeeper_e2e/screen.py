@@ -29,17 +29,14 @@ class Shown:
     rows: Mapping[str, int]
 
     def resource(self, kind: str) -> Object:
-        """The only resource of a kind."""
         return next(item for item in self.resources if item["kind"] == kind)
 
 
 def screen(shown: Shown) -> RenderableType:
-    """The whole screen."""
     return Group(_tree(shown), _connect(shown), _rows(shown), _audit(shown), _next_steps(shown))
 
 
 def mebibytes(count: int) -> str:
-    """Bytes as MiB."""
     return f"{count / 1024**2:,.1f} MiB"
 
 

@@ -256,7 +256,6 @@ class Servers:
 
     @contextmanager
     def client(self) -> Iterator[KazooClient]:
-        """A session with ZooKeeper."""
         identity = self._identity()
         handler = None if identity is None else MutualTlsHandler(identity)
         client = KazooClient(hosts=self.zookeeper, timeout=30.0, handler=handler)

@@ -45,7 +45,6 @@ def _asked(host: str, method: str, path: str, token: str = "") -> Any:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--host", required=True, help="of the SQL node")
     parser.add_argument("--order", help="what it shall do with the tablespace")

@@ -38,13 +38,10 @@ def _resume(processes: str) -> str:
 
 @dataclass(frozen=True)
 class SqlStack:
-    """The stack and its location."""
-
     kubectl: Kubectl
     environment: Mapping[str, str]
 
     def leader(self) -> str:
-        """The node that leads."""
         return str(self.get("tablespace", TABLESPACE)["status"]["leader"])
 
     def leader_of_zookeeper(self) -> str:
@@ -52,7 +49,6 @@ class SqlStack:
         return str(self.get("zookeepercluster", "zk")["status"]["leader"])
 
     def replicas(self) -> list[str]:
-        """Returns the nodes with a replica."""
         return [str(each["node"]) for each in self.get("tablespace", TABLESPACE)["status"]["replicas"]]
 
     def other(self) -> str:
@@ -72,15 +68,12 @@ class SqlStack:
         return found
 
     def node_of(self, pod: str) -> str:
-        """The machine of a pod."""
         return str(self.get("pod", pod)["spec"]["nodeName"])
 
     def operator_pods(self) -> list[Object]:
-        """The operator's."""
         return self.kubectl.in_namespace(cluster.OPERATOR_NAMESPACE).list("pods", OPERATOR)
 
     def machine_of_operator(self) -> str:
-        """Where the operator runs."""
         return str(self.operator_pods()[0]["spec"]["nodeName"])
 
     def machines_of_bookies(self) -> list[str]:
@@ -165,7 +158,6 @@ class SqlStack:
             cluster.run(["docker", "unpause", machine], self.environment, say)
 
     def machines(self) -> Sequence[str]:
-        """The cluster's machines."""
         return [str(machine["metadata"]["name"]) for machine in self.kubectl.list("nodes")]
 
     def on_machine(self, machine: str, script: str) -> None:

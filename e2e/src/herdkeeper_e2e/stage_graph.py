@@ -22,8 +22,6 @@ _IN_LINE = 'nice=$1; shift; { echo "$nice" >/proc/self/autogroup; } 2>/dev/null;
 
 
 class Kind(Enum):
-    """The role of a stage."""
-
     PREPARATION = "preparation"
     """It makes or finds what others need, and runs each time."""
     CHECK = "check"
@@ -33,8 +31,6 @@ class Kind(Enum):
 
 
 class Outcome(Enum):
-    """How a stage ended."""
-
     PASSED = "passed"
     FAILED = "FAILED"
     ENDED = "ended: a check had failed"
@@ -96,7 +92,6 @@ class Graph:
         return list(self._running)
 
     def log(self, name: str) -> Path:
-        """Returns the log of a stage."""
         return self._folder / f"{name}.log"
 
     def run(self, each_seconds: float, heartbeat: Callable[[], None]) -> None:

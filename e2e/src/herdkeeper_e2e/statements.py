@@ -31,5 +31,4 @@ def count(table_name: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name in back-ticks."""
     return f"`{name}`"

@@ -14,7 +14,6 @@ from herdkeeper_e2e.session import open_session
 
 
 def main() -> None:
-    """The command line."""
     with open_session() as session:
         path = tablespace_path(session.finder.herd_root, session.tablespace)
         session.finder.zookeeper.sync(path)  # a follower may be behind its leader

@@ -44,7 +44,6 @@ def tell(session: Session, nodes: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("nodes", nargs="+", metavar="NODE")
     arguments = parser.parse_args()

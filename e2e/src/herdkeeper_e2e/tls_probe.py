@@ -63,7 +63,6 @@ def spoken(host: str, authorities: str, credentials: Credentials) -> Spoken:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("hosts", nargs="+", metavar="HOST")
     arguments = parser.parse_args()

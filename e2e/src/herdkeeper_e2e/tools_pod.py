@@ -143,8 +143,6 @@ class ToolsPod:
         return (*(("env", *(f"{name}={value}" for name, value in variables.items())) if variables else ()), "python3")
 
     def manifest(self) -> Object:
-        """Returns the pod."""
-
         def secret(key: str) -> Object:
             return {"valueFrom": {"secretKeyRef": {"name": self.database.credentials_secret, "key": key}}}
 

@@ -12,7 +12,6 @@ PATIENCE = Patience(deadline_seconds=60.0, call_seconds=60.0)
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", required=True, help="created when absent: id long primary key, payload string")
     parser.add_argument("--rows", type=int, required=True, help="how many, with the ids from 0 on")

@@ -53,8 +53,6 @@ class Recorder:
 
 
 class Writer:
-    """The writer's loop."""
-
     def __init__(
         self, session: Session, table: str, recorder: Recorder, patience_seconds: float = PATIENCE_SECONDS, pause_seconds: float = 0.0
     ) -> None:
@@ -117,7 +115,6 @@ def read_orders(orders: queue.Queue[str]) -> None:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", required=True, help="created when absent: id long primary key, payload string")
     parser.add_argument("--history", type=Path, required=True, help="file for the events")

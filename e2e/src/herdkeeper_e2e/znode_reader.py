@@ -25,7 +25,6 @@ def rows(zookeeper: KazooClient) -> Iterator[int]:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", required=True)
     parser.add_argument("--history", type=Path, required=True)

@@ -44,7 +44,6 @@ def write(zookeeper: KazooClient, recorder: Recorder, orders: queue.Queue[str]) 
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", required=True, help="host:port,host:port of the ensemble")
     parser.add_argument("--history", type=Path, required=True, help="file for the events")

@@ -24,7 +24,6 @@ def znodes(zookeeper: KazooClient, path: str = "/") -> Iterator[str]:
 
 
 def main() -> None:
-    """The command line."""
     with open_session() as session:
         for path in znodes(session.finder.zookeeper):
             print(path)

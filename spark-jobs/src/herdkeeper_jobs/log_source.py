@@ -38,7 +38,6 @@ class LogSource:
 
     @property
     def name(self) -> str:
-        """The tablespace's name."""
         return self.tablespace.name
 
     def bookie_addresses(self) -> Mapping[str, BookieAddress]:
@@ -47,7 +46,6 @@ class LogSource:
 
     @property
     def identity(self) -> Identity:
-        """The identity of the log."""
         return Identity(
             instance_id=self.catalog.instance_id,
             tablespace_uuid=self.tablespace.uuid,

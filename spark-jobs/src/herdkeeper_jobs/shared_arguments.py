@@ -9,7 +9,6 @@ from herdkeeper_jobs.encryption.keys import FOLDERS
 
 
 def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
-    """--zookeeper and --ledgers-root: the BookKeeper cluster."""
     parser.add_argument("--zookeeper", required=True, metavar="HOSTS", help="ZooKeeper's members, host:port separated by commas")
     parser.add_argument(
         "--ledgers-root", required=True, metavar="PATH", help="BookKeeper's root in ZooKeeper, for example /namespace/name/ledgers"
@@ -17,7 +16,6 @@ def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tablespace_arguments(parser: argparse.ArgumentParser) -> None:
-    """--herd-root and --tablespace: the log."""
     parser.add_argument("--herd-root", required=True, metavar="PATH", help="HerdDB's root in ZooKeeper, for example /namespace/name/herd")
     parser.add_argument("--tablespace", required=True, help="name of the tablespace")
 
@@ -65,5 +63,4 @@ def add_reading_rate_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_timeout_argument(parser: argparse.ArgumentParser) -> None:
-    """--timeout-seconds, a float."""
     parser.add_argument("--timeout-seconds", type=float, default=15.0, help="for a bookie to connect and to answer (default: %(default)s)")

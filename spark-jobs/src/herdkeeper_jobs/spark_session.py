@@ -99,7 +99,6 @@ class SparkSettings:
 
     @property
     def on_kubernetes(self) -> bool:
-        """Whether executors are pods."""
         return self.master.startswith("k8s://")
 
 

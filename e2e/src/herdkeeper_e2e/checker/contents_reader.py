@@ -11,7 +11,6 @@ PATIENCE = Patience(deadline_seconds=120.0, call_seconds=60.0)
 
 
 def main() -> None:
-    """The command line."""
     with open_session() as session, session.connect(PATIENCE) as connection:
         rows = tuple((int(str(row["id"])), str(row["operation"])) for row in connection.stream(tables.SELECT_SET))
         registers = {int(str(row["register"])): int(str(row["value"])) for row in connection.query(tables.SELECT_REGISTERS)}

@@ -138,7 +138,6 @@ def _judge(file: Path) -> None:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("tell", "judge"))
     parser.add_argument("--promises", type=Path, required=True, help="file for what was promised")

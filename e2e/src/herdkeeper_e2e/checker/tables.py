@@ -26,7 +26,6 @@ SELECT_POSITION = "SELECT `ledger`, `offset` FROM syslogstatus"
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--registers", type=int, required=True)
     arguments = parser.parse_args()

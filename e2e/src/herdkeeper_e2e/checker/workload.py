@@ -49,7 +49,6 @@ def work(arguments: argparse.Namespace, stop: threading.Event) -> None:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--history", type=Path, required=True, help="file for the history")
     parser.add_argument("--adders", type=int, default=2, help="clients that add rows to the set")

@@ -111,7 +111,6 @@ class Fleet:
             return None
 
     def some(self, count: int, without: Collection[str] = ()) -> list[str]:
-        """Some stacks."""
         return self._chances.sample([each for each in self.namespaces if each not in without], count)
 
     def leader(self, namespace: str) -> str:

@@ -87,7 +87,6 @@ class PlayedKubernetes:
     """By the pods' uids."""
 
     async def run(self) -> None:
-        """For ever."""
         for number in range(MACHINES):
             labels = {names.ZONE_LABEL: f"zone-{number % 3}"}
             await self.api.call("POST", "/api/v1/nodes", {"metadata": {"name": machine(number), "labels": labels}})

@@ -119,11 +119,9 @@ class Played:
 
     @property
     def name(self) -> str:
-        """Of the pod."""
         return str(self.pod["metadata"]["name"])
 
     async def start(self) -> None:
-        """Begin to serve."""
         await self.begin()
         self.stack.running[self.name] = self
 
@@ -148,7 +146,6 @@ class ZooKeeperMember(Played):
     """Serves once its pod runs; the highest number leads."""
 
     async def begin(self) -> None:
-        """Its ports."""
         named = self.stack.zk
         ports = f"{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
         servers = (Server(number + 1, f"{named.host(number)}:{ports}", Role.PARTICIPANT, "2181") for number in range(3))
@@ -175,7 +172,6 @@ class Bookie(Played):
         return next(str(entry["value"]) for entry in environment if entry["name"] == "BOOKIE_ID")
 
     async def begin(self) -> None:
-        """Cookie, port, registration."""
         root = self.stack.bk.ledgers_root
         instance = await self.stack.znodes.read(f"{root}/INSTANCEID") or b""
         cookie = Cookie(self.bookie_id, "/journal/journal", ("/ledgers/ledgers",), instance.decode())
@@ -184,7 +180,6 @@ class Bookie(Played):
         await self.stack.znodes.create(f"{root}/available/{self.bookie_id}")
 
     async def leave(self) -> None:
-        """Its registration."""
         await self.stack.znodes.delete(f"{self.stack.bk.ledgers_root}/available/{self.bookie_id}")
 
     async def _said(self, _method: str, _path: str) -> Any:
@@ -203,7 +198,6 @@ class AutoRecoveryDaemon(Played):
             await self._elect(self.name)
 
     async def leave(self) -> None:
-        """Somebody else is elected."""
         await self.stack.znodes.delete(f"{self._election}/V_{self.name}")
         others = [pod for pod, process in self.stack.running.items() if isinstance(process, AutoRecoveryDaemon)]
         if self.name.encode() in (await self.stack.znodes.read(self._election) or b""):

@@ -112,8 +112,6 @@ class Operator:
 
 @dataclass
 class Player:
-    """The player's process."""
-
     address: str
     zookeeper: str
     log: Path
@@ -133,6 +131,5 @@ class Player:
             raise RuntimeError(f"the player ended: {self.log.read_text()[-3000:]}")
 
     def end(self) -> None:
-        """Kill it."""
         self.process.kill()
         self.process.wait()

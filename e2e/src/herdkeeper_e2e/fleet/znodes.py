@@ -39,7 +39,6 @@ class Znodes:
             await asyncio.to_thread(self._client.set, path, data)
 
     async def delete(self, path: str) -> None:
-        """Delete a znode that is there."""
         await asyncio.to_thread(self._client.delete, path)
 
     def touch(self, path: str) -> None:

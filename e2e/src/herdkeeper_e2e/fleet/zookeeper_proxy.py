@@ -21,7 +21,6 @@ class Member:
     connections: set[ZooKeeperProxy] = field(default_factory=set)
 
     def pass_on(self) -> None:
-        """What it has kept."""
         for connection in list(self.connections):
             connection.pass_on()
 
@@ -45,13 +44,11 @@ class ZooKeeperProxy(asyncio.Protocol):
         self._opening = asyncio.create_task(self._open())
 
     def data_received(self, data: bytes) -> None:
-        """Of the client."""
         self._rewriter.from_client(data)
         self._requests.append(data)
         self.pass_on()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """The client is gone."""
         self._member.listening.connections.discard(self._client)
         self._member.connections.discard(self)
         self._over = True
@@ -59,7 +56,6 @@ class ZooKeeperProxy(asyncio.Protocol):
             self._server.abort()
 
     def answered(self, data: bytes) -> None:
-        """By ZooKeeper."""
         self._answers.append(data)
         self.pass_on()
 

@@ -190,6 +190,5 @@ class Conversation(ABC):
             return None
 
     def found(self, kind: Kind, explanation: str) -> None:
-        """Record a violation."""
         self.note(f"{self.name}: VIOLATION {kind.value}: {explanation}")
         self.violations.append(Violation(kind, self.name, explanation))

@@ -19,8 +19,6 @@ _SHOWN = 4
 
 
 class Kind(StrEnum):
-    """The kind of a violation."""
-
     LOST = "acknowledged rows are gone"
     UNDEAD = "what was refused or rolled back is there"
     CHANGED_BY_REFUSAL = "a refused statement changed what SQL shows"
@@ -102,7 +100,6 @@ class Promises:
     """By slot: tables whose rows its open transaction may change or remove."""
 
     def begin(self, slot: int) -> None:
-        """A transaction began in the slot."""
         self.pending[slot] = {}
         self.touched[slot] = set()
 
@@ -157,7 +154,6 @@ class Promises:
             self.doubtful.update(self.touched.get(slot, ()))
 
     def judge(self, where: str, contents: Contents) -> Iterator[Violation]:
-        """Yields what violates the promises."""
         lost = {tag: table for tag, table in self.kept.items() if tag not in contents.tags}
         if lost:
             of = ", ".join(f"{number} of {table}" for table, number in Counter(lost.values()).items())

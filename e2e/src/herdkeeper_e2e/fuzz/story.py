@@ -78,8 +78,6 @@ class Sql:
 
 @dataclass(frozen=True)
 class Begin:
-    """A transaction begins in a slot."""
-
     slot: int
 
 
@@ -115,8 +113,6 @@ class CloseLedger:
 
 @dataclass(frozen=True)
 class Rest:
-    """The script pauses for so long."""
-
     millis: int
 
 

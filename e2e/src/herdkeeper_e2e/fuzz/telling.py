@@ -122,7 +122,6 @@ class Script(Conversation):
 
     @property
     def leader(self) -> str:
-        """Returns the leader by the record."""
         return self.world.record(self.name).leader
 
     def checkpoint(self) -> None:

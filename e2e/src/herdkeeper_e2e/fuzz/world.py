@@ -70,7 +70,6 @@ class World:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The SQL nodes, by their ids."""
         return tuple(sorted(self.addresses))
 
     # who leads
@@ -181,17 +180,14 @@ class World:
         return self.servers.processes[name].poll() is None and name not in self.paused
 
     def kill(self, name: str) -> None:
-        """SIGKILL."""
         self.paused.discard(name)
         self.servers.kill(name)
 
     def pause(self, name: str) -> None:
-        """SIGSTOP."""
         self.paused.add(name)
         self.servers.processes[name].send_signal(signal.SIGSTOP)
 
     def resume(self, name: str) -> None:
-        """SIGCONT."""
         self.servers.processes[name].send_signal(signal.SIGCONT)
         self.paused.discard(name)
 
@@ -224,7 +220,6 @@ class World:
 
     @property
     def bookies(self) -> tuple[str, ...]:
-        """By name."""
         return tuple(f"bookie-{number}" for number in range(BOOKIES))
 
     def _all_registered(self) -> bool:
@@ -247,7 +242,6 @@ class World:
             time.sleep(pause_seconds)
 
     def words(self, node: str) -> str:
-        """Returns the output of a node."""
         return (self.servers.folder / f"{node}.log").read_text(errors="replace")
 
 

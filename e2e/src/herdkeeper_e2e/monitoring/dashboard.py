@@ -32,7 +32,6 @@ class Panel:
 
     @property
     def queries(self) -> tuple[Query, ...]:
-        """All of them, in order."""
         return (self.query, *self.more)
 
 
@@ -45,7 +44,6 @@ class Row:
 
 
 def row(title: str, *panels: Panel) -> Row:
-    """See Row."""
     return Row(title, panels)
 
 
@@ -69,7 +67,6 @@ class Dashboard:
 
     @property
     def panels(self) -> tuple[Panel, ...]:
-        """All of them, in order."""
         return tuple(panel for row in self.rows for panel in row.panels)
 
 

@@ -61,11 +61,9 @@ class PrometheusPod:
         self.kubectl.exec(NAME, "sh", "-c", run)
 
     def log(self) -> str:
-        """Its last words."""
         return self.kubectl.exec(NAME, "tail", "-n", "5", f"{_WORK}/log")
 
     def targets(self) -> list[Target]:
-        """What it reads now."""
         return [
             Target(each["labels"], each["scrapeUrl"], each["health"], each["lastError"]) for each in self._get("targets")["activeTargets"]
         ]

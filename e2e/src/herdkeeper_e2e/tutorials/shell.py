@@ -66,7 +66,6 @@ class Shell:
         raise ShellError(f"`{command}` did not end within {limit_seconds:g} s, or ended the shell: {''.join(lines).strip()[-2000:]}")
 
     def close(self) -> None:
-        """End the shell and its processes."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

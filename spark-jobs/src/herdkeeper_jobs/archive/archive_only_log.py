@@ -25,7 +25,6 @@ class ArchiveOnlyLog:
 
     @property
     def name(self) -> str:
-        """The tablespace's name."""
         return self.identity.tablespace
 
     def confirmed_end(self) -> Lsn:

@@ -62,7 +62,6 @@ class LogParts:
 
     @property
     def entries(self) -> int:
-        """Entries in all parts."""
         return sum(segment.entries for segment in self.archived) + sum(len(piece.entries) for piece in self.live)
 
 
@@ -99,7 +98,6 @@ class WholeLog:
 
     @property
     def name(self) -> str:
-        """The tablespace's name."""
         return self.log.name
 
     def confirmed_end(self) -> Lsn:

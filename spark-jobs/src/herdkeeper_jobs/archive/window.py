@@ -29,7 +29,6 @@ class Window:
     end_millis: int
 
     def holds(self, at: Lsn | Time) -> bool:
-        """Whether a moment lies in it."""
         match at:
             case Lsn():
                 return self.begin <= at <= self.end
@@ -92,7 +91,6 @@ def _window_of(part: Sequence[SegmentManifest], bases: Callable[[], Iterable[Out
 
 
 def _readable(folder: StoredPath) -> Iterator[Outline]:
-    """Yields readable outlines in log order."""
     for path in manifests(folder.parent.parent, folder.parent.name, folder.name):
         try:
             yield read_outline(path)

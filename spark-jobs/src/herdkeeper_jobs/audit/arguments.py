@@ -26,8 +26,6 @@ class ArgumentError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AuditArguments:
-    """The validated command line."""
-
     zookeeper: str
     ledgers_root: str
     run_id: str

@@ -66,7 +66,6 @@ class _Snapshot:
     unreadable: tuple[Finding, ...]
 
     def without_unreadable(self) -> _Snapshot:
-        """The snapshot without unreadable ledgers."""
         unreadable = {finding.ledger_id for finding in self.unreadable}
         return _Snapshot(tuple(ledger for ledger in self.ledgers if ledger.metadata.ledger_id not in unreadable), ())
 

@@ -67,7 +67,6 @@ class Progress:
 
     @property
     def folder(self) -> Path:
-        """The folder of its portions."""
         return self.destination / PROGRESS / self.run.run_id
 
     def read(self) -> Kept:

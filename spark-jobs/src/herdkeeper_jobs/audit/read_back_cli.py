@@ -25,7 +25,6 @@ _THREADS = 4
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit code."""
     parsed = _parser().parse_args(arguments)
     outcome, message = _run(parsed)
     write_termination_message(message[:1000], os.environ)

@@ -149,7 +149,6 @@ def _step_for_ledgers(kind: _OfLedgers, ledgers: str) -> str:
 
 
 def _unrepaired(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings that were not repaired."""
     return tuple(each for each in findings if each.repair is not RepairOutcome.REPAIRED)
 
 

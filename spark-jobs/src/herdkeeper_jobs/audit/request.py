@@ -54,8 +54,6 @@ def _written(ids: EntryRange) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AuditRequest:
-    """What to audit, and how closely."""
-
     ledgers: LedgerFilter = LedgerFilter()
     depth: AuditDepth = AuditDepth.DEEP
     seed: str = ""

@@ -89,14 +89,12 @@ HOLDINGS_ARROW = to_arrow_schema(HOLDINGS)
 
 
 def holdings_to_batch(holdings: Iterable[Holding]) -> pa.RecordBatch:
-    """Converts holdings to rows of HOLDINGS."""
     rows = list(holdings)
     columns = [pa.array([getattr(row, column.name) for row in rows], column.type) for column in HOLDINGS_ARROW]
     return pa.RecordBatch.from_arrays(columns, schema=HOLDINGS_ARROW)
 
 
 def holdings_from_table(table: pa.Table) -> Iterator[Holding]:
-    """Converts rows of HOLDINGS to holdings."""
     for row in table.to_pylist():
         yield Holding(**{**row, "state": CopyState(row["state"]), "content": tuple(row["content"])})
 

@@ -77,7 +77,6 @@ class EntryRun:
     entries: tuple[bytes, ...]
 
     def answers(self) -> Iterator[EntryAnswer]:
-        """The entries as single answers."""
         return (EntryAnswer(entry_id, ReadCode.OK, data) for entry_id, data in enumerate(self.entries, self.first))
 
 

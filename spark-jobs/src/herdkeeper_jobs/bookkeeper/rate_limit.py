@@ -37,5 +37,4 @@ class RateLimit:
 
 
 def unlimited() -> RateLimit:
-    """A limit that never waits."""
     return RateLimit(float("inf"))

@@ -49,8 +49,6 @@ ENTRY_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """Limits of a reader."""
-
     timeout_seconds: float = 15.0
     """For connecting and for each answer."""
     speculative_read_seconds: float = 0.5

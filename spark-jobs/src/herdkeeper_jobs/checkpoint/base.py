@@ -107,7 +107,6 @@ class CheckpointBase:
 
     @property
     def tables(self) -> Sequence[BaseTable]:
-        """From the manifest."""
         return [
             BaseTable(table.name, table.uuid, RowDigest.parse(table.rows, table.digest), table.highest_auto_increment)
             for table in self.manifest.tables
@@ -115,12 +114,10 @@ class CheckpointBase:
 
     @property
     def latest_timestamp_millis(self) -> int | None:
-        """From the manifest."""
         return self.manifest.latest_timestamp_millis
 
     @property
     def whole_log_at(self) -> int | None:
-        """From the manifest."""
         return self.manifest.whole_log_at
 
     @property
@@ -141,7 +138,6 @@ class BaseRows:
 
     @property
     def changes(self) -> BaseChanges:
-        """The rows as changes."""
         return BaseChanges(self.rows, [table.uuid for table in self.base.tables], self.base.start.at)
 
     def release(self) -> None:

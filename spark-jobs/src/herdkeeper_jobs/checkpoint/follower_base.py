@@ -86,7 +86,6 @@ class FollowerBase:
         return self.held_millis + CLOCKS_DIFFER_MILLIS
 
     def release(self) -> None:
-        """Removes the files."""
         for file in self.files:
             remove_file(self.folder / file.path)
 
@@ -195,7 +194,6 @@ class _Received:
         return tuple(self._files)
 
     def discard(self) -> None:
-        """Removes the written files."""
         for path in self._paths:
             remove_file(self._folder / path)
 

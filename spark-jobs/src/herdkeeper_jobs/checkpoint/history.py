@@ -21,8 +21,6 @@ MOST_CHECKPOINTS = 500
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """A table of a checkpoint."""
-
     name: str
     rows: int
     bytes: int
@@ -69,12 +67,10 @@ class Recorded:
 
     @property
     def rows(self) -> int:
-        """Rows of all tables."""
         return sum(table.rows for table in self.tables)
 
     @property
     def bytes(self) -> int:
-        """Size of all files."""
         return sum(table.bytes for table in self.tables)
 
 
@@ -133,8 +129,6 @@ class Link:
 
 
 class WarningLevel(StrEnum):
-    """The severity of a warning."""
-
     LOST = "Lost"
     """A checkpoint can't be restored."""
     DOUBTFUL = "Doubtful"

@@ -45,7 +45,6 @@ class TlsAddress(str):
     authorities: str
 
     def __new__(cls, address: str, authorities: str) -> TlsAddress:
-        """See the class."""
         made = super().__new__(cls, address)
         made.authorities = authorities
         return made

@@ -102,7 +102,6 @@ class Origin:
 
     @property
     def base_rows(self) -> int:
-        """The number of the base's rows."""
         return 0 if self.base is None else sum(table.digest.rows for table in self.base.tables)
 
     def with_rows(self, placed: PlacedChanges, timeline: Timeline) -> PlacedChanges:

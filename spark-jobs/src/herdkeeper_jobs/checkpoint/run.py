@@ -89,8 +89,6 @@ FULL_EVERY_SECONDS = 7 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRequest:
-    """The arguments of one run."""
-
     herd_root: str
     tablespace: str
     target: TargetRequest

@@ -157,7 +157,6 @@ class _Piece:
     length_after: int | None = None
 
     def with_next(self, other: _Piece) -> _Piece:
-        """Joins both pieces."""
         content = tuple(_wrapped(mine + its) for mine, its in zip(self.content, other.content, strict=True))
         copies, size = self.copies + other.copies, self.bytes_read + other.bytes_read
         return _Piece(self.first, other.last, copies, size, content, self.length_before, other.length_after)

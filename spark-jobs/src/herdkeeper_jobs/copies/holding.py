@@ -7,8 +7,6 @@ from enum import StrEnum
 
 
 class CopyState(StrEnum):
-    """The state of a copy."""
-
     VERIFIED = "Verified"
     """Read, and its digest matches."""
     UNREAD = "Unread"

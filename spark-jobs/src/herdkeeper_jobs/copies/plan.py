@@ -77,7 +77,6 @@ class HoldingCheck:
 
     @property
     def estimated_bytes(self) -> int:
-        """The approximate bytes to read."""
         return (len(self.sample) if self.reading is Reading.SAMPLE else self.copies) * self.entry_bytes
 
 
@@ -95,8 +94,6 @@ class AuditTask:
 
 @dataclass(frozen=True, slots=True)
 class AuditBudget:
-    """The audit's limits."""
-
     cores: int
     """Tasks that run at the same time."""
     bytes_per_second_per_bookie: float = float("inf")

@@ -193,7 +193,6 @@ class _Batch:
             self._commits.append(row)
 
     def commit(self, changes: _Changes, by: int) -> None:
-        """Commits changes by the entry `by`."""
         if by < self._first_new:
             return
         if changes.before:
@@ -203,7 +202,6 @@ class _Batch:
         self._commits += [by] * len(changes.here)
 
     def committed(self) -> list[pa.RecordBatch]:
-        """The committed changes, in order."""
         self._give()
         return self._given
 

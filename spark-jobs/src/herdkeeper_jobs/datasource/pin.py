@@ -37,7 +37,6 @@ class HeldLog:
 
     @property
     def stream(self) -> str:
-        """The name."""
         return self._options.stream
 
     @property

@@ -47,7 +47,6 @@ class Renewal:
 
     @property
     def is_on(self) -> bool:
-        """Whether renewals are running."""
         return self._thread.is_alive()
 
     def end(self) -> bool:
@@ -82,7 +81,6 @@ class RenewingReader(_SimpleStreamReaderWrapper):
         return {**self.__dict__, "_renewal": None}
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802 - Spark's name
-        """Reads the next batch."""
         self._begin()
         return super().latestOffset(start, limit)
 
@@ -100,7 +98,6 @@ class RenewingReader(_SimpleStreamReaderWrapper):
 
     @property
     def renews(self) -> bool:
-        """Whether the pin is being renewed."""
         return self._renewal is not None and self._renewal.is_on
 
     def _begin(self) -> None:

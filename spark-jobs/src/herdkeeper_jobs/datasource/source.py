@@ -31,7 +31,6 @@ class BookKeeperDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name for `format`."""
         return "bookkeeper"
 
     def schema(self) -> StructType:
@@ -39,7 +38,6 @@ class BookKeeperDataSource(DataSource):
         return ENTRIES if self.parsed().ledger_ids else CHANGES
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - fixed by the options
-        """The reader of `spark.read`."""
         options = self.parsed()
         if options.pin is not None:
             raise OptionError(f"{PIN} is {options.pin.stream!r}: a batch is read at once; leave it out, or use readStream")
@@ -53,14 +51,12 @@ class BookKeeperDataSource(DataSource):
         return RenewingReader(ChangeStreamReader(self.catalog, options), options.pin.max_age_seconds)
 
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802, ARG002 - Spark's name
-        """The reader of `spark.readStream`."""
         options = self.parsed()
         if options.ledger_ids:
             raise OptionError(f"{LEDGERS} can't be streamed: a ledger ends; give tablespace and herdRoot")
         return ChangeStreamReader(self.catalog, options)
 
     def parsed(self) -> SourceOptions:
-        """The parsed options."""
         return parse_options(self.options, self.tasks_at_once())
 
     def tasks_at_once(self) -> int | None:

@@ -48,7 +48,6 @@ class Continuation(_Part):
 
     @staticmethod
     def of(state: LogState) -> Continuation:
-        """Converts from the walk's state."""
         return Continuation(
             tables=tuple(
                 _Table(definition=encode_table(table.definition).hex(), maker=table.maker, altered=table.altered) for table in state.tables

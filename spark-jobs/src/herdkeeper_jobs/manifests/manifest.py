@@ -40,19 +40,15 @@ class _Part(BaseModel):
 
 
 class Position(_Part):
-    """An LSN."""
-
     ledger_id: int
     entry_id: int
 
     @staticmethod
     def of(lsn: Lsn) -> Position:
-        """Converts from the log's type."""
         return Position(ledger_id=lsn.ledger_id, entry_id=lsn.entry_id)
 
     @property
     def lsn(self) -> Lsn:
-        """Converts to the log's type."""
         return Lsn(self.ledger_id, self.entry_id)
 
 
@@ -116,8 +112,6 @@ class ManifestTable(OutlineTable):
 
 
 class ManifestIndex(_Part):
-    """An index."""
-
     name: str
     table: str
     type: str

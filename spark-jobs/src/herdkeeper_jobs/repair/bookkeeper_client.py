@@ -62,7 +62,6 @@ class BookKeeperClient:
     bytes_per_second: float = float("inf")
 
     def move(self, planned: Relocation, addresses: Mapping[str, BookieAddress], require_lock: Callable[[], None]) -> None:
-        """See FragmentMover."""
         with tempfile.TemporaryDirectory(prefix="move-") as made:
             folder = Path(made)
             lines = self._placement(folder, addresses) | self._settings(planned)

@@ -34,7 +34,6 @@ class Relocation:
 
     @property
     def copies(self) -> int:
-        """Their number."""
         return sum(check.copies for check in self.checks)
 
     def for_target(self, target: str) -> tuple[HoldingCheck, ...]:

@@ -27,8 +27,6 @@ _AWAY_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RepairSettings:
-    """The settings of a repair."""
-
     owner: str
     """The holder of the locks, for people."""
     dry_run: bool = False
@@ -100,7 +98,6 @@ class Bookies:
             connection.close()
 
     def read(self, replicas: Replicas, bookie_id: str, entry_id: int) -> Copy | NoCopy:
-        """Reads a verified copy."""
         try:
             answer = next(self.connection(bookie_id).read_entries(replicas.ledger_id, [entry_id]))
             if answer.code is not ReadCode.OK:

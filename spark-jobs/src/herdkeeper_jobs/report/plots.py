@@ -85,8 +85,6 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value at a time."""
-
     at: float
     value: float
     title: str

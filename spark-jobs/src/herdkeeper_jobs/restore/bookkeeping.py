@@ -38,7 +38,6 @@ class Header:
     chunk_bytes: int
 
     def to_json(self) -> str:
-        """The stored form."""
         return json.dumps(asdict(self))
 
     @staticmethod
@@ -124,7 +123,6 @@ def end_left_open(connection: Connection) -> int:
 
 
 def end(connection: Connection) -> None:
-    """Drops the table."""
     connection.execute(f"DROP TABLE {_TABLE}")
 
 

@@ -26,7 +26,6 @@ class RowGroup:
     chunk_rows: int
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yields its chunks in order."""
         for first in range(0, self.rows, self.chunk_rows):
             yield Chunk(f"{self.path}#{self.number}+{first}", first, min(self.chunk_rows, self.rows - first))
 

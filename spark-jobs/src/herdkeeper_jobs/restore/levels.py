@@ -22,7 +22,6 @@ class Level:
 
     @property
     def tables(self) -> tuple[SourceTable, ...]:
-        """All tables of the level."""
         return self.independent + tuple(table for circle in self.circles for table in circle)
 
 

@@ -157,11 +157,9 @@ class _Remaining:
         """Rows with changed counts: they may refer to themselves, and be held by no other row any more."""
 
     def keys(self) -> tuple[int, ...]:
-        """The remaining keys."""
         return tuple(self._keys)
 
     def example(self) -> int:
-        """A remaining row."""
         rows = self._rows()
         return int(rows[np.argmax(self._itself[rows] > 0)])
 

@@ -33,12 +33,10 @@ class SourceTable:
 
     @property
     def name(self) -> str:
-        """Its name in SQL."""
         return self.definition.name
 
     @property
     def files(self) -> tuple[ManifestFile, ...]:
-        """Its Parquet files."""
         return self.manifest.files
 
 
@@ -58,7 +56,6 @@ class Source:
 
     @property
     def rows(self) -> int:
-        """Rows of all tables."""
         return sum(table.manifest.rows for table in self.tables)
 
     def parent_of(self, uuid: str) -> str:

@@ -88,12 +88,10 @@ class ObjectPath:
 
     @property
     def name(self) -> str:
-        """Its last part."""
         return PurePosixPath(self.key).name
 
     @property
     def stem(self) -> str:
-        """Its last part without the suffix."""
         return PurePosixPath(self.key).stem
 
     @property
@@ -102,11 +100,9 @@ class ObjectPath:
         return (self.bucket, *PurePosixPath(self.key).parts)
 
     def joinpath(self, *names: str) -> ObjectPath:
-        """As `/`, for several."""
         return self._at(PurePosixPath(self.key).joinpath(*names))
 
     def with_name(self, name: str) -> ObjectPath:
-        """The same with another last part."""
         return self._at(PurePosixPath(self.key).with_name(name))
 
     def named(self, key: str) -> ObjectPath:
@@ -127,7 +123,6 @@ class ObjectPath:
         return False
 
     def is_file(self) -> bool:
-        """Whether there is such an object."""
         try:
             self.size()
         except FileNotFoundError:
@@ -161,7 +156,6 @@ class ObjectPath:
             return int(obstore.head(self._store, self.key)["size"])
 
     def read_bytes(self) -> bytes:
-        """All of the object."""
         with _as_os_errors(self):
             return bytes(obstore.get(self._store, self.key).bytes())
 
@@ -194,7 +188,6 @@ class ObjectPath:
         return True
 
     def write(self, content: bytes) -> None:
-        """Makes or replaces the object."""
         with _as_os_errors(self):
             obstore.put(self._store, self.key, content)
 
@@ -283,7 +276,6 @@ class ObjectWriter:
             self._writer = obstore.open_writer(path._store, path.key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
 
     def write(self, data: bytes) -> int:
-        """Takes the bytes."""
         with _as_os_errors(self._path):
             return self._writer.write(data)
 

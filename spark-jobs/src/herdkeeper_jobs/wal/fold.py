@@ -125,7 +125,6 @@ class LastRows:
         return self.sent.mapInArrow(of_task, schema)
 
     def collect(self) -> list[Row]:
-        """The rows, on the driver."""
         return self.mapInArrow(iter, LAST_COLUMNS).collect()
 
 

@@ -45,11 +45,9 @@ class TaskLog:
         return TaskLog(log, lambda batches, _: blocks.rows(batches), blocks=blocks)
 
     def since(self, lsn: Lsn) -> TaskLog:
-        """The entries from an LSN on."""
         return replace(self, first=lsn if self.first is None else max(self.first, lsn))
 
     def up_to(self, lsn: Lsn) -> TaskLog:
-        """The entries up to an LSN."""
         return replace(self, last=lsn if self.last is None else min(self.last, lsn))
 
     def has(self, lsn: Lsn) -> bool:
