@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Protocol, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from herdkeeper_e2e.fuzz.conversation import Note
 from herdkeeper_e2e.fuzz.story import Act, Trouble
 from herdkeeper_e2e.fuzz.world import BOOKIES, World
+
+if TYPE_CHECKING:
+    from herdkeeper_e2e.fuzz.telling import Script
 
 COME_FIRST = (Trouble.LEAVE_BOOKIE, Trouble.LONG_ABSENCE, Trouble.FULL_DISK)
 """Troubles that precede the scripts of their act."""
@@ -18,26 +21,7 @@ _CHECKPOINTS_SECONDS = 1.2
 """For so long HerdDB's activator may ignore a failed follower."""
 
 
-class Told(Protocol):
-    """A tablespace's script, for troubles."""
-
-    name: str
-
-    @property
-    def leader(self) -> str:
-        """Returns the leader by the record."""
-
-    def checkpoint(self) -> None:
-        """Of each follower."""
-
-    def make_table(self) -> None:
-        """Create one more, with a row, for which a follower needs its disk."""
-
-    def end_ledger(self) -> None:
-        """Insert one more row, and close its ledger."""
-
-
-def make_trouble(act: Act, world: World, scripts: Sequence[Told], note: Note) -> None:
+def make_trouble(act: Act, world: World, scripts: Sequence[Script], note: Note) -> None:
     """Return when it is over, except for what `World.heal` restarts."""
     match act.trouble:
         case Trouble.NOTHING:
@@ -55,7 +39,7 @@ def make_trouble(act: Act, world: World, scripts: Sequence[Told], note: Note) ->
             assert_never(act.trouble)
 
 
-def _hit_any_node(act: Act, world: World, scripts: Sequence[Told], note: Note) -> None:
+def _hit_any_node(act: Act, world: World, scripts: Sequence[Script], note: Note) -> None:
     node = world.nodes[act.victim % len(world.nodes)]
     killed = act.trouble in (Trouble.KILL_NODE, Trouble.KILL_NODE_AND_WAIT)
     note(f"{node} {'is killed' if killed else 'stands still'}")
@@ -69,7 +53,7 @@ def _hit_any_node(act: Act, world: World, scripts: Sequence[Told], note: Note) -
         world.resume(node)
 
 
-def _hit_follower(act: Act, world: World, scripts: Sequence[Told], note: Note) -> None:
+def _hit_follower(act: Act, world: World, scripts: Sequence[Script], note: Note) -> None:
     node = world.others(scripts[-1].leader)[0]
     _replace(world, scripts, node)
     for script in scripts:
@@ -115,7 +99,7 @@ def _hit_bookie(act: Act, world: World, note: Note) -> None:
         world.resume(bookie)
 
 
-def _replace(world: World, scripts: Sequence[Told], node: str) -> None:
+def _replace(world: World, scripts: Sequence[Script], node: str) -> None:
     """Move a node's leaderships to others, where possible."""
     for script in scripts:
         if script.leader == node and (successor := world.successor(script.name)) is not None:

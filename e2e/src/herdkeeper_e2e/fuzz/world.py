@@ -74,14 +74,6 @@ class World:
 
     # who leads
 
-    def records(self) -> dict[str, TablespaceRecord]:
-        """All tablespaces by name."""
-        found = {}
-        for name in self._retried("get_children", tablespaces_path(HERD_ROOT)):
-            with suppress(NoNodeError):
-                found[name] = self.record(name)
-        return found
-
     def record(self, tablespace: str) -> TablespaceRecord:
         """Returns the record. Raises NoNodeError."""
         return decode_tablespace(self._retried("get", tablespace_path(HERD_ROOT, tablespace))[0])
