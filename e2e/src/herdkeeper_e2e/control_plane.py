@@ -156,7 +156,7 @@ def apply_crds(plane: ControlPlane, folder: Path) -> None:
         extensions = client.ApiextensionsV1Api(api)
         names = []
         for path in sorted(folder.glob("*.yaml")):
-            document = yaml.safe_load(path.read_text())
+            document = yaml.load(path.read_text(), yaml.CSafeLoader)
             extensions.create_custom_resource_definition(document)
             names.append(document["metadata"]["name"])
         for name in names:
