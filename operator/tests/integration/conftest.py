@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
+from unchanged_reads import counted_writes
 
 from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, apply_crds, binaries, helm, make_namespace, running
 from herdkeeper_e2e.server_processes import jars_of
@@ -39,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A running API server that knows the custom resources of crds/."""
-    with running(tmp_path_factory.mktemp("control-plane")) as plane:
+    with running(tmp_path_factory.mktemp("control-plane")) as plane, counted_writes():
         apply_crds(plane, REPOSITORY / "crds")
         yield plane
 

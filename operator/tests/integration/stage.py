@@ -19,6 +19,7 @@ from kubernetes.dynamic.exceptions import NotFoundError
 from played_bookies import PlayedBookies
 from played_ensemble import PlayedEnsemble, PlayedEnsembles
 from played_nodes import PlayedNodes
+from unchanged_reads import UnchangedReads
 
 from herdkeeper.api import HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES, DefaultImages
@@ -41,7 +42,7 @@ from herdkeeper.planning.actions import soonest
 from herdkeeper.process.watched_kinds import WATCHED_KINDS
 from herdkeeper.settings import Settings
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BOOKIE_LABEL, BookKeeperNames
+from herdkeeper.shared.names import BOOKIE_LABEL, BookKeeperNames, ObjectKey
 
 Json = dict[str, Any]
 
@@ -64,7 +65,8 @@ def written() -> float:
 class Stage:
     """What a test declares, plays and looks at, as an administrator. `ensemble` is the ZooKeeper at ZOOKEEPER_ADDRESS.
 
-    `operator` is the operator's own client, where it shall have no more rights than its ServiceAccount; else it is an administrator too.
+    `operator` is the operator's own client, where it shall have no more rights than its ServiceAccount, or its calls are counted or
+    disturbed: each look of it asks for everything anew. Else it is an administrator too, and asks anew for what was written to.
     """
 
     dynamic: DynamicClient
@@ -83,6 +85,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.bookies = PlayedBookies(self.ensemble)
+        self._reads = UnchangedReads(self.dynamic)
 
     @property
     def ensemble(self) -> PlayedEnsemble:
@@ -91,7 +94,8 @@ class Stage:
     def clients(self, client: Any = None) -> Clients:
         """Hands that write with `client`, by default with the operator's."""
         operator = self.operator or self.dynamic
-        reader = ClusterReader(KubernetesReader(LiveSource(operator), self.images), self.ensembles, self.nodes, self.liveness)
+        source = self._reads if self.operator is None else LiveSource(operator)
+        reader = ClusterReader(KubernetesReader(source, self.images), self.ensembles, self.nodes, self.liveness)
         return Clients(KubernetesWriter(client or operator, self.cache), reader, self.bookies, lambda: self.leads, self.nodes)
 
     def reconcile(self, kind: str, name: str, clients: Clients | None = None) -> Result:
@@ -124,7 +128,7 @@ class Stage:
         cache = ObjectCache()
         for kind in WATCHED_KINDS:
             labels = dict([kind.selector.split("=")]) if kind.selector else {}
-            for document in LiveSource(self.dynamic).select(kind.api_version, kind.kind, self.namespace, labels):
+            for document in self._reads.select(kind.api_version, kind.kind, self.namespace, labels):
                 cache.put(document)
             cache.set_complete(kind.kind, True)
         return cache
@@ -250,7 +254,9 @@ class Stage:
 
     def bookie_id(self, named: BookKeeperNames, number: int) -> str:
         """The id that a bookie's process is started with."""
-        (container,) = self.found("StatefulSet", named.stateful_set(number))["spec"]["template"]["spec"]["containers"]
+        found = self._reads.get("apps/v1", "StatefulSet", ObjectKey(self.namespace, named.stateful_set(number)))
+        assert found is not None, f"there is no StatefulSet of bookie {number}"
+        (container,) = found["spec"]["template"]["spec"]["containers"]
         return next(str(entry["value"]) for entry in container["env"] if entry["name"] == "BOOKIE_ID")
 
     def add_node(self, name: str, labels: Mapping[str, str]) -> None:
