@@ -10,351 +10,83 @@ import difflib
 from collections.abc import Iterable
 
 BOOKKEEPER = frozenset(
-    [
-        "addEntryQuorumTimeoutSec",
-        "addEntryTimeoutSec",
-        "advertisedAddress",
-        "allocatorExitOnOutOfMemory",
-        "allocatorLeakDetectionPolicy",
-        "allocatorOutOfMemoryPolicy",
-        "allocatorPoolingConcurrency",
-        "allocatorPoolingPolicy",
-        "allowEphemeralPorts",
-        "allowLoopback",
-        "allowMultipleDirsUnderSameDiskPartition",
-        "allowShadedLedgerManagerFactoryClass",
-        "allowStorageExpansion",
-        "auditorAcquireConcurrentOpenLedgerOperationsTimeOutMSec",
-        "auditorLedgerVerificationPercentage",
-        "auditorMaxNumberOfConcurrentOpenLedgerOperations",
-        "auditorPeriodicBookieCheckInterval",
-        "auditorPeriodicCheckInterval",
-        "auditorPeriodicPlacementPolicyCheckInterval",
-        "auditorReplicasCheckInterval",
-        "authorizedRoles",
-        "autoRecoveryDaemonEnabled",
-        "batchReadEnabled",
-        "bookieAddressResolverEnabled",
-        "bookieAuthProviderFactoryClass",
-        "bookieConnectionErrorQuarantineEnabled",
-        "bookieDeathWatchInterval",
-        "bookieErrorThresholdPerInterval",
-        "bookieFailureHistoryExpirationMSec",
-        "bookieHealthCheckEnabled",
-        "bookieHealthCheckIntervalSeconds",
-        "bookieId",
-        "bookieMaxMultipleForWeightBasedPlacement",
-        "bookiePort",
-        "bookieQuarantineRatio",
-        "bookieQuarantineTimeSeconds",
-        "byteBufAllocatorSizeInitial",
-        "byteBufAllocatorSizeMax",
-        "byteBufAllocatorSizeMin",
-        "clientAuthProviderFactoryClass",
-        "clientConnectBookieUnavailableLogThrottling",
-        "clientConnectTimeoutMillis",
-        "clientKeyStore",
-        "clientKeyStorePasswordPath",
-        "clientKeyStoreType",
-        "clientReceiveBufferSize",
-        "clientRole",
-        "clientSendBufferSize",
-        "clientSockKeepalive",
-        "clientTcpNoDelay",
-        "clientTcpUserTimeoutMillis",
-        "clientTrustStore",
-        "clientTrustStorePasswordPath",
-        "clientTrustStoreType",
-        "clientWriteBufferHighWaterMark",
-        "clientWriteBufferLowWaterMark",
-        "closeChannelOnResponseTimeout",
-        "codahaleStatsCSVEndpoint",
-        "codahaleStatsGraphiteEndpoint",
-        "codahaleStatsJmxEndpoint",
-        "codahaleStatsOutputFrequencySeconds",
-        "codahaleStatsPrefix",
-        "codahaleStatsSlf4jEndpoint",
-        "compactionMaxOutstandingRequests",
-        "compactionRate",
-        "compactionRateByBytes",
-        "compactionRateByEntries",
-        "dataIntegrityChecking",
-        "dataIntegrityStampMissingCookies",
-        "dbStorage_directIOEntryLogger",
-        "dbStorage_directIOEntryLoggerMaxFdCacheTimeSeconds",
-        "dbStorage_directIOEntryLoggerReadBufferSizeMB",
-        "dbStorage_directIOEntryLoggerTotalReadBufferSizeMB",
-        "dbStorage_directIOEntryLoggerTotalWriteBufferSizeMB",
-        "dbStorage_maxThrottleTimeMs",
-        "dbStorage_readAheadCacheBatchBytesSize",
-        "dbStorage_readAheadCacheBatchSize",
-        "dbStorage_readAheadCacheMaxSizeMb",
-        "dbStorage_rocksDB_blockCacheSize",
-        "dbStorage_rocksDB_blockSize",
-        "dbStorage_rocksDB_bloomFilterBitsPerKey",
-        "dbStorage_rocksDB_checksum_type",
-        "dbStorage_rocksDB_format_version",
-        "dbStorage_rocksDB_logLevel",
-        "dbStorage_rocksDB_logPath",
-        "dbStorage_rocksDB_lz4CompressionEnabled",
-        "dbStorage_rocksDB_maxSizeInLevel1MB",
-        "dbStorage_rocksDB_numFilesInLevel0",
-        "dbStorage_rocksDB_numLevels",
-        "dbStorage_rocksDB_sstSizeInMB",
-        "dbStorage_rocksDB_writeBufferSizeMB",
-        "dbStorage_writeCacheMaxSizeMb",
-        "defaultRocksdbConf",
-        "delayEnsembleChange",
-        "desiredNumZonesPerWriteQuorum",
-        "digestType",
-        "disableEnsembleChangeFeatureName",
-        "disableServerSocketBind",
-        "diskCheckInterval",
-        "diskUsageLwmThreshold",
-        "diskUsageThreshold",
-        "diskUsageWarnThreshold",
-        "diskWeightBasedPlacementEnabled",
-        "enableBookieAddressTracking",
-        "enableBookieFailureTracking",
-        "enableBusyWait",
-        "enableDigestTypeAutodetection",
-        "enableHealthCheck",
-        "enableLocalTransport",
-        "enableParallelRecoveryRead",
-        "enableStatistics",
-        "enableTaskExecutionStats",
-        "enforceMinNumFaultDomainsForWrite",
-        "enforceMinNumRacksPerWriteQuorum",
-        "enforceStrictZoneawarePlacement",
-        "ensemblePlacementPolicy",
-        "ensembleRandomReadReordering",
-        "entryFormatterClass",
-        "entryLocationCompactionInterval",
-        "entryLocationRocksdbConf",
-        "entryLogFilePreallocationEnabled",
-        "entryLogPerLedgerCounterLimitsMultFactor",
-        "entryLogPerLedgerEnabled",
-        "entrylogMapAccessExpiryTimeInSeconds",
-        "explicitLacInterval",
-        "exposeDefaultJVMMetrics",
-        "extraServerComponents",
-        "fileInfoCacheInitialCapacity",
-        "fileInfoFormatVersionToWrite",
-        "fileInfoMaxIdleTime",
-        "firstSpeculativeReadLACTimeout",
-        "firstSpeculativeReadTimeout",
-        "flushEntrylogBytes",
-        "flushInterval",
-        "forceAllowCompaction",
-        "forceReadOnlyBookie",
-        "gcEntryLogMetadataCacheEnabled",
-        "gcEntryLogMetadataCachePath",
-        "gcMetadataOpRateLimit",
-        "gcOverreplicatedLedgerMaxConcurrentRequests",
-        "gcOverreplicatedLedgerWaitTime",
-        "gcWaitTime",
-        "getBookieInfoIntervalSeconds",
-        "getBookieInfoRetryIntervalSeconds",
-        "getBookieInfoTimeoutSecs",
-        "httpServerClass",
-        "httpServerEnabled",
-        "httpServerHost",
-        "httpServerKeyStorePassword",
-        "httpServerKeyStorePath",
-        "httpServerPort",
-        "httpServerTlsEnable",
-        "httpServerTrustStorePassword",
-        "httpServerTrustStorePath",
-        "ignoreExtraServerComponentsStartupFailures",
-        "ignoreLocalNodeInPlacementPolicy",
-        "inFlightReadEntryNumInLedgerChecker",
-        "indexDirectories",
-        "isForceGCAllowWhenNoSpace",
-        "isThrottleByBytes",
-        "journalAdaptiveGroupWrites",
-        "journalAlignmentSize",
-        "journalBufferedEntriesThreshold",
-        "journalBufferedWritesThreshold",
-        "journalChannelProvider",
-        "journalDirectories",
-        "journalDirectory",
-        "journalFlushWhenQueueEmpty",
-        "journalFormatVersionToWrite",
-        "journalMaxBackups",
-        "journalMaxGroupWaitMSec",
-        "journalMaxMemorySizeMb",
-        "journalMaxSizeMB",
-        "journalPageCacheFlushIntervalMSec",
-        "journalPreAllocSizeMB",
-        "journalQueueSize",
-        "journalRemoveFromPageCache",
-        "journalReuseFiles",
-        "journalSyncData",
-        "journalWriteBufferSizeKB",
-        "journalWriteData",
-        "ledgerDirectories",
-        "ledgerIdFormatterClass",
-        "ledgerManagerFactoryClass",
-        "ledgerManagerFactoryDisableClassCheck",
-        "ledgerManagerType",
-        "ledgerMetadataRocksdbConf",
-        "ledgerMetadataVersion",
-        "ledgerStorageClass",
-        "limitStatsLogging",
-        "listeningInterface",
-        "localConsistencyCheckOnStartup",
-        "localScrubInterval",
-        "localScrubRateLimit",
-        "lockReleaseOfFailedLedgerGracePeriod",
-        "logSizeLimit",
-        "lostBookieRecoveryDelay",
-        "majorCompactionInterval",
-        "majorCompactionMaxTimeMillis",
-        "majorCompactionThreshold",
-        "maxAddsInProgressLimit",
-        "maxBatchReadSize",
-        "maxNumEnsembleChanges",
-        "maxOperationNumbersInSingleRocksdbWriteBatch",
-        "maxPendingAddRequestsPerThread",
-        "maxPendingReadRequestsPerThread",
-        "maxReadsInProgressLimit",
-        "maxSpeculativeReadLACTimeout",
-        "maxSpeculativeReadTimeout",
-        "maximumNumberOfActiveEntryLogs",
-        "metadataServiceUri",
-        "metastoreImplClass",
-        "metastoreMaxEntriesPerScan",
-        "minNumRacksPerWriteQuorum",
-        "minNumZonesPerWriteQuorum",
-        "minUsableSizeForEntryLogCreation",
-        "minUsableSizeForHighPriorityWrites",
-        "minUsableSizeForIndexFileCreation",
-        "minorCompactionInterval",
-        "minorCompactionMaxTimeMillis",
-        "minorCompactionThreshold",
-        "nettyMaxFrameSizeBytes",
-        "nettyUsePooledBuffers",
-        "networkTopologyScriptFileName",
-        "networkTopologyScriptNumberArgs",
-        "networkTopologyStabilizePeriodSeconds",
-        "numAddWorkerThreads",
-        "numChannelsPerBookie",
-        "numHighPriorityWorkerThreads",
-        "numIOThreads",
-        "numJournalCallbackThreads",
-        "numLongPollWorkerThreads",
-        "numOfMemtableFlushThreads",
-        "numReadWorkerThreads",
-        "numWorkerThreads",
-        "openFileLimit",
-        "openLedgerRereplicationGracePeriod",
-        "opportunisticStriping",
-        "pageLimit",
-        "pageSize",
-        "pcbcTimeoutTimerNumTicks",
-        "pcbcTimeoutTimerTickDurationMs",
-        "permittedStartupUsers",
-        "persistBookieStatusEnabled",
-        "preserveMdcForTaskExecution",
-        "prometheusStatsHttpAddress",
-        "prometheusStatsHttpEnable",
-        "prometheusStatsHttpPort",
-        "prometheusStatsLatencyRolloverSeconds",
-        "readBufferSizeBytes",
-        "readEntryTimeoutSec",
-        "readOnlyModeEnabled",
-        "readOnlyModeOnAnyDiskFullEnabled",
-        "readReorderThresholdPendingRequests",
-        "readTimeout",
-        "readWorkerThreadsThrottlingEnabled",
-        "recoveryBatchReadEnabled",
-        "recoveryReadBatchSize",
-        "registrationClientClass",
-        "registrationManagerClass",
-        "reorderReadSequenceEnabled",
-        "repairedPlacementPolicyNotAdheringBookieEnabled",
-        "replicationRateByBytes",
-        "reppDisableDurabilityEnforcementFeature",
-        "reppDisableDurabilityFeatureName",
-        "reppDisallowBookiePlacementInRegionFeatureName",
-        "reppDnsResolverClass",
-        "reppEnableDurabilityEnforcementInReplace",
-        "reppEnableValidation",
-        "reppMinimumRegionsForDurability",
-        "reppRegionsToWrite",
-        "requestTimerNumTicks",
-        "requestTimerTickDurationMs",
-        "rereplicationEntryBatchSize",
-        "rwRereplicateBackoffMs",
-        "sanityCheckMetricsEnabled",
-        "serverNumAcceptorThreads",
-        "serverNumIOThreads",
-        "serverSockKeepalive",
-        "serverTcpKeepCnt",
-        "serverTcpKeepIdle",
-        "serverTcpKeepIntvl",
-        "serverTcpLinger",
-        "serverTcpNoDelay",
-        "serverWriteBufferHighWaterMark",
-        "serverWriteBufferLowWaterMark",
-        "shadedLedgerManagerFactoryClassPrefix",
-        "skipListArenaChunkSize",
-        "skipListArenaMaxAllocSize",
-        "skipListSizeLimit",
-        "skipReplayJournalInvalidRecord",
-        "sortedLedgerStorageEnabled",
-        "speculativeReadLACTimeoutBackoffMultiplier",
-        "speculativeReadTimeout",
-        "speculativeReadTimeoutBackoffMultiplier",
-        "startTLSTimeoutSecs",
-        "statsProviderClass",
-        "stickyReadSEnabled",
-        "storeSystemTimeAsLedgerCreationTime",
-        "storeSystemTimeAsLedgerUnderreplicatedMarkTime",
-        "taskExecutionWarnTimeMicros",
-        "tcpKeepCnt",
-        "tcpKeepIdle",
-        "tcpKeepIntvl",
-        "throttle",
-        "timeoutMonitorIntervalSec",
-        "timeoutTaskIntervalMillis",
-        "timeoutTimerNumTicks",
-        "timeoutTimerTickDurationMs",
-        "tlsCertFilesRefreshDurationSeconds",
-        "tlsCertificatePath",
-        "tlsClientAuthentication",
-        "tlsEnabledCipherSuites",
-        "tlsEnabledProtocols",
-        "tlsHostnameVerificationEnabled",
-        "tlsKeyStore",
-        "tlsKeyStorePasswordPath",
-        "tlsKeyStoreType",
-        "tlsProvider",
-        "tlsProviderFactoryClass",
-        "tlsTrustStore",
-        "tlsTrustStorePasswordPath",
-        "tlsTrustStoreType",
-        "underreplicatedLedgerRecoveryGracePeriod",
-        "useHostNameAsBookieID",
-        "useHostnameResolveLocalNodePlacementPolicy",
-        "useShortHostName",
-        "useTargetEntryLogSizeForGc",
-        "useTransactionalCompaction",
-        "useV2WireProtocol",
-        "verifyMetadataOnGC",
-        "waitTimeoutOnBackpressureMs",
-        "waitTimeoutOnResponseBackpressureMs",
-        "writeBufferSizeBytes",
-        "zkEnableSecurity",
-        "zkLedgersRootPath",
-        "zkReplicationTaskRateLimit",
-        "zkRequestRateLimit",
-        "zkRetryBackoffMaxMs",
-        "zkRetryBackoffMaxRetries",
-        "zkRetryBackoffStartMs",
-        "zkServers",
-        "zkTimeout",
-    ]
+    """
+    addEntryQuorumTimeoutSec addEntryTimeoutSec advertisedAddress allocatorExitOnOutOfMemory allocatorLeakDetectionPolicy
+    allocatorOutOfMemoryPolicy allocatorPoolingConcurrency allocatorPoolingPolicy allowEphemeralPorts allowLoopback
+    allowMultipleDirsUnderSameDiskPartition allowShadedLedgerManagerFactoryClass allowStorageExpansion
+    auditorAcquireConcurrentOpenLedgerOperationsTimeOutMSec auditorLedgerVerificationPercentage
+    auditorMaxNumberOfConcurrentOpenLedgerOperations auditorPeriodicBookieCheckInterval auditorPeriodicCheckInterval
+    auditorPeriodicPlacementPolicyCheckInterval auditorReplicasCheckInterval authorizedRoles autoRecoveryDaemonEnabled batchReadEnabled
+    bookieAddressResolverEnabled bookieAuthProviderFactoryClass bookieConnectionErrorQuarantineEnabled bookieDeathWatchInterval
+    bookieErrorThresholdPerInterval bookieFailureHistoryExpirationMSec bookieHealthCheckEnabled bookieHealthCheckIntervalSeconds
+    bookieId bookieMaxMultipleForWeightBasedPlacement bookiePort bookieQuarantineRatio bookieQuarantineTimeSeconds
+    byteBufAllocatorSizeInitial byteBufAllocatorSizeMax byteBufAllocatorSizeMin clientAuthProviderFactoryClass
+    clientConnectBookieUnavailableLogThrottling clientConnectTimeoutMillis clientKeyStore clientKeyStorePasswordPath clientKeyStoreType
+    clientReceiveBufferSize clientRole clientSendBufferSize clientSockKeepalive clientTcpNoDelay clientTcpUserTimeoutMillis
+    clientTrustStore clientTrustStorePasswordPath clientTrustStoreType clientWriteBufferHighWaterMark clientWriteBufferLowWaterMark
+    closeChannelOnResponseTimeout codahaleStatsCSVEndpoint codahaleStatsGraphiteEndpoint codahaleStatsJmxEndpoint
+    codahaleStatsOutputFrequencySeconds codahaleStatsPrefix codahaleStatsSlf4jEndpoint compactionMaxOutstandingRequests compactionRate
+    compactionRateByBytes compactionRateByEntries dataIntegrityChecking dataIntegrityStampMissingCookies dbStorage_directIOEntryLogger
+    dbStorage_directIOEntryLoggerMaxFdCacheTimeSeconds dbStorage_directIOEntryLoggerReadBufferSizeMB
+    dbStorage_directIOEntryLoggerTotalReadBufferSizeMB dbStorage_directIOEntryLoggerTotalWriteBufferSizeMB dbStorage_maxThrottleTimeMs
+    dbStorage_readAheadCacheBatchBytesSize dbStorage_readAheadCacheBatchSize dbStorage_readAheadCacheMaxSizeMb
+    dbStorage_rocksDB_blockCacheSize dbStorage_rocksDB_blockSize dbStorage_rocksDB_bloomFilterBitsPerKey dbStorage_rocksDB_checksum_type
+    dbStorage_rocksDB_format_version dbStorage_rocksDB_logLevel dbStorage_rocksDB_logPath dbStorage_rocksDB_lz4CompressionEnabled
+    dbStorage_rocksDB_maxSizeInLevel1MB dbStorage_rocksDB_numFilesInLevel0 dbStorage_rocksDB_numLevels dbStorage_rocksDB_sstSizeInMB
+    dbStorage_rocksDB_writeBufferSizeMB dbStorage_writeCacheMaxSizeMb defaultRocksdbConf delayEnsembleChange
+    desiredNumZonesPerWriteQuorum digestType disableEnsembleChangeFeatureName disableServerSocketBind diskCheckInterval
+    diskUsageLwmThreshold diskUsageThreshold diskUsageWarnThreshold diskWeightBasedPlacementEnabled enableBookieAddressTracking
+    enableBookieFailureTracking enableBusyWait enableDigestTypeAutodetection enableHealthCheck enableLocalTransport
+    enableParallelRecoveryRead enableStatistics enableTaskExecutionStats enforceMinNumFaultDomainsForWrite
+    enforceMinNumRacksPerWriteQuorum enforceStrictZoneawarePlacement ensemblePlacementPolicy ensembleRandomReadReordering
+    entryFormatterClass entryLocationCompactionInterval entryLocationRocksdbConf entryLogFilePreallocationEnabled
+    entryLogPerLedgerCounterLimitsMultFactor entryLogPerLedgerEnabled entrylogMapAccessExpiryTimeInSeconds explicitLacInterval
+    exposeDefaultJVMMetrics extraServerComponents fileInfoCacheInitialCapacity fileInfoFormatVersionToWrite fileInfoMaxIdleTime
+    firstSpeculativeReadLACTimeout firstSpeculativeReadTimeout flushEntrylogBytes flushInterval forceAllowCompaction forceReadOnlyBookie
+    gcEntryLogMetadataCacheEnabled gcEntryLogMetadataCachePath gcMetadataOpRateLimit gcOverreplicatedLedgerMaxConcurrentRequests
+    gcOverreplicatedLedgerWaitTime gcWaitTime getBookieInfoIntervalSeconds getBookieInfoRetryIntervalSeconds getBookieInfoTimeoutSecs
+    httpServerClass httpServerEnabled httpServerHost httpServerKeyStorePassword httpServerKeyStorePath httpServerPort
+    httpServerTlsEnable httpServerTrustStorePassword httpServerTrustStorePath ignoreExtraServerComponentsStartupFailures
+    ignoreLocalNodeInPlacementPolicy inFlightReadEntryNumInLedgerChecker indexDirectories isForceGCAllowWhenNoSpace isThrottleByBytes
+    journalAdaptiveGroupWrites journalAlignmentSize journalBufferedEntriesThreshold journalBufferedWritesThreshold
+    journalChannelProvider journalDirectories journalDirectory journalFlushWhenQueueEmpty journalFormatVersionToWrite journalMaxBackups
+    journalMaxGroupWaitMSec journalMaxMemorySizeMb journalMaxSizeMB journalPageCacheFlushIntervalMSec journalPreAllocSizeMB
+    journalQueueSize journalRemoveFromPageCache journalReuseFiles journalSyncData journalWriteBufferSizeKB journalWriteData
+    ledgerDirectories ledgerIdFormatterClass ledgerManagerFactoryClass ledgerManagerFactoryDisableClassCheck ledgerManagerType
+    ledgerMetadataRocksdbConf ledgerMetadataVersion ledgerStorageClass limitStatsLogging listeningInterface
+    localConsistencyCheckOnStartup localScrubInterval localScrubRateLimit lockReleaseOfFailedLedgerGracePeriod logSizeLimit
+    lostBookieRecoveryDelay majorCompactionInterval majorCompactionMaxTimeMillis majorCompactionThreshold maxAddsInProgressLimit
+    maxBatchReadSize maxNumEnsembleChanges maxOperationNumbersInSingleRocksdbWriteBatch maxPendingAddRequestsPerThread
+    maxPendingReadRequestsPerThread maxReadsInProgressLimit maxSpeculativeReadLACTimeout maxSpeculativeReadTimeout
+    maximumNumberOfActiveEntryLogs metadataServiceUri metastoreImplClass metastoreMaxEntriesPerScan minNumRacksPerWriteQuorum
+    minNumZonesPerWriteQuorum minUsableSizeForEntryLogCreation minUsableSizeForHighPriorityWrites minUsableSizeForIndexFileCreation
+    minorCompactionInterval minorCompactionMaxTimeMillis minorCompactionThreshold nettyMaxFrameSizeBytes nettyUsePooledBuffers
+    networkTopologyScriptFileName networkTopologyScriptNumberArgs networkTopologyStabilizePeriodSeconds numAddWorkerThreads
+    numChannelsPerBookie numHighPriorityWorkerThreads numIOThreads numJournalCallbackThreads numLongPollWorkerThreads
+    numOfMemtableFlushThreads numReadWorkerThreads numWorkerThreads openFileLimit openLedgerRereplicationGracePeriod
+    opportunisticStriping pageLimit pageSize pcbcTimeoutTimerNumTicks pcbcTimeoutTimerTickDurationMs permittedStartupUsers
+    persistBookieStatusEnabled preserveMdcForTaskExecution prometheusStatsHttpAddress prometheusStatsHttpEnable prometheusStatsHttpPort
+    prometheusStatsLatencyRolloverSeconds readBufferSizeBytes readEntryTimeoutSec readOnlyModeEnabled readOnlyModeOnAnyDiskFullEnabled
+    readReorderThresholdPendingRequests readTimeout readWorkerThreadsThrottlingEnabled recoveryBatchReadEnabled recoveryReadBatchSize
+    registrationClientClass registrationManagerClass reorderReadSequenceEnabled repairedPlacementPolicyNotAdheringBookieEnabled
+    replicationRateByBytes reppDisableDurabilityEnforcementFeature reppDisableDurabilityFeatureName
+    reppDisallowBookiePlacementInRegionFeatureName reppDnsResolverClass reppEnableDurabilityEnforcementInReplace reppEnableValidation
+    reppMinimumRegionsForDurability reppRegionsToWrite requestTimerNumTicks requestTimerTickDurationMs rereplicationEntryBatchSize
+    rwRereplicateBackoffMs sanityCheckMetricsEnabled serverNumAcceptorThreads serverNumIOThreads serverSockKeepalive serverTcpKeepCnt
+    serverTcpKeepIdle serverTcpKeepIntvl serverTcpLinger serverTcpNoDelay serverWriteBufferHighWaterMark serverWriteBufferLowWaterMark
+    shadedLedgerManagerFactoryClassPrefix skipListArenaChunkSize skipListArenaMaxAllocSize skipListSizeLimit
+    skipReplayJournalInvalidRecord sortedLedgerStorageEnabled speculativeReadLACTimeoutBackoffMultiplier speculativeReadTimeout
+    speculativeReadTimeoutBackoffMultiplier startTLSTimeoutSecs statsProviderClass stickyReadSEnabled
+    storeSystemTimeAsLedgerCreationTime storeSystemTimeAsLedgerUnderreplicatedMarkTime taskExecutionWarnTimeMicros tcpKeepCnt
+    tcpKeepIdle tcpKeepIntvl throttle timeoutMonitorIntervalSec timeoutTaskIntervalMillis timeoutTimerNumTicks
+    timeoutTimerTickDurationMs tlsCertFilesRefreshDurationSeconds tlsCertificatePath tlsClientAuthentication tlsEnabledCipherSuites
+    tlsEnabledProtocols tlsHostnameVerificationEnabled tlsKeyStore tlsKeyStorePasswordPath tlsKeyStoreType tlsProvider
+    tlsProviderFactoryClass tlsTrustStore tlsTrustStorePasswordPath tlsTrustStoreType underreplicatedLedgerRecoveryGracePeriod
+    useHostNameAsBookieID useHostnameResolveLocalNodePlacementPolicy useShortHostName useTargetEntryLogSizeForGc
+    useTransactionalCompaction useV2WireProtocol verifyMetadataOnGC waitTimeoutOnBackpressureMs waitTimeoutOnResponseBackpressureMs
+    writeBufferSizeBytes zkEnableSecurity zkLedgersRootPath zkReplicationTaskRateLimit zkRequestRateLimit zkRetryBackoffMaxMs
+    zkRetryBackoffMaxRetries zkRetryBackoffStartMs zkServers zkTimeout
+    """.split()  # noqa: SIM905 - a list of strings takes a line a key
 )
 
 
