@@ -25,42 +25,8 @@ from herdkeeper.herddb.plan.encryption import why_no_login
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.state.tls import TlsUsable
-from herdkeeper.planning.actions import (
-    Action,
-    AddToSecret,
-    Annotate,
-    AnswerRequest,
-    Apply,
-    BarPromotion,
-    ChangeMembership,
-    ChangeTablespaceRecord,
-    CheckpointFollower,
-    CloseLedger,
-    Create,
-    CreateHerdRoot,
-    CreateTablespace,
-    Delete,
-    DeleteLogs,
-    DeleteZnodes,
-    DropTablespace,
-    EnsureZnode,
-    ForgetNode,
-    FormatLedgersRoot,
-    Plan,
-    RemoveCookie,
-    Resize,
-    RestoreCookie,
-    SetArchiveExpiry,
-    SetAuthority,
-    SetBookieMode,
-    SetCopyAside,
-    SetFinalizer,
-    SetLogPin,
-    SetRecoveryDelay,
-    StartBookieAudit,
-    StartFullCheck,
-    WakeNodes,
-)
+from herdkeeper.planning import actions as do
+from herdkeeper.planning.actions import Action, Plan
 from herdkeeper.planning.status import Failed, described
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
@@ -102,7 +68,7 @@ def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
     for action in plan.actions:
         failed = perform(resource, action, clients)
         refused = refused or failed
-        if failed is not None and not isinstance(action, BarPromotion):
+        if failed is not None and not isinstance(action, do.BarPromotion):
             break
     return refused
 
@@ -119,14 +85,14 @@ def perform(resource: Resource, action: Action, clients: Clients) -> Failed | No
         clients.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
         return Failed(f"{message}: {error}")
     logger.info("done", action=message, reason=reason.value)
-    if not isinstance(action, WakeNodes) and not _is_routine_finalizer(resource, action):
+    if not isinstance(action, do.WakeNodes) and not _is_routine_finalizer(resource, action):
         clients.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")
     return None
 
 
 def _is_routine_finalizer(resource: Resource, action: Action) -> bool:
     """A finalizer that goes before any deletion is no news."""
-    return isinstance(action, SetFinalizer) and not action.present and resource.metadata.deletion_timestamp is None
+    return isinstance(action, do.SetFinalizer) and not action.present and resource.metadata.deletion_timestamp is None
 
 
 def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: C901, PLR0912, PLR0915 - one line an action
@@ -137,68 +103,68 @@ def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: 
 
     nodes = SqlNodes(namespace, clients.reader, clients.orders)
     match action:
-        case Apply():
+        case do.Apply():
             clients.writer.apply(action)
-        case Create():
+        case do.Create():
             clients.writer.create(action)
-        case Annotate():
+        case do.Annotate():
             clients.writer.annotate(namespace, action)
-        case AddToSecret():
+        case do.AddToSecret():
             clients.writer.add_to_secret(namespace, action)
-        case SetAuthority():
+        case do.SetAuthority():
             clients.writer.set_authority(action)
-        case Delete():
+        case do.Delete():
             clients.writer.delete(namespace, action)
-        case SetFinalizer(present):
+        case do.SetFinalizer(present):
             others = tuple(name for name in resource.metadata.finalizers if name != names.FINALIZER)
             clients.writer.set_finalizers(resource, (*others, names.FINALIZER) if present else others)
-        case SetBookieMode(bookie_id, host, read_only):
+        case do.SetBookieMode(bookie_id, host, read_only):
             clients.bookies.set_read_only(bookie_id, host, read_only)
-        case ChangeMembership():
+        case do.ChangeMembership():
             metadata.change_membership(clients.reader.ensembles, action, namespace)
-        case EnsureZnode(address, path):
+        case do.EnsureZnode(address, path):
             metadata.ensure_znode(at(address), path)
-        case FormatLedgersRoot(address, root, access):
+        case do.FormatLedgersRoot(address, root, access):
             metadata.format_ledgers_root(at(address), root, access)
-        case CreateHerdRoot(address, root, access):
+        case do.CreateHerdRoot(address, root, access):
             metadata.create_herd_root(at(address), root, access)
-        case Resize():
+        case do.Resize():
             clients.writer.resize(namespace, action)
-        case RemoveCookie(address):
+        case do.RemoveCookie(address):
             metadata.remove_cookie(at(address), action)
-        case RestoreCookie(address):
+        case do.RestoreCookie(address):
             metadata.restore_cookie(at(address), action)
-        case SetRecoveryDelay(address) | StartBookieAudit(address):
+        case do.SetRecoveryDelay(address) | do.StartBookieAudit(address):
             metadata.set_recovery_delay(at(address), action)
-        case DeleteZnodes(address, root):
+        case do.DeleteZnodes(address, root):
             metadata.delete_znodes(at(address), root)
-        case ChangeTablespaceRecord(address):
+        case do.ChangeTablespaceRecord(address):
             metadata.change_tablespace_record(at(address), action)
-        case SetLogPin(address):
+        case do.SetLogPin(address):
             metadata.set_log_pin(at(address), action)
-        case SetArchiveExpiry(address):
+        case do.SetArchiveExpiry(address):
             metadata.set_archive_expiry(at(address), action)
-        case CheckpointFollower():
+        case do.CheckpointFollower():
             nodes.checkpoint(action)
-        case CloseLedger():
+        case do.CloseLedger():
             nodes.close_ledger(action)
-        case StartFullCheck():
+        case do.StartFullCheck():
             nodes.start_full_check(action)
-        case SetCopyAside():
+        case do.SetCopyAside():
             nodes.set_aside(action)
-        case BarPromotion():
+        case do.BarPromotion():
             nodes.bar(action)
-        case WakeNodes():
+        case do.WakeNodes():
             nodes.wake(action)
-        case AnswerRequest():
+        case do.AnswerRequest():
             clients.writer.answer_request(namespace, action)
-        case ForgetNode(address):
+        case do.ForgetNode(address):
             metadata.forget_node(at(address), action)
-        case DeleteLogs(address):
+        case do.DeleteLogs(address):
             metadata.delete_logs(at(address), action)
-        case CreateTablespace(database):
+        case do.CreateTablespace(database):
             tablespace.create_tablespace(ObjectKey(namespace, database), _login(namespace, database, clients.reader), action)
-        case DropTablespace(database):
+        case do.DropTablespace(database):
             tablespace.drop_tablespace(ObjectKey(namespace, database), _login(namespace, database, clients.reader), action)
         case _:
             assert_never(action)

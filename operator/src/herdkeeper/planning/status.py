@@ -6,42 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from herdkeeper.api.resource import Condition, Resource
-from herdkeeper.planning.actions import (
-    Action,
-    AddToSecret,
-    Annotate,
-    AnswerRequest,
-    Apply,
-    BarPromotion,
-    ChangeMembership,
-    ChangeTablespaceRecord,
-    CheckpointFollower,
-    CloseLedger,
-    Create,
-    CreateHerdRoot,
-    CreateTablespace,
-    Delete,
-    DeleteLogs,
-    DeleteZnodes,
-    DropTablespace,
-    EnsureZnode,
-    ForgetNode,
-    FormatLedgersRoot,
-    Plan,
-    RemoveCookie,
-    Resize,
-    RestoreCookie,
-    SetArchiveExpiry,
-    SetAuthority,
-    SetBookieMode,
-    SetCopyAside,
-    SetFinalizer,
-    SetLogPin,
-    SetRecoveryDelay,
-    StartBookieAudit,
-    StartFullCheck,
-    WakeNodes,
-)
+from herdkeeper.planning import actions as do
+from herdkeeper.planning.actions import Action, Plan
 from herdkeeper.planning.kstatus import kstatus_conditions
 from herdkeeper.planning.refusal import Refusal
 from herdkeeper.planning.summary import Health, Summary
@@ -185,77 +151,77 @@ def _condition(resource: Resource, kind: str, state: Health, now: str) -> Condit
 def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR0912 - one line an action
     """Returns an action's reason and a description for conditions, events and the log."""
     match action:
-        case Apply(manifest, _, reason):
+        case do.Apply(manifest, _, reason):
             return reason, f"{reason} {manifest['kind']} {manifest['metadata']['name']}"
-        case Create(manifest, reason):
+        case do.Create(manifest, reason):
             return reason, f"Creating {manifest['kind']} {manifest['metadata']['name']}"
-        case Annotate(kind, name, _, annotations, reason, _):
+        case do.Annotate(kind, name, _, annotations, reason, _):
             shown = ", ".join(key if value is None else f"{key}={value}" for key, value in annotations.items())
             return reason, f"{'Unmarking' if None in annotations.values() else 'Marking'} {kind} {name} with {shown}"
-        case AddToSecret(name, _, data):
+        case do.AddToSecret(name, _, data):
             return Reason.UPDATING, f"Adding {', '.join(sorted(data))} to the Secret {name}"
-        case SetAuthority(_, why):
+        case do.SetAuthority(_, why):
             return Reason.AUTHORITY_ROLLING, why
-        case Delete(_, kind, name, _, reason):
+        case do.Delete(_, kind, name, _, reason):
             return reason, f"Deleting {kind} {name}"
-        case SetFinalizer(_, reason, message):
+        case do.SetFinalizer(_, reason, message):
             return reason, message
-        case SetBookieMode(bookie_id, _, read_only, reason):
+        case do.SetBookieMode(bookie_id, _, read_only, reason):
             return reason, f"Making {bookie_id} {'read-only' if read_only else 'writable'}"
-        case ChangeMembership(_, _, _, _, _, reason, why):
+        case do.ChangeMembership(_, _, _, _, _, reason, why):
             return reason, why
-        case EnsureZnode(_, path):
+        case do.EnsureZnode(_, path):
             return Reason.CREATING, f"Creating {path} in ZooKeeper"
-        case FormatLedgersRoot(_, root):
+        case do.FormatLedgersRoot(_, root):
             return Reason.FORMATTED, f"Creating BookKeeper's metadata at {root} in ZooKeeper"
-        case CreateHerdRoot(_, root):
+        case do.CreateHerdRoot(_, root):
             return Reason.CREATING, f"Creating {root} in ZooKeeper"
-        case Resize(name, _, size):
+        case do.Resize(name, _, size):
             return Reason.RESIZING, f"Growing the claim {name} to {size}"
-        case RemoveCookie(_, _, bookie_id):
+        case do.RemoveCookie(_, _, bookie_id):
             return Reason.BOOKIE_RETIRED, f"Removing the identity {bookie_id} from BookKeeper's metadata: no ledger names it any more"
-        case RestoreCookie(_, _, cookie):
+        case do.RestoreCookie(_, _, cookie):
             return Reason.COOKIE_RESTORED, (
                 f"Restoring the cookie of {cookie.bookie_id} in BookKeeper's metadata: its volumes have it and belong to this cluster"
             )
-        case SetRecoveryDelay(_, _, seconds):
+        case do.SetRecoveryDelay(_, _, seconds):
             return Reason.UPDATING, f"Setting the delay before a lost bookie's entries are copied to {seconds} s"
-        case StartBookieAudit(_, _, seconds, _, lost):
+        case do.StartBookieAudit(_, _, seconds, _, lost):
             return Reason.RECOVERING, (
                 f"Starting the auditor's check of all ledgers now instead of after {seconds} s: {', '.join(lost)} lost a disk and "
                 "can't return"
             )
-        case DeleteZnodes(_, root):
+        case do.DeleteZnodes(_, root):
             return Reason.DELETING, f"Deleting {root} in ZooKeeper"
-        case CreateTablespace(_, _, name, leader, _):
+        case do.CreateTablespace(_, _, name, leader, _):
             return Reason.TABLESPACE_CREATED, f"Creating tablespace {name}, led by {leader}"
-        case ChangeTablespaceRecord(_, _, record, _, why, reason):
+        case do.ChangeTablespaceRecord(_, _, record, _, why, reason):
             return reason, f"Changing tablespace {record.name}: {why}"
-        case CheckpointFollower(_, node, tablespace):
+        case do.CheckpointFollower(_, node, tablespace):
             return Reason.LEADER_MOVED, f"Making {node} write a local checkpoint of tablespace {tablespace}"
-        case SetCopyAside(_, node, tablespace, _, why):
+        case do.SetCopyAside(_, node, tablespace, _, why):
             return Reason.REPLICA_SET_ASIDE, f"Setting the files of tablespace {tablespace} on {node} aside, since {why}"
-        case BarPromotion(_, node, tablespace, _, barred, _, why):
+        case do.BarPromotion(_, node, tablespace, _, barred, _, why):
             reason, to_do = (Reason.REPLICA_BARRED, "Keeping") if barred else (Reason.REPLICA_NOT_BARRED, "No longer keeping")
             return reason, f"{to_do} {node} from promoting itself to leader of tablespace {tablespace}, since {why}"
-        case SetLogPin(_, path, lsn, _, why):
+        case do.SetLogPin(_, path, lsn, _, why):
             return Reason.LOG_PINNED, f"{_kept(path, lsn)}, since {why}"
-        case SetArchiveExpiry(_, _, order, _, why):
+        case do.SetArchiveExpiry(_, _, order, _, why):
             return Reason.ARCHIVE_EXPIRES, f"{_expiring(order)}, since {why}"
-        case WakeNodes(_, nodes):
+        case do.WakeNodes(_, nodes):
             return Reason.LEADER_MOVED, f"Making {' and '.join(nodes)} check their tablespaces"
-        case AnswerRequest(_, name, _, request, answer):
+        case do.AnswerRequest(_, name, _, request, answer):
             return request.answered, f"Answering {request.value} of {name}: {answer}"
-        case CloseLedger(_, node, name, ledger_id, reason):
+        case do.CloseLedger(_, node, name, ledger_id, reason):
             return reason, f"Making {node} close ledger {ledger_id} of tablespace {name} and open the next"
-        case StartFullCheck(_, node, name, millis):
+        case do.StartFullCheck(_, node, name, millis):
             stops = f"each pause of writes lasts at most {millis} ms"
             return Reason.FULL_CHECK_STARTED, f"Making {node} check all tables of tablespace {name}: {stops}"
-        case ForgetNode(_, _, node):
+        case do.ForgetNode(_, _, node):
             return Reason.LEFT, f"Removing {node} from HerdDB's nodes: no tablespace names it any more"
-        case DropTablespace(_, _, name):
+        case do.DropTablespace(_, _, name):
             return Reason.DELETING, f"Dropping tablespace {name}"
-        case DeleteLogs(_, _, _, uuids):
+        case do.DeleteLogs(_, _, _, uuids):
             return Reason.DELETING, f"Deleting the log of {'all tablespaces' if uuids is None else ', '.join(uuids)}"
         case _:
             assert_never(action)
