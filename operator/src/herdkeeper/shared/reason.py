@@ -15,154 +15,160 @@ class Bearing(Enum):
 
 
 class Reason(StrEnum):
-    """One CamelCase word, by Kubernetes' API conventions."""
+    """One CamelCase word, by Kubernetes' API conventions, and what it says about the declared state."""
+
+    bearing: Bearing
+
+    def __new__(cls, word: str, bearing: Bearing | None = None) -> Reason:
+        """Makes a member, which needs a bearing. A look-up, `Reason(word)`, does not get here."""
+        if bearing is None:
+            raise TypeError(f"the reason {word} has no bearing")
+        reason = str.__new__(cls, word)
+        reason._value_ = word
+        reason.bearing = bearing
+        return reason
 
     # satisfied
-    READY = "Ready"
-    SETTLED = "Settled"
-    SUCCEEDED = "Succeeded"
-    SCHEDULED = "Scheduled"
-    VERIFIED = "Verified"
-    USED_IN_TIME = "UsedInTime"
-    DRILLED = "Drilled"
-    USERS_IN_FORCE = "UsersInForce"
-    TIME_MISSED = "TimeMissed"
+    READY = "Ready", Bearing.NONE
+    SETTLED = "Settled", Bearing.NONE
+    SUCCEEDED = "Succeeded", Bearing.NONE
+    SCHEDULED = "Scheduled", Bearing.NONE
+    VERIFIED = "Verified", Bearing.NONE
+    USED_IN_TIME = "UsedInTime", Bearing.NONE
+    DRILLED = "Drilled", Bearing.NONE
+    USERS_IN_FORCE = "UsersInForce", Bearing.NONE
+    TIME_MISSED = "TimeMissed", Bearing.NONE
 
     # acting
-    CREATING = "Creating"
-    UPDATING = "Updating"
-    USERS_CHANGING = "UsersChanging"
-    ROLLING = "Rolling"
-    FOUNDED = "Founded"
-    FORMATTED = "MetadataFormatted"
-    REMOVED = "Removed"
-    JOINING = "Joining"
-    JOINED = "Joined"
-    LEAVING = "Leaving"
-    LEFT = "Left"
-    TABLESPACE_CREATED = "TablespaceCreated"
-    TABLESPACE_MADE = "TablespaceMade"
-    REPLICAS_CHANGED = "ReplicasChanged"
-    LEADER_MOVED = "LeaderMoved"
-    DID_NOT_LEAD = "DidNotLead"
-    LEADS_AGAIN = "LeadsAgain"
-    LOG_PINNED = "LogPinned"
-    ARCHIVED = "Archived"
-    ARCHIVE_STARTING = "ArchiveStarting"
-    ARCHIVE_STANDS = "ArchiveStands"
-    ARCHIVE_LAGS = "ArchiveLags"
-    ARCHIVE_EXPIRES = "ArchiveExpires"
-    REPLICA_SET_ASIDE = "ReplicaSetAside"
-    REPLICA_REBUILT = "ReplicaRebuilt"
-    REPLICA_BARRED = "ReplicaBarred"
-    REPLICA_NOT_BARRED = "ReplicaNotBarred"
-    SWITCHOVER_ANSWERED = "SwitchoverAnswered"
-    FULL_CHECK_STARTED = "FullCheckStarted"
-    FULL_CHECK_ANSWERED = "FullCheckAnswered"
-    RUN_STARTED = "RunStarted"
-    RUN_REQUEST_ANSWERED = "RunRequestAnswered"
-    PLAINTEXT_ACCEPTED = "PlaintextAccepted"
-    AUTHORITY_ROLLING = "AuthorityRolling"
-    AUTHORITY_ROLL_ANSWERED = "AuthorityRollAnswered"
-    RUN_EXPIRED = "RunExpired"
-    RUN_GOES_ON = "RunGoesOn"
-    DRILL_STARTED = "DrillStarted"
-    DRILL_ENDED = "DrillEnded"
-    RUNNING = "Running"
-    RESTORING = "Restoring"
-    RESIZING = "Resizing"
-    RECOVERING = "Recovering"
-    COOKIE_RESTORED = "CookieRestored"
-    BOOKIE_RETIRED = "BookieRetired"
-    DELETING = "Deleting"
-    DATA_DELETED = "DataDeleted"
-    DATA_KEPT = "DataKept"
-    DRAINING = "Draining"
-    RELIEVING = "Relieving"
-    DRAIN_TAKEN_BACK = "DrainTakenBack"
-    RETIRING = "Retiring"
-    DRAINED = "Drained"
+    CREATING = "Creating", Bearing.UNFINISHED
+    UPDATING = "Updating", Bearing.UNFINISHED
+    USERS_CHANGING = "UsersChanging", Bearing.UNFINISHED
+    ROLLING = "Rolling", Bearing.UNFINISHED
+    FOUNDED = "Founded", Bearing.UNFINISHED
+    FORMATTED = "MetadataFormatted", Bearing.UNFINISHED
+    REMOVED = "Removed", Bearing.UNFINISHED
+    JOINING = "Joining", Bearing.UNFINISHED
+    JOINED = "Joined", Bearing.UNFINISHED
+    LEAVING = "Leaving", Bearing.UNFINISHED
+    LEFT = "Left", Bearing.UNFINISHED
+    TABLESPACE_CREATED = "TablespaceCreated", Bearing.UNFINISHED
+    TABLESPACE_MADE = "TablespaceMade", Bearing.UNFINISHED
+    REPLICAS_CHANGED = "ReplicasChanged", Bearing.UNFINISHED
+    LEADER_MOVED = "LeaderMoved", Bearing.UNFINISHED
+    DID_NOT_LEAD = "DidNotLead", Bearing.NONE
+    LEADS_AGAIN = "LeadsAgain", Bearing.NONE
+    LOG_PINNED = "LogPinned", Bearing.NONE
+    ARCHIVED = "Archived", Bearing.NONE
+    ARCHIVE_STARTING = "ArchiveStarting", Bearing.NONE
+    ARCHIVE_STANDS = "ArchiveStands", Bearing.NONE
+    ARCHIVE_LAGS = "ArchiveLags", Bearing.NONE
+    ARCHIVE_EXPIRES = "ArchiveExpires", Bearing.NONE
+    REPLICA_SET_ASIDE = "ReplicaSetAside", Bearing.NONE
+    REPLICA_REBUILT = "ReplicaRebuilt", Bearing.NONE
+    REPLICA_BARRED = "ReplicaBarred", Bearing.NONE
+    REPLICA_NOT_BARRED = "ReplicaNotBarred", Bearing.NONE
+    SWITCHOVER_ANSWERED = "SwitchoverAnswered", Bearing.NONE
+    FULL_CHECK_STARTED = "FullCheckStarted", Bearing.NONE
+    FULL_CHECK_ANSWERED = "FullCheckAnswered", Bearing.NONE
+    RUN_STARTED = "RunStarted", Bearing.NONE
+    RUN_REQUEST_ANSWERED = "RunRequestAnswered", Bearing.NONE
+    PLAINTEXT_ACCEPTED = "PlaintextAccepted", Bearing.NONE
+    AUTHORITY_ROLLING = "AuthorityRolling", Bearing.NONE
+    AUTHORITY_ROLL_ANSWERED = "AuthorityRollAnswered", Bearing.NONE
+    RUN_EXPIRED = "RunExpired", Bearing.NONE
+    RUN_GOES_ON = "RunGoesOn", Bearing.NONE
+    DRILL_STARTED = "DrillStarted", Bearing.NONE
+    DRILL_ENDED = "DrillEnded", Bearing.NONE
+    RUNNING = "Running", Bearing.UNFINISHED
+    RESTORING = "Restoring", Bearing.UNFINISHED
+    RESIZING = "Resizing", Bearing.UNFINISHED
+    RECOVERING = "Recovering", Bearing.NONE
+    COOKIE_RESTORED = "CookieRestored", Bearing.NONE
+    BOOKIE_RETIRED = "BookieRetired", Bearing.UNFINISHED
+    DELETING = "Deleting", Bearing.UNFINISHED
+    DATA_DELETED = "DataDeleted", Bearing.NONE
+    DATA_KEPT = "DataKept", Bearing.NONE
+    DRAINING = "Draining", Bearing.UNFINISHED
+    RELIEVING = "Relieving", Bearing.UNFINISHED
+    DRAIN_TAKEN_BACK = "DrainTakenBack", Bearing.UNFINISHED
+    RETIRING = "Retiring", Bearing.UNFINISHED
+    DRAINED = "Drained", Bearing.UNFINISHED
 
     # waiting
-    WAITING_FOR_ZOOKEEPER = "WaitingForZooKeeper"
-    WAITING_FOR_BOOKKEEPER = "WaitingForBookKeeper"
-    WAITING_FOR_HERDDB = "WaitingForHerdDB"
-    WAITING_FOR_TABLESPACE = "WaitingForTablespace"
-    WAITING_FOR_CHECKPOINT = "WaitingForCheckpoint"
-    WAITING_FOR_SECRET = "WaitingForSecret"  # noqa: S105 - a reason, not a password
-    WAITING_FOR_FOLLOWER = "WaitingForFollower"
-    WAITING_FOR_OTHERS = "WaitingForOthers"
-    WAITING_FOR_WINDOW = "WaitingForWindow"
-    WAITING_FOR_PODS = "WaitingForPods"
-    WAITING_FOR_DEPENDENTS = "WaitingForDependents"
-    TOO_FEW_BOOKIES = "TooFewBookies"
-    TOO_FEW_RACKS = "TooFewRacks"
-    UNDER_REPLICATED = "UnderReplicated"
-    AUTORECOVERY_OFF = "AutorecoveryOff"
-    BOOKIE_DOWN = "BookieDown"
-    POD_STOPPING = "PodStopping"
-    MOVING_LEDGERS = "MovingLedgers"
-    OPEN_LEDGERS = "OpenLedgers"
-    DRAIN_FAILED = "DrainFailed"
-    UNREADABLE = "Unreadable"
-    PAUSED = "Paused"
-    PLANNED = "Planned"
-    SUSPENDED = "Suspended"
+    WAITING_FOR_ZOOKEEPER = "WaitingForZooKeeper", Bearing.UNFINISHED
+    WAITING_FOR_BOOKKEEPER = "WaitingForBookKeeper", Bearing.UNFINISHED
+    WAITING_FOR_HERDDB = "WaitingForHerdDB", Bearing.UNFINISHED
+    WAITING_FOR_TABLESPACE = "WaitingForTablespace", Bearing.UNFINISHED
+    WAITING_FOR_CHECKPOINT = "WaitingForCheckpoint", Bearing.UNFINISHED
+    WAITING_FOR_SECRET = "WaitingForSecret", Bearing.UNFINISHED
+    WAITING_FOR_FOLLOWER = "WaitingForFollower", Bearing.UNFINISHED
+    WAITING_FOR_OTHERS = "WaitingForOthers", Bearing.UNFINISHED
+    WAITING_FOR_WINDOW = "WaitingForWindow", Bearing.UNFINISHED
+    WAITING_FOR_PODS = "WaitingForPods", Bearing.UNFINISHED
+    WAITING_FOR_DEPENDENTS = "WaitingForDependents", Bearing.UNFINISHED
+    TOO_FEW_BOOKIES = "TooFewBookies", Bearing.UNFINISHED
+    TOO_FEW_RACKS = "TooFewRacks", Bearing.UNFINISHED
+    UNDER_REPLICATED = "UnderReplicated", Bearing.UNFINISHED
+    AUTORECOVERY_OFF = "AutorecoveryOff", Bearing.UNFINISHED
+    BOOKIE_DOWN = "BookieDown", Bearing.UNFINISHED
+    POD_STOPPING = "PodStopping", Bearing.UNFINISHED
+    MOVING_LEDGERS = "MovingLedgers", Bearing.UNFINISHED
+    OPEN_LEDGERS = "OpenLedgers", Bearing.UNFINISHED
+    DRAIN_FAILED = "DrainFailed", Bearing.UNFINISHED
+    UNREADABLE = "Unreadable", Bearing.UNFINISHED
+    PAUSED = "Paused", Bearing.ASKED_FOR
+    PLANNED = "Planned", Bearing.ASKED_FOR
+    SUSPENDED = "Suspended", Bearing.ASKED_FOR
 
     # not as declared
-    STARTING = "Starting"
-    MEMBERS_NOT_READY = "MembersNotReady"
-    BOOKIES_NOT_READY = "BookiesNotReady"
-    AUTORECOVERY_NOT_READY = "AutorecoveryNotReady"
-    NODES_NOT_READY = "NodesNotReady"
-    REPLICAS_NOT_READY = "ReplicasNotReady"
-    NO_LEADER = "NoLeader"
-    STATEMENTS_BLOCKED = "StatementsBlocked"
-    NOT_VERIFIED = "NotVerified"
-    NOT_DRILLED = "NotDrilled"
-    REPLICA_DIFFERS = "ReplicaDiffers"
-    DIFFERS_FROM_LEADER = "DiffersFromLeader"
-    NODE_SILENT = "NodeSilent"
-    LEADER_DIFFERS = "LeaderDiffers"
-    FULL_CHECK_FAILED = "FullCheckFailed"
-    REBUILT_IN_VAIN = "RebuiltInVain"
-    LOG_RETAINED = "LogRetained"
-    RETENTION_NEARS = "RetentionNears"
-    RETENTION_OVER = "RetentionOver"
-    LOG_GONE = "LogGone"
-    MEMBERSHIP_CHANGING = "MembershipChanging"
+    STARTING = "Starting", Bearing.UNFINISHED
+    MEMBERS_NOT_READY = "MembersNotReady", Bearing.UNFINISHED
+    BOOKIES_NOT_READY = "BookiesNotReady", Bearing.UNFINISHED
+    AUTORECOVERY_NOT_READY = "AutorecoveryNotReady", Bearing.UNFINISHED
+    NODES_NOT_READY = "NodesNotReady", Bearing.UNFINISHED
+    REPLICAS_NOT_READY = "ReplicasNotReady", Bearing.UNFINISHED
+    NO_LEADER = "NoLeader", Bearing.UNFINISHED
+    STATEMENTS_BLOCKED = "StatementsBlocked", Bearing.UNFINISHED
+    NOT_VERIFIED = "NotVerified", Bearing.NONE
+    NOT_DRILLED = "NotDrilled", Bearing.NONE
+    REPLICA_DIFFERS = "ReplicaDiffers", Bearing.NONE
+    DIFFERS_FROM_LEADER = "DiffersFromLeader", Bearing.NONE
+    NODE_SILENT = "NodeSilent", Bearing.NONE
+    LEADER_DIFFERS = "LeaderDiffers", Bearing.NONE
+    FULL_CHECK_FAILED = "FullCheckFailed", Bearing.NONE
+    REBUILT_IN_VAIN = "RebuiltInVain", Bearing.NONE
+    LOG_RETAINED = "LogRetained", Bearing.NONE
+    RETENTION_NEARS = "RetentionNears", Bearing.NONE
+    RETENTION_OVER = "RetentionOver", Bearing.NONE
+    LOG_GONE = "LogGone", Bearing.NONE
+    MEMBERSHIP_CHANGING = "MembershipChanging", Bearing.UNFINISHED
 
     # needs a person
-    INVALID_SPEC = "InvalidSpec"
-    IMAGE_TOO_OLD = "ImageTooOld"
-    INVALID_SECRET = "InvalidSecret"  # noqa: S105 - a reason, not a password
-    UNKNOWN_CONFIG_KEYS = "UnknownConfigKeys"
-    FIELDS_IGNORED = "FieldsIgnored"
-    LOG_UNREPLAYABLE = "LogUnreplayable"
-    DISK_REFUSES_REPLAY = "DiskRefusesReplay"
-    NAME_TAKEN = "NameTaken"
-    CLAIM_LOST = "ClaimLost"
-    VOLUMES_REFUSED = "VolumesRefused"
-    CLAIM_OF_ANOTHER = "ClaimOfAnotherEnsemble"
-    QUORUM_LOST = "QuorumLost"
-    NODE_LOST = "NodeLost"
-    DATA_LOST = "DataLost"
-    METADATA_LOST = "MetadataLost"
-    ACTION_FAILED = "ActionFailed"
-    FAILED = "Failed"
-    RESULT_UNKNOWN = "ResultUnknown"
-    RESTORE_FAILED = "RestoreFailed"
-    REMOVAL_FAILED = "RemovalFailed"
-    LAST_RUN_FAILED = "LastRunFailed"
-    CHECKPOINT_OVERDUE = "CheckpointOverdue"
-    DRILL_FAILED = "DrillFailed"
-    DRILL_OVERDUE = "DrillOverdue"
-    DELETION_GIVEN_UP = "DeletionGivenUp"
-
-    @property
-    def bearing(self) -> Bearing:
-        """What the reason says about the declared state."""
-        return _BEARINGS[self]
+    INVALID_SPEC = "InvalidSpec", Bearing.NEEDS_PERSON
+    IMAGE_TOO_OLD = "ImageTooOld", Bearing.NEEDS_PERSON
+    INVALID_SECRET = "InvalidSecret", Bearing.NEEDS_PERSON
+    UNKNOWN_CONFIG_KEYS = "UnknownConfigKeys", Bearing.NONE
+    FIELDS_IGNORED = "FieldsIgnored", Bearing.NONE
+    LOG_UNREPLAYABLE = "LogUnreplayable", Bearing.NONE
+    DISK_REFUSES_REPLAY = "DiskRefusesReplay", Bearing.NONE
+    NAME_TAKEN = "NameTaken", Bearing.NEEDS_PERSON
+    CLAIM_LOST = "ClaimLost", Bearing.NEEDS_PERSON
+    VOLUMES_REFUSED = "VolumesRefused", Bearing.NEEDS_PERSON
+    CLAIM_OF_ANOTHER = "ClaimOfAnotherEnsemble", Bearing.NEEDS_PERSON
+    QUORUM_LOST = "QuorumLost", Bearing.NEEDS_PERSON
+    NODE_LOST = "NodeLost", Bearing.NEEDS_PERSON
+    DATA_LOST = "DataLost", Bearing.NEEDS_PERSON
+    METADATA_LOST = "MetadataLost", Bearing.NEEDS_PERSON
+    ACTION_FAILED = "ActionFailed", Bearing.UNFINISHED
+    FAILED = "Failed", Bearing.NEEDS_PERSON
+    RESULT_UNKNOWN = "ResultUnknown", Bearing.NEEDS_PERSON
+    RESTORE_FAILED = "RestoreFailed", Bearing.NEEDS_PERSON
+    REMOVAL_FAILED = "RemovalFailed", Bearing.NEEDS_PERSON
+    LAST_RUN_FAILED = "LastRunFailed", Bearing.NEEDS_PERSON
+    CHECKPOINT_OVERDUE = "CheckpointOverdue", Bearing.NEEDS_PERSON
+    DRILL_FAILED = "DrillFailed", Bearing.NEEDS_PERSON
+    DRILL_OVERDUE = "DrillOverdue", Bearing.NEEDS_PERSON
+    DELETION_GIVEN_UP = "DeletionGivenUp", Bearing.NEEDS_PERSON
 
     @property
     def is_asked_for(self) -> bool:
@@ -173,147 +179,3 @@ class Reason(StrEnum):
     def needs_person(self) -> bool:
         """Whether the operator can't continue without a person."""
         return self.bearing is Bearing.NEEDS_PERSON
-
-
-_BEARINGS = {
-    reason: bearing
-    for bearing, reasons in {
-        Bearing.NEEDS_PERSON: (
-            Reason.INVALID_SPEC,
-            Reason.IMAGE_TOO_OLD,
-            Reason.INVALID_SECRET,
-            Reason.NAME_TAKEN,
-            Reason.CLAIM_LOST,
-            Reason.VOLUMES_REFUSED,
-            Reason.CLAIM_OF_ANOTHER,
-            Reason.QUORUM_LOST,
-            Reason.NODE_LOST,
-            Reason.DATA_LOST,
-            Reason.METADATA_LOST,
-            Reason.FAILED,
-            Reason.RESULT_UNKNOWN,
-            Reason.RESTORE_FAILED,
-            Reason.REMOVAL_FAILED,
-            Reason.LAST_RUN_FAILED,
-            Reason.CHECKPOINT_OVERDUE,
-            Reason.DRILL_FAILED,
-            Reason.DRILL_OVERDUE,
-            Reason.DELETION_GIVEN_UP,
-        ),
-        Bearing.ASKED_FOR: (Reason.PAUSED, Reason.PLANNED, Reason.SUSPENDED),
-        Bearing.UNFINISHED: (
-            Reason.CREATING,
-            Reason.UPDATING,
-            Reason.USERS_CHANGING,
-            Reason.ROLLING,
-            Reason.FOUNDED,
-            Reason.FORMATTED,
-            Reason.REMOVED,
-            Reason.JOINING,
-            Reason.JOINED,
-            Reason.LEAVING,
-            Reason.LEFT,
-            Reason.TABLESPACE_CREATED,
-            Reason.TABLESPACE_MADE,
-            Reason.REPLICAS_CHANGED,
-            Reason.LEADER_MOVED,
-            Reason.RUNNING,
-            Reason.RESTORING,
-            Reason.RESIZING,
-            Reason.BOOKIE_RETIRED,
-            Reason.DELETING,
-            Reason.DRAINING,
-            Reason.RELIEVING,
-            Reason.DRAIN_TAKEN_BACK,
-            Reason.RETIRING,
-            Reason.DRAINED,
-            Reason.WAITING_FOR_ZOOKEEPER,
-            Reason.WAITING_FOR_BOOKKEEPER,
-            Reason.WAITING_FOR_HERDDB,
-            Reason.WAITING_FOR_TABLESPACE,
-            Reason.WAITING_FOR_CHECKPOINT,
-            Reason.WAITING_FOR_SECRET,
-            Reason.WAITING_FOR_FOLLOWER,
-            Reason.WAITING_FOR_OTHERS,
-            Reason.WAITING_FOR_WINDOW,
-            Reason.WAITING_FOR_PODS,
-            Reason.WAITING_FOR_DEPENDENTS,
-            Reason.TOO_FEW_BOOKIES,
-            Reason.TOO_FEW_RACKS,
-            Reason.UNDER_REPLICATED,
-            Reason.AUTORECOVERY_OFF,
-            Reason.BOOKIE_DOWN,
-            Reason.POD_STOPPING,
-            Reason.MOVING_LEDGERS,
-            Reason.OPEN_LEDGERS,
-            Reason.DRAIN_FAILED,
-            Reason.UNREADABLE,
-            Reason.STARTING,
-            Reason.MEMBERS_NOT_READY,
-            Reason.BOOKIES_NOT_READY,
-            Reason.AUTORECOVERY_NOT_READY,
-            Reason.NODES_NOT_READY,
-            Reason.REPLICAS_NOT_READY,
-            Reason.NO_LEADER,
-            Reason.STATEMENTS_BLOCKED,
-            Reason.MEMBERSHIP_CHANGING,
-            Reason.ACTION_FAILED,
-        ),
-        Bearing.NONE: (
-            Reason.READY,
-            Reason.SETTLED,
-            Reason.SUCCEEDED,
-            Reason.SCHEDULED,
-            Reason.VERIFIED,
-            Reason.USED_IN_TIME,
-            Reason.DRILLED,
-            Reason.USERS_IN_FORCE,
-            Reason.TIME_MISSED,
-            Reason.DID_NOT_LEAD,
-            Reason.LEADS_AGAIN,
-            Reason.LOG_PINNED,
-            Reason.ARCHIVED,
-            Reason.ARCHIVE_STARTING,
-            Reason.ARCHIVE_STANDS,
-            Reason.ARCHIVE_LAGS,
-            Reason.ARCHIVE_EXPIRES,
-            Reason.REPLICA_SET_ASIDE,
-            Reason.REPLICA_REBUILT,
-            Reason.REPLICA_BARRED,
-            Reason.REPLICA_NOT_BARRED,
-            Reason.SWITCHOVER_ANSWERED,
-            Reason.FULL_CHECK_STARTED,
-            Reason.FULL_CHECK_ANSWERED,
-            Reason.RUN_STARTED,
-            Reason.RUN_REQUEST_ANSWERED,
-            Reason.PLAINTEXT_ACCEPTED,
-            Reason.AUTHORITY_ROLLING,
-            Reason.AUTHORITY_ROLL_ANSWERED,
-            Reason.RUN_EXPIRED,
-            Reason.RUN_GOES_ON,
-            Reason.DRILL_STARTED,
-            Reason.DRILL_ENDED,
-            Reason.RECOVERING,
-            Reason.COOKIE_RESTORED,
-            Reason.DATA_DELETED,
-            Reason.DATA_KEPT,
-            Reason.NOT_VERIFIED,
-            Reason.NOT_DRILLED,
-            Reason.REPLICA_DIFFERS,
-            Reason.DIFFERS_FROM_LEADER,
-            Reason.NODE_SILENT,
-            Reason.LEADER_DIFFERS,
-            Reason.FULL_CHECK_FAILED,
-            Reason.REBUILT_IN_VAIN,
-            Reason.LOG_RETAINED,
-            Reason.RETENTION_NEARS,
-            Reason.RETENTION_OVER,
-            Reason.LOG_GONE,
-            Reason.UNKNOWN_CONFIG_KEYS,
-            Reason.FIELDS_IGNORED,
-            Reason.LOG_UNREPLAYABLE,
-            Reason.DISK_REFUSES_REPLAY,
-        ),
-    }.items()
-    for reason in reasons
-}
