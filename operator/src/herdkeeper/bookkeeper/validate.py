@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from herdkeeper.api import (
-    BookKeeperCluster,
-)
-from herdkeeper.planning.refusal import (
-    Refusal,
-    config_refusals,
-    peer_refusals,
-)
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.planning.refusal import Refusal, config_refusals, peer_refusals
 from herdkeeper.shared import owned_config
 
 

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from herdkeeper.api import (
-    BookKeeperCluster,
-    HerdDBCluster,
-)
-from herdkeeper.planning.refusal import (
-    Refusal,
-    config_refusals,
-    peer_refusals,
-)
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster
+from herdkeeper.planning.refusal import Refusal, config_refusals, peer_refusals
 from herdkeeper.shared import owned_config
 
 

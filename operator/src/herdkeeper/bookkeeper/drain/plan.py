@@ -9,14 +9,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_stopped_bookie
-from herdkeeper.bookkeeper.drain.build import (
-    DrainSource,
-    build_move,
-    build_record,
-    build_retirement,
-    is_kept,
-    kept_record,
-)
+from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_record, build_retirement, is_kept, kept_record
 from herdkeeper.bookkeeper.drain.procedure import (
     CloseLedgers,
     DeleteClaims,

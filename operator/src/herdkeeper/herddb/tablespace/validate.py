@@ -5,16 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from herdkeeper.api import (
-    HerdDBCluster,
-    Tablespace,
-)
+from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.api.resource import ObjectMeta
 from herdkeeper.herddb.tablespace.full_check import timing_of
-from herdkeeper.planning.refusal import (
-    Refusal,
-    timetable_refusals,
-)
+from herdkeeper.planning.refusal import Refusal, timetable_refusals
 from herdkeeper.shared import names
 from herdkeeper.shared.known_nodes import known_nodes
 
