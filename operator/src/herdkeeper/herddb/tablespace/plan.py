@@ -28,7 +28,7 @@ from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.herddb.tablespace.plan_full_check import full_check_steps
 from herdkeeper.herddb.tablespace.plan_restore import before_creation, plan_restore, refuse_existing, restore_note
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
-from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, SetAside, Step, next_replica
+from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, SetAside, Step, is_settled, next_replica
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.verdicts import Rebuilt, Verdict, judged, rebuilt, verdicts_in_force, verdicts_on
 from herdkeeper.planning import requeue
@@ -160,7 +160,7 @@ def _step_plan(tablespace: Tablespace, seen: TablespaceObserved, found: Versione
         case Wait():
             return Plan((), step, requeue.SOON)
         case None:
-            unsettled = [node for node in record.replicas if not _settled(own_replica(seen, node, record.name))]
+            unsettled = [node for node in record.replicas if not is_settled(own_replica(seen, node, record.name))]
             return Plan(requeue_after_seconds=requeue.SOON if unsettled else None)
         case _:
             assert_never(step)
@@ -269,7 +269,7 @@ def _fill_or_serve(tablespace: Tablespace, seen: TablespaceObserved, found: Vers
 def _fill(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
     """Plan replicas as always, and the Job once the leader leads. Clients get their Secret once the content is verified."""
     plan = _adjust(tablespace, seen, found)
-    if not _settled(own_replica(seen, found.record.leader, found.record.name)):
+    if not is_settled(own_replica(seen, found.record.leader, found.record.name)):
         return plan
     filling = plan_restore(tablespace, seen, spark_image)
     soon = soonest(plan.requeue_after_seconds, filling.requeue_after_seconds)
@@ -294,10 +294,6 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
     service = tablespace.names.leader_service
     unmade = None if seen.objects.get("Service", service) is not None else requeue.PENDING
     return replace(plan, actions=(*plan.actions, *secret), requeue_after_seconds=plan.requeue_after_seconds or unmade)
-
-
-def _settled(copy: NodeTablespace | Unknown | None) -> bool:
-    return isinstance(copy, NodeTablespace) and copy.ready
 
 
 def _change(seen: TablespaceObserved, found: VersionedRecord, record: TablespaceRecord, why: str) -> ChangeTablespaceRecord:

@@ -107,7 +107,7 @@ def _rebuild(seen: ReplicaState, suspects: Sequence[str]) -> RemoveReplica | Wai
             return Wait(
                 Reason.REPLICA_DIFFERS, (f"{node} remains a replica, although {why}, until {leader} leads with all rows ({trouble})")
             )
-        if unsettled := [other for other in others if not _settled(seen.copies.get(other))]:
+        if unsettled := [other for other in others if not is_settled(seen.copies.get(other))]:
             return Wait(Reason.REPLICA_DIFFERS, f"{node} remains a replica, although {why}, until {', '.join(unsettled)} is settled")
         if stopping := [other for other in _off_list(seen) if isinstance(seen.copies.get(other), NodeTablespace)]:
             return Wait(
@@ -159,7 +159,7 @@ def why_not_caught_up(seen: ReplicaState, node: str) -> str | None:
 
 def _add(seen: ReplicaState, kept: Sequence[str]) -> AddReplica | Wait:
     """A leaving node may be dead already: the new replica is built from the log, or by the leader."""
-    unsettled = sorted(node for node in {seen.record.leader, *kept} if not _settled(seen.copies.get(node)))
+    unsettled = sorted(node for node in {seen.record.leader, *kept} if not is_settled(seen.copies.get(node)))
     if unsettled:
         return Wait(Reason.WAITING_FOR_FOLLOWER, f"the next replica is added once those on {', '.join(unsettled)} are settled")
     if not seen.free:
@@ -192,5 +192,6 @@ def _crowding(seen: ReplicaState, node: str, kept: Sequence[str]) -> tuple[int, 
     return sum(place.zone is not None and other.zone == place.zone for other in others), machines
 
 
-def _settled(copy: NodeTablespace | Unknown | None) -> bool:
+def is_settled(copy: NodeTablespace | Unknown | None) -> bool:
+    """Whether a node has the tablespace and can serve it."""
     return isinstance(copy, NodeTablespace) and copy.ready
