@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import struct
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -243,6 +244,33 @@ def test_a_bookie_that_gives_more_entries_than_were_asked_for_is_not_believed() 
     refusal = "answered 7 entries from 0 on of ledger 1, asked up to 3"
     with served(bookie) as addresses, pytest.raises(BookieUnreachableError, match=refusal):
         answers_of(BookieConnection("b0", addresses["b0"], 2.0), 1, 0, 3)
+
+
+class _CutsBatches(PlayedBookie):
+    def answer(self, frame: bytes) -> bytes:
+        whole = super().answer(frame)
+        return struct.pack(">i", 24) + whole[4:28] if frame[1] == 7 else whole
+
+
+def test_a_batch_cut_within_its_header_ends_no_job_and_another_bookie_is_read() -> None:
+    bookies = (PlayedBookie(full(1, 5)), _CutsBatches(full(1, 5)), PlayedBookie(full(1, 5)))
+    with served(*bookies) as addresses:
+        rows = read_all(ledger(1, 5, NAMES), addresses)
+    assert [row["entry_id"] for row in rows] == list(range(6))
+    assert bookies[1].requests
+
+
+class _RepeatsItself(PlayedBookie):
+    def answer(self, frame: bytes) -> bytes:
+        return super().answer(frame[:12] + struct.pack(">q", 0))
+
+
+def test_a_bookie_that_answers_one_entry_twice_and_another_never_ends_no_job() -> None:
+    bookies = (PlayedBookie(full(1, 5)), _RepeatsItself(full(1, 5), knows_batches=False), PlayedBookie(full(1, 5)))
+    with served(*bookies) as addresses:
+        rows = read_all(ledger(1, 5, NAMES), addresses)
+    assert [row["entry_id"] for row in rows] == list(range(6))
+    assert bookies[1].requests
 
 
 @settings(max_examples=30, deadline=None)

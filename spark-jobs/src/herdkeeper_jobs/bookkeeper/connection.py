@@ -220,10 +220,12 @@ class BookieConnection:
         pending = set(window)
         for pause in (*_BUSY_PAUSES_SECONDS, None):
             self._send(b"".join(read_request(ledger_id, entry_id) for entry_id in sorted(pending)))
-            for _ in pending:
+            unanswered = set(pending)
+            while unanswered:
                 response = self._receive()
-                if not isinstance(response, ReadResponse) or response.ledger_id != ledger_id or response.entry_id not in pending:
+                if not isinstance(response, ReadResponse) or response.ledger_id != ledger_id or response.entry_id not in unanswered:
                     raise self._broken(f"answered {response!r:.200} to a read of ledger {ledger_id}")
+                unanswered.remove(response.entry_id)
                 answers[response.entry_id] = EntryAnswer(response.entry_id, response.code, response.data)
             pending = {entry_id for entry_id in pending if answers[entry_id].code is ReadCode.TOO_MANY_REQUESTS}
             if not pending or pause is None:

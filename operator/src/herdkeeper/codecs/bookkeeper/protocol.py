@@ -143,6 +143,8 @@ def decode_response(frame: bytes) -> ReadResponse | BatchReadResponse | AddRespo
         raise MalformedDataError(f"response to operation {operation}, expected READ, BATCH_READ or ADD")
     if code is not ReadCode.OK:
         return _failed_batch(frame, code, ledger_id, entry_id)
+    if len(frame) < _BATCH_RESPONSE.size:
+        raise MalformedDataError(f"a batch response of {len(frame)} bytes is shorter than its header of {_BATCH_RESPONSE.size}")
     request_id = int(_BATCH_RESPONSE.unpack_from(frame)[4])
     return BatchReadResponse(code, ledger_id, entry_id, request_id, _split_entries(frame))
 
