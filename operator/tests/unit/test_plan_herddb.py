@@ -264,6 +264,19 @@ def test_a_settled_database_gets_nothing():
     assert (plan.actions, plan.wait) == ((), None)
 
 
+def test_a_template_that_its_controller_has_not_seen_yet_is_waited_for():
+    found = dict(SETTLED.objects.items)
+    stateful_set = found["StatefulSet", "db-herddb"]
+    found["StatefulSet", "db-herddb"] = {
+        **stateful_set,
+        "metadata": {**stateful_set["metadata"], "generation": 2},
+        "status": {**stateful_set.get("status", {}), "observedGeneration": 1},
+    }
+    wait = plan_herddb(replace(SETTLED, objects=replace(SETTLED.objects, items=found))).wait
+    assert wait is not None
+    assert wait.reason is Reason.ROLLING
+
+
 def test_serving_nodes_are_not_changed_while_a_bookie_or_a_member_of_the_ensemble_is_disturbed():
     changed = with_spec(CLUSTER, image="herdkeeper/herddb:0.2.0")
     held = plan_herddb(replace(SETTLED, disruption="zk-zookeeper-1 is not Ready (starting)", cluster=changed))

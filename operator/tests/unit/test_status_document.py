@@ -48,6 +48,13 @@ def conditions(summary, plan, failed=None, cluster=CLUSTER):
             {"Ready": ("False", "MembersNotReady"), "Progressing": ("True", "Creating"), "Reconciling": ("True", "MembersNotReady")},
         ),
         (
+            "another controller acts",
+            SERVES,
+            Plan(shown=(CREATE,)),
+            None,
+            {"Ready": ("True", "Ready"), "Progressing": ("True", "Creating"), "Reconciling": ("True", "Creating")},
+        ),
+        (
             "waiting explains a resource that is not Ready",
             STARTS,
             Plan.waiting(Reason.WAITING_FOR_ZOOKEEPER, "x"),

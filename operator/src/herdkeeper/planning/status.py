@@ -124,9 +124,9 @@ def _progressing(health: Health, plan: Plan, failed: Failed | None) -> Health:
         return Health("True", Reason.ACTION_FAILED, f"{failed.message}; it will be retried")
     if plan.wait is not None and (plan.wait.reason.is_asked_for or plan.wait.reason.needs_person):
         return Health("False", plan.wait.reason, plan.wait.message)
-    if plan.actions:
-        reason, message = described(plan.actions[0])
-        more = f", and {len(plan.actions) - 1} more" if len(plan.actions) > 1 else ""
+    if actions := (*plan.shown, *plan.actions):
+        reason, message = described(actions[0])
+        more = f", and {len(actions) - 1} more" if len(actions) > 1 else ""
         return Health("True", reason, message + more)
     if plan.wait is not None:
         return Health("True", plan.wait.reason, plan.wait.message)

@@ -60,10 +60,12 @@ class Objects:
     def revision(self, stateful_set: str) -> str | None:
         """Returns the revision of a StatefulSet's current template, or None while its controller has not seen it."""
         item = self.get("StatefulSet", stateful_set)
-        status = item.get("status", {}) if item is not None else {}
-        if item is None or (status.get("observedGeneration") or 0) < item["metadata"].get("generation", 0):
-            return None
-        return status.get("updateRevision")
+        return None if item is None or self.is_template_unseen(stateful_set) else item.get("status", {}).get("updateRevision")
+
+    def is_template_unseen(self, stateful_set: str) -> bool:
+        """Returns whether a StatefulSet has a template that its controller has not seen yet."""
+        item = self.get("StatefulSet", stateful_set) or {"metadata": {}}
+        return bool((item.get("status", {}).get("observedGeneration") or 0) < item["metadata"].get("generation", 0))
 
     def outdated(self, pod: str, revision: str) -> bool:
         """Returns whether a pod was made from another revision of the template. False for a missing pod, or one without a revision."""
