@@ -35,7 +35,7 @@ lint: ## style
 types: ## mypy, strict; the scenarios and benchmarks too, which nothing else runs here
 	@$(run) mypy
 	@MYPYPATH=spark-jobs/bench:spark-jobs/tests/contract $(run) mypy spark-jobs/bench/*.py
-	@MYPYPATH=e2e/tests:e2e/tests/attacks:e2e/tests/gitops:e2e/tests/monitoring:e2e/tests/registry:e2e/tests/schedules:e2e/tests/secure:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/attacks/*.py e2e/tests/gitops/*.py e2e/tests/monitoring/*.py e2e/tests/registry/*.py e2e/tests/schedules/*.py e2e/tests/secure/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py e2e/tests/tutorials/*.py e2e/tests/upgrade/*.py
+	@MYPYPATH=e2e/tests:e2e/tests/attacks:e2e/tests/gitops:e2e/tests/monitoring:e2e/tests/registry:e2e/tests/schedules:e2e/tests/secure:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/attacks/*.py e2e/tests/fields/*.py e2e/tests/gitops/*.py e2e/tests/monitoring/*.py e2e/tests/registry/*.py e2e/tests/schedules/*.py e2e/tests/secure/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py e2e/tests/tutorials/*.py e2e/tests/upgrade/*.py
 
 imports: ## the walls between the rooms
 	@$(run) lint-imports
@@ -123,6 +123,9 @@ e2e-gitops: ## Flux applies, changes, mends and prunes a database from a git rep
 
 e2e-monitoring: ## a real Prometheus finds and reads every server and the operator as the chart's monitors say, and evaluates its alerts and dashboards
 	@$(run) pytest e2e/tests/monitoring -x -s
+
+e2e-fields: ## a tenth of the fields of the four servers' kinds get another value under a writer, and their old one back (TURN=5 tells one day's again, FIELDS="tls" chooses by name)
+	@TURN='$(TURN)' FIELDS='$(FIELDS)' $(run) pytest e2e/tests/fields -s
 
 e2e-upgrade: ## a stack of version 0.1.0, built from its commit, is upgraded under a writer, goes back and is upgraded again, on a cluster of its own
 	@$(run) pytest e2e/tests/upgrade -x -s

@@ -14,7 +14,6 @@ import re
 from typing import Any
 
 import pytest
-from fields_of_crds import SCHEMAS, Leaf, leaves
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError
 from played_stack import JOBS, SERVERS, PlayedStack
@@ -23,6 +22,7 @@ from test_reconcile_disturbed import TURN
 from test_reconcile_killed import picture
 
 from herdkeeper.engine.result import Outcome
+from herdkeeper_e2e.fields_of_crds import SCHEMAS, Leaf, leaves
 
 EVERY_FIELD = os.environ.get("EVERY_FIELD") == "1"
 SHARE = 10
