@@ -37,7 +37,7 @@ from herdkeeper.planning.status import Failed, planned, refused_status, status_d
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
-from herdkeeper.shared.paused import paused_by
+from herdkeeper.shared.paused import paused_by, stops
 from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper.state import Ensemble
 
@@ -99,7 +99,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
         clients.require_live_reads()
         seen = steps.observe_ledgers(seen, clients.reader)
         plan = _plan(resource, seen, steps)
-    if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true":
+    if stops(resource.metadata, names.PLAN_ANNOTATION):
         plan = _shown(plan)
     summary = steps.summarize(resource, seen, plan.decided_fields)
     summary = replace(summary, fields={**summary.fields, **plan.decided_fields})
@@ -158,7 +158,7 @@ def _reconcile_unreadable(stub: Resource, refusals: tuple[Refusal, ...], steps: 
 
 
 def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
-    if resource.metadata.annotations.get(names.PAUSED_ANNOTATION) == "true":
+    if stops(resource.metadata, names.PAUSED_ANNOTATION):
         message = f"the annotation {names.PAUSED_ANNOTATION} stops every change; remove it to continue"
         return Plan(wait=Wait(Reason.PAUSED, message))
     users = _users(seen)

@@ -8,5 +8,9 @@ from herdkeeper.shared import names
 
 def paused_by(metadata: ObjectMeta) -> str | None:
     """Returns the annotation that pauses a resource, or None."""
-    stops = (names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION)
-    return next((each for each in stops if metadata.annotations.get(each) == "true"), None)
+    return next((each for each in (names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION) if stops(metadata, each)), None)
+
+
+def stops(metadata: ObjectMeta, annotation: str) -> bool:
+    """Returns whether one of these annotations is in force: by any value but `false`, so that a mistyped one lets no change through."""
+    return metadata.annotations.get(annotation, "false") != "false"
