@@ -309,7 +309,7 @@ def test_the_program_reports_a_later_beginning_before_it_deletes_anything(archiv
     ("written", "trouble"),
     [
         (encode_expiry_order(ExpiryOrder("another", (3, 4))), ""),
-        (b"?", "what may go of an archive"),
+        (b"?", "the order to expire parts of an archive"),
         (encode_expiry_order(ExpiryOrder("archives", (9, 0))), "but it ends with 5,2: nothing is deleted"),
         (encode_expiry_order(ExpiryOrder("archives", (3, 4), "c/0ab/manifests/x.json")), "does not exist: nothing is deleted"),
     ],

@@ -125,9 +125,16 @@ def _plan_nodes(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink:
                     for path, version in fleet.ownerless_pins
                 ),
             )
-            return Plan(changes, leaders.wait, 1.0 if changes else _soon(fleet, pods))
+            return Plan(changes, leaders.wait or _template_unseen(fleet), 1.0 if changes else _soon(fleet, pods))
         case _:
             assert_never(restart)
+
+
+def _template_unseen(fleet: SqlFleet) -> Wait | None:
+    """Returns what is told while nobody knows which nodes lack the current template. Nothing waits for it but a roll."""
+    name = fleet.named.stateful_set
+    unseen = fleet.objects.is_template_unseen(name)
+    return Wait(Reason.ROLLING, f"the controller of {name} has not seen its current template yet") if unseen else None
 
 
 def _soon(fleet: SqlFleet, pods: list[str]) -> float | None:

@@ -31,9 +31,7 @@ class DemoteFirst:
 
 
 def next_restart(stateful_set: str, fleet: SqlFleet, pods: Sequence[str], gate: Gate) -> tuple[Delete, ...] | DemoteFirst | Wait | None:
-    """Returns what the roll needs now. None if every pod has the current template."""
-    if fleet.objects.is_template_unseen(stateful_set):
-        return Wait(Reason.ROLLING, f"the controller of {stateful_set} has not seen its current template yet")
+    """Returns what the roll needs now. None if every pod has the current template, or that is unknown."""
     stale = outdated_pods(stateful_set, fleet.objects, pods)
     if not stale:
         return None
