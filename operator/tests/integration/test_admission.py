@@ -148,6 +148,24 @@ def test_who_may_create_no_pods_has_none_run_as_another_service_account(policies
     wait_for("rights", lambda: create(policies, namespace, tenant, "Checkpoint", spec) is None or Pending("not yet"), Limit(60, 0.1))
 
 
+INJECTED = {"annotations": {"sidecar.istio.io/proxyImage": "mine:1"}}
+ANNOTATED = [
+    ("BookKeeperCluster", {"zooKeeperRef": {"name": "zk"}, "pods": INJECTED}),
+    ("ScheduledReplicationAudit", {"schedule": "0 3 * * *", "template": {"bookKeeperRef": {"name": "bk"}, "job": {"pods": INJECTED}}}),
+    ("Tablespace", {"herdDBRef": {"name": "db"}, "log": {"archive": {"destination": CHECKPOINT["destination"], "pods": INJECTED}}}),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec"), ANNOTATED, ids=[kind for kind, _ in ANNOTATED])
+def test_who_may_create_no_pods_has_no_annotation_bring_an_image_of_his_into_one(
+    policies: ControlPlane, namespace: str, tenant: str, kind: str, spec: Json
+) -> None:
+    refused = str(create(policies, namespace, tenant, kind, spec))
+    assert "it gives its pods the annotation sidecar.istio.io/proxyImage, and you may not create pods" in refused
+    allow(policies, namespace, tenant, rule("", "pods", "create"))
+    wait_for("rights", lambda: create(policies, namespace, tenant, kind, spec) is None or Pending("not yet"), Limit(60, 0.1))
+
+
 OTHERS_SECRETS = [
     ("HerdDBCluster", {"bookKeeperRef": {"name": "bk"}, "users": [{"secretName": "somebody-s"}]}),
     ("Checkpoint", {**CHECKPOINT, "destination": STORE}),

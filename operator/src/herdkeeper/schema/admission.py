@@ -1,5 +1,5 @@
-"""Where resources name images, Secrets and ServiceAccounts: CEL expressions for the chart's admission policy, which asks whether their
-author may do by himself what the operator would do for him. Found in the models, so that a new field is among them.
+"""Where resources name images, Secrets, ServiceAccounts and annotations of pods: CEL expressions for the chart's admission policy, which
+asks whether their author may do by himself what the operator would do for him. Found in the models, so that a new field is among them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ _SECRETS = ("SecretRef", "secretName", "imagePullSecrets")
 
 
 def policy_files() -> dict[str, str]:
-    """File name -> YAML of the variables `images`, `secrets` and `accounts` of a kind's policy: the names that a resource of it names."""
+    """File name -> YAML of the variables `images`, `secrets`, `accounts` and `annotations` of a kind's policy: what a resource of it
+    names.
+    """
     found = {}
     for kind in KINDS:
         fields = dict(_fields(resource_schema(kind)["properties"]["spec"], "object.spec"))
@@ -23,6 +25,7 @@ def policy_files() -> dict[str, str]:
             "images": [text for path, text in fields.items() if path.endswith(".?image")],
             "secrets": [text for path, text in fields.items() if path.endswith(_SECRETS)],
             "accounts": [text for path, text in fields.items() if path.endswith(".?serviceAccountName")],
+            "annotations": [text for path, text in fields.items() if path.endswith(".?annotations")],
         }
         found[f"{kind.PLURAL}.yaml"] = "".join(f"- name: {name}\n  expression: {json.dumps(_all(each))}\n" for name, each in lists.items())
     return found
@@ -33,8 +36,9 @@ def _all(lists: Iterable[str]) -> str:
 
 
 def _fields(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
-    """Each field of an object that names an image, Secrets or a ServiceAccount, with the expression of the list of its names. `path` leads
-    to it; a step that is absent makes the list empty. ValueError for a list of objects of whose names no expression is known."""
+    """Each field of an object that names an image, Secrets, a ServiceAccount or annotations, with the expression of the list of its names.
+    `path` leads to it; a step that is absent makes the list empty. ValueError for a list of objects of whose names no expression is known.
+    """
     for name, field in schema.get("properties", {}).items():
         here = f"{path}.?{name}"
         within = field.get("items", field).get("properties", {})
@@ -43,6 +47,8 @@ def _fields(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
                 yield here, f"{here}.hasValue() ? [{here}.value()] : []"
             case "object" if name.endswith("SecretRef"):
                 yield here, f"{here}.hasValue() ? [{here}.value().name] : []"
+            case "object" if name == "annotations":
+                yield here, f"{here}.orValue({{}}).map(key, key)"
             case "object":
                 yield from _fields(field, here)
             case "array" if name == "imagePullSecrets":
