@@ -169,6 +169,15 @@ def test_no_line_of_configuration_can_give_up_what_was_acknowledged(refusals: An
 
 
 @pytest.mark.parametrize(
+    "key", ["tlsTrustStore", "clientTrustStore", "clientTrustStoreType", "clientKeyStore", "clientAuthProviderFactoryClass"]
+)
+def test_no_line_of_configuration_says_whom_a_client_of_bookies_trusts_or_who_it_is(key: str) -> None:
+    """BookKeeper's client (4.18) takes `clientTrustStore`, where it is set, instead of `tlsTrustStore`."""
+    assert paths(bookkeeper_refusals(bookkeeper(config={key: "x"}))) == [f"spec.config[{key}]"]
+    assert paths(herddb_refusals(herddb(config={f"bookkeeper.{key}": "x"}), None)) == [f"spec.config[bookkeeper.{key}]"]
+
+
+@pytest.mark.parametrize(
     "config", [{"flushInterval": "1\nbookieId=other"}, {"gc wait": "1"}, {"a\nbookieId": "x"}, {"flushInterval": "60000\\"}]
 )
 def test_neither_a_line_break_nor_a_joined_line_can_change_an_owned_key_in_the_file(config: dict[str, str]) -> None:

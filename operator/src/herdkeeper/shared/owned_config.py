@@ -17,20 +17,29 @@ OwnedKeys = Mapping[str, str | None]
 _CERTIFICATES: OwnedKeys = MappingProxyType(
     dict.fromkeys(
         (
+            "clientAuthProviderFactoryClass",
+            "clientKeyStore",
+            "clientKeyStorePasswordPath",
+            "clientKeyStoreType",
+            "clientTrustStore",
+            "clientTrustStorePasswordPath",
+            "clientTrustStoreType",
             "tlsCertFilesRefreshDurationSeconds",
             "tlsCertificatePath",
             "tlsClientAuthentication",
             "tlsEnabledProtocols",
             "tlsHostnameVerificationEnabled",
             "tlsKeyStore",
+            "tlsKeyStorePasswordPath",
             "tlsKeyStoreType",
             "tlsProviderFactoryClass",
             "tlsTrustStore",
+            "tlsTrustStorePasswordPath",
             "tlsTrustStoreType",
         )
     )
 )
-"""How BookKeeper's servers and clients authenticate each other."""
+"""How BookKeeper's servers and clients authenticate each other. Its client prefers the older names `client…Store…` to `tls…Store…`."""
 
 _PLACEMENT: OwnedKeys = MappingProxyType(
     {
