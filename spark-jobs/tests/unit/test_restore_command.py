@@ -62,7 +62,7 @@ def test_what_can_not_succeed_ends_with_its_code_and_a_sentence(
     assert "secret" not in str(said)
 
 
-@pytest.mark.parametrize(("given", "authorities"), [("certificates", "certificates"), ("", None), (None, None)])
+@pytest.mark.parametrize(("given", "authorities"), [("certificates", "certificates"), (None, None)])
 def test_nodes_are_verified_by_the_authorities_that_the_pod_was_given(
     given: str | None, authorities: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -79,6 +79,15 @@ def test_nodes_are_verified_by_the_authorities_that_the_pod_was_given(
             monkeypatch.setenv(name, value)
     run({"--manifest": "m"}, monkeypatch, tmp_path)
     assert [request.target.authorities for request in requests] == [authorities]
+
+
+def test_no_password_is_sent_while_the_secret_of_the_authorities_is_half_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cli, "_restore", lambda *_: pytest.fail("it connects to nodes that it can't verify"))
+    for name, value in {"HERDDB_USERNAME": "admin", "HERDDB_PASSWORD": "secret", "HERDDB_AUTHORITIES": ""}.items():
+        monkeypatch.setenv(name, value)
+    ended, said = run({"--manifest": "m"}, monkeypatch, tmp_path)
+    assert ended == 3
+    assert "HERDDB_AUTHORITIES has no certificates" in str(said["message"])
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,11 @@ def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary
 
 def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreRequest:
     credentials = Credentials(_variable(environment, USERNAME), _variable(environment, PASSWORD))
-    target = Target(_database(parsed), parsed.tablespace, credentials, environment.get(NODE_AUTHORITIES_VARIABLE) or None)
+    authorities = environment.get(NODE_AUTHORITIES_VARIABLE)
+    if authorities == "":
+        why = "the Secret that it is from has none in ca.crt yet, so no node can be verified, and no password is sent"
+        raise RestoreRetryable(f"{NODE_AUTHORITIES_VARIABLE} has no certificates: {why}")
+    target = Target(_database(parsed), parsed.tablespace, credentials, authorities)
     if parsed.to is None and (parsed.archive or parsed.encrypt_with):
         raise RestoreRefused(
             "--archive and --encrypt-with belong to --to: a checkpoint is restored as it is; leave them out, or name a moment"
