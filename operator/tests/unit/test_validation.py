@@ -184,6 +184,13 @@ def test_neither_a_line_break_nor_a_joined_line_can_change_an_owned_key_in_the_f
     assert len(bookkeeper_refusals(bookkeeper(config=config))) == 1
 
 
+def test_a_password_in_the_configuration_is_refused_and_told_nowhere() -> None:
+    (refusal,) = herddb_refusals(herddb(config={"server.password": "hunter2"}), None)
+    assert refusal.sentence == (
+        "spec.config[server.password] is set: spec.credentialsSecretRef sets this key; set spec.credentialsSecretRef instead"
+    )
+
+
 @pytest.mark.parametrize("command", ["restore", "snapshot"])
 def test_nobody_can_replace_or_read_all_data_through_the_admin_port_of_zookeeper(command: str) -> None:
     assert paths(refused_of_zookeeper(zookeeper(config={f"admin.{command}.enabled": "true"}))) == [f"spec.config[admin.{command}.enabled]"]

@@ -84,7 +84,8 @@ def config_refusals(config: Mapping[str, str], owned: OwnedKeys, prefixes: tuple
         owner = owned_config.owner_of(key, owned, prefixes)
         if owner is not None:
             fix = "remove it" if owner == "the operator" else f"set {owner} instead"
-            yield Refusal(f"spec.config[{key}]", repr(value), f"{owner} sets this key", fix)
+            # without its value, which may be a password: conditions, events and logs tell of it
+            yield Refusal(f"spec.config[{key}]", "set", f"{owner} sets this key", fix)
         elif re.search(r"[\r\n]", key + value) or value.endswith("\\") or not re.fullmatch(r"[A-Za-z0-9._-]+", key):
             yield Refusal(
                 f"spec.config[{key!r}]",
