@@ -182,6 +182,23 @@ def test_who_may_not_get_a_secret_has_the_operator_give_it_to_no_pod(
     wait_for("rights", lambda: create(policies, namespace, tenant, kind, spec) is None or Pending("not yet"), Limit(60, 0.1))
 
 
+def test_who_may_create_no_pods_names_no_secret_in_a_status(policies: ControlPlane, namespace: str, tenant: str) -> None:
+    """Where a restore that has begun reads, and with which Secret, is in the status."""
+    allow(policies, namespace, tenant, rule("herdkeeper.io", "tablespaces/status", "patch"))
+    tablespaces = acting_as(policies, tenant).resources.get(api_version=API_VERSION, kind="Tablespace")
+    body = {"apiVersion": API_VERSION, "kind": "Tablespace", "metadata": {"name": "t"}, "spec": {"herdDBRef": {"name": "db"}}}
+    tablespaces.create(body=body, namespace=namespace)
+    path = f"{tablespaces.path(name='t', namespace=namespace)}/status"
+    patch = {"status": {"restore": {"manifest": "m.json", **STORE}}}
+
+    def written() -> str | None:
+        return refusal(lambda: tablespaces.client.request("patch", path, body=patch, content_type="application/merge-patch+json"))
+
+    assert "so you may not write a status: the operator acts on it" in str(written())
+    allow(policies, namespace, tenant, rule("", "pods", "create"))
+    wait_for("rights", lambda: written() is None or Pending("not yet"), Limit(60, 0.1))
+
+
 def test_two_secrets_are_asked_for_by_name_and_more_together(policies: ControlPlane, namespace: str, tenant: str) -> None:
     def made(users: int) -> bool | Pending:
         spec = {"bookKeeperRef": {"name": "bk"}, "users": [{"secretName": f"login-{number}"} for number in range(users)]}
