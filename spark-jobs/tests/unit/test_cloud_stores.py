@@ -15,7 +15,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from own_certificate import own_certificate
 from played_cloud import TOKEN, PlayedCloud
 
-from herdkeeper.shared.names import ARCHIVE_VARIABLES, DESTINATION_VARIABLES, STORE_AUTHORITIES_VARIABLE, STORE_ENDPOINTS
+from herdkeeper.shared.names import ARCHIVE_VARIABLES, DESTINATION_VARIABLES, STORE_AUTHORITIES_VARIABLE, STORE_ENDPOINTS, STORE_KEYS
 from herdkeeper_jobs.storage import object_store
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.object_store import StoreNotConfiguredError, StoreSettings
@@ -171,3 +171,11 @@ def test_what_a_store_can_not_be_opened_with_is_told_without_the_key(scheme: str
         StoreSettings.of(scheme, given).open("bucket")
     assert "no base64" not in str(told.value)
     assert "no json" not in str(told.value)
+
+
+@pytest.mark.parametrize("scheme", sorted(STORE_KEYS))
+def test_a_store_whose_secret_was_emptied_is_not_asked_by_the_identity_of_the_machine(scheme: str) -> None:
+    """obstore takes that one where it is given no key."""
+    keys = STORE_KEYS[scheme]
+    with pytest.raises(StoreNotConfiguredError, match=f"^the Secret with the store's credentials has an empty {' and '.join(keys)}: fill"):
+        StoreSettings.of(scheme, {f"{ARCHIVE_VARIABLES}{key}": "" for key in keys}, ARCHIVE_VARIABLES)

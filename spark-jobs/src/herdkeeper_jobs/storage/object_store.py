@@ -46,7 +46,11 @@ class StoreSettings:
 
     @staticmethod
     def of(scheme: str, environment: Mapping[str, str], prefix: str = "") -> StoreSettings:
-        """From a process's variables, whose names begin with `prefix`."""
+        """From a process's variables, whose names begin with `prefix`. Raises StoreNotConfiguredError if a key is empty: obstore would use
+        the pod's identity in the cloud instead, or the machine's, which is not the author's.
+        """
+        if empty := [key for key in names.STORE_KEYS[scheme] if environment.get(f"{prefix}{key}") == ""]:
+            raise StoreNotConfiguredError(f"the Secret with the store's credentials has an empty {' and '.join(empty)}: fill it in")
         known = (*names.STORE_KEYS[scheme], names.STORE_ENDPOINTS[scheme], *_FURTHER[scheme])
         config = {name: value for name in known if (value := environment.get(f"{prefix}{name}"))}
         return StoreSettings(scheme, config, environment.get(f"{prefix}{names.STORE_AUTHORITIES_VARIABLE}") or None)
