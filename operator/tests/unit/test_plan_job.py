@@ -566,6 +566,29 @@ def test_the_result_of_an_earlier_checkpoint_of_this_name_is_not_that_of_this_on
     assert plan_checkpoint(replace(again, objects=objects()), "spark:1").actions, "the run begins once that Job is gone"
 
 
+def test_a_pod_of_the_earlier_job_tells_no_result_of_this_one():
+    """The pods of a deleted Job go after it, those on a node that is down much later."""
+    name, ended_at = "flights-1-checkpoint", "2026-11-21T14:30:00Z"
+    said = CheckpointSummary("r", JobOutcome.SUCCEEDED, "checkpoint at 3,9", ledger_id=3, entry_id=9, verified="compared with follower n1")
+    driver = {"name": "driver", "state": {"terminated": {"message": said.to_json()}}}
+
+    def told(controller: str) -> Any:
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": controller, "controller": True}
+        labels = {"batch.kubernetes.io/job-name": name}
+        pod = {
+            "metadata": {"name": "p", "creationTimestamp": ended_at, "labels": labels, "ownerReferences": [owner]},
+            "status": {"phase": "Succeeded", "containerStatuses": [driver]},
+        }
+        job = JOB[("Job", name)]
+        failed = {"conditions": [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}]}
+        ended = {**job, "metadata": {**job["metadata"], "uid": "this"}, "status": failed}
+        return summarize_checkpoint(replace(SEEN, objects=objects({("Job", name): ended, ("Pod", "p"): pod})))
+
+    assert told("this").fields["verified"] == "compared with follower n1"
+    assert "verified" not in told("earlier").fields
+    assert "checkpoint at 3,9" not in told("earlier").health.message
+
+
 def test_a_job_whose_driver_said_nothing_is_still_told_of():
     failed = {
         **JOB[("Job", "flights-1-checkpoint")],

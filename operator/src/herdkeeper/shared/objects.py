@@ -114,9 +114,16 @@ def job_ended(job: Json) -> str | None:
 
 
 def pods_of_job(objects: Objects, job_name: str) -> tuple[Json, ...]:
-    """Returns the pods of a Job, oldest first."""
-    found = (pod for pod in objects.of_kind("Pod") if (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == job_name)
+    """Returns the pods of a Job, oldest first, without those that an earlier Job of this name left."""
+    uid = (objects.get("Job", job_name) or {"metadata": {}})["metadata"].get("uid")
+    named = (pod for pod in objects.of_kind("Pod") if (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == job_name)
+    found = (pod for pod in named if uid in (None, _controller_of(pod) or uid))
     return tuple(sorted(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"])))
+
+
+def _controller_of(item: Json) -> str | None:
+    """Returns the uid of the controller that owns an object, or None."""
+    return next((owner["uid"] for owner in item["metadata"].get("ownerReferences") or [] if owner.get("controller")), None)
 
 
 def termination_message_of(objects: Objects, job_name: str) -> str | None:
