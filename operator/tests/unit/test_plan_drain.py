@@ -28,8 +28,11 @@ from herdkeeper.bookkeeper.drain.procedure import (
     later_steps,
     next_step,
 )
+from herdkeeper.bookkeeper.drain.state import rounds_of
 from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Wait
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -223,3 +226,18 @@ def test_a_drain_waits_while_the_racks_that_remain_are_too_few_for_the_placement
         step = next_step(bookie, one_rack)
         assert isinstance(step, Wait)
         assert step.reason is Reason.TOO_FEW_RACKS
+
+
+@pytest.mark.parametrize(("controller", "why"), [("this", "no room"), ("earlier", "")])
+def test_a_round_that_is_tried_again_tells_no_failure_of_the_deleted_job(controller: str, why: str) -> None:
+    job = "bk-bookie-1-drain-1"
+    owner = {"kind": "Job", "name": job, "uid": controller, "controller": True}
+    labels = {"batch.kubernetes.io/job-name": job}
+    failed = {"name": "read-back", "state": {"terminated": {"exitCode": 3, "message": "no room"}}}
+    pod = {
+        "metadata": {"name": "p", "creationTimestamp": "2026-11-21T14:30:00Z", "labels": labels, "ownerReferences": [owner]},
+        "status": {"containerStatuses": [failed]},
+    }
+    found = {("ConfigMap", job): {"metadata": {"name": job}}, ("Job", job): {"metadata": {"name": job, "uid": "this"}}, ("Pod", "p"): pod}
+    objects = Objects({of: {"kind": of[0], **item} for of, item in found.items()})
+    assert rounds_of(BookKeeperNames(ObjectKey("n", "bk")), objects, 1) == (Round(1, JobState.RUNNING, why),)
