@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,8 @@ from kubernetes.dynamic.exceptions import DynamicApiError
 from herdkeeper.api.herddb_cluster import MOST_USERS
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.planning.pods import CONTAINER_SECURITY
+from herdkeeper.plugin import session
+from herdkeeper.plugin.main import main
 from herdkeeper.shared.names import EXECUTOR_COMPONENT, labels
 from herdkeeper_e2e.control_plane import CHART, OPERATOR_USER, ControlPlane, make_namespace, rendered
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -197,6 +201,32 @@ def test_who_may_create_no_pods_names_no_secret_in_a_status(policies: ControlPla
     assert "so you may not write a status: the operator acts on it" in str(written())
     allow(policies, namespace, tenant, rule("", "pods", "create"))
     wait_for("rights", lambda: written() is None or Pending("not yet"), Limit(60, 0.1))
+
+
+def test_the_plan_of_a_change_is_shown_only_to_who_may_revert_it(
+    policies: ControlPlane, namespace: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who may create no pods may take out the image that somebody else named, and not put it back."""
+    clusters = policies.dynamic_client().resources.get(api_version=API_VERSION, kind="BookKeeperCluster")
+    spec = {"zooKeeperRef": {"name": "zk"}, "image": "theirs:1"}
+    clusters.create(
+        body={"apiVersion": API_VERSION, "kind": "BookKeeperCluster", "metadata": {"name": "bk"}, "spec": spec}, namespace=namespace
+    )
+    file = tmp_path / "change.json"
+    file.write_text(json.dumps({"kind": "BookKeeperCluster", "metadata": {"name": "bk"}, "spec": {"image": None}}))
+    api = acting_as(policies, tenant).client
+    monkeypatch.setattr(session, "open_session", lambda _: (api, namespace))
+
+    def planned() -> str:
+        main(["plan", "-f", str(file), "--timeout", "1"], pause=lambda _: None)
+        found = clusters.get(name="bk", namespace=namespace)
+        assert (found.spec.image, found.metadata.annotations) == ("theirs:1", None)
+        shown = capsys.readouterr()
+        return shown.out + shown.err
+
+    assert "could not be reverted with your rights" in planned()
+    allow(policies, namespace, tenant, rule("", "pods", "create"))
+    wait_for("rights", lambda: "no result within 1 s" in planned() or Pending("not yet"), Limit(60, 0.1))
 
 
 def test_two_secrets_are_asked_for_by_name_and_more_together(policies: ControlPlane, namespace: str, tenant: str) -> None:

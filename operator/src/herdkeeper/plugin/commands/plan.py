@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from herdkeeper.plugin.change import Patch
-from herdkeeper.plugin.cluster import ClusterError, ConflictError
+from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.kinds import ZOOKEEPER, Kind, resource_kind
 from herdkeeper.plugin.merge_patch import asked_for, back_to
@@ -26,6 +26,8 @@ from herdkeeper.shared.quorum import SAFE_SIZE
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation in which `kubectl apply` keeps what it applied."""
+_DENIED = "denied request"
+"""In the API server's words of a ValidatingAdmissionPolicy; a missing right to create has others."""
 MOST_CONFLICTS = 10
 """How often somebody may write at the moment of the revert, which then begins anew."""
 
@@ -69,6 +71,18 @@ def _require_way_back(call: Call, kind: Kind, live: Json, changed: Json) -> None
             f"--filename {call.given.filename}: this change of {field_name} of the {kind.name} {live['metadata']['name']} can't be "
             f"reverted, so it is not shown; to see its plan before it is carried out, apply it with {names.PLAN_ANNOTATION}=true"
         )
+    earlier = {key: live["metadata"].get(key) for key in ("name", "labels", "annotations")}
+    try:
+        # policies judge it before the API server sees that it exists
+        call.cluster.create(kind, {**live, "metadata": earlier, "status": None}, dry_run=True)
+    except ForbiddenError as error:
+        if _DENIED in str(error):
+            raise BadInputError(
+                f"--filename {call.given.filename}: a change of the {kind.name} {earlier['name']} could not be reverted with your rights, "
+                f"so it is not shown: {error}"
+            ) from error
+    except ClusterError:
+        pass  # it exists
 
 
 def one_way(before: Json, after: Json) -> str | None:
