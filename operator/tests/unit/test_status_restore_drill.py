@@ -14,6 +14,7 @@ from test_plan_restore_drill import (
     NIGHTS,
     SCHEDULE,
     SPARK,
+    TABLESPACE,
     UNUSABLE,
     noted,
     of_the_moment,
@@ -222,6 +223,14 @@ def test_in_the_place_of_a_checkpoint_that_somebody_deletes_another_one_is_drawn
     reading = with_job()
     kept = replace(reading, drill=replace(reading.drill, checkpoints=(going, NIGHTS[2])))
     assert fields_of(replace(kept, schedule=noted()))["lastDrill"]["checkpoint"] == DRAWN, "its removal waits for what reads it"
+
+
+@pytest.mark.parametrize("tablespace", [Unknown("the Tablespace flights can't be read"), None, TABLESPACE])
+def test_a_drill_whose_checkpoint_was_deleted_does_not_fail_while_nobody_can_tell_what_else_there_is(tablespace):
+    going = with_metadata(NIGHTS[1], deletion_timestamp="2026-05-10T05:00:01Z")
+    drill = fields_of(seen(checkpoints=(going, NIGHTS[2]), tablespace=tablespace, herddb=None, schedule=noted()))["lastDrill"]
+    assert (drill["outcome"], drill["checkpoint"]) == ("Running", DRAWN)
+    assert drill["message"].startswith("waits: the Tablespace flights")
 
 
 def test_while_the_schedule_is_paused_no_other_checkpoint_is_drawn_and_the_drill_is_told_of_as_it_was():

@@ -66,7 +66,9 @@ def _decided(series: CheckpointSeries) -> DrillStatus | None:
         return None
     if isinstance(other := series.draw(due_of(drill)), Drawn):
         return _begun(series, due_of(drill), other)
-    return failed(drill, f"the Checkpoint {drill.checkpoint} was deleted before it was restored, and there is no other", now)
+    why = f"the Checkpoint {drill.checkpoint} was deleted before it was restored, and there is no other"
+    # without the database it is unknown what else could be restored
+    return None if series.drill.herddb is None else failed(drill, why, now)
 
 
 def _begun(series: CheckpointSeries, due: datetime.datetime, drawn: Drawn) -> DrillStatus:

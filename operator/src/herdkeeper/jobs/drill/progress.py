@@ -7,7 +7,8 @@ from typing import assert_never
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.restore_drill import DrillStatus
-from herdkeeper.jobs.drill.state import CheckpointSeries, is_restorable
+from herdkeeper.jobs.drill.draw import NothingToDraw
+from herdkeeper.jobs.drill.state import CheckpointSeries, due_of, is_restorable
 from herdkeeper.protocol.job_summary import RestoreSummary
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
@@ -22,6 +23,8 @@ def observed_drill(series: CheckpointSeries) -> DrillStatus | None:
     job, checkpoint = series.job_of(drill), seen.checkpoint(drill.checkpoint)
     if seen.objects.get("Job", job) is not None:
         return _of_the_job(_with_lsn(drill.model_copy(update={"job": job}), checkpoint), series, job)
+    if seen.herddb is None and isinstance(nothing := series.draw(due_of(drill)), NothingToDraw):
+        return drill.model_copy(update={"message": f"waits: {nothing.why}"[:1000]})
     if (unusable := seen.store_unusable) is not None and checkpoint is not None and is_restorable(checkpoint):
         return drill.model_copy(update={"message": f"waits: {unusable.why}"})
     return _of_the_moment(drill, checkpoint) if series.is_of_a_moment(drill) else drill

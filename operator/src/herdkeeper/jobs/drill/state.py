@@ -124,7 +124,9 @@ class CheckpointSeries(RunSeries):
         if isinstance(tablespace, Unknown):
             return NothingToDraw(tablespace.why)
         if tablespace is None or self.drill.herddb is None:
-            return NothingToDraw(f"the Tablespace {schedule.spec.template.tablespace_ref.name}, or its database, does not exist")
+            return NothingToDraw(
+                f"the Tablespace {schedule.spec.template.tablespace_ref.name}, or its database, does not exist or can't be read"
+            )
         window = tablespace.status.recovery_window if tablespace.status is not None else None
         if tablespace.spec.log.archive is not None and window is not None:
             begin, end = moment_of(window.from_), moment_of(window.to)
