@@ -20,12 +20,13 @@ from herdkeeper.engine.kinds import steps_by_kind
 from herdkeeper.engine.reconcile import reconcile
 from herdkeeper.herddb.log.seen_pins import LogPin
 from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials
+from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.observe_restore import progress_of
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
-from herdkeeper.planning.actions import Apply, CreateTablespace, Plan
+from herdkeeper.planning.actions import Apply, CreateTablespace, Plan, SetFinalizer
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.settings import Settings
@@ -131,6 +132,15 @@ def test_nothing_is_noted_while_nothing_is_made_so_that_what_others_make_meanwhi
     reconcile(Key.of(resource), steps, Clients(writer, reader, None, lambda: True, None))
     (status,) = written
     assert "restore" not in status
+
+
+@pytest.mark.parametrize("policy", ["Retain", "Delete"])
+def test_what_a_refused_restore_advises_can_be_done_and_drops_nothing(policy):
+    """The API server's rules let nobody remove spec.bootstrap."""
+    refused = plan(DECLARED, MADE)
+    assert "delete this Tablespace, which drops nothing, and create it without spec.bootstrap" in refused.wait.message
+    (left,) = plan_tablespace_deletion(with_spec(DECLARED, deletion_policy=policy), MADE, 0.0).actions
+    assert isinstance(left, SetFinalizer)
 
 
 def test_a_tablespace_that_exists_is_refused_not_adopted_and_not_touched():

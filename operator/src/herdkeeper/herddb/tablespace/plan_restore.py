@@ -148,7 +148,8 @@ def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | 
         return None
     message = (
         f"spec.bootstrap is set, but HerdDB already has a tablespace {record.name} ({record.uuid}), and a restore never replaces one. "
-        "Create another Tablespace with a free spec.tablespaceName. To keep the existing one, remove spec.bootstrap"
+        "Create another Tablespace with a free spec.tablespaceName. To keep the existing one, delete this Tablespace, which drops nothing, "
+        "and create it without spec.bootstrap"
     )
     return Plan.waiting(Reason.INVALID_SPEC, message, requeue.BLOCKED)
 
