@@ -1,7 +1,7 @@
 """All checks and tests of `make test`: `python3 -m herdkeeper_e2e.run_tests FOLDER [--resume]`.
 
-FOLDER keeps the logs of the last runs, and the passed stages. Scenarios mostly wait for pods, so they have priority for a core; computing
-stages take the rest. It uses only Python's standard library: a stage makes the project's environment.
+FOLDER keeps the logs of the last runs, and the passed stages. Scenarios mostly wait for pods, so they have priority for a core; tests of
+servers mostly wait, too; computing stages take the rest. It uses only Python's standard library: a stage makes the project's environment.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SCENARIO = "scenario: "
 _FAILURE = re.compile(r"(?:FAILED|ERROR) \S+::.*|\[ERROR\] +\w[\w$.]*[.:]\w+.*|.*: error: .*")
 
 
-def _made(name: str, lane: str | None, kind: Kind, nice: int, after: Collection[str] = ("environment",)) -> Stage:
+def _made(name: str, lane: str, kind: Kind, nice: int, after: Collection[str] = ("environment",)) -> Stage:
     """A target of the Makefile."""
     return Stage(name, ("make", "--no-print-directory", "-C", str(REPOSITORY), name), kind, lane, after, nice)
 
@@ -53,7 +53,7 @@ STAGES = (
     Stage("cluster-pause", (str(CLUSTER), "pause"), Kind.PREPARATION, "cluster", ("e2e", "e2e-scenario")),
     # after the cluster, which makes the programs and the builder for them
     _made("integration-operator", "computing", Kind.SUITE, 10, ("environment", "cluster")),
-    *(_made(name, None, Kind.SUITE, 10, ("environment", "cluster")) for name in ("integration-servers", "unit-java")),
+    *(_made(name, "servers", Kind.SUITE, 10, ("environment", "cluster")) for name in ("unit-java", "integration-servers")),
 )
 
 

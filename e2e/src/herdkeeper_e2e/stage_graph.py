@@ -40,12 +40,12 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Stage:
-    """A command, and when it runs. Stages of one lane run one at a time, in declared order; one without a lane takes the first free one."""
+    """A command, and when it runs. Stages of one lane run one at a time, in declared order."""
 
     name: str
     command: Sequence[str]
     kind: Kind
-    lane: str | None
+    lane: str
     after: Collection[str] = ()
     """Stages that must pass first."""
     nice: int = 0
@@ -66,7 +66,6 @@ class Result:
 @dataclass(frozen=True)
 class _Running:
     stage: Stage
-    lane: str
     pid: int
     began: float
 
@@ -79,7 +78,6 @@ class Graph:
     ) -> None:
         self._folder = folder
         self._tell = tell
-        self._lanes = list(dict.fromkeys(stage.lane for stage in stages if stage.lane is not None))
         self._left = [stage for stage in stages if stage.name not in remembered]
         self._running: dict[str, _Running] = {}
         self._ended: queue.Queue[tuple[str, int, float]] = queue.Queue()
@@ -113,16 +111,11 @@ class Graph:
             if self._failed_check or any(each not in (None, Outcome.PASSED, Outcome.REMEMBERED) for each in outcomes):
                 self._left.remove(stage)
                 self._finish(self._without_run(stage, Outcome.ENDED if self._failed_check else Outcome.NOT_RUN))
-            elif None not in outcomes and (lane := self._free_lane(stage)) is not None:
+            elif None not in outcomes and all(each.stage.lane != stage.lane for each in self._running.values()):
                 self._left.remove(stage)
-                self._begin(stage, lane)
+                self._begin(stage)
 
-    def _free_lane(self, stage: Stage) -> str | None:
-        taken = {each.lane for each in self._running.values()}
-        wanted = self._lanes if stage.lane is None else [stage.lane]
-        return next((lane for lane in wanted if lane not in taken), None)
-
-    def _begin(self, stage: Stage, lane: str) -> None:
+    def _begin(self, stage: Stage) -> None:
         with self.log(stage.name).open("wb") as log:
             process = subprocess.Popen(
                 ["sh", "-c", _IN_LINE, "stage", str(stage.nice), *stage.command],
@@ -131,7 +124,7 @@ class Graph:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # so that all of its processes can be ended with it
             )
-        self._running[stage.name] = _Running(stage, lane, process.pid, time.monotonic())
+        self._running[stage.name] = _Running(stage, process.pid, time.monotonic())
         self._tell(stage.name, None)
         threading.Thread(target=self._wait, args=(stage.name, process), daemon=True).start()
 

@@ -52,17 +52,6 @@ def test_stages_of_one_lane_run_one_at_a_time_in_their_order(run):
     assert [name for name, _ in told] == ["first", "first", "second", "second"]
 
 
-def test_a_stage_without_a_lane_takes_the_first_that_is_free(run, tmp_path):
-    _, told = run(
-        suite("long", waits_for(tmp_path / "written"), lane="one"),
-        suite("short", lane="two"),
-        suite("anywhere", ("touch", str(tmp_path / "written")), lane=None),
-    )
-    assert told.index(("anywhere", None)) == told.index(("short", Outcome.PASSED)) + 1
-    _, told = run(suite("only", lane="one"), suite("anywhere", lane=None))
-    assert [name for name, _ in told] == ["only", "only", "anywhere", "anywhere"]
-
-
 def test_a_stage_that_can_t_begin_yet_does_not_keep_its_lane_from_the_next(run):
     _, told = run(suite("needs", after=("slow",)), suite("next"), suite("slow", lane="two", after=("next",)))
     assert [name for name, outcome in told if outcome] == ["next", "slow", "needs"]
