@@ -103,6 +103,14 @@ def test_the_plan_of_a_change_is_shown_and_all_is_as_before(tmp_path: Path) -> N
     assert cluster.documents[0]["metadata"]["annotations"] == {}
 
 
+def test_a_resource_whose_annotation_is_false_shows_no_plan_yet(tmp_path: Path) -> None:
+    cluster = bookkeeper()
+    cluster.documents[0]["metadata"]["annotations"] = {"herdkeeper.io/plan": "false"}
+    answer, _ = called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=planning(cluster, plan={"steps": []}))
+    assert answer.exit_code == FINE
+    assert cluster.documents[0]["spec"] == {"bookies": 4, "drain": [3]}
+
+
 def test_change_and_annotation_come_in_one_write_and_go_in_one(tmp_path: Path) -> None:
     """Whenever the command is killed, the operator sees no change without the annotation."""
     cluster = bookkeeper()

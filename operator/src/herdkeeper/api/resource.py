@@ -85,7 +85,7 @@ class Status(Model):
         "tools (docs/gitops.md); further ones for some kinds.",
     )
     plan: PlanStatus | None = Field(
-        None, description="Present while the annotation `herdkeeper.io/plan` is `true`: the plan is shown, not executed."
+        None, description="Present while the annotation `herdkeeper.io/plan` has any value but `false`: the plan is shown, not executed."
     )
 
 

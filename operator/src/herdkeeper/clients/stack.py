@@ -64,4 +64,4 @@ def servers_disruption(resource: Resource, reader: ClusterReader) -> str | None:
 def _is_stuck(resource: Resource) -> bool:
     ready = condition(resource, READY)
     stuck = ready is not None and ready.status != "True" and ready.reason in STUCK
-    return stuck or resource.metadata.deletion_timestamp is not None or paused_by(resource.metadata) is not None
+    return stuck or resource.metadata.deletion_timestamp is not None or paused_by(resource.metadata.annotations) is not None

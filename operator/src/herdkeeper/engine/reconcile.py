@@ -99,7 +99,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
         clients.require_live_reads()
         seen = steps.observe_ledgers(seen, clients.reader)
         plan = _plan(resource, seen, steps)
-    if stops(resource.metadata, names.PLAN_ANNOTATION):
+    if stops(resource.metadata.annotations.get(names.PLAN_ANNOTATION)):
         plan = _shown(plan)
     summary = steps.summarize(resource, seen, plan.decided_fields)
     summary = replace(summary, fields={**summary.fields, **plan.decided_fields})
@@ -120,7 +120,7 @@ def has_data_to_delete(key: Key, document: dict[str, Any]) -> bool:
     return (
         not isinstance(found, Unreadable)
         and getattr(found.spec, "deletion_policy", "Retain") == "Delete"
-        and paused_by(found.metadata) is None
+        and paused_by(found.metadata.annotations) is None
     )
 
 
@@ -158,7 +158,7 @@ def _reconcile_unreadable(stub: Resource, refusals: tuple[Refusal, ...], steps: 
 
 
 def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
-    if stops(resource.metadata, names.PAUSED_ANNOTATION):
+    if stops(resource.metadata.annotations.get(names.PAUSED_ANNOTATION)):
         message = f"the annotation {names.PAUSED_ANNOTATION} stops every change; remove it to continue"
         return Plan(wait=Wait(Reason.PAUSED, message))
     users = _users(seen)

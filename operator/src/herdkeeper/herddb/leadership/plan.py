@@ -130,7 +130,7 @@ def plan_leaders(fleet: SqlFleet, log: LogStore, rules: MoveRules) -> Leadership
 
 def _case(fleet: SqlFleet, found: VersionedRecord, rules: MoveRules) -> Case:
     declared = declaring(fleet, found.record.name)
-    asking = None if rules.only_lost or declared is None or paused_by(declared.metadata) else declared
+    asking = None if rules.only_lost or declared is None or paused_by(declared.metadata.annotations) else declared
     # the failover times are no change: they also apply to a paused resource
     failover = declared.spec.failover if declared is not None else Failover()
     situation = Situation(

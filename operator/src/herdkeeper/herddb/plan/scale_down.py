@@ -165,7 +165,7 @@ def _unmovable(fleet: SqlFleet, record: TablespaceRecord, going: tuple[str, ...]
         return None  # one of them may declare it
     if tablespace is None:
         return f"no Tablespace declares {record.name} ({has}): declare it, or drop it"
-    if stops := paused_by(tablespace.metadata):
+    if stops := paused_by(tablespace.metadata.annotations):
         return f"the Tablespace {tablespace.metadata.name} ({has}) is paused: remove its annotation {stops}"
     return None
 

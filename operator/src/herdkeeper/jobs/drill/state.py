@@ -105,7 +105,7 @@ class CheckpointSeries(RunSeries):
         """The newest time without a drill yet. None if there is none, or no drill may start."""
         schedule, last = self.schedule, self.newest_drill
         since = moment_of(schedule.status.drills_since) if schedule.status is not None else None
-        if schedule.spec.drill is None or since is None or schedule.spec.suspend or paused_by(schedule.metadata) is not None:
+        if schedule.spec.drill is None or since is None or schedule.spec.suspend or paused_by(schedule.metadata.annotations) is not None:
             return None
         if last is not None and last.outcome == "Running":
             return None

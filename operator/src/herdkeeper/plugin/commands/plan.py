@@ -22,6 +22,7 @@ from herdkeeper.plugin.request import Outcome, timeout_seconds, wait_until
 from herdkeeper.plugin.stack_tree import condition
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, annotation
+from herdkeeper.shared.paused import stops
 from herdkeeper.shared.quorum import SAFE_SIZE
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -100,7 +101,7 @@ def _plan(call: Call, kind: Kind, item: Json, seconds: int) -> Json:
     live = call.cluster.get(kind, name)
     if live is None:
         return {"resource": label, "shown": True, "steps": ["it is new: everything would be created"], "blockers": []}
-    if annotation(live, names.PLAN_ANNOTATION) is not None:
+    if stops(annotation(live, names.PLAN_ANNOTATION)):
         raise BadInputError(f"{label} shows a plan already (the annotation {names.PLAN_ANNOTATION}): `resume` it first")
     to_undo: tuple[Json, Json | None] | None = (live, None)
     with _reverted_when_ended():
@@ -160,7 +161,7 @@ def _undo(call: Call, kind: Kind, earlier: Json, changed: Json | None) -> None:
             present = call.cluster.get(kind, name)
             if present is None or present["metadata"].get("uid") != earlier["metadata"].get("uid"):
                 return
-            if changed is None and annotation(present, names.PLAN_ANNOTATION) is None:
+            if changed is None and not stops(annotation(present, names.PLAN_ANNOTATION)):
                 return
             spec = back_to(earlier["spec"], (changed or present)["spec"], present["spec"])
             try:
