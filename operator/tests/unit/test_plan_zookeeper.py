@@ -499,6 +499,16 @@ def test_a_member_that_leaves_may_be_away():
     assert made.leaving == (5,)
 
 
+@pytest.mark.parametrize(("voters", "away", "leaves"), [((0, 1, 2), 1, 1), ((0, 1, 2), 2, 2), ((0, 1, 2, 3, 4), 1, 1)])
+def test_a_member_that_is_away_leaves_before_those_that_serve(voters, away, leaves):
+    """ZooKeeper changes a membership only while a majority of the next one follows: of two voters, both."""
+    committed, serving = membership(voters), tuple(number for number in voters if number != away)
+    parts = (settled(committed), claims(*["true"] * len(voters)), members(*serving), members(away, ready=False))
+    (made,) = plan(saw(*parts, leader=0, serving=serving, committed=committed), with_spec(CLUSTER, replicas=1)).actions
+    assert isinstance(made, ChangeMembership)
+    assert made.leaving == (leaves + 1,)
+
+
 def test_a_member_that_has_joined_gets_its_claim_the_membership_and_then_its_pod():
     seen = saw(settled(membership()), claims("true", "true", "true"), members(0, 1, 2), committed=membership(observers=(3,)))
     made = plan(seen, with_spec(CLUSTER, replicas=5))

@@ -6,8 +6,8 @@ last transactions.
 The second member is the exception: ZooKeeper gives a vote only if a quorum of the new membership already follows. Observers don't count,
 and two voters are a quorum only together. So it joins as an unlisted follower, which has no vote either (`Ensemble.unlisted_follower`).
 
-A member leaves the membership before its pod is deleted. The leader leaves last, since that costs an election. The declared and the
-committed membership are all the state that a next reconcile needs.
+A member leaves the membership before its pod is deleted. Who does not serve leaves first; the leader leaves last, since that costs an
+election. The declared and the committed membership are all the state that a next reconcile needs.
 """
 
 from __future__ import annotations
@@ -107,9 +107,11 @@ def _join(ensemble: Ensemble, membership: Membership, number: int) -> ChangeMemb
 
 
 def _leave(ensemble: Ensemble, membership: Membership, leaving: list[int]) -> ChangeMembership:
-    """Remove observers first, then the highest number, and the leader last."""
+    """Remove observers first, then who does not serve, then the highest number, and the leader last. ZooKeeper (3.9.5,
+    Leader.isQuorumSynced) refuses a membership of which no majority follows, such as that of one who serves and one who does not.
+    """
     voters, leader = voters_of(membership), ensemble.leader
-    number = min(leaving, key=lambda number: (number in voters, number == leader, -number))
+    number = min(leaving, key=lambda number: (number in voters, ensemble.serves(number), number == leader, -number))
     rest = len(set(voters) - {number})
     why = f"{ensemble.named.pod(number)}{', the leader,' if number == leader else ''} leaves and {rest} voters stay"
     return ChangeMembership(ensemble.address, ensemble.password or "", None, (number + 1,), membership.version, Reason.LEAVING, why)
