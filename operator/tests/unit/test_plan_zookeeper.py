@@ -509,6 +509,41 @@ def test_a_member_that_is_away_leaves_before_those_that_serve(voters, away, leav
     assert made.leaving == (leaves + 1,)
 
 
+@pytest.mark.parametrize(
+    ("situation", "voters", "observers", "away", "leaves"),
+    [
+        ("one that joined can't start, and is not wanted any more", (0, 1, 2), (3,), 3, 3),
+        ("a voter that leaves is away for good", (0, 1, 2, 3, 4), (), 4, 4),
+        ("one that has left can't start anew beside the leader, which leaves", (0, 1, 2, 4), (), 3, 4),
+    ],
+)
+def test_a_roll_that_waits_for_a_member_which_is_not_wanted_any_more_lets_it_leave(situation, voters, observers, away, leaves):
+    committed = membership(voters, observers)
+    serving = tuple(number for number in (*voters, *observers) if number != away)
+    parts = (
+        settled(committed),
+        claims(*["true"] * (max(*voters, *observers) + 1)),
+        members(*serving, revision=OLD),
+        members(away, ready=False),
+    )
+    seen = saw(*parts, leader=max(set(voters).intersection(serving)), serving=serving, committed=committed)
+    waiting = plan(seen, with_spec(CLUSTER, replicas=5))
+    assert not [action for action in waiting.actions if isinstance(action, Delete)], situation
+    assert waiting.wait is not None
+    assert f"{pod_of(away)} serves" not in waiting.wait.message
+    (made,) = plan(seen, with_spec(CLUSTER, replicas=3)).actions
+    assert isinstance(made, ChangeMembership), situation
+    assert made.leaving == (leaves + 1,)
+
+
+def test_a_roll_that_waits_for_others_changes_no_membership():
+    committed = membership((0, 1, 2, 3, 4))
+    parts = (settled(committed), claims(*["true"] * 5), members(0, 1, 2, 3, 4, revision=OLD))
+    seen = saw(*parts, serving=(0, 1, 2, 3, 4), committed=committed, disruption="bk is not Ready")
+    made = plan(seen, with_spec(CLUSTER, replicas=3))
+    assert (made.actions, made.wait.reason if made.wait else None) == ((), Reason.WAITING_FOR_OTHERS)
+
+
 def test_a_member_that_has_joined_gets_its_claim_the_membership_and_then_its_pod():
     seen = saw(settled(membership()), claims("true", "true", "true"), members(0, 1, 2), committed=membership(observers=(3,)))
     made = plan(seen, with_spec(CLUSTER, replicas=5))

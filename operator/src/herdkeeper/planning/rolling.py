@@ -88,7 +88,7 @@ def restart(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -
     next_one = sorted(outdated, key=objects.pod_ready)[0]
     unreachable = next((gate.unreachable[pod] for pod in outdated if pod in gate.unreachable), None)
     unready = (pod for pod in pods if objects.pod_ready(next_one) and not objects.pod_ready(pod))
-    unwell = next((f"{pod} serves but is not Ready" for pod in unready), None)
+    unwell = next((f"{pod} is not Ready" for pod in unready), None)
     return _restart_step(next_one, objects, gate.closed_by or unreachable or unwell)
 
 

@@ -9,7 +9,7 @@ deleted.
 from __future__ import annotations
 
 from herdkeeper.planning import requeue
-from herdkeeper.planning.actions import Action, Annotate, Apply, Create, Delete, Plan, Wait, deletions, soonest
+from herdkeeper.planning.actions import Action, Annotate, Apply, ChangeMembership, Create, Delete, Plan, Wait, deletions, soonest
 from herdkeeper.planning.intent import adopted, settle, unsettled
 from herdkeeper.planning.rolling import Gate, moving, restart
 from herdkeeper.shared import names
@@ -50,6 +50,8 @@ def plan_zookeeper(ensemble: Ensemble) -> Plan:
     step: tuple[Action, ...] | Wait = _restarts(ensemble, stateful_set) if apply is None else ()
     if not actions and step == ():
         step = _when_settled(ensemble)
+    elif not actions and isinstance(step, Wait):
+        step = _leave_of_unwanted(ensemble) or step
     serving = all(map(ensemble.is_ready, ensemble.pods))
     again = None if serving and step == () else requeue.PENDING
     if ensemble.accepts_both and ensemble.plaintext_needed_by:
@@ -130,6 +132,14 @@ def _when_settled(ensemble: Ensemble) -> tuple[Action, ...] | Wait:
         return steps
     step = next_change(ensemble)
     return step if isinstance(step, Wait) else (() if step is None else (step,))
+
+
+def _leave_of_unwanted(ensemble: Ensemble) -> tuple[Action, ...]:
+    """Returns the leave of a member, if the pod of one that is not declared is not Ready: restarts would wait for it, perhaps for ever."""
+    if not any(number not in ensemble.declared and not ensemble.is_ready(number) for number in ensemble.pods):
+        return ()
+    change = next_change(ensemble)
+    return (change,) if isinstance(change, ChangeMembership) and change.leaving else ()
 
 
 def _mark_claims(ensemble: Ensemble) -> tuple[Action, ...]:
