@@ -203,7 +203,7 @@ def test_a_member_that_is_away_is_named_with_its_trouble():
     waiting = {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]}
     seen = objects(pods(["zk-zookeeper-0", "zk-zookeeper-1"]), pods(["zk-zookeeper-2"], **waiting))
     health = summarize_zookeeper(Ensemble(CLUSTER, seen, {0: "leader"})).health
-    assert health.message == "2 of 3 members serve (zk-zookeeper-2: ImagePullBackOff no such image)"
+    assert health.message == "2 of 3 members are Ready (zk-zookeeper-2: ImagePullBackOff no such image)"
 
 
 def unready(reason: str):
@@ -251,7 +251,7 @@ def last_read(membership):
     ("situation", "serving", "marks", "reason", "said"),
     [
         ("all serve", [0, 1, 2], ("true", "true", "true"), Reason.READY, "3 members serve"),
-        ("one is away", [0, 2], ("true", "true", "true"), Reason.MEMBERS_NOT_READY, "2 of 3 members serve (zk-zookeeper-1: no pod)"),
+        ("one is away", [0, 2], ("true", "true", "true"), Reason.MEMBERS_NOT_READY, "2 of 3 members are Ready (zk-zookeeper-1: no pod)"),
         ("two are away", [0], ("true", "true", "true"), Reason.QUORUM_LOST, "1 of 3 voters serve and 2 are needed"),
         ("two are away, with data", [0], ("true", "true", "true"), Reason.QUORUM_LOST, "They serve again once a majority runs"),
         ("one of them is empty", [0], ("true", "false", "true"), Reason.QUORUM_LOST, "They serve again once a majority runs"),
@@ -269,6 +269,15 @@ def test_a_lost_quorum_is_told_with_what_a_person_can_do(situation, serving, mar
     assert (health.reason, said in health.message) == (reason, True), (situation, health.message)
 
 
+def test_a_quorum_is_not_called_lost_while_zookeeper_answers():
+    """Probes fail where a machine is busy. The membership was read, and only a quorum answers that."""
+    busy = objects(last_read(COMMITTED), member_claims("true", "true", "true"), pods(MEMBERS, conditions=[]))
+    modes = {0: "leader", 1: "follower", 2: "follower"}
+    health = summarize_zookeeper(Ensemble(FOUNDED, busy, modes, membership=COMMITTED)).health
+    assert (health.status, health.reason) == ("False", Reason.MEMBERS_NOT_READY)
+    assert health.message.startswith("0 of 3 members are Ready (")
+
+
 def test_a_member_without_a_vote_is_not_counted_in_a_quorum():
     """The one voter that is left of two does not serve: the observer beside it makes no quorum."""
     roles = (server_of(CLUSTER, 0, Role.PARTICIPANT), server_of(CLUSTER, 1, Role.PARTICIPANT), server_of(CLUSTER, 2, Role.OBSERVER))
@@ -281,7 +290,7 @@ def test_voters_that_a_person_added_count_in_a_quorum():
     voters = first_membership(CLUSTER, (0, 1, 2, 7))
     serving = objects(member_claims("true", "true", "true"), pods([*MEMBERS[:2], "zk-zookeeper-7"]))
     health = summarize_zookeeper(Ensemble(FOUNDED, serving, {0: "leader", 1: "follower"}, membership=voters)).health
-    assert (health.reason, health.message) == (Reason.MEMBERS_NOT_READY, "2 of 3 members serve (zk-zookeeper-2: no pod)")
+    assert (health.reason, health.message) == (Reason.MEMBERS_NOT_READY, "2 of 3 members are Ready (zk-zookeeper-2: no pod)")
 
 
 def test_volumes_of_voters_that_a_person_added_are_not_called_empty():

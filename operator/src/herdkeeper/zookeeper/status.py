@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from herdkeeper.api.zookeeper_cluster import MOST_PLAINTEXT_USERS, NOBODY
+from herdkeeper.codecs.zookeeper.membership import Membership
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
@@ -31,7 +32,7 @@ def summarize_zookeeper(ensemble: Ensemble) -> Summary:
     if health.status == "True" and not ensemble.founded:
         # clients write into a Ready ensemble: from then on an empty member must not vote
         health = Health("False", Reason.STARTING, "all members serve; their volumes are being marked as founded")
-    meanwhile = f"{len(ready)} of {len(members)} members serve. Restarts and membership changes wait."
+    meanwhile = f"{len(ready)} of {len(members)} members are Ready. Restarts and membership changes wait."
     lost = nodes_reachable(ensemble.objects, map(named.pod, NUMBERS), ensemble.machines, meanwhile)
     return Summary(health, fields, {**lost, **_encrypted(ensemble), **authorities_rolled(ensemble.rolls)})
 
@@ -72,7 +73,7 @@ def _health(ensemble: Ensemble) -> Health:
     if ensemble.founded_before and (lost := _why_no_quorum(ensemble)) is not None:
         return Health("False", Reason.QUORUM_LOST, lost)
     if away:
-        return Health("False", Reason.MEMBERS_NOT_READY, f"{serving} of {len(declared)} members serve ({_troubles(ensemble, away)})")
+        return Health("False", Reason.MEMBERS_NOT_READY, f"{serving} of {len(declared)} members are Ready ({_troubles(ensemble, away)})")
     if voters is not None and (missing := [named.pod(number) for number in declared if number not in voters]):
         return Health("False", Reason.MEMBERS_NOT_READY, f"{', '.join(missing)} has no vote yet")
     if ensemble.leader is None:
@@ -81,8 +82,10 @@ def _health(ensemble: Ensemble) -> Health:
 
 
 def _why_no_quorum(ensemble: Ensemble) -> str | None:
-    """Returns what a person must know if too few voters serve. None if a quorum serves, or the voters are unknown."""
-    if ensemble.known_membership is None:
+    """Returns what a person must know if too few voters serve. None if a quorum serves, as it does if it told its membership, or if the
+    voters are unknown.
+    """
+    if isinstance(ensemble.membership, Membership) or ensemble.known_membership is None:
         return None
     voters = voters_of(ensemble.known_membership)
     away = [number for number in voters if not ensemble.is_ready(number)]
