@@ -161,6 +161,17 @@ def test_an_ensemble_that_is_being_founded_neither_grows_nor_shrinks(declared):
     assert plan(saw(begun, claims("false", "false", "false"), members(0, 1), serving=(0, 1)), cluster).actions == ()
 
 
+def test_an_ensemble_that_is_being_founded_does_not_shrink_for_a_roll_that_waits():
+    """The member that can't start would, once it can, be an empty voter of the first membership, which the others have left."""
+    begun = settled(None, cluster=with_spec(CLUSTER, replicas=5))
+    away = members(4, ready=False)
+    seen = saw(
+        begun, claims(*["false"] * 5), members(0, 1, 2, 3, revision=OLD), away, serving=(0, 1, 2, 3), committed=membership((0, 1, 2, 3, 4))
+    )
+    made = plan(seen, with_spec(CLUSTER, replicas=3))
+    assert not [action for action in made.actions if isinstance(action, ChangeMembership)]
+
+
 # settled
 
 

@@ -135,8 +135,10 @@ def _when_settled(ensemble: Ensemble) -> tuple[Action, ...] | Wait:
 
 
 def _leave_of_unwanted(ensemble: Ensemble) -> tuple[Action, ...]:
-    """Returns the leave of a member, if the pod of one that is not declared is not Ready: restarts would wait for it, perhaps for ever."""
-    if not any(number not in ensemble.declared and not ensemble.is_ready(number) for number in ensemble.pods):
+    """Returns the leave of a member, if the pod of one that is not declared is not Ready: restarts would wait for it, perhaps for ever.
+    Not of an ensemble that is being founded.
+    """
+    if ensemble.founding or not any(number not in ensemble.declared and not ensemble.is_ready(number) for number in ensemble.pods):
         return ()
     change = next_change(ensemble)
     return (change,) if isinstance(change, ChangeMembership) and change.leaving else ()
