@@ -199,6 +199,16 @@ def test_the_instance_id_of_a_bookkeeper_cluster_is_the_first_that_was_seen():
     assert summarize_bookkeeper(replace(seen, cluster=with_status(cluster, instance_id="first"))).fields["instanceId"] == "first"
 
 
+def test_a_founding_that_waits_for_a_member_which_is_not_wanted_any_more_says_so():
+    """Five members were asked for, two of which have no node, and then three."""
+    five = member_claims(*["false"] * 5)
+    modes, begun = {0: "leader", 1: "follower", 2: "follower"}, first_membership(CLUSTER, range(5))
+    health = summarize_zookeeper(Ensemble(CLUSTER, objects(five, pods(MEMBERS)), modes, membership=begun)).health
+    assert (health.status, health.reason) == ("False", Reason.STARTING)
+    assert "zk-zookeeper-3: no pod" in health.message
+    assert "are being marked" not in health.message
+
+
 def test_a_member_that_is_away_is_named_with_its_trouble():
     waiting = {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]}
     seen = objects(pods(["zk-zookeeper-0", "zk-zookeeper-1"]), pods(["zk-zookeeper-2"], **waiting))

@@ -31,7 +31,7 @@ def summarize_zookeeper(ensemble: Ensemble) -> Summary:
     health = _health(ensemble)
     if health.status == "True" and not ensemble.founded:
         # clients write into a Ready ensemble: from then on an empty member must not vote
-        health = Health("False", Reason.STARTING, "all members serve; their volumes are being marked as founded")
+        health = Health("False", Reason.STARTING, _founding(ensemble))
     meanwhile = f"{len(ready)} of {len(members)} members are Ready. Restarts and membership changes wait."
     lost = nodes_reachable(ensemble.objects, map(named.pod, NUMBERS), ensemble.machines, meanwhile)
     return Summary(health, fields, {**lost, **_encrypted(ensemble), **authorities_rolled(ensemble.rolls)})
@@ -79,6 +79,17 @@ def _health(ensemble: Ensemble) -> Health:
     if ensemble.leader is None:
         return Health("False", Reason.NO_LEADER, "no member reports that it leads")
     return Health("True", Reason.READY, f"{serving} members serve, {named.pod(ensemble.leader)} leads")
+
+
+def _founding(ensemble: Ensemble) -> str:
+    """Returns what an ensemble waits for whose declared members all serve. It may have begun with more, and can't shrink yet."""
+    away = [number for number in ensemble.claims if not ensemble.is_ready(number)]
+    if not (away and ensemble.founding):
+        return "all members serve; their volumes are being marked as founded"
+    return (
+        f"the ensemble is founded once all {len(ensemble.claims)} members that it began with serve ({_troubles(ensemble, away)}). It can "
+        "shrink only then. No stack uses it yet: to begin with fewer, delete this resource and its volume claims, and create it again"
+    )
 
 
 def _why_no_quorum(ensemble: Ensemble) -> str | None:
