@@ -151,7 +151,7 @@ class PlayedEnsemble:
 
 @dataclass
 class PlayedEnsembles:
-    """An EnsembleDirectory of one ensemble, which is found at `address` only. `password` is the one that may change its membership,
+    """The EnsembleSessions of one ensemble, which is found at `address` only. `password` is the one that may change its membership,
     `identity` the Secret whose certificate it asks for; None: it speaks plain text. It speaks that at the address `plain`, too."""
 
     address: str
@@ -161,7 +161,7 @@ class PlayedEnsembles:
     plain: str | None = None
 
     def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
-        """See EnsembleDirectory. EnsembleError without the password that the members were started with."""
+        """See EnsembleSessions. EnsembleError without the password that the members were started with."""
         if password != self.password:
             raise EnsembleError("ZooKeeper refused the password")
         self.at(address, identity).reconfigure(change)

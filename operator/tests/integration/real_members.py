@@ -82,7 +82,7 @@ class Ports:
 
 @dataclass
 class RealMembers:
-    """The members of the ZooKeeperCluster `name`, and the operator's ways to them: an EnsembleDirectory and a JsonReader.
+    """The members of the ZooKeeperCluster `name`, and the operator's ways to them: EnsembleSessions and a JsonReader.
 
     With `dies_after_change` the operator ends right after each change of the membership. Where there is a file `hosts`, members know each
     other by name, and a name has the address that the file gives it, if any.
@@ -110,11 +110,11 @@ class RealMembers:
     # the operator's ways
 
     def at(self, address: str, identity: ObjectKey | None = None) -> Znodes:
-        """See EnsembleDirectory."""
+        """See EnsembleSessions."""
         return _Translated(self, self._sessions.at(self.local_address(address), identity))  # type: ignore[return-value]
 
     def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
-        """See EnsembleDirectory."""
+        """See EnsembleSessions."""
         joining = tuple(self.to_process(line) for line in change.joining)
         local = MembershipChange(joining, change.leaving, change.version)
         self._sessions.reconfigure(self.local_address(address), password, local, identity)

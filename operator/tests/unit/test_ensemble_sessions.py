@@ -12,7 +12,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.clients import zookeeper as module
 from herdkeeper.clients import zookeeper_member as member_session
-from herdkeeper.clients.zookeeper import CONNECT_SECONDS, FIRST_MEMBER_SECONDS, EnsembleError, EnsembleSessions, KazooZnodes
+from herdkeeper.clients.zookeeper import CONNECT_SECONDS, FIRST_MEMBER_SECONDS, EnsembleError, EnsembleSessions, Znodes
 from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, NOBODY, MemberSession
 from herdkeeper.shared.names import ObjectKey
 
@@ -276,7 +276,7 @@ class Tree(Client):
 def through(client):
     session = MemberSession("a:1", lambda: None)
     session.client = client
-    return KazooZnodes("a:1", session), session
+    return Znodes("a:1", session), session
 
 
 def test_of_a_tree_each_znode_goes_after_those_below_it_and_one_that_is_gone_is_no_error(clock):

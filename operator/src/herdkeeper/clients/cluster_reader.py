@@ -9,7 +9,7 @@ from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.http import JsonReader
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.liveness import NodeLiveness
-from herdkeeper.clients.zookeeper import EnsembleDirectory, Znodes
+from herdkeeper.clients.zookeeper import EnsembleSessions, Znodes
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.shared import names
 
@@ -21,7 +21,7 @@ class ClusterReader:
     """
 
     kubernetes: KubernetesReader
-    ensembles: EnsembleDirectory
+    ensembles: EnsembleSessions
     http: JsonReader
     liveness: NodeLiveness = field(default_factory=NodeLiveness)
     scans: AnswerCache = field(default_factory=AnswerCache)

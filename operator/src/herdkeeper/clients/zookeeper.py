@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from kazoo.exceptions import (
     BadArgumentsError,
@@ -74,56 +74,6 @@ class Znode:
     transaction: int
 
 
-class Znodes(Protocol):
-    """The znodes of one ensemble. Every method raises EnsembleError if no member can be reached.
-
-    A `wake` given to a read is called at the next change. For a missing znode it is not: watch its parent's children.
-    """
-
-    def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
-        """Returns data and version of a znode, or None."""
-
-    def read_changed(self, path: str, wake: Wake | None = None) -> Znode | None:
-        """The same with the time of the last change."""
-
-    def children(self, path: str, wake: Wake | None = None) -> tuple[str, ...] | None:
-        """Returns the sorted names of its children, or None without the znode."""
-
-    def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
-        """Returns the data of many znodes in the order of their paths, None for missing ones."""
-
-    def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
-        """Returns many znodes with the times of their last changes, in the order of their paths, None for missing ones. They are read in
-        that order.
-        """
-
-    def create_all(self, znodes: Iterable[tuple[str, bytes]], access: Mapping[str, Access] = NO_ACCESS) -> None:
-        """Create persistent znodes in one transaction: all of them or none. `access`, by path, is for those that don't get their
-        parent's.
-        """
-
-    def create_own(self, path: str, data: bytes) -> None:
-        """Create a persistent znode that nobody else changes: who may change its parent may read it. In an open parent it is open."""
-
-    def restrict(self, path: str, access: Access) -> None:
-        """Ensure a znode, and set its access."""
-
-    def ensure(self, path: str) -> None:
-        """Create an empty persistent znode and its parents, unless they exist."""
-
-    def compare_and_set(self, path: str, data: bytes, version: int) -> None:
-        """Write if the version still matches, or raise ChangedMeanwhileError."""
-
-    def delete(self, path: str) -> None:
-        """Delete a znode. A missing one is no error."""
-
-    def delete_tree(self, path: str) -> None:
-        """Delete a znode and everything below it. A missing one is no error."""
-
-    def delete_together(self, paths: Sequence[str]) -> bool:
-        """Delete znodes in this order in one transaction. Returns False, without a change, if one has children or belongs to ZooKeeper."""
-
-
 @dataclass(frozen=True)
 class MembershipChange:
     """An incremental reconfig: joining or changed servers (`server.<id>=…` lines), ids of leaving ones, and the membership's version that
@@ -135,9 +85,12 @@ class MembershipChange:
     version: int
 
 
-class KazooZnodes:
-    """Znodes through a session with one member. What is read is no older than the first read: who must know of something later asks for
-    Znodes anew."""
+class Znodes:
+    """The znodes of one ensemble, through a session with one member. Every method raises EnsembleError if no member can be reached.
+
+    What is read is no older than the first read: who must know of something later asks for Znodes anew. A `wake` given to a read is called
+    at the next change. For a missing znode it is not: watch its parent's children.
+    """
 
     def __init__(self, address: str, session: MemberSession) -> None:
         self._address = address
@@ -147,12 +100,12 @@ class KazooZnodes:
         """The id of the session that has caught up."""
 
     def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
-        """See Znodes."""
+        """Returns data and version of a znode, or None."""
         found = self.read_changed(path, wake)
         return None if found is None else (found.data, found.version)
 
     def read_changed(self, path: str, wake: Wake | None = None) -> Znode | None:
-        """See Znodes."""
+        """The same with the time of the last change."""
 
         def get() -> Znode | None:
             self._sync(path)
@@ -161,7 +114,7 @@ class KazooZnodes:
         return self._ask(path, get)
 
     def children(self, path: str, wake: Wake | None = None) -> tuple[str, ...] | None:
-        """See Znodes."""
+        """Returns the sorted names of its children, or None without the znode."""
 
         def get() -> tuple[str, ...] | None:
             self._sync(path)
@@ -173,12 +126,13 @@ class KazooZnodes:
         return self._ask(path, get)
 
     def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
-        """See Znodes."""
+        """Returns the data of many znodes in the order of their paths, None for missing ones."""
         return tuple(None if znode is None else znode.data for znode in self.changed_many(paths))
 
     def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
-        """See Znodes. Concurrent requests are limited: a flood of reads expires the session (apache/bookkeeper#2802). A session's
-        requests are answered in order.
+        """Returns many znodes with the times of their last changes, in the order of their paths, None for missing ones. They are read in
+        that order. Concurrent requests are limited: a flood of reads expires the session (apache/bookkeeper#2802). A session's requests
+        are answered in order.
         """
 
         def get() -> tuple[Znode | None, ...]:
@@ -195,7 +149,9 @@ class KazooZnodes:
         return self._ask("many znodes", get)
 
     def create_all(self, znodes: Iterable[tuple[str, bytes]], access: Mapping[str, Access] = NO_ACCESS) -> None:
-        """See Znodes."""
+        """Create persistent znodes in one transaction: all of them or none. `access`, by path, is for those that don't get their
+        parent's.
+        """
 
         def create() -> None:
             transaction = self._client.transaction()
@@ -208,7 +164,7 @@ class KazooZnodes:
         self._ask("a new tree", create)
 
     def create_own(self, path: str, data: bytes) -> None:
-        """See Znodes."""
+        """Create a persistent znode that nobody else changes: who may change its parent may read it. In an open parent it is open."""
 
         def create() -> None:
             parents, _ = self._answer(self._client.get_acls_async(path.rpartition("/")[0]))
@@ -218,7 +174,7 @@ class KazooZnodes:
         self._ask(path, create)
 
     def restrict(self, path: str, access: Access) -> None:
-        """See Znodes."""
+        """Ensure a znode, and set its access."""
 
         def restrict() -> None:
             self._answer(self._client.ensure_path_async(path))
@@ -233,11 +189,11 @@ class KazooZnodes:
             raise
 
     def ensure(self, path: str) -> None:
-        """See Znodes."""
+        """Create an empty persistent znode and its parents, unless they exist."""
         self._ask(path, lambda: self._answer(self._client.ensure_path_async(path)))
 
     def compare_and_set(self, path: str, data: bytes, version: int) -> None:
-        """See Znodes."""
+        """Write if the version still matches, or raise ChangedMeanwhileError."""
         try:
             self._ask(path, lambda: self._answer(self._client.set_async(path, data, version=version)))
         except EnsembleError as error:
@@ -246,7 +202,7 @@ class KazooZnodes:
             raise
 
     def delete(self, path: str) -> None:
-        """See Znodes."""
+        """Delete a znode. A missing one is no error."""
 
         def delete() -> None:
             try:
@@ -257,7 +213,7 @@ class KazooZnodes:
         self._ask(path, delete)
 
     def delete_tree(self, path: str) -> None:
-        """See Znodes. kazoo's own recursion would wait for a silent member."""
+        """Delete a znode and everything below it. A missing one is no error. kazoo's own recursion would wait for a silent member."""
 
         def delete(path: str) -> None:
             try:
@@ -270,7 +226,7 @@ class KazooZnodes:
         self._ask(path, lambda: delete(path))
 
     def delete_together(self, paths: Sequence[str]) -> bool:
-        """See Znodes."""
+        """Delete znodes in this order in one transaction. Returns False, without a change, if one has children or belongs to ZooKeeper."""
 
         def delete() -> bool:
             transaction = self._client.transaction()
@@ -355,7 +311,7 @@ class Contact:
         self._lost_at = 0.0
         self.asked_at = time.monotonic()
 
-    def znodes(self) -> KazooZnodes:
+    def znodes(self) -> Znodes:
         """Returns the ensemble's znodes. Raises EnsembleError if no member answers; at once if that has lasted for CONNECT_SECONDS:
         otherwise all workers would wait for it.
         """
@@ -368,7 +324,7 @@ class Contact:
             if self._chosen is None:
                 refused = next((f": {session.refused}" for session in self._tried if session.refused is not None), "")
                 raise EnsembleError(f"ZooKeeper at {self._address} did not answer within {CONNECT_SECONDS:g} s{refused}")
-            return KazooZnodes(self._address, self._chosen)
+            return Znodes(self._address, self._chosen)
 
     def stop(self) -> list[threading.Thread]:
         """End all sessions. Returns the threads that do so."""
@@ -429,7 +385,9 @@ class EnsembleSessions:
         self._guard = threading.Lock()
 
     def at(self, address: str, identity: ObjectKey | None = None) -> Znodes:
-        """See EnsembleDirectory."""
+        """Returns the znodes of the ensemble at `host:port,host:port`, to which the operator presents the certificate in the Secret
+        `identity`; None: plain text. Raises EnsembleError.
+        """
         place, now = (address, identity), time.monotonic()
         with self._guard:
             contact = self._contacts.pop(place, None) or Contact(address, self._credentials(identity))
@@ -440,7 +398,11 @@ class EnsembleSessions:
         return contact.znodes()
 
     def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
-        """See EnsembleDirectory. It uses a session of its own: no other one has all rights."""
+        """Change the membership of such an ensemble by compare-and-set on its version. It uses a session of its own: no other one has all
+        rights.
+
+        Raises EnsembleError, or ChangedMeanwhileError if the membership has changed.
+        """
         contact = Contact(address, self._credentials(identity, password))
         try:
             contact.znodes().reconfigure(change)
@@ -462,18 +424,3 @@ class EnsembleSessions:
         deadline = time.monotonic() + GOODBYE_SECONDS
         for ending in [thread for contact in contacts for thread in contact.stop()]:
             ending.join(max(0.0, deadline - time.monotonic()))
-
-
-class EnsembleDirectory(Protocol):
-    """Finds ensembles by address: EnsembleSessions, or a fake in tests."""
-
-    def at(self, address: str, identity: ObjectKey | None = None) -> Znodes:
-        """Returns the znodes of the ensemble at `host:port,host:port`, to which the operator presents the certificate in the Secret
-        `identity`; None: plain text. Raises EnsembleError.
-        """
-
-    def reconfigure(self, address: str, password: str, change: MembershipChange, identity: ObjectKey | None = None) -> None:
-        """Change the membership of such an ensemble by compare-and-set on its version.
-
-        Raises EnsembleError, or ChangedMeanwhileError if the membership has changed.
-        """

@@ -9,7 +9,7 @@ import structlog
 
 from herdkeeper.certificates.access import RootAccess
 from herdkeeper.clients.counters import WRITES
-from herdkeeper.clients.zookeeper import EnsembleDirectory, EnsembleError, MembershipChange, Znodes
+from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, MembershipChange, Znodes
 from herdkeeper.codecs.bookkeeper.cookie import cookie_path, encode_cookie
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
@@ -115,7 +115,7 @@ def set_recovery_delay(znodes: Znodes, action: SetRecoveryDelay | StartBookieAud
     _count("set")
 
 
-def change_membership(ensembles: EnsembleDirectory, action: ChangeMembership, namespace: str) -> None:
+def change_membership(ensembles: EnsembleSessions, action: ChangeMembership, namespace: str) -> None:
     """Reconfig by compare-and-set on the version that was read."""
     identity = names.operator_identity(action.zookeeper_address, namespace)
     joining = () if action.server is None else (action.server.line,)
