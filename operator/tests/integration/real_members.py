@@ -18,7 +18,7 @@ from typing import Any
 
 from stage import CLAIM, Stage
 
-from herdkeeper.clients.http import HttpJsonReader
+from herdkeeper.clients.http import JsonReader
 from herdkeeper.clients.identities import read_identity
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
 from herdkeeper.clients.zookeeper import EnsembleSessions, MembershipChange, Znodes
@@ -125,7 +125,7 @@ class RealMembers:
     def get(self, url: str) -> Any | Unknown:
         """See JsonReader."""
         number = next(number for number in range(MOST) if f"//{self.named.host(number)}:" in url)
-        return HttpJsonReader().get(re.sub(r"//[^/]+/", f"//127.0.0.1:{self.ports[number].admin}/", url))
+        return JsonReader().get(re.sub(r"//[^/]+/", f"//127.0.0.1:{self.ports[number].admin}/", url))
 
     def local_address(self, address: str) -> str:
         """Where clients of this machine find the members that a connection string names."""

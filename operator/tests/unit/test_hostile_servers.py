@@ -11,14 +11,14 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from herdkeeper.bookkeeper.execute import HttpBookieAdmin
+from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients import bounded_http, zookeeper_member
 from herdkeeper.clients.bounded_http import Question, TooLargeError, ask, lines
-from herdkeeper.clients.http import HttpJsonReader
+from herdkeeper.clients.http import JsonReader
 from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.clients.look import look, require_time
 from herdkeeper.clients.zookeeper_member import MOST_BYTES, MemberSession
-from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
+from herdkeeper.herddb.execute.node_orders import NodeOrders
 from herdkeeper.shared.unknown import NotListening, Unknown
 
 LONG = 20.0
@@ -140,7 +140,7 @@ def test_no_redirect_is_followed_so_no_token_is_carried_to_somebody_else(servers
         connection.sendall(f"HTTP/1.1 302 Found\r\nLocation: http://{thief}/\r\nContent-Length: 0\r\n\r\n".encode())
 
     address = servers.serve(redirect)
-    for answer in (HttpNodeOrders().post(f"http://{address}/activator/wake", "a-token", LONG), HttpJsonReader().get(f"http://{address}/")):
+    for answer in (NodeOrders().post(f"http://{address}/activator/wake", "a-token", LONG), JsonReader().get(f"http://{address}/")):
         assert isinstance(answer, Unknown)
         assert "answered 302" in answer.why
     assert got == []
@@ -151,7 +151,7 @@ def test_an_order_that_a_node_accepts_and_has_not_done_yet_is_no_refusal(servers
         connection.recv(4096)
         connection.sendall(b'HTTP/1.1 202 Accepted\r\nContent-Length: 14\r\n\r\n{"woken":true}')
 
-    assert HttpNodeOrders().post(f"http://{servers.serve(accept)}/activator/wake", "a-token", LONG) == {"woken": True}
+    assert NodeOrders().post(f"http://{servers.serve(accept)}/activator/wake", "a-token", LONG) == {"woken": True}
 
 
 def test_a_bookie_that_drips_its_answer_is_a_refusal(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_a_bookie_that_drips_its_answer_is_a_refusal(servers: Servers, monkeypat
     monkeypatch.setattr("herdkeeper.bookkeeper.execute.ANSWER_SECONDS", SHORT)
     monkeypatch.setattr("herdkeeper.shared.names.BOOKIE_ADMIN_PORT", int(address.partition(":")[2]))
     with pytest.raises(RefusedError, match="did not answer"):
-        HttpBookieAdmin().set_read_only("bk-bookie-0-abc", "127.0.0.1", read_only=True)
+        BookieAdmin().set_read_only("bk-bookie-0-abc", "127.0.0.1", read_only=True)
 
 
 def test_documents_are_read_whole_or_not_at_all(servers: Servers) -> None:
@@ -171,7 +171,7 @@ def test_documents_are_read_whole_or_not_at_all(servers: Servers) -> None:
         return behave
 
     def read(body: bytes) -> object:
-        return HttpJsonReader().get(f"http://{servers.serve(answer(body))}/")
+        return JsonReader().get(f"http://{servers.serve(answer(body))}/")
 
     assert read(b'Content-Length: 8\r\n\r\n{"a": 1}') == {"a": 1}
     assert read(b'Transfer-Encoding: chunked\r\n\r\n8\r\n{"a": 1}\r\n0\r\n\r\n') == {"a": 1}
@@ -179,7 +179,7 @@ def test_documents_are_read_whole_or_not_at_all(servers: Servers) -> None:
     assert isinstance(read(b"\r\n" + b"[" * 100_000), Unknown), "nested too deeply"
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    assert isinstance(HttpJsonReader().get(f"http://127.0.0.1:{port}/"), NotListening)
+    assert isinstance(JsonReader().get(f"http://127.0.0.1:{port}/"), NotListening)
 
 
 def test_an_answer_of_zookeeper_of_any_size_is_refused_before_it_is_read(servers: Servers) -> None:

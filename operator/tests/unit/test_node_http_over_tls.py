@@ -22,10 +22,10 @@ from test_plan_herddb import CLUSTER, PODS
 from herdkeeper.clients import bounded_http
 from herdkeeper.clients.bounded_http import Question, TooLargeError, Trust, ask, lines
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.http import HttpJsonReader
+from herdkeeper.clients.http import JsonReader
 from herdkeeper.clients.kubernetes import KubernetesReader, WatchedSource
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.herddb.execute.node_orders import HttpNodeOrders, SqlNodes
+from herdkeeper.herddb.execute.node_orders import NodeOrders, SqlNodes
 from herdkeeper.herddb.observe.address import NodePort, port_of_node, with_authorities
 from herdkeeper.herddb.observe.nodes import read_nodes
 from herdkeeper.herddb.state.tls import http_secret
@@ -137,11 +137,11 @@ class Kubernetes:
 
 
 def looked(kubernetes: Kubernetes) -> object:
-    return read_nodes(CLUSTER, kubernetes.objects, ClusterReader(kubernetes, None, HttpJsonReader()))[NODE]  # type: ignore[arg-type]
+    return read_nodes(CLUSTER, kubernetes.objects, ClusterReader(kubernetes, None, JsonReader()))[NODE]  # type: ignore[arg-type]
 
 
 def waked(kubernetes: Kubernetes) -> None:
-    SqlNodes("demo", ClusterReader(kubernetes, None, None), HttpNodeOrders()).wake(WakeNodes("db", (NODE,)))  # type: ignore[arg-type]
+    SqlNodes("demo", ClusterReader(kubernetes, None, None), NodeOrders()).wake(WakeNodes("db", (NODE,)))  # type: ignore[arg-type]
 
 
 def test_a_node_is_verified_by_its_name_at_its_pod_s_address_and_asked_and_ordered_over_tls(serve) -> None:
@@ -180,7 +180,7 @@ def test_a_node_that_can_not_be_verified_is_sent_nothing_and_told_of(serve, cert
 def test_a_pod_of_another_node_is_not_taken_for_this_one(serve) -> None:
     node, kubernetes = serve(answering(EMPTY_LIST)), Kubernetes(authority())
     address = with_authorities(NodePort("127.0.0.1", "db-zookeeper-0.elsewhere.demo.svc", ObjectKey("demo", "db-tls")), kubernetes)
-    found = HttpJsonReader().get(address.url("/tablespaces"), address.trust)
+    found = JsonReader().get(address.url("/tablespaces"), address.trust)
     assert isinstance(found, Unknown)
     assert "Hostname mismatch" in found.why
     assert node.got == []

@@ -16,7 +16,7 @@ from herdkeeper.codecs.bookkeeper.layout import ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.herddb.tablespace import encode_tablespace, tablespace_path
 from herdkeeper.engine.execute_metadata import set_archive_expiry, set_log_pin
-from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
+from herdkeeper.herddb.execute.node_orders import NodeOrders
 from herdkeeper.planning.actions import SetArchiveExpiry, SetLogPin
 from herdkeeper.protocol.log_archive import ExpiryOrder, archive_progress_path, expiry_order_path
 from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path, replica_pin, stream_pin
@@ -114,14 +114,14 @@ def test_operator_and_checkpoints_verify_a_node_at_its_http_port_and_send_anothe
     name, url = DATABASE.names.host(0), stack.servers.node_http
     address = f"{name}:{url.rpartition(':')[2]}"
     authorities, others = (stack.secrets[secret].identity().authorities for secret in (ROLES["readers"], ZOOKEEPER.names.members_secret))
-    assert HttpNodeOrders().post(f"{url}/activator/wake", TOKEN, PATIENCE_SECONDS, Trust(authorities, name)) == {"woken": True}
+    assert NodeOrders().post(f"{url}/activator/wake", TOKEN, PATIENCE_SECONDS, Trust(authorities, name)) == {"woken": True}
     told = lines(Question("GET", f"{url}/alive", PATIENCE_SECONDS, {}, trust=Trust(authorities, name)))
     assert next(told).startswith(b"alive {")
     told.close()
     stack.wait("a position", lambda: log_position(TlsAddress(address, authorities), "herd").ledger_id >= 0)
 
     for trust in (Trust(others, name), Trust(authorities, DATABASE.names.host(1).replace("-nodes", "-other"))):
-        refused = HttpNodeOrders().post(f"{url}/activator/wake", TOKEN, PATIENCE_SECONDS, trust)
+        refused = NodeOrders().post(f"{url}/activator/wake", TOKEN, PATIENCE_SECONDS, trust)
         assert isinstance(refused, Unknown)
         assert "CERTIFICATE_VERIFY_FAILED" in refused.why
     with pytest.raises(CheckpointRetryable, match="CERTIFICATE_VERIFY_FAILED"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from typing import Any, Protocol
+from typing import Any
 
 from herdkeeper.clients.bounded_http import Question, ask
 from herdkeeper.clients.counters import WRITES
@@ -15,18 +15,11 @@ ANSWER_SECONDS = 10.0
 """The bookie answers after the change is durable on its disks and in ZooKeeper."""
 
 
-class BookieAdmin(Protocol):
+class BookieAdmin:
     """Requests to a bookie."""
 
     def set_read_only(self, bookie_id: str, host: str, read_only: bool) -> None:
-        """Change the mode and verify the change. Raises RefusedError."""
-
-
-class HttpBookieAdmin:
-    """A BookieAdmin over the network."""
-
-    def set_read_only(self, bookie_id: str, host: str, read_only: bool) -> None:
-        """See BookieAdmin. A success code proves nothing: business errors come with any code."""
+        """Change the mode and verify the change: a success code proves nothing, business errors come with any code. Raises RefusedError."""
         url = f"http://{host}:{names.BOOKIE_ADMIN_PORT}/api/v1/bookie/state/readonly"
         _ask(Question("PUT", url, ANSWER_SECONDS, {}, json.dumps({"readOnly": read_only}).encode()))
         found = _ask(Question("GET", url, ANSWER_SECONDS, {}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from typing import Any, Protocol
+from typing import Any
 
 from herdkeeper.clients.bounded_http import Question, Trust, ask
 from herdkeeper.shared.unknown import NotListening, Unknown
@@ -12,18 +12,11 @@ from herdkeeper.shared.unknown import NotListening, Unknown
 ANSWER_SECONDS = 3.0
 
 
-class JsonReader(Protocol):
+class JsonReader:
     """Reads JSON over HTTP."""
 
     def get(self, url: str, trust: Trust | None = None) -> Any | Unknown:
         """Returns the decoded document. Unknown without an answer, a success or valid JSON. `trust` as in Question."""
-
-
-class HttpJsonReader:
-    """A JsonReader over the network."""
-
-    def get(self, url: str, trust: Trust | None = None) -> Any | Unknown:
-        """See JsonReader."""
         try:
             answer = ask(Question("GET", url, ANSWER_SECONDS, {}, trust=trust))
             return json.loads(answer.body) if answer.status == http.client.OK else Unknown(f"{url} answered {answer.status}")

@@ -9,18 +9,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
 from herdkeeper.clients.counters import WATCH_BEHIND
+from herdkeeper.clients.kubernetes import LiveSource
 from herdkeeper.clients.object_cache import Difference, ObjectCache
 from herdkeeper.process.watched_kinds import WATCHED_KINDS, WatchedKind
 from herdkeeper.settings import Settings
 from herdkeeper.shared.names import ObjectKey
-from herdkeeper.shared.objects import Json
 
 LATE_SECONDS = 60.0
 """How long a round of checks waits for watches that are behind; longer if they catch up, since a new watch reports all objects."""
@@ -34,21 +34,11 @@ DEAD_AFTER_CHECKS = 3
 logger = structlog.get_logger()
 
 
-class Lister(Protocol):
-    """Lists names and versions, and reads an object: LiveSource, or its substitute in a test."""
-
-    def versions(self, api_version: str, kind: str, namespace: str | None, selector: str) -> tuple[Mapping[ObjectKey, int], int]:
-        """See observe.kubernetes.LiveSource."""
-
-    def get(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
-        """Returns an object, or None."""
-
-
 class CacheCheck:
     """Compares the cache with lists. `on_event` handles an event of a kind, as from a watch."""
 
     def __init__(
-        self, settings: Settings, lister: Lister, cache: ObjectCache, on_event: Callable[[WatchedKind, Mapping[str, Any]], None]
+        self, settings: Settings, lister: LiveSource, cache: ObjectCache, on_event: Callable[[WatchedKind, Mapping[str, Any]], None]
     ) -> None:
         self._settings = settings
         self._lister = lister

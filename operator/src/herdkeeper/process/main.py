@@ -24,10 +24,10 @@ from urllib3.exceptions import HTTPError
 
 from herdkeeper.api import KINDS
 from herdkeeper.api.resource import API_VERSION
-from herdkeeper.bookkeeper.execute import HttpBookieAdmin
+from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.counters import LEADING
-from herdkeeper.clients.http import HttpJsonReader
+from herdkeeper.clients.http import JsonReader
 from herdkeeper.clients.identities import read_identity
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, KubernetesReader, LiveSource
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter
@@ -39,7 +39,7 @@ from herdkeeper.engine.kinds import steps_by_kind
 from herdkeeper.engine.leadership import reconcile_leadership
 from herdkeeper.engine.queue import KeyQueue
 from herdkeeper.engine.reconcile import reconcile
-from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
+from herdkeeper.herddb.execute.node_orders import NodeOrders
 from herdkeeper.process.cache_check import CacheCheck
 from herdkeeper.process.health import HealthServer
 from herdkeeper.process.lease import Lease
@@ -79,7 +79,7 @@ def run(settings: Settings) -> None:
     cache, live = ObjectCache(), LiveSource(dynamic)
     kubernetes = KubernetesReader(live, settings.images)
     ensembles = EnsembleSessions(partial(read_identity, kubernetes))
-    reader = ClusterReader(kubernetes, ensembles, HttpJsonReader())
+    reader = ClusterReader(kubernetes, ensembles, JsonReader())
     references = References()
     # Servers of a namespace may answer as slowly as they can: the last worker is for the other namespaces.
     most = None if len(settings.watch_namespaces) == 1 else THREADS - 1
@@ -87,7 +87,7 @@ def run(settings: Settings) -> None:
         KeyQueue(locks=partial(locks_of, references.stacks_of), share=_namespace, most_of_a_share=most),
         KeyQueue(share=_namespace, most_of_a_share=most),
     )
-    clients = Clients(KubernetesWriter(dynamic, cache), reader, HttpBookieAdmin(), lease.held, HttpNodeOrders())
+    clients = Clients(KubernetesWriter(dynamic, cache), reader, BookieAdmin(), lease.held, NodeOrders())
     steps = steps_by_kind(settings)
     controllers = (
         Workers(settings, clients, queues.resources, lambda key, mine: reconcile(key, steps[key.kind], mine, cache), queues.changed),

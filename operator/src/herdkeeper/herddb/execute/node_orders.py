@@ -6,7 +6,7 @@ import http.client
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -35,18 +35,11 @@ MOST_AT_A_TIME = 8
 logger = structlog.get_logger()
 
 
-class NodeOrders(Protocol):
+class NodeOrders:
     """Sends orders by HTTP."""
 
     def post(self, url: str, token: str, timeout_seconds: float, trust: Trust | None = None) -> Any | Unknown:
         """Returns the decoded answer. Unknown, with the node's error, if there is none or it is no success. `trust` as in Question."""
-
-
-class HttpNodeOrders:
-    """NodeOrders over the network."""
-
-    def post(self, url: str, token: str, timeout_seconds: float, trust: Trust | None = None) -> Any | Unknown:
-        """See NodeOrders."""
         try:
             answer = ask(Question("POST", url, timeout_seconds, {"Authorization": f"Bearer {token}"}, trust=trust))
             if not answer.succeeded:
