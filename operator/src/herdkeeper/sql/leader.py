@@ -27,19 +27,10 @@ class Finder(Protocol):
         """Returns where to connect. Raises LeaderNotFound."""
 
 
-@dataclass(frozen=True)
-class OneServer:
-    """A single server, which leads everything that it has."""
-
-    address: Address
-
-    def leader(self, tablespace: str) -> Address:  # noqa: ARG002 - it has all of them
-        """Its address."""
-        return self.address
-
-
 class Candidates:
-    """Several servers, one of which may lead: each attempt uses the next one. Also a single address that moves to the leader."""
+    """Several servers, one of which may lead: each attempt uses the next one. Also a single server, or a single address
+    that moves to the leader.
+    """
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self._addresses = itertools.cycle(addresses)

@@ -13,7 +13,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown
-from herdkeeper.sql.leader import Finder, OneServer, Patience, leader_connection
+from herdkeeper.sql.leader import Candidates, Finder, Patience, leader_connection
 from herdkeeper.sql.zookeeper_leader import LeaderFinder
 from herdkeeper.tls.kazoo_handler import own_handler
 from herdkeeper_jobs.restore.errors import RestoreRetryable
@@ -83,7 +83,7 @@ def open_session(target: Target) -> Iterator[Session]:
 def _finder(target: Target) -> Iterator[Finder]:
     match target.database:
         case Address() as address:
-            yield OneServer(address)
+            yield Candidates((address,))
         case Cluster(members, herd_root):
             retry = {"max_tries": -1, "max_delay": 1.0}
             zookeeper = KazooClient(hosts=members, timeout=10.0, connection_retry=retry, handler=own_handler())
