@@ -57,6 +57,26 @@ def test_what_is_not_ended_yet_waits_for_the_next_line() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/* not now:\nDELETE FROM a;\nDELETE FROM b;\n*/\nSELECT 1;", ["SELECT 1"]),
+        ("/* c */ SELECT 1 -- one;\n;", ["SELECT 1"]),
+        ("INSERT INTO t VALUES ('a -- b;  \nc');", ["INSERT INTO t VALUES ('a -- b;  \nc')"]),
+        ("INSERT INTO t VALUES ('a /* b\n*/');", ["INSERT INTO t VALUES ('a /* b\n*/')"]),
+    ],
+)
+def test_a_text_or_a_comment_of_several_lines_is_one_as_in_a_file(text: str, expected: list[str]) -> None:
+    lines = iter([*text.split("\n"), "\\q"])
+    entered = list(statements(lambda _: next(lines), "flights"))
+    assert entered == expected == list(all_statements(text))
+
+
+@pytest.mark.parametrize("text", ["/* DELETE FROM a; DELETE FROM b;", "INSERT INTO t VALUES ('a; DELETE FROM b;"])
+def test_nothing_is_a_statement_of_its_own_behind_what_has_no_end(text: str) -> None:
+    assert all_statements(text) == (text,)
+
+
+@pytest.mark.parametrize(
     ("statement", "rows"),
     [
         ("select 1", True),

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_PIECE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|;|[^'\"`;\-/]+|.", re.DOTALL)
+_PIECE = re.compile(
+    r"'(?:[^']|'')*(?:'|\Z)|\"(?:[^\"]|\"\")*(?:\"|\Z)|`[^`]*(?:`|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)|;|[^'\"`;\-/]+|.", re.DOTALL
+)
+"""A string, a name or a comment that has no end goes to the end of the text."""
+_COMMENT = re.compile(r"--.*|/\*.*\*/", re.DOTALL)
 _NO_PLACEHOLDERS = ("'", '"', "`", "--", "/*")
 _BEGINNING = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|$)|/\*.*?\*/)*(?P<word>\w*)", re.DOTALL)
 _WITH_ROWS = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW")
@@ -20,23 +24,21 @@ class Split:
 
 
 def split(text: str) -> Split:
-    """Split a text at each `;` outside of strings, names and comments."""
+    """Split a text at each `;` outside of strings, names and comments. One of them that has no end belongs to the rest."""
     statements, current = [], ""
     for piece in _PIECE.findall(text):
         if piece == ";":
             statements.append(current.strip())
             current = ""
-        elif not piece.startswith(("--", "/*")):
-            current += piece
         else:
-            current += " "
-    return Split(tuple(statement for statement in statements if statement), current.strip())
+            current += " " if _COMMENT.fullmatch(piece) else piece
+    return Split(tuple(statement for statement in statements if statement), current.lstrip())
 
 
 def all_statements(text: str) -> tuple[str, ...]:
     """Returns the statements of a whole text; the last one needs no `;`."""
     found = split(text)
-    return (*found.statements, found.rest) if found.rest else found.statements
+    return (*found.statements, found.rest.rstrip()) if found.rest else found.statements
 
 
 def has_rows(statement: str) -> bool:
