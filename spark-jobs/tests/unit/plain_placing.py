@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
+from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import Timeline, is_in_no_transaction, names_no_table
 
@@ -23,7 +24,7 @@ def place(timeline: Timeline, lsn: Lsn, transaction_id: int, table: str) -> Plac
     Raises:
         LogInconsistentError: its transaction never began, or its table does not exist outside of one.
     """
-    if timeline.start is not None and not timeline.start.needs(lsn, transaction_id):
+    if timeline.start is not None and not needs(timeline.start, lsn, transaction_id):
         return None
     if transaction_id <= 0:
         applied: Lsn | None = lsn
@@ -40,6 +41,15 @@ def place(timeline: Timeline, lsn: Lsn, transaction_id: int, table: str) -> Plac
     if truncated is not None and applied < truncated:
         return None
     return Placement(timeline.positions[uuid], applied)
+
+
+def needs(start: StartingPoint, lsn: Lsn, transaction_id: int) -> bool:
+    """Whether an entry has an effect: it is later, or belongs to a transaction that was open at the start."""
+    if lsn > start.at:
+        return True
+    begins = {transaction.transaction_id: transaction.begin for transaction in start.state.transactions}
+    begin = begins.get(transaction_id) if transaction_id > 0 else None
+    return begin is not None and lsn > begin
 
 
 def _passed_over(timeline: Timeline, uuid: str, transaction_id: int, applied: Lsn) -> bool:

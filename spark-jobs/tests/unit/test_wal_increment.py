@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from plain_placing import place
+from plain_placing import needs, place
 from pyspark.sql import SparkSession
 from test_wal_fold import (
     Log,
@@ -152,8 +152,8 @@ def test_without_open_transactions_nothing_before_the_checkpoint_is_read() -> No
     before = in_one_ledger(create("t", "u"), entry(LogEntryType.BEGIN, 1), insert("t", b"k", b"v", 1), entry(LogEntryType.COMMIT, 1))
     start = starting_point(before)
     assert start.restart == Lsn(1, 3)
-    assert not any(start.needs(lsn, item.transaction_id) for lsn, item in before)
-    assert start.needs(Lsn(1, 4), 0)
+    assert not any(needs(start, lsn, item.transaction_id) for lsn, item in before)
+    assert needs(start, Lsn(1, 4), 0)
 
 
 def test_a_truncate_empties_the_base_unless_an_open_transaction_had_touched_the_table_before_the_checkpoint() -> None:

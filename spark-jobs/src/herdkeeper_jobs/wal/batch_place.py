@@ -100,7 +100,7 @@ class _Ids:
 
 
 class _Needed:
-    """`StartingPoint.needs`, vectorized."""
+    """Whether entries have an effect: they are later than the start, or belong to a transaction that was open there."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._start = timeline.start

@@ -7,9 +7,7 @@ also keeps its BEGIN, since its row changes are read again from there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from herdkeeper.codecs.herddb.index import IndexDefinition
 from herdkeeper.codecs.herddb.table import TableDefinition
@@ -78,14 +76,3 @@ class StartingPoint:
     def restart(self) -> Lsn:
         """The first entry to read again: the oldest open BEGIN. Without one, the entry at `at`, which has no effect."""
         return min((transaction.begin for transaction in self.state.transactions), default=self.at)
-
-    def needs(self, lsn: Lsn, transaction_id: int) -> bool:
-        """Whether an entry has an effect: it is later, or belongs to a transaction that was open here."""
-        if lsn > self.at:
-            return True
-        begin = self._begins.get(transaction_id) if transaction_id > 0 else None
-        return begin is not None and lsn > begin
-
-    @cached_property
-    def _begins(self) -> Mapping[int, Lsn]:
-        return {transaction.transaction_id: transaction.begin for transaction in self.state.transactions}
