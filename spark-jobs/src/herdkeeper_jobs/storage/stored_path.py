@@ -11,12 +11,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Protocol, TypeVar, assert_never, cast
+from typing import IO, TypeVar, assert_never, cast
 
 from xxhash import xxh3_128
 
 from herdkeeper_jobs.durable_file import link_once, why_not_linked, written_beside
-from herdkeeper_jobs.storage.object_path import ObjectPath
+from herdkeeper_jobs.storage.object_path import ObjectPath, ObjectWriter
 
 StoredPath = Path | ObjectPath
 """A file or a folder of a volume, or of an object store."""
@@ -25,16 +25,6 @@ AnyPath = TypeVar("AnyPath", bound=Path | ObjectPath)
 Answer = TypeVar("Answer")
 _READ_AT_ONCE = 1 << 23
 ASKED_AT_ONCE = 16
-
-
-class NewFile(Protocol):
-    """A file that is being written. It is durable once it is closed."""
-
-    def write(self, data: bytes, /) -> int:
-        """Takes the bytes."""
-
-    def close(self) -> None:
-        """Makes them durable."""
 
 
 def stored_path(text: str, variables: str = "") -> StoredPath:
@@ -137,7 +127,7 @@ def replace_file(path: StoredPath, content: bytes) -> None:
 
 
 def new_file(path: StoredPath) -> NewFile:
-    """A file of a name that nobody else takes. Raises FileExistsError in a folder where it is taken."""
+    """A file of a name that nobody else takes, durable once it is closed. Raises FileExistsError in a folder where it is taken."""
     match path:
         case Path():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -159,6 +149,9 @@ class _SyncedFile:
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._stream.close()
+
+
+NewFile = _SyncedFile | ObjectWriter
 
 
 def file_hash(path: StoredPath) -> str:
