@@ -116,7 +116,7 @@ class Stage:
         racks = dict.fromkeys(self.servers.processes, "-/here")
         mover = BookKeeperClient(jars_of("bookkeeper"), self.servers.zookeeper, LEDGERS_ROOT, racks)
         with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
-            return repair(catalog, found, RepairSettings("a test", mover=mover)).findings
+            return repair(catalog, found, RepairSettings("a test", move=mover.move)).findings
 
     def ensemble(self) -> tuple[str, ...]:
         with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:

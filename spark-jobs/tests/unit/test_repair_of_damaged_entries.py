@@ -67,7 +67,7 @@ def test_a_damaged_entry_stays_as_it_is_and_its_bookies_copies_go_to_another_one
     with served(*bookies) as addresses:
         catalog = catalog_of(addresses, of_herddb(10, NAMES, quorums))
         client = client_of(catalog, bookies)
-        result = repaired(catalog, findings_in(catalog), replace(SETTINGS, mover=client))
+        result = repaired(catalog, findings_in(catalog), replace(SETTINGS, move=client.move))
         after = findings_in(catalog)
     (finding,) = result.findings
     (planned,) = client.moved
@@ -89,7 +89,7 @@ def test_what_a_bookie_lacks_is_written_before_its_copies_move_and_each_bookie_m
         client = client_of(catalog, bookies)
         client.then = lambda: order.append("moved")
         found = findings_in(catalog)
-        result = repaired(catalog, found, replace(SETTINGS, mover=client))
+        result = repaired(catalog, found, replace(SETTINGS, move=client.move))
         assert findings_in(catalog) == ()
     assert order == ["written 7", "moved"]
     assert [replace(finding, repair=None, repair_detail="") for finding in result.findings] == list(found)
@@ -102,7 +102,7 @@ def test_a_bookie_that_gives_the_entry_whole_when_asked_for_it_alone_is_left_beh
     with served(*bookies) as addresses:
         catalog = catalog_of(addresses, of_herddb(10))
         client = client_of(catalog, bookies)
-        result = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, mover=client))
+        result = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, move=client.move))
     assert ([finding.repair for finding in result.findings], len(client.moved)) == ([RepairOutcome.REPAIRED], 1)
 
 
@@ -113,7 +113,7 @@ def test_without_another_writable_bookie_it_is_refused_and_says_what_to_add() ->
         catalog = catalog_of(addresses, of_herddb(10))
         client = client_of(catalog, bookies)
         found = findings_in(catalog)
-        for settings in (replace(SETTINGS, mover=client), replace(SETTINGS, mover=client, dry_run=True)):
+        for settings in (replace(SETTINGS, move=client.move), replace(SETTINGS, move=client.move, dry_run=True)):
             (finding,) = repaired(catalog, found, settings).findings
             assert finding.repair is RepairOutcome.REFUSED
             assert (
@@ -154,7 +154,7 @@ def test_an_entry_without_a_good_replica_stays_where_it_is_with_its_bookies_othe
     with served(*bookies) as addresses:
         catalog = catalog_of(addresses, of_herddb(10))
         client = client_of(catalog, bookies)
-        result = repaired(catalog, [damaged(3, 3), damaged(5, 5)], replace(SETTINGS, mover=client))
+        result = repaired(catalog, [damaged(3, 3), damaged(5, 5)], replace(SETTINGS, move=client.move))
     assert [finding.repair for finding in result.findings] == [RepairOutcome.REFUSED] * 2
     assert all(words in finding.repair_detail for finding in result.findings)
     assert (client.moved, writes(bookies)) == ([], [])
@@ -173,7 +173,7 @@ def test_copies_stay_where_they_are_while_others_of_the_ledger_contradict_since_
         client = client_of(catalog, bookies)
         client.then = copy_the_wrong_one
         found = findings_in(catalog)
-        result = repaired(catalog, found, replace(SETTINGS, mover=client))
+        result = repaired(catalog, found, replace(SETTINGS, move=client.move))
         after = findings_in(catalog)
     assert [finding.bookie_id for finding in after if finding.kind is FindingKind.CONTRADICTION] == ["b0"]
     assert [finding.repair for finding in result.findings] == [RepairOutcome.REFUSED, None]
@@ -187,7 +187,7 @@ def test_a_dry_run_says_how_much_would_be_copied_and_touches_nothing() -> None:
     with served(*bookies) as addresses:
         catalog = catalog_of(addresses, of_herddb(10))
         client = client_of(catalog, bookies)
-        result = repaired(catalog, findings_in(catalog), replace(SETTINGS, mover=client, dry_run=True))
+        result = repaired(catalog, findings_in(catalog), replace(SETTINGS, move=client.move, dry_run=True))
     assert [finding.repair for finding in result.findings] == [RepairOutcome.WOULD_REPAIR]
     assert result.findings[0].repair_detail == "2 damaged entries: 11 entries of the ledger on b1 would be copied elsewhere"
     assert (client.moved, writes(bookies), catalog.client.data, result.copies_repairable) == ([], [], {}, 2)
@@ -238,7 +238,7 @@ def test_it_is_repaired_only_when_the_metadata_and_every_copy_say_so(
         catalog = catalog_of(addresses, of_herddb(10))
         client = client_of(catalog, bookies)
         client.then = lambda: happens(catalog, bookies)
-        result = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, mover=client))
+        result = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, move=client.move))
     (finding,) = result.not_repaired
     assert finding.repair is RepairOutcome.FAILED
     assert words in finding.repair_detail
@@ -257,7 +257,7 @@ def test_a_zookeeper_member_that_lags_does_not_make_a_move_a_failure() -> None:
             catalog.client.on_sync = lambda: setattr(catalog, "versions", after)
 
         client.then = lag
-        (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, mover=client)).findings
+        (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, move=client.move)).findings
     assert finding.repair is RepairOutcome.REPAIRED, finding.repair_detail
 
 
@@ -266,7 +266,7 @@ def test_an_open_ledger_with_a_damaged_entry_is_left_alone() -> None:
     with served(*bookies) as addresses:
         catalog = catalog_of(addresses, of_herddb(10), of_herddb(None))
         client = client_of(catalog, bookies)
-        result = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, mover=client))
+        result = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, move=client.move))
     assert "the ledger is OPEN" in result.findings[0].repair_detail
     assert (client.moved, writes(bookies)) == ([], [])
 
@@ -293,7 +293,7 @@ def test_two_bookies_with_damaged_entries_move_at_once_and_need_two_that_take_th
         with served(*served_ones) as addresses:
             catalog = catalog_of(addresses, of_herddb(10))
             client = client_of(catalog, served_ones)
-            result = repaired(catalog, findings_in(catalog), replace(SETTINGS, mover=client))
+            result = repaired(catalog, findings_in(catalog), replace(SETTINGS, move=client.move))
             if len(served_ones) == 4:
                 assert {finding.repair for finding in result.findings} == {RepairOutcome.REFUSED}
                 assert "2 of the bookies" in result.findings[0].repair_detail
@@ -311,11 +311,11 @@ def test_copies_do_not_go_where_old_ones_of_the_ledger_still_are_nor_to_who_does
     with served(*bookies) as addresses:
         catalog = catalog_of(addresses, of_herddb(10))
         client = client_of(catalog, bookies)
-        (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, mover=client)).findings
+        (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, move=client.move)).findings
         assert finding.repair is RepairOutcome.REFUSED
         assert "the copies might go to b3, which has old ones and answered OK to a read of entry 5" in finding.repair_detail
         catalog.addresses["b3"] = nowhere()
-        (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, mover=client)).findings
+        (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, move=client.move)).findings
         assert "the copies might go to a bookie that does not answer: bookie b3: cannot connect" in finding.repair_detail
     assert client.moved == []
 
@@ -327,7 +327,7 @@ def test_a_bookie_that_holds_other_segments_of_the_ledger_takes_the_copies() -> 
     with served(*bookies) as addresses:
         catalog = catalog_of(addresses, of_segments(NAMES, ("b0", "b3", "b2")))
         client = client_of(catalog, bookies)
-        (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, mover=client)).findings
+        (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, move=client.move)).findings
         assert findings_in(catalog) == ()
     assert (finding.repair, client.moved[0].copies) == (RepairOutcome.REPAIRED, 10)
 

@@ -160,7 +160,7 @@ def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArgume
         dry_run=arguments.repair == DRY_RUN,
         timeout_seconds=arguments.timeout_seconds,
         bytes_per_second_per_bookie=arguments.bytes_per_second_per_bookie,
-        mover=_bookkeeper_client(arguments) if _BOOKKEEPER_LIBRARY.is_dir() else None,
+        move=_bookkeeper_client(arguments).move if _BOOKKEEPER_LIBRARY.is_dir() else None,
     )
     done = repair(catalog, result.findings, settings)
     summary = replace(

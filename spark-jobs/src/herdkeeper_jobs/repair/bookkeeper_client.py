@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from herdkeeper.certificates.settings import bookkeeper_lines, zookeeper_client_options
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
@@ -42,14 +41,6 @@ class NotMovedError(RuntimeError):
     """BookKeeper's client did not start, or failed; the message has its last output."""
 
 
-class FragmentMover(Protocol):
-    """Moves a ledger's copies."""
-
-    def move(self, planned: Relocation, addresses: Mapping[str, BookieAddress], require_lock: Callable[[], None]) -> None:
-        """Copies, and returns once the metadata names the new bookies. `require_lock` is called repeatedly and raises when the move must
-        stop. Raises NotMovedError, and what `require_lock` raises."""
-
-
 @dataclass(frozen=True, slots=True)
 class BookKeeperClient:
     """The client in the jars of `library`. `rack_of`: racks by bookie id, as far as known. It presents this process's certificate."""
@@ -62,6 +53,8 @@ class BookKeeperClient:
     bytes_per_second: float = float("inf")
 
     def move(self, planned: Relocation, addresses: Mapping[str, BookieAddress], require_lock: Callable[[], None]) -> None:
+        """Copies, and returns once the metadata names the new bookies. `require_lock` is called repeatedly and raises when the move must
+        stop. Raises NotMovedError, and what `require_lock` raises."""
         with tempfile.TemporaryDirectory(prefix="move-") as made:
             folder = Path(made)
             lines = self._placement(folder, addresses) | self._settings(planned)

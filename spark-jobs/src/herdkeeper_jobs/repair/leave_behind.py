@@ -60,7 +60,7 @@ def _planned(attempt: Attempt, findings: Sequence[Finding]) -> Relocation | str:
     planned = relocation(attempt.metadata.metadata, bookie_ids, attempt.catalog.writable_bookies())
     if isinstance(planned, str):
         return planned
-    if attempt.bookies.settings.mover is None:
+    if attempt.bookies.settings.move is None:
         return "damaged copies can't be repaired in place, and this program has no BookKeeper client to copy them elsewhere"
     # BookKeeper chooses among the targets, so each must be suitable.
     return next((why for why in (_why_not_to(attempt, planned, target) for target in planned.targets) if why is not None), planned)
@@ -107,9 +107,9 @@ def _with_good_replicas(attempt: Attempt, finding: Finding) -> int:
 def _move(attempt: Attempt, planned: Relocation) -> str:
     """Moves the copies; returns their new bookies. Raises NotMovedError, LockLostError."""
     assert attempt.lock is not None
-    assert attempt.bookies.settings.mover is not None
+    assert attempt.bookies.settings.move is not None
     attempt.require_unchanged()
-    attempt.bookies.settings.mover.move(planned, attempt.bookies.addresses, attempt.lock.require_session)
+    attempt.bookies.settings.move(planned, attempt.bookies.addresses, attempt.lock.require_session)
     attempt.lock.require_held()
     after = metadata_of(attempt.catalog, planned.metadata.ledger_id)
     checks = moved(planned, None if after is None else after.metadata)

@@ -9,7 +9,7 @@ reads the old bytes until its next flush (measured; DbLedgerStorage returns the 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -20,7 +20,7 @@ from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import Striping
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
-from herdkeeper_jobs.repair.bookkeeper_client import FragmentMover
+from herdkeeper_jobs.repair.relocation import Relocation
 
 _AWAY_SECONDS = 30.0
 
@@ -35,8 +35,8 @@ class RepairSettings:
     visible_seconds: float = 90.0
     """Time for a bookie to return a written entry: more than a flush of SortedLedgerStorage (10 s by default)."""
     poll_seconds: float = 1.0
-    mover: FragmentMover | None = None
-    """Moves copies to another bookie; None without a BookKeeper client."""
+    move: Callable[[Relocation, Mapping[str, BookieAddress], Callable[[], None]], None] | None = None
+    """`BookKeeperClient.move`, which moves copies to another bookie; None without a BookKeeper client."""
 
 
 @dataclass(frozen=True, slots=True)
