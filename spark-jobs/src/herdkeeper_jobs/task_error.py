@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
+from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.protocol.job_summary import JobOutcome
-from herdkeeper_jobs.errors import KeyUnusable
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.wal.spans import LogInconsistentError
 
 _OURS = re.compile(r"(herdkeeper[\w.]*\.\w+|\w+Error): ")
 
 
 _OF_JAVA = re.compile(r": (?=[\w.$]+)")
 """How py4j begins the line with Java's exception."""
+_VIOLATIONS = (LogInconsistentError, MalformedDataError, InvariantViolated)
 _LOST_WORKER = "Python worker exited unexpectedly"
 
 
@@ -27,8 +29,8 @@ def essence(text: str) -> str:
     return lines[0] if lines else "failed without a message"
 
 
-def outcome_of_tasks(text: str, violations: Sequence[str]) -> JobOutcome:
-    """The outcome of a job whose task failed; `violations`: names of errors that show a contradiction."""
-    if any(name in text for name in violations):
+def outcome_of_tasks(text: str) -> JobOutcome:
+    """The outcome of a job whose task failed."""
+    if any(kind.__name__ in text for kind in _VIOLATIONS):
         return JobOutcome.INVARIANT_VIOLATED
     return JobOutcome.CONFIGURATION_REFUSED if KeyUnusable.__name__ in text else JobOutcome.RETRYABLE

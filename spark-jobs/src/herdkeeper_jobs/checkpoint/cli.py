@@ -46,7 +46,6 @@ from herdkeeper_jobs.wal.spans import LogInconsistentError
 
 _log = structlog.get_logger()
 _TOKEN = "HERDDB_TOKEN"  # noqa: S105 - the name of a variable
-_VIOLATIONS_IN_TASKS = (LogInconsistentError.__name__, MalformedDataError.__name__, InvariantViolated.__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -120,7 +119,7 @@ def _attempt(parsed: argparse.Namespace) -> CheckpointSummary:
         return _failed(parsed, JobOutcome.RETRYABLE, error)
     except Exception as error:  # of Spark, or unforeseen: the summary must be written anyway
         traceback.print_exception(error)
-        return _failed(parsed, outcome_of_tasks(str(error), _VIOLATIONS_IN_TASKS), error)
+        return _failed(parsed, outcome_of_tasks(str(error)), error)
 
 
 def _checkpoint(parsed: argparse.Namespace, request: CheckpointRequest, settings: SparkSettings) -> CheckpointSummary:

@@ -48,7 +48,6 @@ from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.spans import LogInconsistentError
 
 _log = structlog.get_logger()
-_VIOLATIONS_IN_TASKS = (LogInconsistentError.__name__, MalformedDataError.__name__, InvariantViolated.__name__)
 USERNAME, PASSWORD = "HERDDB_USERNAME", "HERDDB_PASSWORD"
 
 
@@ -98,7 +97,7 @@ def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Rest
         return _failed(parsed, JobOutcome.RETRYABLE, error)
     except Exception as error:  # of Spark, or unforeseen: the summary must be written anyway
         traceback.print_exception(error)
-        return _failed(parsed, outcome_of_tasks(str(error), _VIOLATIONS_IN_TASKS), error)
+        return _failed(parsed, outcome_of_tasks(str(error)), error)
 
 
 def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary:
