@@ -71,6 +71,12 @@ def test_a_text_or_a_comment_of_several_lines_is_one_as_in_a_file(text: str, exp
     assert entered == expected == list(all_statements(text))
 
 
+def test_a_comment_ends_where_the_server_ends_it() -> None:
+    assert all_statements("DELETE FROM a -- not all\r WHERE n = 1") == ("DELETE FROM a  \r WHERE n = 1",)
+    assert all_statements("SELECT n FROM t // old; DELETE FROM b;\nWHERE n = 1") == ("SELECT n FROM t  \nWHERE n = 1",)
+    assert all_statements("SELECT 'https://a; b' // c") == ("SELECT 'https://a; b'",)
+
+
 @pytest.mark.parametrize("text", ["/* DELETE FROM a; DELETE FROM b;", "INSERT INTO t VALUES ('a; DELETE FROM b;"])
 def test_nothing_is_a_statement_of_its_own_behind_what_has_no_end(text: str) -> None:
     assert all_statements(text) == (text,)

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 
 _PIECE = re.compile(
-    r"'(?:[^']|'')*(?:'|\Z)|\"(?:[^\"]|\"\")*(?:\"|\Z)|`[^`]*(?:`|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)|;|[^'\"`;\-/]+|.", re.DOTALL
+    r"'(?:[^']|'')*(?:'|\Z)|\"(?:[^\"]|\"\")*(?:\"|\Z)|`[^`]*(?:`|\Z)|(?:--|//)[^\n\r]*|/\*.*?(?:\*/|\Z)|;|[^'\"`;\-/]+|.", re.DOTALL
 )
-"""A string, a name or a comment that has no end goes to the end of the text."""
-_COMMENT = re.compile(r"--.*|/\*.*\*/", re.DOTALL)
-_NO_PLACEHOLDERS = ("'", '"', "`", "--", "/*")
-_BEGINNING = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|$)|/\*.*?\*/)*(?P<word>\w*)", re.DOTALL)
+"""A string, a name or a comment that has no end goes to the end of the text. Comments as in Calcite's Parser.jj, which HerdDB uses."""
+_COMMENT = re.compile(r"(?:--|//).*|/\*.*\*/", re.DOTALL)
+_NO_PLACEHOLDERS = ("'", '"', "`", "--", "//", "/*")
+_BEGINNING = re.compile(r"(?:\s|\(|(?:--|//)[^\n\r]*(?:[\n\r]|$)|/\*.*?\*/)*(?P<word>\w*)", re.DOTALL)
 _WITH_ROWS = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW")
 
 
