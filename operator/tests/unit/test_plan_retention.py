@@ -71,6 +71,11 @@ def test_neither_a_clock_that_is_ahead_nor_a_schedule_that_stands_empties_the_wi
     assert [run.name for run in expired_checkpoints((*runs, day(0)), retention, NOON)] == ["d5", "d4"]
 
 
+def test_checkpoints_of_times_that_have_not_come_take_no_place_of_the_last_ones():
+    """They were made while a clock was ahead."""
+    assert expired_checkpoints((*days(3, 2, 1), *days(-8, -9, -10)), Retention(keep_last=3), NOON) == ()
+
+
 def test_a_checkpoint_that_somebody_has_deleted_takes_no_place_of_those_that_are_kept():
     schedule = example("scheduled-checkpoint.yaml", retention=Retention(keep_last=1))
     newest = day(1)

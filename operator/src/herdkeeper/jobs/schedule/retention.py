@@ -40,7 +40,9 @@ def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime
     verified = sorted(
         ((run.completed, run.name, run) for run in runs if run.verified and run.completed is not None), key=lambda entry: entry[:2]
     )
-    kept = {name for _, name, _ in verified[-max(1, retention.keep_last) :]}
+    # One of a time that has not come was made while a clock was ahead: it replaces none of the last ones.
+    kept = {name for completed, name, _ in verified if completed > now}
+    kept |= {name for _, name, _ in [entry for entry in verified if entry[0] <= now][-max(1, retention.keep_last) :]}
     kept |= set({run.log: name for _, name, run in verified}.values())
     # The log's pin follows the highest proven LSN, so that checkpoint must stay, too. A clock that was set back may make it look older, and
     # newer ones may only have reread their files.
