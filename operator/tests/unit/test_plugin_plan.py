@@ -262,8 +262,19 @@ def test_what_the_api_server_refuses_is_never_written(tmp_path: Path) -> None:
     assert cluster.documents[0]["spec"]["bookies"] == 4
 
 
-@pytest.mark.parametrize(("words", "shown"), [("ValidatingAdmissionPolicy 'p' denied request: it names", False), ("cannot create", True)])
-def test_a_change_that_a_policy_lets_its_author_make_and_not_revert_is_not_shown(tmp_path: Path, words: str, shown: bool) -> None:
+@pytest.mark.parametrize(
+    ("words", "bookies", "shown"),
+    [
+        ("ValidatingAdmissionPolicy 'p' denied request: it names", 3, False),
+        ('admission webhook "w" denied the request: it names', 3, False),
+        ("cannot create", 3, True),
+        ("ValidatingAdmissionPolicy 'p' denied request: it names", 4, True),
+    ],
+    ids=["policy", "webhook", "no right to create", "nothing to revert"],
+)
+def test_a_change_that_a_policy_lets_its_author_make_and_not_revert_is_not_shown(
+    tmp_path: Path, words: str, bookies: int, shown: bool
+) -> None:
     """The earlier image, for instance, was named by somebody with more rights."""
     cluster = bookkeeper()
 
@@ -273,7 +284,7 @@ def test_a_change_that_a_policy_lets_its_author_make_and_not_revert_is_not_shown
 
     cluster.create = refuses
     with nullcontext() if shown else pytest.raises(BadInputError, match="BookKeeperCluster bk could not be reverted with your rights"):
-        called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=planning(cluster, plan={"steps": []}))
+        called(cluster, "plan", "-f", file(tmp_path, bookies=bookies), pause=planning(cluster, plan={"steps": []}))
     assert [verb for verb, *_, dry_run in cluster.writes if not dry_run] == (["patch", "patch"] if shown else [])
 
 

@@ -7,6 +7,7 @@ together, too: a killed command leaves nothing executed. Each write names the ve
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from herdkeeper.plugin.change import Patch
-from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError
+from herdkeeper.plugin.cluster import ClusterError, ConflictError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.kinds import ZOOKEEPER, Kind, resource_kind
 from herdkeeper.plugin.merge_patch import asked_for, back_to
@@ -27,8 +28,8 @@ from herdkeeper.shared.quorum import SAFE_SIZE
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation in which `kubectl apply` keeps what it applied."""
-_DENIED = "denied request"
-"""In the API server's words of a ValidatingAdmissionPolicy; a missing right to create has others."""
+_DENIED = re.compile("denied (the )?request")
+"""In the API server's words of an admission policy or a webhook; a missing right to create has others."""
 MOST_CONFLICTS = 10
 """How often somebody may write at the moment of the revert, which then begins anew."""
 
@@ -72,18 +73,18 @@ def _require_way_back(call: Call, kind: Kind, live: Json, changed: Json) -> None
             f"--filename {call.given.filename}: this change of {field_name} of the {kind.name} {live['metadata']['name']} can't be "
             f"reverted, so it is not shown; to see its plan before it is carried out, apply it with {names.PLAN_ANNOTATION}=true"
         )
+    if changed["spec"] == live["spec"]:
+        return
     earlier = {key: live["metadata"].get(key) for key in ("name", "labels", "annotations")}
     try:
         # policies judge it before the API server sees that it exists
         call.cluster.create(kind, {**live, "metadata": earlier, "status": None}, dry_run=True)
-    except ForbiddenError as error:
-        if _DENIED in str(error):
+    except ClusterError as error:
+        if _DENIED.search(str(error)):  # else it exists, or the user may not create it
             raise BadInputError(
                 f"--filename {call.given.filename}: a change of the {kind.name} {earlier['name']} could not be reverted with your rights, "
                 f"so it is not shown: {error}"
             ) from error
-    except ClusterError:
-        pass  # it exists
 
 
 def one_way(before: Json, after: Json) -> str | None:
