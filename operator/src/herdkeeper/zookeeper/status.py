@@ -87,8 +87,9 @@ def _founding(ensemble: Ensemble) -> str:
     if not (away and ensemble.founding):
         return "all members serve; their volumes are being marked as founded"
     return (
-        f"the ensemble is founded once all {len(ensemble.claims)} members that it began with serve ({_troubles(ensemble, away)}). It can "
-        "shrink only then. No stack uses it yet: to begin with fewer, delete this resource and its volume claims, and create it again"
+        f"the ensemble is founded once all {len(ensemble.claims)} members that it began with serve ({_troubles(ensemble, away)}), and "
+        "shrinks only then. To begin with fewer, if nothing uses its address yet: delete this resource and its volume claims, and create "
+        "it again"
     )
 
 
