@@ -8,6 +8,7 @@ import herddb.network.netty.NettyChannel;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import herddb.server.ServerSideConnectionPeer;
+import herddb.utils.DataAccessor;
 import io.herdkeeper.node.check.FollowerChecks;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.leadership.LeadershipMetadata;
@@ -18,6 +19,7 @@ import io.herdkeeper.node.tls.SqlPortTls;
 import io.herdkeeper.node.users.BeforeLogin;
 import io.herdkeeper.node.users.Strangers;
 import io.netty.channel.ChannelPipeline;
+import java.util.Objects;
 import org.apache.bookkeeper.stats.StatsProvider;
 
 /** Makes HerdDB's server with this program's log, ZooKeeper client and TLS. */
@@ -28,6 +30,9 @@ public final class NodeServer {
         System.setProperty("calcite.default.charset", "UTF-8");
         System.setProperty("calcite.default.nationalcharset", "UTF-8");
         System.setProperty("calcite.default.collation.name", "UTF-8$en_US");
+        // DataAccessor and AbstractDataAccessor initialize each other. Of two threads that use one each first, both wait for ever: a new
+        // leader's first INSERT did, beside the rehearsal of a boot. One thread initializes both here.
+        Objects.requireNonNull(DataAccessor.NULL);
     }
 
     private NodeServer() {
