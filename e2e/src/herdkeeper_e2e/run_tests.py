@@ -53,7 +53,8 @@ STAGES = (
     Stage("cluster-pause", (str(CLUSTER), "pause"), Kind.PREPARATION, "cluster", ("e2e", "e2e-scenario")),
     # after the cluster, which makes the programs and the builder for them
     _made("integration-operator", "computing", Kind.SUITE, 10, ("environment", "cluster")),
-    *(_made(name, "servers", Kind.SUITE, 10, ("environment", "cluster")) for name in ("unit-java", "integration-servers")),
+    # not behind unit tests: servers, and Spark, give up what does not answer in seconds
+    *(_made(name, "servers", Kind.SUITE, 0, ("environment", "cluster")) for name in ("unit-java", "integration-servers")),
 )
 
 
