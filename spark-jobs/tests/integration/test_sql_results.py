@@ -13,6 +13,7 @@ from random_queries import RandomSql, Statement
 from real_database import Database
 
 from herdkeeper.sql import dbapi
+from herdkeeper.sql.statements import all_statements
 from herdkeeper_e2e.server_processes import CREDENTIALS
 
 _QUERIES = 40
@@ -139,3 +140,35 @@ def test_a_query_in_where_may_choose_the_rows_of_an_update(tables: dbapi.Cursor)
     tables.executemany("INSERT INTO chosen VALUES(?,?)", [(number, 0) for number in range(4)])
     assert tables.execute("UPDATE chosen SET n = k + 1 WHERE k IN (SELECT k FROM parent WHERE n IS NOT NULL)").rowcount == 2
     assert tables.execute("SELECT n FROM chosen ORDER BY k").fetchall() == [(0,), (2,), (0,), (4,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE noted SET n = 0 -- not all\r WHERE k = 'a'",
+        "UPDATE noted SET n = 0 // not all\n WHERE k = 'a'",
+        "UPDATE noted SET n = 0 /* WHERE k = 'b' */ WHERE k = 'a'",
+        "UPDATE noted SET n = 0 WHERE k = 'a--''b'",
+        "UPDATE noted SET n = 0 WHERE k = 'c\n-- d'",
+        "UPDATE noted SET n = 0 WHERE k = 'a' -- to the end",
+        "/* before */ UPDATE noted SET n = 4 / /* five */ 2 WHERE k = 'a'",
+    ],
+)
+def test_a_comment_and_a_string_end_where_the_server_ends_them(connection: dbapi.Connection, noted: dbapi.Cursor, text: str) -> None:
+    def rows_after(statement: str) -> list[tuple[Any, ...]]:
+        noted.execute(statement)
+        changed = noted.execute("SELECT k, n FROM noted ORDER BY k").fetchall()
+        connection.rollback()
+        return changed
+
+    (statement,) = all_statements(text)
+    assert rows_after(statement) == rows_after(text)
+
+
+@pytest.fixture(scope="module")
+def noted(connection: dbapi.Connection) -> dbapi.Cursor:
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE noted (k string primary key, n int)")
+    cursor.executemany("INSERT INTO noted VALUES(?, 1)", [["a"], ["b"], ["a--'b"], ["c\n-- d"]])
+    connection.commit()
+    return cursor
