@@ -10,7 +10,7 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
@@ -149,7 +149,7 @@ def test_an_error_is_told_without_the_names_of_java_s_classes(said: str, shown: 
 
 
 class PlayedConnection:
-    """A table of one row; what is refused is refused."""
+    """A table of one row, `m` Java's last moment; what is refused is refused."""
 
     closed = False
 
@@ -164,8 +164,8 @@ class PlayedConnection:
             raise ServerError("no such table: bread\n\tat Frame")
         return 3
 
-    def query(self, sql: str) -> list[dict]:
-        return [{"n": 7}]
+    def stream(self, sql: str, *, moment: Callable[[int], object]) -> Iterator[dict]:
+        yield {"m": moment(2**63 - 1)} if "SELECT m" in sql else {"n": 7}
 
 
 @pytest.fixture
@@ -185,6 +185,12 @@ def test_statements_are_run_in_order_and_their_results_written(cluster: PlayedCl
     answer, written = called(cluster, "sql", "flights", "-c", "INSERT INTO t VALUES(1); SELECT n FROM t")
     assert written == ["3 changed", "n\n-\n7"]
     assert answer.exit_code == FINE
+
+
+def test_a_timestamp_beyond_those_of_python_is_shown(cluster: PlayedCluster) -> None:
+    answer, written = called(cluster, "sql", "flights", "-c", "SELECT m FROM t")
+    assert written == ["m\n----------------------\n9223372036854775807 ms"]
+    assert answer.document == {"results": [{"rows": [{"m": "9223372036854775807 ms"}]}]}
 
 
 def test_a_definition_changes_no_rows(cluster: PlayedCluster) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import assert_never
 
-from herdkeeper.sql.frames import Value
+from herdkeeper.sql.frames import Value, timestamp_from_millis
 
 Rows = Sequence[dict[str, Value]]
 _CLASSES = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*: )+")
@@ -30,6 +30,14 @@ def shown(value: Value) -> str:
             return str(value)
         case _:
             assert_never(value)
+
+
+def moment(millis: int) -> Value:
+    """A timestamp in UTC; its milliseconds since 1970 as text outside the years 1 to 9999 of Python's datetime."""
+    try:
+        return timestamp_from_millis(millis)
+    except OverflowError:
+        return f"{millis} ms"
 
 
 def text_table(rows: Rows) -> str:

@@ -68,7 +68,7 @@ def batch(call: Call, database: Database, text: str) -> Answer:
 
 def executed(call: Call, connection: Connection, statement: str) -> Json:
     """Runs a statement, and writes its result unless a document is asked for. SqlError where it is about a transaction."""
-    from herdkeeper.plugin.sql_table import as_json, csv_table, text_table
+    from herdkeeper.plugin.sql_table import as_json, csv_table, moment, text_table
     from herdkeeper.sql.errors import SqlError
 
     if first_word(statement) in TRANSACTIONS:
@@ -80,7 +80,7 @@ def executed(call: Call, connection: Connection, statement: str) -> Json:
         if call.given.output == "text" and call.given.form == "table":
             call.screen.write(f"{changed} changed" if changes_rows(statement) else "done")
         return {"changed": changed if changes_rows(statement) else 0}
-    rows = connection.query(statement)
+    rows = list(connection.stream(statement, moment=moment))
     if call.given.output == "text":
         call.screen.write(csv_table(rows) if call.given.form == "csv" else text_table(rows))
     return {"rows": [{name: as_json(value) for name, value in row.items()} for row in rows]}
