@@ -31,7 +31,7 @@ class AuthenticationFailed(SqlError):
 
 
 class ServerError(SqlError):
-    """The server answered with an error; the statement was not applied.
+    """The server answered with an error; the statement was not applied. Of an INSERT of several rows, those before the refused one were.
 
     `text` is the whole answer (often a Java stack trace); the exception's message is its first line.
     """

@@ -22,7 +22,9 @@ class InterfaceError(Error):
 
 
 class DatabaseError(Error):
-    """An error of the server without a more special type. The statement was not applied."""
+    """An error of the server without a more special type. The statement was not applied; of an INSERT of several rows, those before the
+    refused one were.
+    """
 
 
 class DataError(DatabaseError):
