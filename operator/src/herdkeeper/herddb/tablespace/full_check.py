@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from herdkeeper.api import Tablespace
 from herdkeeper.api.checkpoint import Lsn
@@ -28,32 +27,26 @@ NIGHT_HOURS = 6
 NodeViews = Mapping[str, NodeView | Unknown]
 
 
-@dataclass(frozen=True)
-class KnownCheck:
-    """A check reported by `node`, its leader at the time.
+class KnownCheck(FullCheckStatus):
+    """A check as in the status. `leader` reported it, and may no longer lead."""
 
-    `started_at` and `completed_at` are RFC 3339; the latter is None while it runs, or if it will never be known. LSNs are (ledger id, entry
-    id): its entries are after `after`, up to `until` (None before the first). `tables` are seconds for which writes may have waited, by
-    table; `not_checked` is why others could not be read, `error` why it ended early. `replicas` are the followers when it was first seen,
-    None for a new one.
-    """
-
-    node: str
+    leader: str
     started_at: str
-    completed_at: str | None
-    after: tuple[int, int]
-    until: tuple[int, int] | None
-    tables: Mapping[str, float]
-    not_checked: Mapping[str, str]
-    writes_stopped_seconds: float
-    longest_stop_seconds: float
-    error: str | None = None
-    replicas: tuple[CheckedReplica, ...] | None = None
+
+    @property
+    def after(self) -> tuple[int, int]:
+        """Its entries are in the log after this (ledger id, entry id)."""
+        return _pair(self.after_lsn) or BEGIN
+
+    @property
+    def until(self) -> tuple[int, int] | None:
+        """The (ledger id, entry id) of its last entry so far. None before the first."""
+        return _pair(self.until_lsn)
 
     @property
     def identity(self) -> tuple[tuple[int, int], str, str]:
         """Identifies a check and orders checks by the log, since leaders' clocks differ."""
-        return self.after, self.started_at, self.node
+        return self.after, self.started_at, self.leader
 
 
 def replica_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTablespace | Unknown | None:
@@ -69,19 +62,7 @@ def remembered_check(tablespace: Tablespace) -> KnownCheck | None:
     status = tablespace.status.full_check if tablespace.status is not None else None
     if status is None or status.started_at is None or status.leader is None:
         return None
-    return KnownCheck(
-        status.leader,
-        status.started_at,
-        status.completed_at,
-        _pair(status.after_lsn) or BEGIN,
-        _pair(status.until_lsn),
-        {table.name: table.writes_stopped_seconds for table in status.tables},
-        {table.name: table.why for table in status.not_checked},
-        status.writes_stopped_seconds or 0.0,
-        status.longest_writes_stopped_seconds or 0.0,
-        status.error,
-        status.replicas,
-    )
+    return KnownCheck(**dict(status))
 
 
 def timing_of(tablespace: Tablespace) -> Timing | None:
@@ -128,7 +109,7 @@ def reported_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | N
     """Returns the newest check that a replica's node reports. The node may no longer lead."""
     copies = {node: replica_of(nodes, node, record) for node in (record.leader, *record.replicas)}
     told = [
-        _reported(node, copy.full_check)
+        _reported(node, copy.full_check, record)
         for node, copy in copies.items()
         if isinstance(copy, NodeTablespace) and isinstance(copy.full_check, FullCheck)
     ]
@@ -146,36 +127,37 @@ def newest_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRec
     if told is not None and (before is None or told.identity > before.identity):
         check = told
     elif told is not None and before is not None and told.identity == before.identity:
-        check = replace(told, replicas=before.replicas)
+        check = told.model_copy(update={"replicas": before.replicas})
     elif before is not None:
         check = _perhaps_lost(before, nodes, record)
     else:
         return None
-    followers = [CheckedReplica(node=node, verdict="NotAnswered") for node in sorted(record.replicas) if node != check.node]
-    replicas = check.replicas if check.replicas is not None else tuple(followers)
-    return replace(check, replicas=tuple(_answered(check, known, replica_of(nodes, known.node, record)) for known in replicas))
+    answers = tuple(_answered(check, known, replica_of(nodes, known.node, record)) for known in check.replicas)
+    return check.model_copy(update={"replicas": answers})
 
 
 def waits_for_follower(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord) -> bool:
     """Returns whether a reachable follower has not reached the check's end yet."""
-    copies = [replica_of(nodes, replica.node, record) for replica in check.replicas or () if replica.verdict == "NotAnswered"]
+    copies = [replica_of(nodes, replica.node, record) for replica in check.replicas if replica.verdict == "NotAnswered"]
     return any(
         isinstance(copy, NodeTablespace) and copy.lsn is not None and check.until is not None and copy.lsn < check.until for copy in copies
     )
 
 
-def _reported(node: str, check: FullCheck) -> KnownCheck:
+def _reported(node: str, check: FullCheck, record: TablespaceRecord) -> KnownCheck:
+    followers = sorted(follower for follower in record.replicas if follower != node)
     return KnownCheck(
-        node,
-        _moment(check.started_millis),
-        None if check.ended_millis is None else _moment(check.ended_millis),
-        check.after,
-        check.until,
-        {table: millis / 1000 for table, millis in check.tables},
-        dict(check.not_checked),
-        check.writes_stopped_millis / 1000,
-        check.longest_stop_millis / 1000,
-        check.error,
+        leader=node,
+        started_at=_moment(check.started_millis),
+        completed_at=None if check.ended_millis is None else _moment(check.ended_millis),
+        writes_stopped_seconds=check.writes_stopped_millis / 1000,
+        longest_writes_stopped_seconds=check.longest_stop_millis / 1000,
+        tables=tuple(CheckedTable(name=name, writes_stopped_seconds=millis / 1000) for name, millis in check.tables),
+        not_checked=tuple(UncheckedTable(name=name, why=why) for name, why in check.not_checked),
+        replicas=tuple(CheckedReplica(node=follower, verdict="NotAnswered") for follower in followers),
+        after_lsn=LogBoundary(ledger_id=check.after[0], entry_id=check.after[1]) if check.after > BEGIN else None,
+        until_lsn=Lsn(ledger_id=check.until[0], entry_id=check.until[1]) if check.until is not None else None,
+        error=check.error,
     )
 
 
@@ -185,19 +167,22 @@ def _perhaps_lost(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord)
     """
     if not runs(check):
         return check
-    if isinstance(replica_of(nodes, check.node, record), Unknown):
-        return check if check.node == record.leader else replace(check, error=f"{check.node} can't be reached, and no longer leads")
-    return replace(check, error=f"{check.node} no longer knows the check: its process ended before the check did")
+    unreachable = isinstance(replica_of(nodes, check.leader, record), Unknown)
+    if unreachable and check.leader == record.leader:
+        return check
+    why = "can't be reached, and no longer leads" if unreachable else "no longer knows the check: its process ended before the check did"
+    return check.model_copy(update={"error": f"{check.leader} {why}"})
 
 
 def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | Unknown | None) -> CheckedReplica:
     """Returns the node's result of this check, or else the remembered one."""
     if not isinstance(copy, NodeTablespace):
         return known
-    about = [verdict for verdict in copy.checks if verdict.table in check.tables and _is_about(verdict, check)]
+    tables = {table.name for table in check.tables}
+    about = [verdict for verdict in copy.checks if verdict.table in tables and _is_about(verdict, check)]
     if failed := tuple(sorted(verdict.table for verdict in about if not verdict.passed)):
         return CheckedReplica(node=known.node, verdict="Failed", different_tables=failed)
-    all_passed = bool(check.tables) and {verdict.table for verdict in about} >= set(check.tables)
+    all_passed = bool(tables) and {verdict.table for verdict in about} >= tables
     if all_passed and check.completed_at is not None and check.error is None:
         return CheckedReplica(node=known.node, verdict="Passed")
     return known
@@ -205,23 +190,6 @@ def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | U
 
 def _is_about(verdict: TableVerdict, check: KnownCheck) -> bool:
     return check.after < verdict.lsn and (check.until is None or verdict.lsn <= check.until)
-
-
-def full_check_status(check: KnownCheck) -> FullCheckStatus:
-    """Returns the check as in the status."""
-    return FullCheckStatus(
-        leader=check.node,
-        started_at=check.started_at,
-        completed_at=check.completed_at,
-        writes_stopped_seconds=check.writes_stopped_seconds,
-        longest_writes_stopped_seconds=check.longest_stop_seconds,
-        tables=tuple(CheckedTable(name=name, writes_stopped_seconds=seconds) for name, seconds in sorted(check.tables.items())),
-        not_checked=tuple(UncheckedTable(name=name, why=why) for name, why in sorted(check.not_checked.items())),
-        replicas=check.replicas or (),
-        after_lsn=LogBoundary(ledger_id=check.after[0], entry_id=check.after[1]) if check.after > BEGIN else None,
-        until_lsn=Lsn(ledger_id=check.until[0], entry_id=check.until[1]) if check.until is not None else None,
-        error=check.error,
-    )
 
 
 def _pair(lsn: Lsn | LogBoundary | None) -> tuple[int, int] | None:

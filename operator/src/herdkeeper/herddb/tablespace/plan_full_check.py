@@ -87,7 +87,7 @@ def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: 
     if not (asked or due):
         return Plan(requeue_after_seconds=soon)
     if asked and (begun := _unrecorded(tablespace, seen)) is not None:
-        return Plan((_answer(tablespace, f"done: {begun.node} checks all tables since {begun.started_at}"),), requeue_after_seconds=soon)
+        return Plan((_answer(tablespace, f"done: {begun.leader} checks all tables since {begun.started_at}"),), requeue_after_seconds=soon)
     allowed = f"it is being changed: {changes}" if changes is not None else refused
     if isinstance(allowed, str):
         refusal = (_answer(tablespace, f"refused: {allowed}"),) if asked else ()
@@ -124,7 +124,7 @@ def _blocking_check(tablespace: Tablespace, seen: TablespaceObserved, due: datet
         return None
     started, completed = moment_of(check.started_at), moment_of(check.completed_at)
     ran = started is not None and completed is not None and started < due < completed
-    return f"the check that {check.node} started at {check.started_at}" if runs(check) or ran else None
+    return f"the check that {check.leader} started at {check.started_at}" if runs(check) or ran else None
 
 
 def _can_have_followers(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
@@ -158,7 +158,7 @@ def _why_refused(tablespace: Tablespace, seen: TablespaceObserved) -> str | Tabl
         case VersionedRecord(record):
             told = reported_check(seen.nodes, record)
             if told is not None and runs(told):
-                return f"one runs on {told.node} since {told.started_at}"
+                return f"one runs on {told.leader} since {told.started_at}"
             return _why_not_settled(tablespace, seen) or _why_not_checkable(seen, record) or record
 
 

@@ -58,11 +58,11 @@ def _leader_in_doubt(
     tablespace: Tablespace, record: TablespaceRecord, verdicts: Mapping[str, Verdict], check: KnownCheck | None
 ) -> Health | None:
     """The leader differed from a follower that matched the log in a Checkpoint."""
-    if check is None or check.node != record.leader:
+    if check is None or check.leader != record.leader:
         return None
     if (replica := contradicting(check, tablespace, record.uuid, verdicts)) is not None:
         tables = ", ".join(replica.different_tables or ())
-        found = f"{check.node} leads, and had other rows than {replica.node} in {tables} at its full check of {check.started_at}"
+        found = f"{check.leader} leads, and had other rows than {replica.node} in {tables} at its full check of {check.started_at}"
         help_ = (
             "compare the leader's rows of these tables by SQL with that Checkpoint's before another node leads, or the leader is "
             "restarted. This stays until another full check"

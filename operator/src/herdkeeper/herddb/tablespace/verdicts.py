@@ -198,7 +198,7 @@ def _failing(
 
 def contradicting(check: KnownCheck, tablespace: Tablespace, uuid: str, verdicts: Mapping[str, Verdict]) -> CheckedReplica | None:
     """Returns a replica that failed the check and matched the log in a Checkpoint: then the leader of the check is in doubt."""
-    for replica in check.replicas or ():
+    for replica in check.replicas:
         verdict, anew = verdicts.get(replica.node), rebuilt(tablespace, replica.node, uuid)
         about_present_copy = anew is None or anew.until < check.after
         if replica.verdict == "Failed" and verdict is not None and verdict.equal and about_present_copy:
@@ -218,10 +218,10 @@ def _doubted(
     check = remembered_check(tablespace)
     if check is None or check.until is None or (other := contradicting(check, tablespace, uuid, known)) is None:
         return
-    view = nodes.get(check.node, ())
+    view = nodes.get(check.leader, ())
     if not isinstance(view, Unknown) and any((copy.uuid, copy.role) == (uuid, "follower") for copy in view):
         tables, than = other.different_tables or (), f"{other.node}, which equals the log,"
-        yield Verdict(check.node, check.until, equal=False, different_tables=tables, against_leader=True, than=than)
+        yield Verdict(check.leader, check.until, equal=False, different_tables=tables, against_leader=True, than=than)
 
 
 def _was_wrong(tablespace: Tablespace | None, uuid: str, check: TableVerdict) -> bool:
