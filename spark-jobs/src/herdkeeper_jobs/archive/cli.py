@@ -42,7 +42,7 @@ from herdkeeper_jobs.shared_arguments import (
     add_reading_rate_argument,
     add_tablespace_arguments,
 )
-from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
+from herdkeeper_jobs.storage.stored_path import stored_argument, stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import stamp
@@ -173,10 +173,7 @@ def _progress(before: ArchiveProgress, copied: Copied, held: ArchivedRange | Non
 
 
 def _require_valid(parsed: argparse.Namespace) -> None:
-    try:
-        stored_path(parsed.destination, DESTINATION_VARIABLES)
-    except ValueError as error:
-        raise CheckpointRefused(f"--destination is {error}") from error
+    stored_argument("--destination", parsed.destination, DESTINATION_VARIABLES, CheckpointRefused)
     if (why := why_no_run_id(parsed.run_id)) is not None:
         raise CheckpointRefused(why)
     if parsed.bytes_per_second_per_bookie <= 0:

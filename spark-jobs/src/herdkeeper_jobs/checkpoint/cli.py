@@ -38,7 +38,7 @@ from herdkeeper_jobs.shared_arguments import (
     add_tablespace_arguments,
 )
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, session_on_demand, spark_settings
-from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
+from herdkeeper_jobs.storage.stored_path import StoredPath, stored_argument, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
 from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.moment import parse_moment
@@ -138,8 +138,8 @@ def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
         raise CheckpointRefused(f"--bytes-per-second-per-bookie is {rate:g}: give more than 0, or leave it out for no limit")
     if parsed.full_every_seconds <= 0:
         raise CheckpointRefused(f"--full-every-seconds is {parsed.full_every_seconds}: give more than 0")
-    destination = _usable("--destination", _path("--destination", parsed.destination, DESTINATION_VARIABLES), writes=True)
-    archive = _usable("--archive", _path("--archive", parsed.archive, ARCHIVE_VARIABLES), writes=False) if parsed.archive else None
+    destination = _usable("--destination", parsed.destination, DESTINATION_VARIABLES, writes=True)
+    archive = _usable("--archive", parsed.archive, ARCHIVE_VARIABLES, writes=False) if parsed.archive else None
     try:
         moment = parse_moment(parsed.to)
     except ValueError as error:
@@ -178,14 +178,8 @@ def _node(parsed: argparse.Namespace, address: str) -> str:
     return TlsAddress(address, authorities)
 
 
-def _path(argument: str, text: str, variables: str) -> StoredPath:
-    try:
-        return stored_path(text, variables)
-    except ValueError as error:
-        raise CheckpointRefused(f"{argument} is {error}") from error
-
-
-def _usable(argument: str, path: StoredPath, *, writes: bool) -> StoredPath:
+def _usable(argument: str, text: str, variables: str, *, writes: bool) -> StoredPath:
+    path = stored_argument(argument, text, variables, CheckpointRefused)
     if (unusable := why_unusable(path, writes=writes)) is not None:
         raise CheckpointRefused(f"{argument} is {str(path)!r}: {unusable}")
     return path

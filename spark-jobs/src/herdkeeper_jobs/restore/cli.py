@@ -42,7 +42,7 @@ from herdkeeper_jobs.spark_session import (
     spark_settings,
 )
 from herdkeeper_jobs.storage.object_path import ObjectPath
-from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
+from herdkeeper_jobs.storage.stored_path import stored_argument, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
 from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.spans import LogInconsistentError
@@ -122,7 +122,7 @@ def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Rest
         return RestoreRequest(_moment(parsed), target, parsed.run_id)
     if parsed.manifest is None:
         raise RestoreRefused("--folder names no checkpoint: give --to with it, or --manifest")
-    manifest = _stored("--manifest", parsed.manifest, DESTINATION_VARIABLES)
+    manifest = stored_argument("--manifest", parsed.manifest, DESTINATION_VARIABLES, RestoreRefused)
     if isinstance(manifest, ObjectPath) and (unusable := why_unusable(manifest.parent, writes=False)) is not None:
         raise RestoreRefused(f"--manifest is {parsed.manifest!r}: {unusable}")
     return RestoreRequest(manifest, target, parsed.run_id)
@@ -135,22 +135,15 @@ def _moment(parsed: argparse.Namespace) -> MomentSource:
         raise RestoreRefused(f"spec.bootstrap.target (--to): {error}") from error
     if (why := why_no_run_id(parsed.run_id)) is not None:
         raise RestoreRefused(why)
-    named = None if parsed.manifest is None else _stored("--manifest", parsed.manifest, DESTINATION_VARIABLES)
-    folder = _stored("--folder", parsed.folder, DESTINATION_VARIABLES) if named is None else named.parent.parent
+    named = None if parsed.manifest is None else stored_argument("--manifest", parsed.manifest, DESTINATION_VARIABLES, RestoreRefused)
+    folder = stored_argument("--folder", parsed.folder, DESTINATION_VARIABLES, RestoreRefused) if named is None else named.parent.parent
     place = folder.parent.parent
-    archived_at = place if not parsed.archive else _stored("--archive", parsed.archive, ARCHIVE_VARIABLES)
+    archived_at = place if not parsed.archive else stored_argument("--archive", parsed.archive, ARCHIVE_VARIABLES, RestoreRefused)
     asked = "--folder" if named is None else "--manifest"
     for argument, path, writes in ((asked, place, True), ("--archive", archived_at, False)):
         if (unusable := why_unusable(path, writes=writes)) is not None:
             raise RestoreRefused(f"{argument} leads to {path}: {unusable}")
     return MomentSource(folder, archived_at, at, parsed.run_id, named, writing_key(parsed.encrypt_with))
-
-
-def _stored(argument: str, text: str, variables: str) -> StoredPath:
-    try:
-        return stored_path(text, variables)
-    except ValueError as error:
-        raise RestoreRefused(f"{argument} is {error}") from error
 
 
 def _database(parsed: argparse.Namespace) -> Cluster | Address:

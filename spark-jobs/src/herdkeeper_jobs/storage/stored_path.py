@@ -33,6 +33,14 @@ def stored_path(text: str, variables: str = "") -> StoredPath:
     return ObjectPath.parse(text, variables) if "://" in text else Path(text)
 
 
+def stored_argument(argument: str, text: str, variables: str, refusal: type[ValueError]) -> StoredPath:
+    """`stored_path` of a program's argument. Raises `refusal`, naming the argument."""
+    try:
+        return stored_path(text, variables)
+    except ValueError as error:
+        raise refusal(f"{argument} is {error}") from error
+
+
 def below(folder: AnyPath, *names: str) -> AnyPath:
     """What lies in a folder under these names."""
     return cast("AnyPath", folder.joinpath(*names))
