@@ -208,7 +208,7 @@ def test_responses_are_read_whatever_their_code() -> None:
 def test_a_batch_response_is_split_into_its_entries(entries: list[bytes]) -> None:
     body = b"".join(len(entry).to_bytes(4, "big") + entry for entry in entries)
     frame = bytes.fromhex("02070000" + "00000000" + "0000000000000005" + "0000000000000009" + "0000000000000003") + body
-    assert decode_response(frame) == BatchReadResponse(ReadCode.OK, 5, 9, 3, tuple(entries))
+    assert decode_response(frame) == BatchReadResponse(ReadCode.OK, 5, 9, tuple(entries))
 
 
 @pytest.mark.parametrize(

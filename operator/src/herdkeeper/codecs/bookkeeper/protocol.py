@@ -76,7 +76,6 @@ class BatchReadResponse:
     code: ReadCode
     ledger_id: int
     entry_id: int
-    request_id: int
     entries: tuple[bytes, ...]
 
 
@@ -142,17 +141,10 @@ def decode_response(frame: bytes) -> ReadResponse | BatchReadResponse | AddRespo
     if operation != Operation.BATCH_READ.value:
         raise MalformedDataError(f"response to operation {operation}, expected READ, BATCH_READ or ADD")
     if code is not ReadCode.OK:
-        return _failed_batch(frame, code, ledger_id, entry_id)
+        return BatchReadResponse(code, ledger_id, entry_id, ())  # it may lack its request id
     if len(frame) < _BATCH_RESPONSE.size:
         raise MalformedDataError(f"a batch response of {len(frame)} bytes is shorter than its header of {_BATCH_RESPONSE.size}")
-    request_id = int(_BATCH_RESPONSE.unpack_from(frame)[4])
-    return BatchReadResponse(code, ledger_id, entry_id, request_id, _split_entries(frame))
-
-
-def _failed_batch(frame: bytes, code: ReadCode, ledger_id: int, entry_id: int) -> BatchReadResponse:
-    """A failed batch may lack its request id."""
-    request_id = int(_BATCH_RESPONSE.unpack_from(frame)[4]) if len(frame) >= _BATCH_RESPONSE.size else -1
-    return BatchReadResponse(code, ledger_id, entry_id, request_id, ())
+    return BatchReadResponse(code, ledger_id, entry_id, _split_entries(frame))
 
 
 def _split_entries(frame: bytes) -> tuple[bytes, ...]:
