@@ -89,7 +89,7 @@ class KubernetesWriter:
 
     def answer_request(self, namespace: str, action: AnswerRequest) -> None:
         """Replace the request by its answer, if the resource is unchanged."""
-        marks = {action.request.value: None, action.request.answer_annotation: action.answer}
+        marks = {action.request.annotation: None, action.request.answer_annotation: action.answer}
         body = {"metadata": {"resourceVersion": action.resource_version, "annotations": marks}}
         path = self._path(API_VERSION, action.kind, ObjectKey(namespace, action.name))
         self._request("patch", path, action.kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)

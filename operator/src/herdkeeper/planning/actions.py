@@ -34,36 +34,16 @@ class Wait:
 class Request(Enum):
     """A one-off request that a user makes with an annotation."""
 
-    SWITCHOVER = names.SWITCHOVER_ANNOTATION
-    RUN_NOW = names.RUN_NOW_ANNOTATION
-    FULL_CHECK = names.FULL_CHECK_ANNOTATION
-    ROLL_AUTHORITIES = names.ROLL_AUTHORITIES_ANNOTATION
+    SWITCHOVER = names.SWITCHOVER_ANNOTATION, names.SWITCHOVER_ANSWER_ANNOTATION, Reason.SWITCHOVER_ANSWERED
+    RUN_NOW = names.RUN_NOW_ANNOTATION, names.RUN_NOW_ANSWER_ANNOTATION, Reason.RUN_REQUEST_ANSWERED
+    FULL_CHECK = names.FULL_CHECK_ANNOTATION, names.FULL_CHECK_ANSWER_ANNOTATION, Reason.FULL_CHECK_ANSWERED
+    ROLL_AUTHORITIES = names.ROLL_AUTHORITIES_ANNOTATION, names.ROLL_AUTHORITIES_ANSWER_ANNOTATION, Reason.AUTHORITY_ROLL_ANSWERED
 
-    @property
-    def answer_annotation(self) -> str:
-        """Name of the annotation that holds the answer."""
-        match self:
-            case Request.SWITCHOVER:
-                return names.SWITCHOVER_ANSWER_ANNOTATION
-            case Request.RUN_NOW:
-                return names.RUN_NOW_ANSWER_ANNOTATION
-            case Request.FULL_CHECK:
-                return names.FULL_CHECK_ANSWER_ANNOTATION
-            case Request.ROLL_AUTHORITIES:
-                return names.ROLL_AUTHORITIES_ANSWER_ANNOTATION
-
-    @property
-    def answered(self) -> Reason:
-        """Reason of the event that reports the answer."""
-        match self:
-            case Request.SWITCHOVER:
-                return Reason.SWITCHOVER_ANSWERED
-            case Request.RUN_NOW:
-                return Reason.RUN_REQUEST_ANSWERED
-            case Request.FULL_CHECK:
-                return Reason.FULL_CHECK_ANSWERED
-            case Request.ROLL_AUTHORITIES:
-                return Reason.AUTHORITY_ROLL_ANSWERED
+    def __init__(self, annotation: str, answer_annotation: str, answered: Reason) -> None:
+        """`answer_annotation` holds the answer, which an event with the reason `answered` reports."""
+        self.annotation = annotation
+        self.answer_annotation = answer_annotation
+        self.answered = answered
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
         case do.WakeNodes(_, nodes):
             return Reason.LEADER_MOVED, f"Making {' and '.join(nodes)} check their tablespaces"
         case do.AnswerRequest(_, name, _, request, answer):
-            return request.answered, f"Answering {request.value} of {name}: {answer}"
+            return request.answered, f"Answering {request.annotation} of {name}: {answer}"
         case do.CloseLedger(_, node, name, ledger_id, reason):
             return reason, f"Making {node} close ledger {ledger_id} of tablespace {name} and open the next"
         case do.StartFullCheck(_, node, name, millis):
