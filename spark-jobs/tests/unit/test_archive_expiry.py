@@ -18,7 +18,7 @@ from places import all_files, write
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from test_checkpoint_manifest import manifest, table
-from test_log_archive import IDENTITY, Archive, Killed, Looks, in_a_folder, manifests
+from test_log_archive import IDENTITY, Archive, Killed, Looks, in_a_folder, killing, manifests
 
 from herdkeeper.protocol.log_archive import ArchiveProgress, ExpiryOrder, decode_archive_progress, encode_expiry_order
 from herdkeeper_jobs.archive import cli, expiry
@@ -181,7 +181,7 @@ def test_a_kill_at_any_step_leaves_a_readable_archive_and_the_next_run_completes
         with monkeypatch.context() as patched:
             steps = iter(range(step))
             for name in STEPS:
-                patched.setattr(os, name, _killing(getattr(os, name), steps))
+                patched.setattr(os, name, killing(getattr(os, name), steps))
             try:
                 _expire(archive, order(3, 5))
             except Killed:
@@ -208,15 +208,6 @@ def _expire(archive: Archive, wanted: ExpiryOrder) -> None:
         sweep(archive.folder)
     else:
         delete_segments(archive.folder, found.going)
-
-
-def _killing(call: Any, steps: Iterator[int]) -> Any:
-    def step(*arguments: Any, **options: Any) -> Any:
-        if next(steps, None) is None:
-            raise Killed
-        return call(*arguments, **options)
-
-    return step
 
 
 def test_two_overlapping_expiries_delete_no_more_than_the_larger(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -258,7 +258,7 @@ def test_a_kill_at_any_step_leaves_a_readable_archive_and_the_next_run_completes
         with monkeypatch.context() as patched:
             steps = iter(range(step + 1))
             for name in STEPS:
-                patched.setattr(os, name, _killing(getattr(os, name), steps))
+                patched.setattr(os, name, killing(getattr(os, name), steps))
             try:
                 archive.copy()
             except Killed:
@@ -276,7 +276,7 @@ def test_a_kill_at_any_step_leaves_a_readable_archive_and_the_next_run_completes
     assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
 
 
-def _killing(call: Any, steps: Iterator[int]) -> Any:
+def killing(call: Any, steps: Iterator[int]) -> Any:
     def step(*arguments: Any, **options: Any) -> Any:
         if next(steps, None) is None:
             raise Killed
