@@ -20,12 +20,10 @@ from test_log_archive import IDENTITY, Archive, Entries, Killed
 
 from herdkeeper.protocol.log_archive import ArchiveProgress, decode_archive_progress, encode_expiry_order
 from herdkeeper.shared.names import ACCESS_KEY_ID_KEY, ARCHIVE_VARIABLES, DESTINATION_VARIABLES, SECRET_ACCESS_KEY_KEY
-from herdkeeper_jobs.archive import segment as archived_segment
 from herdkeeper_jobs.archive.archive_only_log import identity_of_archive
 from herdkeeper_jobs.archive.expiry import delete_segments, due, sweep
 from herdkeeper_jobs.archive.parts import WholeLog, log_parts
 from herdkeeper_jobs.archive.segment import manifest_path, newest_segment, oldest_segment, segments
-from herdkeeper_jobs.errors import CheckpointRetryable
 from herdkeeper_jobs.storage import object_store
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import names_from, stored_path, take_name
@@ -181,22 +179,6 @@ def test_a_segment_whose_manifest_is_copied_and_not_deleted_yet_keeps_its_file(a
     expire(archive)
     assert not copy.is_file()
     assert firsts(segments(archive.folder, IDENTITY))[0] == (3, 2)
-
-
-def test_of_two_archivers_that_commit_the_same_segment_one_goes_on(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive.write(7, 3, closed=True)
-    create, others = archived_segment.create_if_absent, [archive.copy]
-
-    def meanwhile(path: Any, content: bytes) -> bool:
-        if others:
-            others.pop()()
-        return create(path, content)
-
-    monkeypatch.setattr(archived_segment, "create_if_absent", meanwhile)
-    with pytest.raises(CheckpointRetryable, match="another run has just archived the log after 5,1 just now"):
-        archive.copy()
-    monkeypatch.undo()
-    assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
 
 
 def test_two_archivers_that_expire_the_same_segments_neither_delete_more_nor_fail(

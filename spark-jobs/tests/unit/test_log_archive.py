@@ -285,7 +285,13 @@ def killing(call: Any, steps: Iterator[int]) -> Any:
     return step
 
 
-def test_of_two_archivers_one_goes_on_and_the_other_stops(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("archived", "end"), [(0, "nothing"), (2, "1,1")])
+def test_of_two_archivers_one_goes_on_and_the_other_stops(
+    archive: Archive, archived: int, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if archived:
+        archive.write(1, archived, closed=True)
+        archive.copy()
     archive.write(3, 5, closed=True)
     create, others = archived_segment.create_if_absent, [archive.copy]
 
@@ -295,7 +301,7 @@ def test_of_two_archivers_one_goes_on_and_the_other_stops(archive: Archive, monk
         return create(path, content)
 
     monkeypatch.setattr(archived_segment, "create_if_absent", meanwhile)
-    with pytest.raises(CheckpointRetryable, match="another run has just archived the log after nothing"):
+    with pytest.raises(CheckpointRetryable, match=f"another run has just archived the log after {end}"):
         archive.copy()
     assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
 
