@@ -21,13 +21,12 @@ from pathlib import PurePosixPath
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
 from xxhash import xxh3_128_hexdigest
 
 from herdkeeper_jobs.encryption.keys import Key, keyring
 from herdkeeper_jobs.encryption.parquet_folder import FileKey
 from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.manifests.continuation import Part
 from herdkeeper_jobs.manifests.manifest import Encryption, Identity, Position, files_in, lsn_of_name
 from herdkeeper_jobs.storage.stored_path import (
     ASKED_AT_ONCE,
@@ -61,10 +60,8 @@ class ArchiveBroken(InvariantViolated):
     """A segment does not follow its predecessor: entries are missing in between."""
 
 
-class SegmentManifest(BaseModel):
+class SegmentManifest(Part):
     """The manifest of a segment. Keys are camelCase in the file."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
 
     schema_version: int = SCHEMA_VERSION
     identity: Identity

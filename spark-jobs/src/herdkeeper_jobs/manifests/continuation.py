@@ -11,17 +11,19 @@ from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StateIndex, StateTab
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """What a manifest's file has: immutable; fields of a later version are left out."""
+
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
 
 
-class _Table(_Part):
+class _Table(Part):
     definition: str
     maker: int | None
     altered: bool
 
 
-class _Index(_Part):
+class _Index(Part):
     definition: str
     table_uuid: str
     committed: bool
@@ -29,7 +31,7 @@ class _Index(_Part):
     """None if committed, and in older manifests, which only have `committed`."""
 
 
-class _Transaction(_Part):
+class _Transaction(Part):
     transaction_id: int
     begin: tuple[int, int]
     new_tables: tuple[str, ...]
@@ -38,7 +40,7 @@ class _Transaction(_Part):
     dropped_indexes: tuple[str, ...]
 
 
-class Continuation(_Part):
+class Continuation(Part):
     """Tables and indexes, also uncommitted ones, and what open transactions make and drop. Definitions are HerdDB's own, in hexadecimal;
     `begin` is (ledger, entry)."""
 

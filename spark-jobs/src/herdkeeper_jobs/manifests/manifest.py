@@ -15,14 +15,11 @@ import json
 from dataclasses import dataclass
 from typing import Any, TypeVar, assert_never
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-
 from herdkeeper.protocol.verification import ALONE, REREAD
 from herdkeeper_jobs.encryption.keys import Key, SealedBy, keyring
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
-from herdkeeper_jobs.manifests.continuation import Continuation
+from herdkeeper_jobs.manifests.continuation import Continuation, Part
 from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time
@@ -35,11 +32,7 @@ _MOST_SHOWN = 200
 _VERSIONS = (SCHEMA_VERSION, ENCRYPTED_VERSION)
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
-
-
-class Position(_Part):
+class Position(Part):
     ledger_id: int
     entry_id: int
 
@@ -52,7 +45,7 @@ class Position(_Part):
         return Lsn(self.ledger_id, self.entry_id)
 
 
-class Identity(_Part):
+class Identity(Part):
     """The identity of a log. It is checked before anything is read or written beside a manifest."""
 
     instance_id: str
@@ -62,7 +55,7 @@ class Identity(_Part):
     herd_root: str
 
 
-class ManifestColumn(_Part):
+class ManifestColumn(Part):
     """A column; `type` is HerdDB's name of it (ColumnType)."""
 
     name: str
@@ -71,7 +64,7 @@ class ManifestColumn(_Part):
     nullable: bool
 
 
-class ManifestFile(_Part):
+class ManifestFile(Part):
     """A Parquet file; `path` is below the tablespace's folder, `hash` is XXH3-128 of its bytes."""
 
     path: str
@@ -86,7 +79,7 @@ class ManifestFile(_Part):
         return (self,) if self.older_forms is None else (self, self.older_forms)
 
 
-class OutlineTable(_Part):
+class OutlineTable(Part):
     """The plain part of a table."""
 
     name: str
@@ -111,7 +104,7 @@ class ManifestTable(OutlineTable):
     definition: str
 
 
-class ManifestIndex(_Part):
+class ManifestIndex(Part):
     name: str
     table: str
     type: str
@@ -119,14 +112,14 @@ class ManifestIndex(_Part):
     columns: tuple[str, ...]
 
 
-class ManifestTransaction(_Part):
+class ManifestTransaction(Part):
     """A transaction that was open at the LSN; its changes are not in the checkpoint."""
 
     transaction_id: int
     begin: Position
 
 
-class Verification(_Part):
+class Verification(Part):
     """How, and by whom, the checkpoint was verified. `Reread`: by the job itself. `Follower`: also by a follower's digest at the LSN.
     `Self`: by the follower whose tables it starts from, which can't show errors in these. `Beyond`: by a follower's digest at the later LSN
     `at`, to which the same entries were folded on."""
@@ -157,7 +150,7 @@ class Verification(_Part):
                 return f"{self.how}, by {self.by}"
 
 
-class ManifestBase(_Part):
+class ManifestBase(Part):
     """The base of this checkpoint: an earlier one, or a follower's tables. A record only: this one's files have all rows."""
 
     manifest: str
@@ -168,7 +161,7 @@ class ManifestBase(_Part):
     """host:port of the follower whose tables these were, at the LSN; None for a checkpoint."""
 
 
-class Making(_Part):
+class Making(Part):
     """When a checkpoint was committed, by the job's clock, and how long the job took until then."""
 
     at_millis: int
@@ -200,7 +193,7 @@ def files_in(folder: StoredPath, encryption: Encryption | None) -> ParquetFolder
     return ParquetFolder(folder, FileKey(sealed_by, encryption.file_key))
 
 
-class Outline(_Part):
+class Outline(Part):
     """The plain part of a manifest, also of an encrypted one: where its files are, how much they hold, and of which moment.
 
     Never use it to hand out data: without the key a change can't be detected.
