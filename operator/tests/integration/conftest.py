@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
+from stage import Stage
 from unchanged_reads import counted_writes
 
 from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, apply_crds, binaries, helm, make_namespace, running
@@ -57,6 +58,12 @@ def namespace(dynamic: DynamicClient) -> str:
     name = f"test-{uuid.uuid4().hex[:12]}"
     dynamic.resources.get(api_version="v1", kind="Namespace").create(body={"metadata": {"name": name}})
     return name
+
+
+@pytest.fixture
+def stage(dynamic: DynamicClient, namespace: str) -> Stage:
+    """An operator before anything is declared. A file whose stories begin later has a fixture of this name itself."""
+    return Stage(dynamic, namespace)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from kubernetes import client
-from kubernetes.dynamic import DynamicClient
 from played_members import PlayedMembers
 from stage import Stage
 
@@ -21,11 +20,6 @@ KIND = ZooKeeperCluster.KIND
 DEFINITION = f"{ZooKeeperCluster.PLURAL}.herdkeeper.io"
 SERVERS = "zk-zookeeper"
 EARLIER, NEXT = SHIPPED_IMAGES.zookeeper, "example.com/herdkeeper/zookeeper:next"
-
-
-@pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    return Stage(dynamic, namespace)
 
 
 @pytest.fixture

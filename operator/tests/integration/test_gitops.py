@@ -20,11 +20,6 @@ from herdkeeper_e2e.kstatus import judged
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
-@pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    return Stage(dynamic, namespace)
-
-
 def example_of(kind: type[Resource]) -> dict[str, Any]:
     """The spec of an example of the kind."""
     documents = (document for path in sorted(EXAMPLES.glob("*.yaml")) for document in yaml.safe_load_all(path.read_text()))

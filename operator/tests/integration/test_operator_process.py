@@ -143,11 +143,6 @@ def installation(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Instal
 
 
 @pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    return Stage(dynamic, namespace)
-
-
-@pytest.fixture
 def operator(installation: Installation, namespace: str) -> Operator:
     """An operator that watches the test's namespace and leads."""
     installation.install(f"watchNamespaces={{{namespace}}}")

@@ -34,11 +34,6 @@ MADE_UP = "0b9cbd6c-3a44-4a8e-8d4a-1a7b7c1f0f5e"
 OTHER = "5d1e6f0a-9c57-4be0-8a44-5b0f6a2f6f11"
 
 
-@pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    return Stage(dynamic, namespace)
-
-
 def ensemble(stage: Stage, policy: str) -> Stage:
     """A ZooKeeperCluster zk of one serving member."""
     stage.declare(ZOOKEEPER, "zk", {"replicas": 1, "deletionPolicy": policy})

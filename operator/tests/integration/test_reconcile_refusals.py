@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubernetes.dynamic import DynamicClient
 from stage import ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.engine.result import Outcome
@@ -19,11 +18,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("HerdDBCluster", {"bookKeeperRef": {"name": "bk"}, "config": {"requirefsync": "false"}}, "requirefsync"),
 ]
 """What the API server's own rules let pass: kind, spec, and what the refusal must name."""
-
-
-@pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    return Stage(dynamic, namespace)
 
 
 @pytest.mark.parametrize(("kind", "spec", "named"), REFUSED, ids=[f"{kind}-{named}" for kind, _, named in REFUSED])

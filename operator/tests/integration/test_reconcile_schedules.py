@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-import pytest
-from kubernetes.dynamic import DynamicClient
 from stage import Stage, nothing_written
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
@@ -20,11 +18,6 @@ CHECKPOINTS, AUDITS = "ScheduledCheckpoint", "ScheduledReplicationAudit"
 CHECKPOINT = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}
 DAYS = [datetime.datetime(2100, 1, day, 3, tzinfo=datetime.UTC) for day in range(1, 6)]
 HOUR = datetime.timedelta(hours=1)
-
-
-@pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    return Stage(dynamic, namespace)
 
 
 def runs(stage: Stage, kind: type[Resource]) -> list[str]:

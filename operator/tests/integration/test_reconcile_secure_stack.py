@@ -167,9 +167,8 @@ def test_a_step_onto_an_authority_that_has_changed_is_refused(stack: PlayedStack
 
 @pytest.mark.parametrize("mode", ["Insecure", "Permissive"])
 def test_an_ensemble_in_plain_text_that_is_declared_anew_with_certificates_is_left_alone_and_can_be_put_right(
-    dynamic: DynamicClient, namespace: str, mode: str
+    stage: Stage, mode: str
 ) -> None:
-    stage = Stage(dynamic, namespace)
     stage.declare("ZooKeeperCluster", "zk", {"replicas": 1})
     stage.settle("ZooKeeperCluster", "zk")
     PlayedMembers(stage, "zk", leader=0).turn()
@@ -189,8 +188,7 @@ def test_an_ensemble_in_plain_text_that_is_declared_anew_with_certificates_is_le
     assert (stage.live("Secret", "zk-zookeeper-authority") is not None) is (mode == "Permissive")
 
 
-def test_an_ensemble_that_lost_its_authorities_can_not_be_declared_to_be_in_plain_text(dynamic: DynamicClient, namespace: str) -> None:
-    stage = Stage(dynamic, namespace)
+def test_an_ensemble_that_lost_its_authorities_can_not_be_declared_to_be_in_plain_text(stage: Stage) -> None:
     stage.declare("ZooKeeperCluster", "zk", {"replicas": 1, "security": {}})
     stage.settle("ZooKeeperCluster", "zk")
     PlayedMembers(stage, "zk", leader=0).turn()
@@ -205,8 +203,7 @@ def test_an_ensemble_that_lost_its_authorities_can_not_be_declared_to_be_in_plai
         assert f"spec.security.mode can't change from TLS to {mode}" in str(refused.value.summary())
 
 
-def test_an_ensemble_that_is_declared_anew_without_certificates_waits_for_a_person(dynamic: DynamicClient, namespace: str) -> None:
-    stage = Stage(dynamic, namespace)
+def test_an_ensemble_that_is_declared_anew_without_certificates_waits_for_a_person(stage: Stage) -> None:
     stage.declare("ZooKeeperCluster", "zk", {"replicas": 1, "security": {"mode": "TLS"}})
     stage.settle("ZooKeeperCluster", "zk")
     stage.delete("ZooKeeperCluster", "zk")
