@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -36,7 +35,7 @@ def stack_of_its_own(
         document["spec"] |= changes.get(document["kind"], {})
     own = kubectl.in_namespace(f"{NAMESPACE}-{name}")
     begin_anew(own)
-    own.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    own.apply_all(documents)
     wait_for(f"the quickstart of {own.namespace}", lambda: all_ready(own.list(QUICKSTART), 4), START, say)
     tools = ToolsPod(own, "tools", Database.of(own, "db", "bk", "flights"), image=tools_image)
     tools.start()

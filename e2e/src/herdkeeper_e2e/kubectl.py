@@ -80,6 +80,10 @@ class Kubectl:
             return self.run("apply", "-f", str(manifest))
         return self.run("apply", "-f", "-", stdin=manifest.encode())
 
+    def apply_all(self, items: Sequence[Object]) -> None:
+        """`kubectl apply` of several objects at once."""
+        self.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
     def want(self, kind: str, name: str, **spec: object) -> None:
         """Change these fields of an object's spec and no others, also within mapping fields. None removes a field."""
         self.run("patch", kind, name, "--type", "merge", "-p", json.dumps({"spec": spec}))

@@ -61,7 +61,7 @@ class OwnTablespace:
         goes_in_the_end(request, kubectl, "tablespace", name)
         goes_in_the_end(request, kubectl, "checkpoints", "-l", f"scenario={name}")
         goes_in_the_end(request, kubectl, "pod", pod)
-        kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+        kubectl.apply_all(documents)
         wait_until_ready(kubectl, name, say)
         tools = ToolsPod(kubectl, pod, Database.of(kubectl, "db", "bk", name), image="herdkeeper/spark:0.1.0", claim=claim)
         tools.start()

@@ -59,10 +59,6 @@ def found(stack: Stack, kind: str, name: str) -> Object:
     return item
 
 
-def apply(stack: Stack, *items: Object) -> None:
-    stack.kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)}))
-
-
 def tablespace(name: str, **more: object) -> Object:
     spec = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete", **more}
     return {"apiVersion": OWN, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec}
@@ -135,7 +131,7 @@ def left(request: pytest.FixtureRequest, stack: Stack) -> Left:
     for kind, name in made:
         goes_in_the_end(request, stack.kubectl, kind, name)
     claim = volume_claim(CLAIM)
-    apply(stack, claim, tablespace(NAME, log={"archive": ARCHIVE}))
+    stack.kubectl.apply_all([claim, tablespace(NAME, log={"archive": ARCHIVE})])
     wait_until_ready(stack.kubectl, NAME, say)
     tools = tools_of(stack, NAME)
 
@@ -148,7 +144,7 @@ def left(request: pytest.FixtureRequest, stack: Stack) -> Left:
 
     tools.run("query", f"UPDATE `{NOTES}` SET `word` = 'second' WHERE `id` = 1", f"INSERT INTO `{NOTES}` (`id`, `word`) VALUES (2, 'x')")
     spec = {"tablespaceRef": {"name": NAME}, "destination": PLACE, "job": JOB}
-    apply(stack, {"apiVersion": OWN, "kind": "Checkpoint", "metadata": {"name": CHECKPOINT}, "spec": spec})
+    stack.kubectl.apply_all([{"apiVersion": OWN, "kind": "Checkpoint", "metadata": {"name": CHECKPOINT}, "spec": spec}])
     base = wait_until_succeeded(stack.kubectl, "checkpoint", CHECKPOINT, say)["status"]
     switch_over(stack)
     tools.run("query", f"DELETE FROM `{NOTES}` WHERE `id` = 2", f"DROP TABLE `{SHORT_LIVED}`")
@@ -179,7 +175,7 @@ class Restored:
     def declare(self, name: str, bootstrap: Object) -> None:
         for kind, made in (("tablespace", name), ("pod", tools_name(name))):
             goes_in_the_end(self._request, self._stack.kubectl, kind, made)
-        apply(self._stack, tablespace(name, bootstrap={**bootstrap, "job": JOB}))
+        self._stack.kubectl.apply_all([tablespace(name, bootstrap={**bootstrap, "job": JOB})])
 
     def contents(self, name: str, bootstrap: Object) -> tuple[Contents, Object]:
         """What a tablespace has that is made so, and what its status tells of that."""

@@ -100,7 +100,7 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
 ) -> None:
     kubectl, (volume, checkpoint, restored) = stack.kubectl, example
     name, made, claim = checkpoint["metadata"]["name"], restored["metadata"]["name"], volume["metadata"]["name"]
-    kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [volume, checkpoint, *plain_beside(checkpoint, volume)]}))
+    kubectl.apply_all([volume, checkpoint, *plain_beside(checkpoint, volume)])
     waiting = wait_for("a checkpoint without keys", lambda: said(stack, "checkpoint", name, "WaitingForSecret"), LIMIT, say)
     assert f"spec.destination.encryption.keysSecretRef.name is {SECRET}: the Secret does not exist; create it with the key {KEY}" in waiting
     make_secret(stack, SECRET)

@@ -48,7 +48,7 @@ def declare_schedules(own: OwnTablespace) -> None:
             ("ScheduledReplicationAudit", AUDITED, audit),
         )
     ]
-    own.stack.kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": schedules}))
+    own.stack.kubectl.apply_all(schedules)
 
 
 def runs(own: OwnTablespace, kind: str, schedule: str) -> list[Object]:

@@ -23,10 +23,6 @@ NEW_AIRLINE = "INSERT INTO `airlines` (`carrier`, `name`) VALUES ('XX', 'Only El
 LOOK_FOR_IT = "SELECT name FROM airlines WHERE carrier = 'XX'"
 
 
-def apply(stack: Stack, *items: Object) -> None:
-    stack.kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)}))
-
-
 def declared(kind: str, name: str, **spec: object) -> Object:
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
@@ -36,8 +32,8 @@ def files(request: pytest.FixtureRequest, stack: Stack) -> Object:
     """What was known of a checkpoint of the first database whose resource is gone, and whose files stay: its status."""
     goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
     goes_in_the_end(request, stack.kubectl, "checkpoint", CHECKPOINT)
-    claim = volume_claim(CLAIM)
-    apply(stack, claim, declared("Checkpoint", CHECKPOINT, tablespaceRef={"name": FLIGHTS}, destination=PLACE, job=SMALL))
+    checkpoint = declared("Checkpoint", CHECKPOINT, tablespaceRef={"name": FLIGHTS}, destination=PLACE, job=SMALL)
+    stack.kubectl.apply_all([volume_claim(CLAIM), checkpoint])
     status: Object = wait_until_succeeded(stack.kubectl, "checkpoint", CHECKPOINT, say)["status"]
     say(f"{status['message']}; {status['verified']}")
     stack.kubectl.run("delete", "checkpoint", CHECKPOINT)
@@ -52,19 +48,9 @@ def restore(request: pytest.FixtureRequest, stack: Stack, files: Object) -> Obje
     bootstrap = {"files": {**PLACE, "manifest": files["manifest"]}, "job": SMALL}
     goes_in_the_end(request, stack.kubectl, "herddbcluster", SECOND)
     goes_in_the_end(request, stack.kubectl, "tablespace", NAME)
-    apply(
-        stack,
-        declared("HerdDBCluster", SECOND, **second, replicas=1, deletionPolicy="Delete"),
-        declared(
-            "Tablespace",
-            NAME,
-            herdDBRef={"name": SECOND},
-            tablespaceName=FLIGHTS,
-            replicas=1,
-            deletionPolicy="Delete",
-            bootstrap=bootstrap,
-        ),
-    )
+    database = declared("HerdDBCluster", SECOND, **second, replicas=1, deletionPolicy="Delete")
+    spec = {"herdDBRef": {"name": SECOND}, "tablespaceName": FLIGHTS, "replicas": 1, "deletionPolicy": "Delete", "bootstrap": bootstrap}
+    stack.kubectl.apply_all([database, declared("Tablespace", NAME, **spec)])
     found: Object = wait_until_ready(stack.kubectl, NAME, say)["status"]["restore"]
     say(f"{found['rows']} rows in {found['durationSeconds']} s: {found['verified']}")
     return found

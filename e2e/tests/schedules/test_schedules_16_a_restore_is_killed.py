@@ -41,7 +41,7 @@ def checkpoint(request: pytest.FixtureRequest, stack: Stack) -> Object:
     claim = volume_claim(CLAIM)
     spec = {"tablespaceRef": {"name": "flights"}, "destination": PLACE, "job": ONE_BY_ONE, "deletionPolicy": "Delete"}
     made = {"apiVersion": API, "kind": "Checkpoint", "metadata": {"name": CHECKPOINT}, "spec": spec}
-    stack.kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [claim, made]}))
+    stack.kubectl.apply_all([claim, made])
     status: Object = wait_until_succeeded(stack.kubectl, "checkpoint", CHECKPOINT, say)["status"]
     say(f"{status['message']}; {status['verified']}")
     return status

@@ -35,7 +35,7 @@ def test_a_checkpoint_that_is_made_beside_a_writer_has_each_row_and_payload_of_i
     writer.marked(MARKS[0])
     spec = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": CLAIM}}, "job": SMALL}
     documents = [volume_claim(CLAIM), {"apiVersion": API, "kind": "Checkpoint", "metadata": {"name": NAME}, "spec": spec}]
-    kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    kubectl.apply_all(documents)
     status = wait_until_succeeded(kubectl, "checkpoint", NAME, say)["status"]
     writer.marked(MARKS[1])
     writer.acknowledges(ROWS)

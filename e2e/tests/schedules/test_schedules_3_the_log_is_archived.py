@@ -75,7 +75,7 @@ def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_
     documents = list(yaml.safe_load_all((REPOSITORY / "examples/restore-to-a-moment.yaml").read_text()))[1:]
     checkpoint, restored = documents
     checkpoint["spec"] |= {"target": {"timestamp": moment.isoformat()}, "destination": ARCHIVE["destination"]}
-    kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    kubectl.apply_all(documents)
     status = wait_until_succeeded(kubectl, "checkpoint", checkpoint["metadata"]["name"], say)["status"]
     say(f"{status['message']}; {status['verified']}")
     restore = wait_until_ready(kubectl, restored["metadata"]["name"], say)["status"]["restore"]

@@ -55,7 +55,7 @@ def tools(request: pytest.FixtureRequest, stack: Stack) -> ToolsPod:
     goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
     for kind, name in (("tablespace", TABLESPACE), ("scheduledcheckpoint", NAME), ("pod", TOOLS)):
         goes_in_the_end(request, stack.kubectl, kind, name)
-    stack.kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": declared()}))
+    stack.kubectl.apply_all(declared())
     wait_until_ready(stack.kubectl, TABLESPACE, say)
     pod = ToolsPod(stack.kubectl, TOOLS, Database.of(stack.kubectl, "db", "bk", TABLESPACE), claim=CLAIM)
     pod.start()

@@ -4,7 +4,6 @@ version before is restored by this one. It has a cluster of its own, since both 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -67,7 +66,7 @@ def before(own_cluster: Kubectl) -> Before:
     for document in documents:
         if document["kind"] in SERVERS:
             document["spec"]["image"] = f"herdkeeper/{SERVERS[document['kind']]}:before"
-    kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    kubectl.apply_all(documents)
     wait_for("the quickstart of the version before", lambda: all_ready(kubectl.list(QUICKSTART), 4), START, say)
     tools = ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", "flights"))
     tools.start()
