@@ -53,12 +53,6 @@ class Left:
         return self.manifest.split("/manifests/")[0]
 
 
-def found(stack: Stack, kind: str, name: str) -> Object:
-    item = stack.kubectl.get(kind, name)
-    assert item is not None, f"there is no {kind} {name}"
-    return item
-
-
 def tablespace(name: str, **more: object) -> Object:
     spec = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete", **more}
     return {"apiVersion": OWN, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec}
@@ -88,7 +82,7 @@ def archived_after(stack: Stack, moment: datetime) -> Object:
     """
 
     def ask() -> Object | Pending:
-        archive = found(stack, "tablespace", NAME).get("status", {}).get("archive", {})
+        archive = stack.sql.get("tablespace", NAME).get("status", {}).get("archive", {})
         stamped = archive.get("lsnTimestamp")
         if stamped is None or datetime.fromisoformat(stamped) <= moment:
             return Pending(f"archived up to an entry of {stamped}")
@@ -98,12 +92,12 @@ def archived_after(stack: Stack, moment: datetime) -> Object:
 
 
 def switch_over(stack: Stack) -> None:
-    status = found(stack, "tablespace", NAME)["status"]
+    status = stack.sql.get("tablespace", NAME)["status"]
     other = next(str(each["node"]) for each in status["replicas"] if each["node"] != status["leader"])
     stack.kubectl.run("annotate", "tablespace", NAME, f"herdkeeper.io/switchover={other}", "--overwrite")
 
     def moved() -> bool | Pending:
-        leader = found(stack, "tablespace", NAME)["status"].get("leader")
+        leader = stack.sql.get("tablespace", NAME)["status"].get("leader")
         return True if leader == other else Pending(f"{leader} leads")
 
     wait_for(f"{other} to lead", moved, Limit(120, 0.5), say)
@@ -221,7 +215,7 @@ def test_a_moment_behind_the_archive_is_refused_with_what_there_is(stack: Stack,
     restored.declare("beyond", {"archive": archive, "target": {"lsn": {"ledgerId": 4_000_000_000, "entryId": 0}}})
 
     def refused() -> str | Pending:
-        ready = condition(found(stack, "tablespace", "beyond"), "Ready")
+        ready = condition(stack.sql.get("tablespace", "beyond"), "Ready")
         return str(ready["message"]) if ready is not None and ready["reason"] == "RestoreFailed" else Pending(f"{ready}")
 
     message = wait_for("the refusal", refused, START, say)

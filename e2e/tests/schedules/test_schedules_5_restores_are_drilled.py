@@ -62,16 +62,6 @@ def tools(request: pytest.FixtureRequest, stack: Stack) -> ToolsPod:
     return pod
 
 
-def found(stack: Stack, kind: str, name: str) -> Object:
-    item = stack.kubectl.get(kind, name)
-    assert item is not None, f"there is no {kind} {name}"
-    return item
-
-
-def patch(stack: Stack, kind: str, name: str, spec: Object) -> None:
-    stack.kubectl.run("patch", kind, name, "--type", "merge", "-p", json.dumps({"spec": spec}))
-
-
 def write_some_rows(tools: ToolsPod, table: str) -> None:
     writer = WriterProcess(tools, table)
     writer.acknowledges(ROWS)
@@ -91,7 +81,7 @@ def a_run_asked_for(stack: Stack) -> Object:
 
     def ask() -> str | Pending:
         new = [each["metadata"]["name"] for each in stack.kubectl.list("checkpoints", RUNS) if each["metadata"]["name"] not in before]
-        return str(new[0]) if new else Pending(f"{found(stack, 'scheduledcheckpoint', NAME).get('status')}")
+        return str(new[0]) if new else Pending(f"{stack.sql.get('scheduledcheckpoint', NAME).get('status')}")
 
     return wait_until_succeeded(stack.kubectl, "checkpoint", wait_for("the Checkpoint that was asked for", ask, Limit(120, 0.5)), say)
 
@@ -99,10 +89,10 @@ def a_run_asked_for(stack: Stack) -> Object:
 def drilled(stack: Stack) -> Object:
     """The schedule, when a drill of a minute that is about to come has ended."""
     at = (datetime.now(UTC) + timedelta(minutes=2)).replace(second=0, microsecond=0)
-    patch(stack, "scheduledcheckpoint", NAME, {"drill": {**DRILL, "schedule": f"{at.minute} {at.hour} {at.day} {at.month} *"}})
+    stack.kubectl.want("scheduledcheckpoint", NAME, drill={**DRILL, "schedule": f"{at.minute} {at.hour} {at.day} {at.month} *"})
 
     def ask() -> Object | Pending:
-        schedule = found(stack, "scheduledcheckpoint", NAME)
+        schedule = stack.sql.get("scheduledcheckpoint", NAME)
         drill = schedule.get("status", {}).get("lastDrill", {})
         if drill.get("scheduledTime") is None or datetime.fromisoformat(drill["scheduledTime"]) != at:
             return Pending(f"nothing is drawn for {at} yet")
@@ -151,12 +141,12 @@ def test_a_checkpoint_that_somebody_damaged_is_told_of_before_it_is_needed(stack
 
 
 def test_a_moment_of_the_archive_is_made_restored_and_taken_away(stack: Stack, tools: ToolsPod) -> None:
-    patch(stack, "tablespace", TABLESPACE, {"log": {"archive": {"destination": DESTINATION, "everySeconds": 5}}})
+    stack.kubectl.want("tablespace", TABLESPACE, log={"archive": {"destination": DESTINATION, "everySeconds": 5}})
     write_some_rows(tools, f"{TABLE}_later")
     later = datetime.now(UTC)
 
     def archived() -> Object | Pending:
-        status = found(stack, "tablespace", TABLESPACE)["status"]
+        status = stack.sql.get("tablespace", TABLESPACE)["status"]
         current, window = status.get("archive", {}).get("currentAt"), status.get("recoveryWindow")
         if current is None or window is None or datetime.fromisoformat(current) <= later:
             return Pending(f"archived up to {current}, window {window}")
