@@ -31,8 +31,7 @@ OF_ITS_OWN = {
 def restored(kubectl: Kubectl) -> Object | Pending:
     """The tablespace once it is Ready. Until its content is verified, clients get no Secret to connect with."""
     could_connect = kubectl.get("secret", f"{NAME}-connection") is not None  # read first: the phase may change after it
-    item = kubectl.get("tablespace", NAME)
-    assert item is not None
+    item = kubectl.existing("tablespace", NAME)
     phase = item.get("status", {}).get("restore", {}).get("phase")
     assert phase == "Succeeded" or not could_connect, f"clients could connect while the phase is {phase}"
     ready = condition(item, "Ready")

@@ -75,16 +75,14 @@ def test_a_healthy_cluster_has_no_findings_and_each_fault_on_a_disk_is_named_exa
 
 def close_first_ledger(stack: Stack) -> None:
     """Deletes the leader's pod: whoever leads next closes the ledger that the former leader wrote."""
-    tablespace = stack.kubectl.get("tablespace", "flights")
-    assert tablespace is not None
+    tablespace = stack.sql.get("tablespace", "flights")
     stack.kubectl.run("delete", "pod", str(tablespace["status"]["leader"]))
     wait_for("the end of the first ledger", lambda: first_ledger(stack)["closed"] or Pending("it is open"), Limit(300), say)
     stack.wait_until_ready()
 
 
 def first_ledger(stack: Stack) -> Object:
-    cluster = stack.kubectl.get("bookkeepercluster", "bk")
-    assert cluster is not None
+    cluster = stack.sql.get("bookkeepercluster", "bk")
     found: Object = json.loads(stack.tools.run("first_ledger", "--ledgers-root", cluster["status"]["ledgersRoot"]))
     return found
 
@@ -100,8 +98,7 @@ def executors_of(stack: Stack, name: str, wanted: int) -> bool | Pending:
 
 def inflicted(stack: Stack) -> list[Loss]:
     """The faults, on entries of the log's first ledger, on the first bookie that holds it."""
-    cluster = stack.kubectl.get("bookkeepercluster", "bk")
-    assert cluster is not None
+    cluster = stack.sql.get("bookkeepercluster", "bk")
     found = first_ledger(stack)
     number = next(bookie["number"] for bookie in cluster["status"]["bookies"] if bookie["bookieId"] == found["bookies"][0])
     losses = [Loss("bk", number, found["ledger"], *fault) for fault in FAULTS]
@@ -111,6 +108,5 @@ def inflicted(stack: Stack) -> list[Loss]:
 
 
 def bookie_id(stack: Stack, number: int) -> str:
-    cluster = stack.kubectl.get("bookkeepercluster", "bk")
-    assert cluster is not None
+    cluster = stack.sql.get("bookkeepercluster", "bk")
     return str(next(bookie["bookieId"] for bookie in cluster["status"]["bookies"] if bookie["number"] == number))

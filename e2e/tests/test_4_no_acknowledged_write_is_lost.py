@@ -21,14 +21,12 @@ def a_bookie(kubectl: Kubectl) -> str:
 
 
 def zookeeper_leader(kubectl: Kubectl) -> str:
-    cluster = kubectl.get("zookeepercluster", "zk")
-    assert cluster is not None
+    cluster = kubectl.existing("zookeepercluster", "zk")
     return str(cluster["status"]["leader"])
 
 
 def sql_leader(kubectl: Kubectl) -> str:
-    tablespace = kubectl.get("tablespace", "flights")
-    assert tablespace is not None
+    tablespace = kubectl.existing("tablespace", "flights")
     return str(tablespace["status"]["leader"])
 
 
@@ -47,8 +45,7 @@ def test_deleting_a_bookie_the_zookeeper_leader_and_the_sql_leader_loses_nothing
     beside.acknowledges(1)
     for fault, choose in FAULTS:
         pod = choose(kubectl)
-        before = kubectl.get("pod", pod)
-        assert before is not None
+        before = kubectl.existing("pod", pod)
         writer.order(f"mark {fault}")
         kubectl.run("delete", "pod", pod, "--wait=false")
         wait_for(f"another {pod}", partial(replaced, kubectl, pod, before["metadata"]["uid"]), Limit(300))

@@ -69,6 +69,13 @@ class Kubectl:
         text = self.run("get", kind, name, "--ignore-not-found", "-o", "json")
         return _object(text) if text.strip() else None
 
+    def existing(self, kind: str, name: str) -> Object:
+        """An object that must be there. Raises KeyError."""
+        found = self.get(kind, name)
+        if found is None:
+            raise KeyError(f"{kind} {name}")
+        return found
+
     def list(self, kinds: str, selector: str = "") -> list[Object]:
         """The objects of one or more kinds (`pods,secrets`), by label selector; sorted by kind and name."""
         items = _object(self.run("get", kinds, "-o", "json", *(["-l", selector] if selector else [])))["items"]

@@ -62,10 +62,7 @@ class SqlStack:
 
     def get(self, kind: str, name: str) -> Object:
         """Returns an existing object. Raises KeyError."""
-        found = self.kubectl.get(kind, name)
-        if found is None:
-            raise KeyError(f"{kind} {name}")
-        return found
+        return self.kubectl.existing(kind, name)
 
     def node_of(self, pod: str) -> str:
         return str(self.get("pod", pod)["spec"]["nodeName"])

@@ -89,8 +89,7 @@ class Shop:
         return wait_for("a settled database", question, START, say)
 
     def spec(self, kind: str, name: str) -> Object:
-        found = self.kubectl.get(kind, name)
-        assert found is not None
+        found = self.kubectl.existing(kind, name)
         return dict(found["spec"])
 
     def tools(self) -> ToolsPod:
@@ -154,8 +153,7 @@ def test_flux_is_ready_once_the_database_is_and_applies_the_application_after_it
     shop.carried_out(commit)
     since = [_condition(resource, "Ready")["lastTransitionTime"] for resource in shop.resources()]
     wait_for("the application", lambda: ready(shop.flux.kustomization("shop"), commit), PATIENCE, say)
-    settings = shop.kubectl.get("configmap", "settings")
-    assert settings is not None
+    settings = shop.kubectl.existing("configmap", "settings")
     assert settings["metadata"]["creationTimestamp"] >= max(since)
     inventory = shop.flux.kustomization("database")["status"]["inventory"]["entries"]
     assert {entry["id"].split("_")[1] for entry in inventory} == {"zk", "bk", "db", "flights", "notes"}

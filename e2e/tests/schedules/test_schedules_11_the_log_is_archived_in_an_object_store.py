@@ -65,8 +65,7 @@ def check(stack: Stack, store: ObjectStorePod) -> Object:
     """What `archive_check` finds in the store."""
     reader = ToolsPod(stack.kubectl, "store-archive-reader", stack.tools.database, image="herdkeeper/spark:0.1.0")
     reader.start()
-    bookies = stack.kubectl.get("bookkeepercluster", "bk")
-    assert bookies is not None
+    bookies = stack.sql.get("bookkeepercluster", "bk")
     variables = (f"{name}={value}" for name, value in {**store.variables, DESTINATION: "s3://backups/flights"}.items())
     program = reader.program("archive_check", "--ledgers-root", bookies["status"]["ledgersRoot"])
     found: Object = json.loads(stack.kubectl.exec(reader.name, "env", *variables, *program))

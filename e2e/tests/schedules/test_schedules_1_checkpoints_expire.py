@@ -22,9 +22,7 @@ FILES = f"import pathlib; [print(path.relative_to('{CHECKPOINTS}')) for path in 
 
 
 def schedule(stack: Stack) -> Object:
-    found = stack.kubectl.get("scheduledcheckpoint", NAME)
-    assert found is not None
-    return found
+    return stack.sql.get("scheduledcheckpoint", NAME)
 
 
 def runs(stack: Stack) -> list[str]:

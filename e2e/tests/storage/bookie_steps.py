@@ -14,9 +14,7 @@ LONG = Limit(900, 2)
 
 
 def bookies(stack: Stack) -> Object:
-    found = stack.kubectl.get("bookkeepercluster", "bk")
-    assert found is not None
-    return found
+    return stack.sql.get("bookkeepercluster", "bk")
 
 
 def want(stack: Stack, **spec: object) -> None:

@@ -22,9 +22,7 @@ class Ensemble:
 
     def seen(self) -> Object:
         """The resource as it is now."""
-        found = self.kubectl.get("zookeepercluster", self.name)
-        assert found is not None
-        return found
+        return self.kubectl.existing("zookeepercluster", self.name)
 
     def want(self, **spec: object) -> None:
         """Changes its spec."""

@@ -56,9 +56,7 @@ def claims(stack: Stack) -> dict[str, Object]:
 
 
 def growing(stack: Stack) -> Object:
-    found = stack.kubectl.get("bookkeepercluster", "growing")
-    assert found is not None
-    return found
+    return stack.sql.get("bookkeepercluster", "growing")
 
 
 def states(stack: Stack) -> dict[int, str]:
