@@ -67,10 +67,6 @@ def write(stack: Stack, table: str) -> None:
     writer.stop()
 
 
-def rows(tools: ToolsPod, table: str) -> list[str]:
-    return sorted(json.dumps(row, sort_keys=True) for row in tools.query(f"SELECT * FROM {table}"))
-
-
 def in_the_clear(store: ObjectStorePod, word: str) -> list[str]:
     """The store's files in which a word stands."""
     return store.tools.kubectl.exec(store.tools.name, "sh", "-c", SEARCH, "sh", word).split()
@@ -105,8 +101,8 @@ def test_a_checkpoint_made_from_another_one_and_the_log_behind_it_are_restored_f
     reader = ToolsPod(kubectl, "from-the-store-reader", Database.of(kubectl, "db", "bk", MADE))
     reader.start()
     for table in ("airlines", "planes", TABLE):
-        assert rows(reader, table) == rows(stack.tools, table), table
+        assert reader.rows(table) == stack.tools.rows(table), table
     # the last entry is archived with the one behind it
-    assert len(rows(reader, f"{TABLE}_later")) >= ROWS - 1, "the checkpoint has none of them: they are of the archive"
+    assert len(reader.rows(f"{TABLE}_later")) >= ROWS - 1, "the checkpoint has none of them: they are of the archive"
     kubectl.run("delete", "pod", reader.name)
     kubectl.run("delete", "checkpoint", "whole-first", "whole-second")

@@ -134,6 +134,10 @@ class ToolsPod:
         """Returns the rows of a SELECT on the tablespace's leader."""
         return [json.loads(line) for line in self.run("query", "--json", sql).splitlines() if line.startswith("{")]
 
+    def rows(self, table: str) -> list[str]:
+        """Returns all rows of a table as JSON, sorted."""
+        return sorted(json.dumps(row, sort_keys=True) for row in self.query(f"SELECT * FROM {table}"))
+
     def _python(self) -> tuple[str, ...]:
         variables: dict[str, str] = {}
         if self.login is not None:

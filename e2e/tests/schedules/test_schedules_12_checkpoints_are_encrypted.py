@@ -84,11 +84,6 @@ def remove(stack: Stack, kind: str, name: str) -> None:
     wait_for(f"the end of {kind} {name}", lambda: is_gone(stack, kind, name), END, say)
 
 
-def rows(tools: ToolsPod, table: str) -> list[str]:
-    """All rows of a table, as SQL gives them."""
-    return sorted(json.dumps(row, sort_keys=True) for row in tools.query(f"SELECT * FROM {table}"))
-
-
 def searched(pod: ToolsPod, words: list[str]) -> tuple[int, list[str]]:
     """How many files the pod's volume has, and those in which one of the words stands."""
     answer = json.loads(pod.kubectl.exec(pod.name, "python3", "-c", SEARCH, stdin=json.dumps(words).encode()))
@@ -128,7 +123,7 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
     reader = ToolsPod(kubectl, "from-encrypted-reader", Database.of(kubectl, "db", "bk", made))
     reader.start()
     for table in TABLES.split(","):
-        assert rows(reader, table) == rows(stack.tools, table), table
+        assert reader.rows(table) == stack.tools.rows(table), table
 
     make_secret(stack, WRONG)
     wrong = with_the_wrong_key(checkpoint, status["manifest"])

@@ -44,11 +44,6 @@ def is_gone(stack: Stack, name: str) -> bool | Pending:
     return True if item is None else Pending(str(item.get("status", {}).get("message")))
 
 
-def rows(tools: ToolsPod, table: str) -> list[str]:
-    """All rows of a table, as SQL gives them."""
-    return sorted(json.dumps(row, sort_keys=True) for row in tools.query(f"SELECT * FROM {table}"))
-
-
 def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_its_resource(stack: Stack) -> None:
     kubectl = stack.kubectl
     with ObjectStorePod.serving(kubectl, stack.tools.database, KEYS) as store:
@@ -71,7 +66,7 @@ def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_it
         reader = ToolsPod(kubectl, "from-store-reader", Database.of(kubectl, "db", "bk", made))
         reader.start()
         for table in TABLES.split(","):
-            assert rows(reader, table) == rows(stack.tools, table), table
+            assert reader.rows(table) == stack.tools.rows(table), table
         kubectl.run("delete", "pod", reader.name)
 
         kubectl.run("delete", "checkpoint", name, "--wait=false")
