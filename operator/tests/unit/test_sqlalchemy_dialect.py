@@ -42,6 +42,7 @@ from herdkeeper.sql.sqlalchemy_dialect.types import Day, Moment, of_column
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 DIALECT = HerdDBDialect()
+registry.register("herddb.herdkeeper", "herdkeeper.sql.sqlalchemy_dialect", "HerdDBDialect")
 PARENT = Table("parent", MetaData(), Column("id", Integer, primary_key=True), Column("value", String(20), nullable=False))
 
 
@@ -182,7 +183,6 @@ def test_isolation_levels_are_the_connections() -> None:
 
 
 def test_an_outcome_that_nobody_knows_is_known_behind_sqlalchemys_exception() -> None:
-    registry.register("herddb.herdkeeper", "herdkeeper.sql.sqlalchemy_dialect", "HerdDBDialect")
     with played(lambda kind, body: None if told(kind, body) == "COMMIT" else leads(kind, body)) as node:
         engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=20")
         connection = engine.connect()
@@ -197,7 +197,6 @@ def test_an_outcome_that_nobody_knows_is_known_behind_sqlalchemys_exception() ->
 
 
 def test_who_gets_a_connection_of_a_pool_meets_no_failure_of_somebody_else() -> None:
-    registry.register("herddb.herdkeeper", "herdkeeper.sql.sqlalchemy_dialect", "HerdDBDialect")
     with played(leads) as node:
         engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=20", pool_size=1)
         with engine.connect() as connection:
@@ -212,7 +211,6 @@ def test_who_gets_a_connection_of_a_pool_meets_no_failure_of_somebody_else() -> 
 
 
 def test_a_pool_asks_who_leads_and_goes_on_with_the_next_one() -> None:
-    registry.register("herddb.herdkeeper", "herdkeeper.sql.sqlalchemy_dialect", "HerdDBDialect")
     with played(leads) as old, played(leads) as new:
         hosts = f"host={old.address}&host={new.address}"
         engine = create_engine(f"herddb+herdkeeper://alice:wonder@/demo?{hosts}&failover_timeout=20", pool_pre_ping=True, pool_size=1)
@@ -226,7 +224,6 @@ def test_a_pool_asks_who_leads_and_goes_on_with_the_next_one() -> None:
 
 
 def test_each_table_is_dropped_in_a_transaction_of_its_own() -> None:
-    registry.register("herddb.herdkeeper", "herdkeeper.sql.sqlalchemy_dialect", "HerdDBDialect")
     with played(leads) as node:
         engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=20")
         with engine.begin() as connection:
@@ -252,7 +249,6 @@ def asked(*arguments: str, **options: Any) -> None:
 def test_an_example_verifies_the_leader_by_the_authorities_that_it_is_given(
     program: str, opened: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    registry.register("herddb.herdkeeper", "herdkeeper.sql.sqlalchemy_dialect", "HerdDBDialect")
     monkeypatch.setattr(dbapi, "connect", asked)
     host, authorities = "flights-leader.demo.svc", tmp_path / "ca.crt"
     authorities.write_text("those of the stack")
