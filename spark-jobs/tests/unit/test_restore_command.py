@@ -29,6 +29,25 @@ from herdkeeper_jobs.termination_message import VARIABLE
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
+@pytest.fixture(autouse=True)
+def login(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERDDB_USERNAME", "admin")
+    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[RestoreRequest]:
+    """What the command understood; it goes no further."""
+    understood: list[RestoreRequest] = []
+
+    def restore(request: RestoreRequest, settings: object) -> None:
+        understood.append(request)
+        raise RestoreRefused("far enough")
+
+    monkeypatch.setattr(cli, "_restore", restore)
+    return understood
+
+
 def run(arguments: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[int, dict[str, object]]:
     message = tmp_path / "said"
     monkeypatch.setenv(VARIABLE, str(message))
@@ -50,7 +69,6 @@ def run(arguments: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_what_can_not_succeed_ends_with_its_code_and_a_sentence(
     password: str, damage: bool, code: int, words: str, monkeypatch: pytest.MonkeyPatch, place: StoredPath, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("HERDDB_USERNAME", "admin")
     monkeypatch.setenv("HERDDB_PASSWORD", password)
     path = write_checkpoint(place, {PARENT: PARENT_ROWS})
     if damage:
@@ -64,27 +82,17 @@ def test_what_can_not_succeed_ends_with_its_code_and_a_sentence(
 
 @pytest.mark.parametrize(("given", "authorities"), [("certificates", "certificates"), (None, None)])
 def test_nodes_are_verified_by_the_authorities_that_the_pod_was_given(
-    given: str | None, authorities: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    given: str | None, authorities: str | None, requests: list[RestoreRequest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    requests = []
-
-    def restore(request: RestoreRequest, settings: object) -> None:
-        requests.append(request)
-        raise RestoreRefused("far enough")
-
-    monkeypatch.setattr(cli, "_restore", restore)
-    environment = {"HERDDB_USERNAME": "admin", "HERDDB_PASSWORD": "secret", "HERDDB_AUTHORITIES": given}
-    for name, value in environment.items():
-        if value is not None:
-            monkeypatch.setenv(name, value)
+    if given is not None:
+        monkeypatch.setenv("HERDDB_AUTHORITIES", given)
     run({"--manifest": "m"}, monkeypatch, tmp_path)
     assert [request.target.authorities for request in requests] == [authorities]
 
 
 def test_no_password_is_sent_while_the_secret_of_the_authorities_is_half_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cli, "_restore", lambda *_: pytest.fail("it connects to nodes that it can't verify"))
-    for name, value in {"HERDDB_USERNAME": "admin", "HERDDB_PASSWORD": "secret", "HERDDB_AUTHORITIES": ""}.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HERDDB_AUTHORITIES", "")
     ended, said = run({"--manifest": "m"}, monkeypatch, tmp_path)
     assert ended == 3
     assert "HERDDB_AUTHORITIES has no certificates" in str(said["message"])
@@ -100,17 +108,8 @@ def test_no_password_is_sent_while_the_secret_of_the_authorities_is_half_written
     ],
 )
 def test_the_tablespace_is_a_clusters_or_that_of_a_server_which_is_alone(
-    given: dict[str, str], database: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    given: dict[str, str], database: object, requests: list[RestoreRequest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    requests = []
-
-    def restore(request: RestoreRequest, settings: object) -> None:
-        requests.append(request)
-        raise RestoreRefused("far enough")
-
-    monkeypatch.setattr(cli, "_restore", restore)
-    monkeypatch.setenv("HERDDB_USERNAME", "admin")
-    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
     ended, said = run({"--manifest": "m", **given}, monkeypatch, tmp_path)
     assert ended == 2
     assert [request.target.database for request in requests] == ([] if isinstance(database, str) else [database])
@@ -140,8 +139,6 @@ def archived(place: Path, instance: str = "i-1", uuid: str = "ts-1") -> Path:
 def test_a_moment_that_can_not_be_had_ends_with_its_code_and_a_sentence_before_spark_is_started(
     given: dict[str, str], code: int, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("HERDDB_USERNAME", "admin")
-    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
     ended, said = run({"--folder": str(archived(tmp_path)), **given}, monkeypatch, tmp_path)
     assert ended == code
     assert words in str(said["message"])
@@ -149,17 +146,8 @@ def test_a_moment_that_can_not_be_had_ends_with_its_code_and_a_sentence_before_s
 
 @pytest.mark.parametrize("by", ["manifest", "folder"])
 def test_a_moment_is_asked_for_by_a_checkpoint_or_a_folder_and_its_archive_may_be_elsewhere(
-    by: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    by: str, requests: list[RestoreRequest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    requests = []
-
-    def restore(request: RestoreRequest, settings: object) -> None:
-        requests.append(request.source)
-        raise RestoreRefused("far enough")
-
-    monkeypatch.setattr(cli, "_restore", restore)
-    monkeypatch.setenv("HERDDB_USERNAME", "admin")
-    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
     folder, elsewhere = tmp_path / "below" / "i-1" / "ts-1", tmp_path / "archives"
     (folder / "manifests").mkdir(parents=True)
     elsewhere.mkdir()
@@ -167,36 +155,27 @@ def test_a_moment_is_asked_for_by_a_checkpoint_or_a_folder_and_its_archive_may_b
     given = {"--manifest": str(named)} if named else {"--folder": str(folder)}
     run({**given, "--to": "latest"}, monkeypatch, tmp_path)
     run({**given, "--to": "3,9", "--archive": str(elsewhere)}, monkeypatch, tmp_path)
-    assert requests == [
+    assert [request.source for request in requests] == [
         MomentSource(folder, tmp_path / "below", Latest.LATEST, "r", named),
         MomentSource(folder, elsewhere, Lsn(3, 9), "r", named),
     ]
 
 
-def test_a_moments_checkpoint_is_encrypted_with_the_named_key(keys: MountedSecret, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = []
-
-    def restore(request: RestoreRequest, settings: object) -> None:
-        found.append(request.source)
-        raise RestoreRefused("far enough")
-
-    monkeypatch.setattr(cli, "_restore", restore)
-    monkeypatch.setenv("HERDDB_USERNAME", "admin")
-    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
+def test_a_moments_checkpoint_is_encrypted_with_the_named_key(
+    keys: MountedSecret, requests: list[RestoreRequest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     key = keys.add("2026-11")
     folder = tmp_path / "below" / "i-1" / "ts-1"
     folder.mkdir(parents=True)
     named = {"--folder": str(folder), "--to": "latest"}
     run({**named, "--encrypt-with": str(keys.folder / "2026-11")}, monkeypatch, tmp_path)
-    assert [source.key for source in found if isinstance(source, MomentSource)] == [key]
+    assert [request.source.key for request in requests if isinstance(request.source, MomentSource)] == [key]
     code, said = run({**named, "--encrypt-with": str(keys.folder / "2027-05")}, monkeypatch, tmp_path)
-    assert (code, len(found)) == (2, 1)
+    assert (code, len(requests)) == (2, 1)
     assert "has no key '2027-05'" in str(said["message"])
 
 
 def test_keys_and_archives_of_a_moment_are_not_taken_silently_where_none_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HERDDB_USERNAME", "admin")
-    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
     code, said = run({"--manifest": "m", "--archive": str(tmp_path)}, monkeypatch, tmp_path)
     assert code == 2
     assert "--archive and --encrypt-with belong to --to" in str(said["message"])
@@ -226,8 +205,6 @@ def test_the_checkpoint_of_a_moment_is_restored_as_any_other_in_one_session(
     monkeypatch.setattr(spark_session, "start_spark", start)
     for name, step in (("checkpoint_of_moment", found_or_made), ("run_restore", restore)):
         monkeypatch.setattr(cli, name, step)
-    monkeypatch.setenv("HERDDB_USERNAME", "admin")
-    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
     ended, said = run({"--folder": str(path.parent.parent), "--to": "3,9"}, monkeypatch, tmp_path)
     assert (ended, said["manifest"], sessions) == (0, str(path), ["started", "stopped"])
     ((source, asked),) = restored
