@@ -178,17 +178,8 @@ def config_map(owner: Resource, component: str, name: str, data: Mapping[str, st
 
 def headless_service(owner: Resource, component: str, name: str, ports: Mapping[str, int]) -> Json:
     """A Service that gives each pod a host name even before it is ready: members must find each other to become ready."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata(owner, component, name),
-        "spec": {
-            "clusterIP": "None",
-            "publishNotReadyAddresses": True,
-            "selector": names.selector(component, owner.metadata.name),
-            "ports": [{"name": key, "port": port, "targetPort": port} for key, port in ports.items()],
-        },
-    }
+    service = client_service(owner, component, name, ports)
+    return {**service, "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, **service["spec"]}}
 
 
 def client_service(owner: Resource, component: str, name: str, ports: Mapping[str, int]) -> Json:
