@@ -5,15 +5,17 @@ import java.util.List;
 /** One thing that can be asked over HTTP. */
 interface Endpoint {
 
-    /** GET or POST. */
-    String method();
-
     /** The path's segments; {@code *} matches any one. */
     List<String> path();
 
     /** Whether the request must show the token, since it changes something. */
     default boolean needsToken() {
         return false;
+    }
+
+    /** POST for what changes something. */
+    default String method() {
+        return needsToken() ? "POST" : "GET";
     }
 
     /** Answers; what it throws becomes 400 or 500. */

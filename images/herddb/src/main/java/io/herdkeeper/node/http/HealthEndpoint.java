@@ -19,11 +19,6 @@ final class HealthEndpoint implements Endpoint {
     }
 
     @Override
-    public String method() {
-        return "GET";
-    }
-
-    @Override
     public List<String> path() {
         return List.of("healthz");
     }

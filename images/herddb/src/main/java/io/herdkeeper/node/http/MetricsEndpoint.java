@@ -21,11 +21,6 @@ final class MetricsEndpoint implements Endpoint {
     }
 
     @Override
-    public String method() {
-        return "GET";
-    }
-
-    @Override
     public List<String> path() {
         return List.of("metrics");
     }

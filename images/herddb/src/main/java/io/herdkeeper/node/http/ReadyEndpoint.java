@@ -19,11 +19,6 @@ final class ReadyEndpoint implements Endpoint {
     }
 
     @Override
-    public String method() {
-        return "GET";
-    }
-
-    @Override
     public List<String> path() {
         return List.of("readyz");
     }

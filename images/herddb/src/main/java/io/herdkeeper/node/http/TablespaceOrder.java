@@ -12,11 +12,6 @@ abstract class TablespaceOrder implements Endpoint {
     }
 
     @Override
-    public final String method() {
-        return "POST";
-    }
-
-    @Override
     public final List<String> path() {
         return List.of("tablespaces", "*", order);
     }

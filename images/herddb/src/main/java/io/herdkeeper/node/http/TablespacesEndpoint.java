@@ -16,11 +16,6 @@ final class TablespacesEndpoint implements Endpoint {
     }
 
     @Override
-    public String method() {
-        return "GET";
-    }
-
-    @Override
     public List<String> path() {
         return List.of("tablespaces");
     }

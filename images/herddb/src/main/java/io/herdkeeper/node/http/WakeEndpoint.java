@@ -14,11 +14,6 @@ final class WakeEndpoint implements Endpoint {
     }
 
     @Override
-    public String method() {
-        return "POST";
-    }
-
-    @Override
     public List<String> path() {
         return List.of("activator", "wake");
     }
