@@ -94,7 +94,7 @@ def test_the_operators_pod_is_admitted_where_only_restricted_pods_are(control_pl
             core.create_namespaced_pod(namespace, pod, dry_run="All")
 
 
-def test_the_operator_is_told_its_settings(control_plane: ControlPlane, namespace: str) -> None:
+def test_the_operator_is_told_its_settings() -> None:
     (deployment,) = of_kind(rendered("watchNamespaces={a,b}", "resyncSeconds=5", "logLevel=debug"), "Deployment")
     environment = {entry["name"]: entry.get("value") for entry in deployment["spec"]["template"]["spec"]["containers"][0]["env"]}
     assert environment == {

@@ -371,7 +371,7 @@ def test_one_that_lost_its_lease_ends_at_once_with_an_error(operator: Operator, 
     assert leases.get(name=LEASE, namespace=HOME).spec.holderIdentity == "somebody-else"
 
 
-def test_a_setting_that_it_does_not_understand_is_named(control_plane: ControlPlane) -> None:
+def test_a_setting_that_it_does_not_understand_is_named() -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "operator" / "src"), "HERDKEEPER_RESYNC_SECONDS": "often"}
     command = [sys.executable, "-m", "herdkeeper.cli", "run"]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=START_SECONDS, check=False)

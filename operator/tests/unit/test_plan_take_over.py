@@ -23,7 +23,6 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import NotListening
 
 TARGET = PODS[1]
-GIVEN = 1999  # to TARGET, by ZooKeeper's clock; CALM is seen at 2000
 
 
 def marks(plan: Plan) -> list[tuple[str | None, Reason]]:

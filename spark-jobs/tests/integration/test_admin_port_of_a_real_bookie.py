@@ -30,7 +30,7 @@ LOST, KEPT, ENTRIES = 1, 2, 3
 """Two ledgers: an unguarded bookie deletes one, a guarded bookie keeps the other."""
 PATIENCE_SECONDS = 60
 READ, DELETE = "/api/v1/ledger/read", "/api/v1/ledger/delete"
-REFUSED, UNKNOWN, NO_METHOD = 403, 404, 405
+REFUSED, UNKNOWN = 403, 404
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "delete", "LEDGER")
 HEADERS = (
     {},

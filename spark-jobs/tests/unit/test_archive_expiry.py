@@ -210,7 +210,7 @@ def _expire(archive: Archive, wanted: ExpiryOrder) -> None:
         delete_segments(archive.folder, found.going)
 
 
-def test_two_overlapping_expiries_delete_no_more_than_the_larger(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_overlapping_expiries_delete_no_more_than_the_larger(archive: Archive) -> None:
     first = due(place_of(archive), order(3, 5))
     second = due(place_of(archive), order(3, 7))
     assert first

@@ -145,8 +145,7 @@ def test_an_entry_that_is_missing_damaged_or_failing_on_one_replica_comes_from_a
     assert [rows[entry_id]["bookie"] for entry_id in (10, 20, 30, 40)] != ["b0", "b1", "b2", "b0"]
 
 
-@pytest.mark.parametrize("quorums", [(3, 2), (2, 2)])
-def test_a_bookie_that_is_away_or_breaks_off_is_replaced_without_losing_an_entry(quorums: tuple[int, int]) -> None:
+def test_a_bookie_that_is_away_or_breaks_off_is_replaced_without_losing_an_entry() -> None:
     bookies = trio(4, 60)
     bookies[1].closes_after = 1
     with served(*bookies) as addresses:
