@@ -19,7 +19,7 @@ from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import WORK, Database, ToolsPod
-from herdkeeper_e2e.writer_process import WriterProcess
+from herdkeeper_e2e.writer_process import write_rows
 
 API = "herdkeeper.io/v1alpha1"
 TABLE, ROWS = "behind_the_first_checkpoint", 100
@@ -61,12 +61,6 @@ def checkpoint(stack: Stack, store: ObjectStorePod, name: str) -> Object:
     return status
 
 
-def write(stack: Stack, table: str) -> None:
-    writer = WriterProcess(stack.tools, table)
-    writer.acknowledges(ROWS)
-    writer.stop()
-
-
 def in_the_clear(store: ObjectStorePod, word: str) -> list[str]:
     """The store's files in which a word stands."""
     return store.tools.kubectl.exec(store.tools.name, "sh", "-c", SEARCH, "sh", word).split()
@@ -78,14 +72,14 @@ def test_a_checkpoint_made_from_another_one_and_the_log_behind_it_are_restored_f
     kubectl = stack.kubectl
     kubectl.want("tablespace", "flights", log={"archive": {"destination": place(store), "everySeconds": 5}})
     first = checkpoint(stack, store, "whole-first")
-    write(stack, TABLE)
+    write_rows(stack.tools, TABLE, ROWS)
     second = checkpoint(stack, store, "whole-second")
     assert second["base"] == first["lsn"]
     assert second["entriesRead"] < first["rows"], "only the log behind the first one is read"
     assert (first["encryptedWith"], second["encryptedWith"]) == (KEY, KEY)
     assert second["verified"].startswith("compared with follower")
 
-    write(stack, f"{TABLE}_later")
+    write_rows(stack.tools, f"{TABLE}_later", ROWS)
     archived_after(kubectl, "flights", datetime.now(UTC), say)
     kept = store.names()
     assert f"flights/{second['manifest']}" in kept

@@ -57,3 +57,10 @@ class WriterProcess(SteeredProcess):
 
         self.order(f"mark {name}")
         wait_for(f"the mark {name!r}", ask, PATIENCE)
+
+
+def write_rows(tools: ToolsPod, table: str, rows: int) -> None:
+    """Write so many rows, or a few more, into a table of their own."""
+    writer = WriterProcess(tools, table)
+    writer.acknowledges(rows)
+    writer.stop()

@@ -18,7 +18,7 @@ from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
-from herdkeeper_e2e.writer_process import WriterProcess
+from herdkeeper_e2e.writer_process import write_rows
 
 API = "herdkeeper.io/v1alpha1"
 DRIVER = {"cpu": "100m", "memory": "1536Mi"}
@@ -96,9 +96,7 @@ class OwnTablespace:
 
     def write_some_rows(self, table: str, rows: int = 50) -> None:
         """So many, or a few more, into a table of their own."""
-        writer = WriterProcess(self.tools, table)
-        writer.acknowledges(rows)
-        writer.stop()
+        write_rows(self.tools, table, rows)
 
     def declare_checkpoint(self, name: str, **spec: object) -> None:
         """A Checkpoint of now on its volume, compared with a follower, unless `spec` says something else."""

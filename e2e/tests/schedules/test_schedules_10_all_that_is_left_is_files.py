@@ -18,7 +18,7 @@ from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
-from herdkeeper_e2e.writer_process import WriterProcess
+from herdkeeper_e2e.writer_process import WriterProcess, write_rows
 
 NAME, CLAIM, CHECKPOINT = "recorded", "remembered", "recorded-base"
 FIRST, GOING_ON, NOTES, SHORT_LIVED = "written", "going_on", "notes", "short_lived"
@@ -111,12 +111,6 @@ def acknowledged_rows(tools: ToolsPod, table: str) -> int:
     return sum(event.kind is EventKind.ACKNOWLEDGED for event in events)
 
 
-def write(tools: ToolsPod, table: str) -> None:
-    writer = WriterProcess(tools, table)
-    writer.acknowledges(ROWS)
-    writer.stop()
-
-
 @pytest.fixture(scope="module")
 def left(request: pytest.FixtureRequest, stack: Stack) -> Left:
     """What is left, once everything else is gone."""
@@ -132,7 +126,7 @@ def left(request: pytest.FixtureRequest, stack: Stack) -> Left:
     create = "CREATE TABLE `{}` (`id` long, `word` string, PRIMARY KEY (`id`))"
     tools.run("query", create.format(NOTES), create.format(SHORT_LIVED), f"INSERT INTO `{NOTES}` (`id`, `word`) VALUES (1, 'first')")
     tools.run("query", f"INSERT INTO `{SHORT_LIVED}` (`id`, `word`) VALUES (7, 'gone soon')")
-    write(tools, FIRST)
+    write_rows(tools, FIRST, ROWS)
     at_lsn = contents(tools)
     by_lsn = archived_after(stack, datetime.now(UTC))["lsn"]
 

@@ -22,7 +22,7 @@ from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
 from herdkeeper_e2e.tools_pod import ToolsPod
 from herdkeeper_e2e.waiting import Pending, wait_for
-from herdkeeper_e2e.writer_process import WriterProcess
+from herdkeeper_e2e.writer_process import WriterProcess, write_rows
 
 TABLE, ROWS = "archived_in_a_store", 200
 ARCHIVES, BACKUPS = "archive-keys", "backup-keys"
@@ -104,9 +104,7 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
         writer.acknowledges(ROWS)
         writer.stop()
         written, moment = rows_of(stack, "flights", TABLE), datetime.now(UTC)
-        later = WriterProcess(stack.tools, f"{TABLE}_later")
-        later.acknowledges(ROWS)
-        later.stop()
+        write_rows(stack.tools, f"{TABLE}_later", ROWS)
         found = archived_after(kubectl, "flights", datetime.now(UTC), say)["status"]
         say(f"{found['archive']}; {found.get('recoveryWindow')}")
         assert found["archive"]["objectStore"]["endpoint"] == archives.address

@@ -13,7 +13,7 @@ from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.tools_pod import CHECKPOINTS, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
-from herdkeeper_e2e.writer_process import WriterProcess
+from herdkeeper_e2e.writer_process import write_rows
 
 NAME = "flights-nightly"
 EXECUTORS = 1
@@ -56,12 +56,6 @@ def named_by(reader: ToolsPod, checkpoint: Object) -> set[str]:
     return {manifest} | {f"{folder}/{file['path']}" for table in json.loads(text)["tables"] for file in table["files"]}
 
 
-def write_some_rows(stack: Stack, table: str) -> None:
-    writer = WriterProcess(stack.tools, table)
-    writer.acknowledges(50)
-    writer.stop()
-
-
 def gone(stack: Stack, name: str) -> bool | Pending:
     found = stack.kubectl.get("checkpoint", name)
     return True if found is None else Pending(f"{name}: {found['status'].get('conditions')}")
@@ -72,13 +66,13 @@ def test_the_older_of_two_checkpoints_goes_with_its_files_and_the_newer_stays_wh
     kubectl.apply(REPOSITORY / "examples/scheduled-checkpoint.yaml")
     kubectl.want("scheduledcheckpoint", NAME, retention=KEEP_ONE, template={"job": with_executors(EXECUTORS)})
     reader = ToolsPod(kubectl, "volume-reader", stack.tools.database, claim="checkpoints")
-    write_some_rows(stack, "before_the_first")
+    write_rows(stack.tools, "before_the_first", 50)
     first = a_run_asked_for(stack)
     reader.start()
     of_the_first = named_by(reader, first)
     assert of_the_first <= files(reader)
 
-    write_some_rows(stack, "before_the_second")
+    write_rows(stack.tools, "before_the_second", 50)
     second = a_run_asked_for(stack)
     wait_for("the end of the first", lambda: gone(stack, first["metadata"]["name"]), Limit(600, 1), say)
     assert runs(stack) == [second["metadata"]["name"]]

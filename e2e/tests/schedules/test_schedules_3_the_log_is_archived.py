@@ -16,7 +16,7 @@ from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
-from herdkeeper_e2e.writer_process import WriterProcess
+from herdkeeper_e2e.writer_process import WriterProcess, write_rows
 
 CLAIM = "archives"
 TABLE = "archived"
@@ -52,9 +52,7 @@ def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_
     written = rows_of(stack, "flights")
     moment = datetime.now(UTC)
 
-    later = WriterProcess(stack.tools, f"{TABLE}_later")
-    later.acknowledges(ROWS)
-    later.stop()
+    write_rows(stack.tools, f"{TABLE}_later", ROWS)
     found = archived_after(kubectl, "flights", datetime.now(UTC), say)
     say(f"{found['status']['archive']}; {found['status']['recoveryWindow']}")
     window = found["status"]["recoveryWindow"]

@@ -16,7 +16,7 @@ from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import CHECKPOINTS, Database, ToolsPod
 from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
-from herdkeeper_e2e.writer_process import WriterProcess
+from herdkeeper_e2e.writer_process import write_rows
 
 NAME, TABLESPACE, CLAIM, TABLE, TOOLS = "drilled-yearly", "drilled", "drills", "written", "drill-tools"
 ROWS = 200
@@ -62,12 +62,6 @@ def tools(request: pytest.FixtureRequest, stack: Stack) -> ToolsPod:
     return pod
 
 
-def write_some_rows(tools: ToolsPod, table: str) -> None:
-    writer = WriterProcess(tools, table)
-    writer.acknowledges(ROWS)
-    writer.stop()
-
-
 def live(tools: ToolsPod) -> tuple[int, list[str]]:
     """How many rows the tablespace has, and which tables."""
     (counted,) = tools.query(f"SELECT COUNT(*) AS found FROM {TABLE}")
@@ -111,7 +105,7 @@ def told(schedule: Object) -> tuple[str, str]:
 
 
 def test_a_checkpoint_of_the_schedule_is_restored_whole_and_the_live_tablespace_is_not_touched(stack: Stack, tools: ToolsPod) -> None:
-    write_some_rows(tools, TABLE)
+    write_rows(tools, TABLE, ROWS)
     run = a_run_asked_for(stack)
     before = live(tools)
     schedule = drilled(stack)
@@ -142,7 +136,7 @@ def test_a_checkpoint_that_somebody_damaged_is_told_of_before_it_is_needed(stack
 
 def test_a_moment_of_the_archive_is_made_restored_and_taken_away(stack: Stack, tools: ToolsPod) -> None:
     stack.kubectl.want("tablespace", TABLESPACE, log={"archive": {"destination": DESTINATION, "everySeconds": 5}})
-    write_some_rows(tools, f"{TABLE}_later")
+    write_rows(tools, f"{TABLE}_later", ROWS)
     later = datetime.now(UTC)
 
     def archived() -> Object | Pending:
