@@ -55,7 +55,7 @@ class Stack:
     @property
     def sql(self) -> SqlStack:
         """The same, for who disturbs it."""
-        return SqlStack(self.kubectl, self.kubectl.environment)
+        return SqlStack(self.kubectl)
 
     def wait_until_ready(self) -> None:
         """All four resources are Ready."""

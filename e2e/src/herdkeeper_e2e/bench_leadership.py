@@ -166,7 +166,7 @@ def prepare() -> tuple[SqlStack, ToolsPod]:
     if Kubectl("default", environment).get("namespace", NAMESPACE) is None:
         kubectl.run("create", "namespace", NAMESPACE)
     kubectl.apply(cluster.REPOSITORY / "examples/quickstart.yaml")
-    stack = SqlStack(kubectl, environment)
+    stack = SqlStack(kubectl)
     stack.wait_until_ready()
     kubectl.run("delete", "pod", TOOLS, "--ignore-not-found", "--grace-period=1")  # the operator may run elsewhere than last time
     tools = ToolsPod(kubectl, TOOLS, Database.of(kubectl, "db", "bk", TABLESPACE), machine=stack.machine_of_operator())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,17 +39,17 @@ def _resume(processes: str) -> str:
 @dataclass(frozen=True)
 class SqlStack:
     kubectl: Kubectl
-    environment: Mapping[str, str]
+    tablespace: str = TABLESPACE
 
     def leader(self) -> str:
-        return str(self.get("tablespace", TABLESPACE)["status"]["leader"])
+        return str(self.get("tablespace", self.tablespace)["status"]["leader"])
 
     def leader_of_zookeeper(self) -> str:
         """Returns the pod of the ensemble's leader."""
         return str(self.get("zookeepercluster", "zk")["status"]["leader"])
 
     def replicas(self) -> list[str]:
-        return [str(each["node"]) for each in self.get("tablespace", TABLESPACE)["status"]["replicas"]]
+        return [str(each["node"]) for each in self.get("tablespace", self.tablespace)["status"]["replicas"]]
 
     def other(self) -> str:
         """Returns a replica that does not lead."""
@@ -99,7 +99,7 @@ class SqlStack:
 
     def ask_to_lead(self, target: str) -> None:
         """Request a switchover, as a user does, without waiting."""
-        self.kubectl.run("annotate", "tablespace", TABLESPACE, f"herdkeeper.io/switchover={target}", "--overwrite")
+        self.kubectl.run("annotate", "tablespace", self.tablespace, f"herdkeeper.io/switchover={target}", "--overwrite")
 
     def signal(self, name: str, pod: str) -> None:
         """Send a signal to the JVM of a pod. Raises CommandError if there is none."""
@@ -141,7 +141,7 @@ class SqlStack:
 
         def frozen() -> bool | Pending:
             try:
-                cluster.run(["docker", "pause", machine], self.environment, say)
+                cluster.run(["docker", "pause", machine], self.kubectl.environment, say)
             except cluster.CommandError as error:
                 if "unable to freeze" not in str(error):
                     raise
@@ -152,11 +152,11 @@ class SqlStack:
         try:
             yield
         finally:
-            cluster.run(["docker", "unpause", machine], self.environment, say)
+            cluster.run(["docker", "unpause", machine], self.kubectl.environment, say)
 
     def machines(self) -> Sequence[str]:
         return [str(machine["metadata"]["name"]) for machine in self.kubectl.list("nodes")]
 
     def on_machine(self, machine: str, script: str) -> None:
         """Run a shell script on a machine of the cluster. Raises CommandError."""
-        cluster.run(["docker", "exec", machine, "sh", "-c", script], self.environment, say)
+        cluster.run(["docker", "exec", machine, "sh", "-c", script], self.kubectl.environment, say)

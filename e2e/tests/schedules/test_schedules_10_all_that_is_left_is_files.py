@@ -14,6 +14,7 @@ from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.history import EventKind, parse_history
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.sql_stack import SqlStack
 from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.volume_claim import volume_claim
@@ -91,18 +92,6 @@ def archived_after(stack: Stack, moment: datetime) -> Object:
     return wait_for(f"the archive of {moment}", ask, Limit(300, 1), say)
 
 
-def switch_over(stack: Stack) -> None:
-    status = stack.sql.get("tablespace", NAME)["status"]
-    other = next(str(each["node"]) for each in status["replicas"] if each["node"] != status["leader"])
-    stack.kubectl.run("annotate", "tablespace", NAME, f"herdkeeper.io/switchover={other}", "--overwrite")
-
-    def moved() -> bool | Pending:
-        leader = stack.sql.get("tablespace", NAME)["status"].get("leader")
-        return True if leader == other else Pending(f"{leader} leads")
-
-    wait_for(f"{other} to lead", moved, Limit(120, 0.5), say)
-
-
 def acknowledged_rows(tools: ToolsPod, table: str) -> int:
     """How many rows the history of the table's writer has, which goes on meanwhile."""
     lines = tools.kubectl.exec(tools.name, "cat", f"/tmp/history-of-{table}").split("\n")[:-1]
@@ -134,7 +123,8 @@ def left(request: pytest.FixtureRequest, stack: Stack) -> Left:
     spec = {"tablespaceRef": {"name": NAME}, "destination": PLACE, "job": JOB}
     stack.kubectl.apply_all([{"apiVersion": OWN, "kind": "Checkpoint", "metadata": {"name": CHECKPOINT}, "spec": spec}])
     base = wait_until_succeeded(stack.kubectl, "checkpoint", CHECKPOINT, say)["status"]
-    switch_over(stack)
+    sql = SqlStack(stack.kubectl, NAME)
+    sql.switch_over(sql.other())
     tools.run("query", f"DELETE FROM `{NOTES}` WHERE `id` = 2", f"DROP TABLE `{SHORT_LIVED}`")
 
     at_moment = contents(tools)

@@ -11,7 +11,6 @@ from load import Load
 from proof import SERVERS, both_lost_nothing, made_whole, one_at_a_time
 
 from herdkeeper_e2e.pod_watch import PodWatch
-from herdkeeper_e2e.sql_stack import SqlStack
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 ROWS = 50
@@ -20,7 +19,7 @@ SUFFIX = "-under-another-tag"
 
 def tag_again(stack: Stack, images: set[str]) -> None:
     """Gives images another tag on every worker: to Kubernetes it is another image."""
-    sql = SqlStack(stack.kubectl, stack.kubectl.environment)
+    sql = stack.sql
     for machine in sql.machines():
         if not machine.endswith("control-plane"):
             names = [f"docker.io/{image}" for image in sorted(images)]
@@ -29,7 +28,7 @@ def tag_again(stack: Stack, images: set[str]) -> None:
 
 def test_three_image_changes_at_once_never_take_two_servers_away_together(stack: Stack) -> None:
     stack.wait_until_ready()
-    sql = SqlStack(stack.kubectl, stack.kubectl.environment)
+    sql = stack.sql
     sql_leader, zookeeper_leader = sql.leader(), sql.leader_of_zookeeper()
     servers = {pod["metadata"]["name"] for pod in stack.kubectl.list("pods", SERVERS)}
     images = {kind: image_of(stack, kind) for kind in NAMES}
