@@ -94,6 +94,11 @@ def scripted_transaction(kind: int, body: bytes) -> Answer:
     return MessageType.EXECUTE_STATEMENT_RESULT, struct.pack(">qq", 1, 42)
 
 
+def scripted_long_query(kind: int, body: bytes) -> Answer:
+    """More rows follow the first one."""
+    return chunk([[1, "a"]], last=False) if kind == MessageType.OPEN_SCANNER else scripted_transaction(kind, body)
+
+
 values = st.one_of(
     st.none(),
     st.booleans(),
@@ -494,10 +499,7 @@ def test_a_transaction_ends_though_not_all_rows_of_its_query_were_fetched() -> N
     """HerdDB's COMMIT waits until each scanner of its transaction is closed."""
     log: list[tuple[int, bytes]] = []
 
-    def script(kind: int, body: bytes) -> Answer:
-        return chunk([[1, "a"]], last=False) if kind == MessageType.OPEN_SCANNER else scripted_transaction(kind, body)
-
-    with node(script, log) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection:
+    with node(scripted_long_query, log) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection:
         committed = connection.stream("SELECT k, v FROM t")
         next(committed)
         transaction = connection.begin()
@@ -521,10 +523,7 @@ def test_a_commit_ends_a_query_that_another_thread_drops_at_that_moment() -> Non
     """As Python's garbage collector does. The COMMIT would wait for a scanner that nobody closes before it ends."""
     log: list[tuple[int, bytes]] = []
 
-    def script(kind: int, body: bytes) -> Answer:
-        return chunk([[1, "a"]], last=False) if kind == MessageType.OPEN_SCANNER else scripted_transaction(kind, body)
-
-    with node(script, log) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection:
+    with node(scripted_long_query, log) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection:
         transaction = connection.begin()
 
         class Queries(dict[int, int]):
@@ -573,10 +572,7 @@ def test_a_query_that_is_dropped_in_the_middle_of_a_request_does_not_come_betwee
                 drops.wait(60)
             self.stream.sendall(data[20:])
 
-    def script(kind: int, body: bytes) -> Answer:
-        return chunk([[1, "a"]], last=False) if kind == MessageType.OPEN_SCANNER else scripted_transaction(kind, body)
-
-    with node(script, log) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection:
+    with node(scripted_long_query, log) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection:
         rows = connection.stream("SELECT k, v FROM t")
         next(rows)
         connection._stream = Slow(connection._stream)  # type: ignore[assignment]
