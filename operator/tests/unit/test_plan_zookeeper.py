@@ -521,6 +521,26 @@ def test_a_member_that_is_away_leaves_before_those_that_serve(voters, away, leav
 
 
 @pytest.mark.parametrize(
+    ("situation", "voters", "away", "declared", "revision"),
+    [
+        ("of three voters, one is away: four would need three that follow", (0, 1, 4), (4,), 3, NEW),
+        ("of five voters, two are away: six would need four", (0, 1, 2, 5, 6), (5, 6), 5, NEW),
+        ("a roll waits for it, too", (0, 1, 2, 4, 5, 6), (6,), 5, OLD),
+    ],
+)
+def test_a_member_that_is_away_leaves_before_another_one_joins(situation, voters, away, declared, revision):
+    """One that joins has followed as an observer, which ZooKeeper does not count (Leader.isQuorumSynced)."""
+    committed, serving = membership(voters), tuple(number for number in voters if number not in away)
+    others = [number for number in range(voters[-1]) if number not in serving]
+    marks = ["true" if number in voters else "left" for number in range(voters[-1] + 1)]
+    parts = (settled(committed), claims(*marks), members(*serving, revision=revision), members(*others, voters[-1], ready=False))
+    seen = saw(*parts, leader=0, serving=serving, committed=committed)
+    (made,) = plan(seen, with_spec(CLUSTER, replicas=declared)).actions
+    assert isinstance(made, ChangeMembership), situation
+    assert made.leaving == (voters[-1] + 1,)
+
+
+@pytest.mark.parametrize(
     ("situation", "voters", "observers", "away", "leaves"),
     [
         ("one that joined can't start, and is not wanted any more", (0, 1, 2), (3,), 3, 3),

@@ -6,8 +6,8 @@ last transactions.
 The second member is the exception: ZooKeeper gives a vote only if a quorum of the new membership already follows. Observers don't count,
 and two voters are a quorum only together. So it joins as an unlisted follower, which has no vote either (`Ensemble.unlisted_follower`).
 
-A member leaves the membership before its pod is deleted. Who does not serve leaves first; the leader leaves last, since that costs an
-election. The declared and the committed membership are all the state that a next reconcile needs.
+A member leaves the membership before its pod is deleted. Who does not serve leaves first, before another member joins; the leader leaves
+last, since that costs an election. The declared and the committed membership are all the state that a next reconcile needs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def next_change(ensemble: Ensemble) -> ChangeMembership | Wait | None:
         return Wait(Reason.WAITING_FOR_OTHERS, f"the membership changes once every remaining member is in step: {why}")
     if closing:
         return _close(ensemble, membership, closing[0])
-    return _join(ensemble, membership, joining[0]) if joining else _leave(ensemble, membership, leaving)
+    joins = joining and all(map(ensemble.serves, leaving))
+    return _join(ensemble, membership, joining[0]) if joins else _leave(ensemble, membership, leaving)
 
 
 def _closing(ensemble: Ensemble, membership: Membership) -> tuple[int, ...]:
