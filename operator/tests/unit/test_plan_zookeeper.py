@@ -545,7 +545,6 @@ def test_a_member_that_is_away_leaves_before_another_one_joins(situation, voters
     [
         ("one that joined can't start, and is not wanted any more", (0, 1, 2), (3,), 3, 3),
         ("a voter that leaves is away for good", (0, 1, 2, 3, 4), (), 4, 4),
-        ("one that has left can't start anew beside the leader, which leaves", (0, 1, 2, 4), (), 3, 4),
     ],
 )
 def test_a_roll_that_waits_for_a_member_which_is_not_wanted_any_more_lets_it_leave(situation, voters, observers, away, leaves):
@@ -565,6 +564,39 @@ def test_a_roll_that_waits_for_a_member_which_is_not_wanted_any_more_lets_it_lea
     (made,) = plan(seen, with_spec(CLUSTER, replicas=3)).actions
     assert isinstance(made, ChangeMembership), situation
     assert made.leaving == (leaves + 1,)
+
+
+@pytest.mark.parametrize(
+    ("declared", "leaving", "joining"), [(3, (5,), None), (5, (), server_of(CLUSTER, 3, Role.OBSERVER))], ids=["unwanted", "wanted again"]
+)
+def test_a_roll_that_waits_for_a_member_which_has_left_lets_the_membership_change(declared, leaving, joining):
+    """It was restarted before the leader, which has a higher number, left: no member that has left starts again."""
+    committed = membership((0, 1, 2, 4))
+    parts = (settled(committed), claims("true", "true", "true", "left", "true"), members(0, 1, 2, 4, revision=OLD), members(3, ready=False))
+    (made,) = plan(saw(*parts, leader=4, serving=(0, 1, 2, 4), committed=committed), with_spec(CLUSTER, replicas=declared)).actions
+    assert isinstance(made, ChangeMembership)
+    assert (made.leaving, made.server) == (leaving, joining)
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen"),
+    [
+        ("the operator does not reach it", {"modes": {**dict.fromkeys(range(4), "follower"), 2: "leader", 4: Unknown("timed out")}}),
+        ("it is behind", {"zxids": {**dict.fromkeys(range(4), 0x200009000), 4: 0x200000001}}),
+        ("its claim was deleted already", {}),
+    ],
+)
+def test_a_roll_that_waits_for_a_member_which_is_ready_and_not_wanted_any_more_lets_it_leave(situation, seen):
+    committed = membership(range(5))
+    parts = (settled(committed), claims(*["true"] * 5), members(*range(5), revision=OLD))
+    waits = replace(saw(*parts, serving=range(5), committed=committed), **seen)
+    if not seen:
+        waits.objects.items["PersistentVolumeClaim", claim_of(4)]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    waiting = plan(waits, with_spec(CLUSTER, replicas=5))
+    assert (waiting.actions, waiting.wait is None) == ((), False), situation
+    (made,) = plan(waits, with_spec(CLUSTER, replicas=3)).actions
+    assert isinstance(made, ChangeMembership), situation
+    assert made.leaving == (5,)
 
 
 def test_a_roll_that_waits_for_others_changes_no_membership():

@@ -51,7 +51,7 @@ def plan_zookeeper(ensemble: Ensemble) -> Plan:
     if not actions and step == ():
         step = _when_settled(ensemble)
     elif not actions and isinstance(step, Wait):
-        step = _leave_of_unwanted(ensemble) or step
+        step = _change_for_restarts(ensemble) or step
     serving = all(map(ensemble.is_ready, ensemble.pods))
     again = None if serving and step == () else requeue.PENDING
     if ensemble.accepts_both and ensemble.plaintext_needed_by:
@@ -134,14 +134,15 @@ def _when_settled(ensemble: Ensemble) -> tuple[Action, ...] | Wait:
     return step if isinstance(step, Wait) else (() if step is None else (step,))
 
 
-def _leave_of_unwanted(ensemble: Ensemble) -> tuple[Action, ...]:
-    """Returns the leave of a member, if the pod of one that is not declared is not Ready: restarts would wait for it, perhaps for ever.
-    Not of an ensemble that is being founded.
+def _change_for_restarts(ensemble: Ensemble) -> tuple[Action, ...]:
+    """Returns the next membership change, if there is a pod that is not declared, or not listed: restarts may wait for it for ever. Not of
+    an ensemble that is being founded. While others of the stack are disrupted, only for a pod that is not Ready.
     """
-    if ensemble.founding or not any(number not in ensemble.declared and not ensemble.is_ready(number) for number in ensemble.pods):
-        return ()
-    change = next_change(ensemble)
-    return (change,) if isinstance(change, ChangeMembership) and change.leaving else ()
+    waited_for = [number for number in ensemble.pods if number not in ensemble.declared or number not in ensemble.listed]
+    if ensemble.disruption is not None:
+        waited_for = [number for number in waited_for if not ensemble.is_ready(number)]
+    change = next_change(ensemble) if waited_for and not ensemble.founding else None
+    return (change,) if isinstance(change, ChangeMembership) else ()
 
 
 def _mark_claims(ensemble: Ensemble) -> tuple[Action, ...]:
