@@ -208,6 +208,12 @@ def audited(name: str, day: int, spec: Json | None = None, **status: object) -> 
         ({}, [audited("later", 2, phase="Running")], True),
         ({}, [audited("later", 2, phase="Failed")], True),
         ({}, [audited("later", 2), audited("and", 3, phase="Running")], False),
+        ({"ledgers": [7]}, [audited("later", 2)], False),
+        ({"ledgers": [7]}, [audited("later", 2, {"ledgers": [8]})], True),
+        ({"ledgers": [7]}, [audited("later", 2, {"depth": "Light"})], True),
+        # it could not read a bookie, or a ledger at all
+        ({}, [audited("later", 2, replicasUnknown=7)], True),
+        ({}, [audited("later", 2, findingsBySeverity={"unknown": 1})], True),
     ],
 )
 def test_what_an_audit_found_is_told_until_a_later_one_looked_at_all_of_it(found_by: Json, later: list[Json], told: bool) -> None:

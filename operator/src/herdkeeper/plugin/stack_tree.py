@@ -273,16 +273,20 @@ def _without_earlier_runs(resources: Sequence[Json]) -> Iterator[Json]:
 
 
 def _covers(later: Json, audit: Json) -> bool:
-    """Whether a later audit has looked at all at which an earlier one had looked, and as closely: a sample misses damage."""
+    """Whether a later audit has looked at all at which an earlier one had looked, and as closely: a sample misses damage, and a bookie that
+    is away shows none.
+    """
     if (later["kind"], parent_of(later)) != (audit["kind"], parent_of(audit)) or _created(later) <= _created(audit):
         return False
-    if (later.get("status") or {}).get("phase") != "Succeeded":
+    status = later.get("status") or {}
+    unread = status.get("replicasUnknown") or (status.get("findingsBySeverity") or {}).get("unknown")
+    if status.get("phase") != "Succeeded" or unread or _depth(later) not in ("Deep", _depth(audit)):
         return False
-    return _chooses_ledgers(audit) or (not _chooses_ledgers(later) and _depth(later) in ("Deep", _depth(audit)))
+    return _chosen_ledgers(later) in ((None, None), _chosen_ledgers(audit))
 
 
-def _chooses_ledgers(audit: Json) -> bool:
-    return bool(audit["spec"].get("ledgers") or audit["spec"].get("filter"))
+def _chosen_ledgers(audit: Json) -> tuple[object, object]:
+    return sorted(audit["spec"].get("ledgers") or ()) or None, audit["spec"].get("filter") or None
 
 
 def _depth(audit: Json) -> str:
