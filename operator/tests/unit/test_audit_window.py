@@ -101,6 +101,17 @@ def test_a_run_that_pauses_by_a_clock_that_is_early_does_not_go_on_in_the_same_w
     assert plan_audit(seen(CLOSES - datetime.timedelta(seconds=1), ended, driver(PAUSED.to_json())), "spark:1").actions == ()
 
 
+def test_a_run_that_paused_while_a_clock_was_ahead_goes_on_when_the_window_opens_next():
+    year = datetime.timedelta(days=365)
+    paused = job(CLOSES + year)
+    paused["Job", JOB]["spec"]["template"]["spec"]["containers"][0]["args"][-1] = (CLOSES + year).strftime("%Y-%m-%dT%H:%M:%SZ")
+    found = seen(CLOSES + HOUR, paused, driver(PAUSED.to_json()))
+    assert summarize_audit(found).fields["resumesAt"] == "2026-06-02T20:00:00Z"
+    assert plan_audit(found, "spark:1").actions == ()
+    (again,) = plan_audit(replace(found, now=OPENS + 24 * HOUR), "spark:1").actions
+    assert isinstance(again, Delete)
+
+
 def with_hours(opens: str, closes: str):
     """The audit, with another window."""
     return with_spec(AUDIT, window=Window.model_validate({"from": opens, "to": closes, "timeZone": "UTC"}))

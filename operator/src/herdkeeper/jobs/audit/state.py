@@ -19,6 +19,8 @@ from herdkeeper.spark.run import Run, observe_run
 
 _ENDED = ("Succeeded", "Failed")
 """Final phases of a pod."""
+_LONGEST_WINDOW = datetime.timedelta(hours=25)
+"""A day on which clocks go back."""
 
 
 def window_of(window: Window) -> DailyWindow:
@@ -93,7 +95,10 @@ class AuditRun:
             return None
         ended = moment_of(self.run.fields["completedAt"]) or self.now
         window, closed = window_of(declared), _read_until(job)
-        opens = window.opening_after(ended) if closed is None else window.open_again(ended, closed)
+        if closed is None:
+            opens = window.opening_after(ended)
+        else:  # a Job that was created while the clock was ahead has ended in no window that is still to come
+            opens = window.open_again(min(ended, self.now), closed if closed - self.now <= _LONGEST_WINDOW else self.now)
         missed = opens <= self.now and window.closing(self.now) is None
         return window.opening_after(self.now) if missed else opens
 
