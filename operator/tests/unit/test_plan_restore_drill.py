@@ -12,6 +12,7 @@ from test_plan_schedule import at, example
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import ClaimDestination, Destination
+from herdkeeper.api.resource import Reference
 from herdkeeper.api.restore_drill import Drill, DrillStatus
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, RecoveryWindow, RestoreStatus, TablespaceLog
@@ -133,6 +134,23 @@ def test_the_same_is_drawn_however_often_it_is_looked_at_and_something_else_for_
     assert {seen().draw(week).name for week in weeks} == {night.metadata.name for night in NIGHTS}
     moments = {seen(tablespace=ARCHIVED, schedule=with_metadata(SCHEDULE, uid=f"uid-{n}")).draw(SUNDAY).moment for n in range(20)}
     assert len(moments) == 20
+
+
+OTHER = with_spec(SCHEDULE, template=SCHEDULE.spec.template.model_copy(update={"tablespace_ref": Reference(name="others")}))
+"""The schedule, which names another Tablespace by now."""
+
+
+def test_no_checkpoint_of_the_tablespace_that_a_schedule_named_before_is_drawn():
+    assert isinstance(seen(schedule=OTHER).draw(SUNDAY), NothingToDraw)
+    own = with_spec(NIGHTS[3], tablespace_ref=Reference(name="others"))
+    drawn = {seen(checkpoints=(*NIGHTS[:3], own), schedule=with_metadata(OTHER, uid=f"uid-{n}")).draw(SUNDAY).name for n in range(20)}
+    assert drawn == {own.metadata.name}
+
+
+def test_a_schedule_that_names_another_tablespace_deletes_none_of_the_one_before_whose_archive_may_need_it():
+    few = with_spec(OTHER, retention=Retention(keep_last=1))
+    own = with_spec(NIGHTS[3], tablespace_ref=Reference(name="others"))
+    assert plan_scheduled_checkpoint(seen(at("10T04:59"), (*NIGHTS[:3], own), schedule=few), SPARK).actions == ()
 
 
 def test_every_moment_of_a_window_before_its_end_can_be_drawn_and_none_outside():

@@ -78,8 +78,9 @@ class CheckpointSeries(RunSeries):
         """Names of the runs that a drill reads, or that the recovery window of the log's archive needs.
 
         A deleted Tablespace may have left an archive, then the only source for a restore. It is unknown which Checkpoints its window needs.
+        So it is of a Tablespace that the schedule no longer names.
         """
-        drilled = frozenset(filter(None, (drilled_checkpoint(self.schedule),)))
+        drilled = frozenset(filter(None, (drilled_checkpoint(self.schedule), *self._of_other_tablespaces)))
         if self.tablespace is None:
             return drilled | {run.name for run in self.known if run.verified}
         if isinstance(self.tablespace, Unknown):
@@ -88,6 +89,12 @@ class CheckpointSeries(RunSeries):
             return self.checkpoints
         needed = needed_by_archive(self.tablespace, self.checkpoints, self.instance_id, self.now)
         return needed if isinstance(needed, Unknown) else drilled | needed
+
+    @property
+    def _of_other_tablespaces(self) -> frozenset[str]:
+        """Names of the Checkpoints of Tablespaces that the schedule named before."""
+        now = self.schedule.spec.template.tablespace_ref
+        return frozenset(made.metadata.name for made in self.drill.checkpoints if made.spec.tablespace_ref != now)
 
     @property
     def newest_drill(self) -> DrillStatus | None:
@@ -138,7 +145,8 @@ class CheckpointSeries(RunSeries):
                 moment = drawn_moment(begin, end, seed).astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
                 return Drawn(names.drill_checkpoint(schedule.metadata.name, due), moment)
         made = (each for each in self.drill.checkpoints if not is_made_for_a_drill(each) and is_restorable(each))
-        moments = {each.metadata.name: each.status.lsn_timestamp if each.status is not None else None for each in made}
+        own = (each for each in made if each.spec.tablespace_ref == schedule.spec.template.tablespace_ref)
+        moments = {each.metadata.name: each.status.lsn_timestamp if each.status is not None else None for each in own}
         name = drawn_name(moments, seed)
         return NothingToDraw("this schedule has no verified Checkpoint yet") if name is None else Drawn(name, moments[name])
 
