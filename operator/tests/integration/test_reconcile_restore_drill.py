@@ -134,12 +134,18 @@ def test_a_moment_of_the_window_is_made_restored_and_taken_away_and_a_difference
     assert "DrillFailed" in reasons(stage)
 
 
-def test_a_paused_schedule_draws_nothing_and_one_without_drills_any_more_stops_its_own(stage: Stage) -> None:
+def test_a_paused_or_planned_schedule_draws_nothing_and_one_without_drills_any_more_stops_its_own(stage: Stage) -> None:
     paused = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}}
     stage.patch(KIND, NAME, paused)
     stage.reconcile_at(MORNING, KIND, NAME)
     assert "lastDrill" not in stage.found(KIND, NAME)["status"]
-    stage.patch(KIND, NAME, {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+    stage.patch(KIND, NAME, {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None, names.PLAN_ANNOTATION: "true"}}})
+    stage.reconcile_at(MORNING, KIND, NAME)
+    status = stage.found(KIND, NAME)["status"]
+    assert "lastDrill" not in status
+    drill = f"Starting the restore drill of {text_of(MORNING)}, of the Checkpoint {RUN} ({text_of(NIGHT)})"
+    assert status["plan"]["steps"] == [drill]
+    stage.patch(KIND, NAME, {"metadata": {"annotations": {names.PLAN_ANNOTATION: None}}})
     reconcile(stage, 2)
     stage.found("Job", JOB)
     stage.patch(KIND, NAME, {"spec": {"drill": None}})

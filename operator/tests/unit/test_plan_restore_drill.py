@@ -24,6 +24,7 @@ from herdkeeper.jobs.drill.state import CheckpointSeries, DrillObserved
 from herdkeeper.jobs.schedule.build import build_run
 from herdkeeper.jobs.schedule.state import run_of
 from herdkeeper.planning.actions import Create, Delete
+from herdkeeper.planning.status import planned
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
@@ -114,8 +115,6 @@ def test_no_job_is_made_that_would_wait_for_a_secret_until_its_deadline():
         (with_status(SCHEDULE, drills_since=None), "10T06:00", None),
         (with_spec(SCHEDULE, suspend=True), "10T05:00", None),
         (with_spec(SCHEDULE, drill=None), "10T05:00", None),
-        (with_metadata(SCHEDULE, annotations={names.PAUSED_ANNOTATION: "true"}), "10T05:00", None),
-        (with_metadata(SCHEDULE, annotations={names.PLAN_ANNOTATION: "true"}), "10T05:00", None),
         (noted(outcome="Succeeded"), "10T06:00", None),
         (noted(outcome="Failed"), "17T05:00", at("17T05:00")),
         # never two at once: what becomes due while one runs is left out, unless it is still the newest once that has ended
@@ -227,6 +226,15 @@ def test_without_anything_to_restore_the_drill_waits(situation, why):
     assert situation.drawn.why.startswith(why)
     plan = plan_drill(situation, SPARK)
     assert (plan.actions, plan.requeue_after_seconds) == ((), 30)
+
+
+@pytest.mark.parametrize(("tablespace", "of"), [(TABLESPACE, OF_NIGHTS), (ARCHIVED, [Drawn(MOMENT_CHECKPOINT, None)])])
+def test_a_plan_that_is_only_shown_names_the_drill_that_is_due(tablespace, of):
+    planning = seen(tablespace=tablespace, schedule=with_metadata(SCHEDULE, annotations={names.PLAN_ANNOTATION: "true"}))
+    (step,) = planned(plan_scheduled_checkpoint(planning, SPARK))["steps"]
+    begin = "Starting the restore drill of 2026-05-10T05:00:00Z, of the Checkpoint "
+    assert step.startswith(tuple(f"{begin}{each.name} (" for each in of))
+    assert planned(plan_scheduled_checkpoint(replace(planning, now=at("10T04:59")), SPARK))["steps"] == []
 
 
 def test_nothing_is_made_before_the_draw_is_noted_and_then_one_job_whatever_is_seen_meanwhile():

@@ -35,7 +35,7 @@ def plan_scheduled_checkpoint(series: CheckpointSeries, spark_image: str) -> Pla
         return runs
     drills = plan_drill(series, spark_image)
     again = soonest(runs.requeue_after_seconds, drills.requeue_after_seconds)
-    return Plan((*runs.actions, *drills.actions), runs.wait, again, decided_fields=drills.decided_fields)
+    return Plan((*runs.actions, *drills.actions), runs.wait, again, drills.later, decided_fields=drills.decided_fields)
 
 
 def plan_drill(series: CheckpointSeries, spark_image: str) -> Plan:
@@ -44,6 +44,7 @@ def plan_drill(series: CheckpointSeries, spark_image: str) -> Plan:
     return Plan(
         (*_leftovers(series), *(() if drill is None else _continue_drill(series, drill, spark_image))),
         requeue_after_seconds=_until_the_next(series) if drill is None else requeue.UNREAD,
+        later=() if decided is None or decided.outcome != "Running" else (_described(decided),),
         decided_fields={} if decided is None else {"lastDrill": decided.model_dump(mode="json", by_alias=True, exclude_none=True)},
     )
 
@@ -69,6 +70,11 @@ def _decided(series: CheckpointSeries) -> DrillStatus | None:
     why = f"the Checkpoint {drill.checkpoint} was deleted before it was restored, and there is no other"
     # without the database it is unknown what else could be restored
     return None if series.drill.herddb is None else failed(drill, why, now)
+
+
+def _described(begun: DrillStatus) -> str:
+    moment = f" ({begun.moment})" if begun.moment is not None else ""
+    return f"Starting the restore drill of {begun.scheduled_time}, of the Checkpoint {begun.checkpoint}{moment}"
 
 
 def _begun(series: CheckpointSeries, due: datetime.datetime, drawn: Drawn) -> DrillStatus:

@@ -17,7 +17,6 @@ from herdkeeper.jobs.schedule.state import RunSeries
 from herdkeeper.planning.due import newest_time
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects, pods_of_job
-from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_throwaway_server import SERVER
@@ -112,7 +111,7 @@ class CheckpointSeries(RunSeries):
         """The newest time without a drill yet. None if there is none, or no drill may start."""
         schedule, last = self.schedule, self.newest_drill
         since = moment_of(schedule.status.drills_since) if schedule.status is not None else None
-        if schedule.spec.drill is None or since is None or schedule.spec.suspend or paused_by(schedule.metadata.annotations) is not None:
+        if schedule.spec.drill is None or since is None or schedule.spec.suspend:
             return None
         if last is not None and last.outcome == "Running":
             return None
