@@ -69,11 +69,20 @@ class Shop:
 
         wait_for(f"the Kustomization at {commit}", question, START, say)
         assert "Running health checks" in waits
-        assert judged(self.resources()) == ["Current"] * len(KINDS)
+        self.current()
 
     def applied_again(self) -> None:
         """Flux applies the same commit again, as at each interval, and is Ready."""
         self.flux.reconcile("database", START)
+
+    def current(self) -> None:
+        """Waits until kstatus calls all of them Current, as Flux just has: a busy server that answers late is not Ready for a moment."""
+
+        def question() -> bool | Pending:
+            verdicts = judged(self.resources())
+            return True if verdicts == ["Current"] * len(KINDS) else Pending(", ".join(verdicts))
+
+        wait_for("kstatus' word on all resources", question, PATIENCE, say)
 
     def resources(self) -> list[Object]:
         return self.kubectl.list(QUICKSTART)
@@ -232,7 +241,7 @@ def test_what_somebody_deletes_in_the_foreground_comes_back_with_its_data(shop: 
     assert shop.resources() == []
     assert shop.data() == data
     shop.applied_again()
-    assert judged(shop.resources()) == ["Current"] * len(KINDS)
+    shop.current()
     assert shop.data() == data
     assert shop.tools().query("SELECT name FROM cities WHERE id = 1") == ROW
 
