@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 
-from kubernetes.dynamic import DynamicClient
 from stage import ZOOKEEPER_ADDRESS, Stage
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
@@ -16,13 +15,8 @@ NODES = ("db-herddb-0", "db-herddb-1")
 RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 30_000)
 
 
-def serving_database(dynamic: DynamicClient, namespace: str) -> Stage:
+def serving_database(made: Stage) -> Stage:
     """A HerdDBCluster db of two serving nodes, and a Tablespace flights that the first one leads."""
-    return with_serving_database(Stage(dynamic, namespace))
-
-
-def with_serving_database(made: Stage) -> Stage:
-    """The same, on a stage that is there."""
     made.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
     ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "serves", "observedGeneration": 1}
     log = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{made.namespace}/bk/ledgers", "instanceId": INSTANCE}

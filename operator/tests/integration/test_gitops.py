@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, serving_database
 from stage import CLAIM, ZOOKEEPER_ADDRESS, Json, Stage, written
 
@@ -74,12 +73,12 @@ def test_claims_and_secrets_are_made_safe_from_pruning(stage: Stage, kind: str, 
     assert (kinds.count(CLAIM), kinds.count("Secret"), unmarked(stage)) == (claims, secrets, [])
 
 
-def test_claims_that_a_stateful_set_made_and_those_of_an_earlier_version_are_marked_once(dynamic: DynamicClient, namespace: str) -> None:
-    stage = serving_database(dynamic, namespace)
+def test_claims_that_a_stateful_set_made_and_those_of_an_earlier_version_are_marked_once(stage: Stage) -> None:
+    serving_database(stage)
     labels = names.labels(names.HERDDB_COMPONENT, HERDDB, "db")
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     body = {"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": "data-db-herddb-0", "labels": labels}, "spec": spec}
-    stage.of(CLAIM).create(body=body, namespace=namespace)
+    stage.of(CLAIM).create(body=body, namespace=stage.namespace)
     stage.patch("Secret", "db-herddb-credentials", {"metadata": {"annotations": dict.fromkeys(MARKS)}})
     assert sorted(unmarked(stage)) == ["data-db-herddb-0", "db-herddb-credentials"]
     stage.settle(HERDDB, "db")

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, NODES, TABLESPACE, named, serving_database
 from stage import Stage
 
@@ -22,8 +21,8 @@ Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    made = serving_database(dynamic, namespace)
+def stage(stage: Stage) -> Stage:
+    made = serving_database(stage)
     made.settle(TABLESPACE, "flights")
     return made
 

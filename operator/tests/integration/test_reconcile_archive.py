@@ -8,7 +8,6 @@ import json
 import time
 
 import pytest
-from kubernetes.dynamic import DynamicClient
 from sql_database import INSTANCE, TABLESPACE, named, serving_database
 from stage import Stage, nothing_written
 
@@ -31,8 +30,8 @@ CONDITION = "LogArchived"
 
 
 @pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    made = serving_database(dynamic, namespace)
+def stage(stage: Stage) -> Stage:
+    made = serving_database(stage)
     made.settle(TABLESPACE, "flights")
     return made
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, serving_database
 from stage import Stage, nothing_written
 
@@ -20,8 +19,8 @@ SPEC = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeC
 
 
 @pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    made = serving_database(dynamic, namespace)
+def stage(stage: Stage) -> Stage:
+    made = serving_database(stage)
     made.settle(TABLESPACE, "flights")
     return made
 

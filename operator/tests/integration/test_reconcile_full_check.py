@@ -6,7 +6,6 @@ import datetime
 from typing import Any
 
 import pytest
-from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError
 from sql_database import NODES, TABLESPACE, named, record_path, serving_database
 from stage import Stage, nothing_written
@@ -23,9 +22,9 @@ NIGHTLY = {"schedule": "0 3 * * *", "timeZone": "Europe/Vienna", "startingDeadli
 
 
 @pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
+def stage(stage: Stage) -> Stage:
     """Its fullCheck is what each test declares, and off before."""
-    made = serving_database(dynamic, namespace)
+    made = serving_database(stage)
     made.patch(TABLESPACE, "flights", {"spec": {"fullCheck": {"suspend": True}}})
     made.settle(TABLESPACE, "flights")
     assert made.condition(TABLESPACE, "flights") == ("True", "Ready")

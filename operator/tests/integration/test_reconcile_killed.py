@@ -15,7 +15,7 @@ import pytest
 from kubernetes.dynamic import DynamicClient
 from played_members import PlayedMembers
 from serving_bookies import Bookies
-from sql_database import INSTANCE, with_serving_database
+from sql_database import INSTANCE, serving_database
 from stage import ZOOKEEPER_ADDRESS, Json, Stage
 from test_reconcile_restore import create, end_job, example, with_stack
 
@@ -290,7 +290,7 @@ def herddb_story(run: Run) -> None:
 
 def checkpoint_story(run: Run) -> None:
     """A Checkpoint is made, and its Job ends well."""
-    stage = with_serving_database(run.stage)
+    stage = serving_database(run.stage)
     stage.settle("Tablespace", "flights")
     stage.declare("Checkpoint", "first", CHECKPOINT)
     run.settle("Checkpoint", "first")
@@ -304,7 +304,7 @@ def checkpoint_story(run: Run) -> None:
 
 def audit_story(run: Run) -> None:
     """An audit runs, and its Job ends with nothing found."""
-    stage = with_serving_database(run.stage)
+    stage = serving_database(run.stage)
     stage.declare("ReplicationAudit", "once", {"bookKeeperRef": {"name": "bk"}})
     run.settle("ReplicationAudit", "once")
     end_job(stage, stage.found("Job", "once-audit"), AuditSummary("r", JobOutcome.SUCCEEDED, "done", ledgers=2))
@@ -340,7 +340,7 @@ def restore_story(run: Run) -> None:
 
 def archive_story(run: Run) -> None:
     """A log is archived, kept until then, and not archived any more."""
-    stage = with_serving_database(run.stage)
+    stage = serving_database(run.stage)
     stage.settle("Tablespace", "flights")
     archive = {"destination": {"persistentVolumeClaim": {"claimName": "archives"}}}
     stage.patch("Tablespace", "flights", {"spec": {"log": {"archive": archive}}})
@@ -357,7 +357,7 @@ def archive_story(run: Run) -> None:
 
 def users_story(run: Run) -> None:
     """A user comes, gets another password, and goes."""
-    stage = with_serving_database(run.stage)
+    stage = serving_database(run.stage)
     login = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth", "metadata": {"name": "app-login"}}
     stage.of("Secret").create(body={**login, "stringData": {"username": "app", "password": "first"}}, namespace=stage.namespace)
     stage.patch("HerdDBCluster", "db", {"spec": {"users": [{"secretName": "app-login"}]}})
@@ -370,7 +370,7 @@ def users_story(run: Run) -> None:
 
 def divergence_story(run: Run) -> None:
     """A copy that differs is barred, taken off the list, moved aside and made anew, and then found equal."""
-    stage = with_serving_database(run.stage)
+    stage = serving_database(run.stage)
     stage.settle("Tablespace", "flights")
     herddb = HerdDBNames(ObjectKey(stage.namespace, "db"))
     url = f"http://{herddb.host(1)}:{names.HERDDB_HTTP_PORT}/tablespaces"

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 
 import pytest
-from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, serving_database
 from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
@@ -34,8 +33,8 @@ class OperatorKilledError(Exception):
 
 
 @pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    return serving_database(dynamic, namespace)
+def stage(stage: Stage) -> Stage:
+    return serving_database(stage)
 
 
 def leader(stage: Stage) -> str:

@@ -23,7 +23,7 @@ TLS = {"secretName": "db-tls", "plaintext": "Accepted"}
 def stage(dynamic: DynamicClient, control_plane: ControlPlane) -> Stage:
     with control_plane.api_client() as api:
         client.CoreV1Api(api).create_namespace({"metadata": {"name": NAMESPACE}})
-    return serving_database(dynamic, NAMESPACE)
+    return serving_database(Stage(dynamic, NAMESPACE))
 
 
 def secret(certificate: str, authority: str) -> Json:

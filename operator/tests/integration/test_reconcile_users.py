@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 
 import pytest
-from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError
 from sql_database import HERDDB, NODES, serving_database
 from stage import Json, Stage, nothing_written
@@ -17,8 +16,8 @@ CREDENTIALS = "db-herddb-credentials"
 
 
 @pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    return serving_database(dynamic, namespace)
+def stage(stage: Stage) -> Stage:
+    return serving_database(stage)
 
 
 def put_login(stage: Stage, secret: str, **values: str) -> None:
