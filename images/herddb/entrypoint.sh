@@ -34,7 +34,7 @@ direct=$((limit / 100 * 25))
 # Few arenas: each one keeps chunks of its own, which small pods can't afford. TieredStopAtLevel stays at its default: the
 # SQL planner is hot code. ExitOnOutOfMemoryError: a node without memory must not keep its leadership; direct memory does not count there.
 # maxCachedBufferSize: HerdDB reads and writes its files in pieces of 4 MiB, and the JVM would keep a direct buffer of that size for each
-# thread that ever did. 64 threads answer clients: more than all the direct memory of a small pod.
+# thread that ever did. One answers each statement under way: with 64, more than all the direct memory of a small pod.
 # herddb-node.jar comes first: it has classes in place of HerdDB's.
 exec java \
     -XX:MaxRAMPercentage=45 -XX:InitialRAMPercentage=15 \

@@ -79,6 +79,9 @@ public final class NodeServer {
 
     private static Server create(ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls, LeadershipMetadata metadata,
             LogManagerFactory logManagers) {
+        // 0: as many threads as there are requests. A COMMIT, or a login, would wait for statements that wait for the COMMIT.
+        String threads = ServerConfiguration.PROPERTY_NETWORK_CALLBACK_THREADS;
+        configuration.set(threads, configuration.getInt(threads, 0));
         Strangers strangers = new Strangers();
         // An anonymous class on purpose: Server's constructor calls buildCommitLogManager, and captured variables are set
         // before that constructor runs, fields of a named subclass only after it.

@@ -36,6 +36,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
@@ -108,6 +109,7 @@ public final class HerdInternals {
             field(DBManager.class.getName(), "errorIfNotLeader", boolean.class),
             field(DBManager.class.getName(), "runningStatements", RunningStatementsStats.class));
     private static final Field LOG_FAILED = field(BookkeeperCommitLog.class.getName(), "failed", boolean.class);
+    private static final Field CALLBACKS = field(DBManager.class.getName(), "callbacksExecutor", ExecutorService.class);
     private static final Field PLANNER = field(DBManager.class.getName(), "planner", AbstractSQLPlanner.class);
     private static final Field SYNTAX = field(CalcitePlanner.class.getName(), "SQL_PARSER_CONFIG", SqlParser.Config.class);
     private static final Field SCHEMA = field(CalcitePlanner.class.getName(), "rootSchema", SchemaPlus.class);
@@ -279,6 +281,12 @@ public final class HerdInternals {
     /** Says where a recovering copy is in the log, from where it follows when no entry comes behind. */
     public static void position(TableSpaceManager copy, LogSequenceNumber position) {
         set(POSITION, copy, position);
+    }
+
+    /** Puts other threads in place of those that apply what is logged, and go on with statements behind it; before the database starts. */
+    public static void callbacks(DBManager manager, ExecutorService threads) {
+        manager.getCallbacksExecutor().shutdown();
+        set(CALLBACKS, manager, threads);
     }
 
     /** Puts another planner in place of a database's own. */

@@ -39,12 +39,14 @@ import io.herdkeeper.node.disk.CheckpointFiles;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.LogFailures;
 import io.herdkeeper.node.log.NodeCommitLog;
+import io.netty.util.concurrent.DefaultThreadFactory;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.StampedLock;
 import org.apache.bookkeeper.stats.StatsLogger;
@@ -75,6 +77,8 @@ public final class StatementGuard extends DBManager {
             StatsLogger statistics) {
         super(server.getNodeId(), metadata, files(server, configuration, statistics), logs, temporaryFolder(configuration),
                 server.getServerHostData(), configuration, statistics);
+        // HerdDB has 64 of them. A statement waits for a row in one, and the COMMIT that releases the row needs one, too.
+        HerdInternals.callbacks(this, Executors.newCachedThreadPool(new DefaultThreadFactory("db-dmlcall")));
         AbstractSQLPlanner planner = getPlanner();
         HerdInternals.planner(this, new NodePlanner(this, planner, HerdInternals.syntax(), () -> HerdInternals.forgetSchema(planner)));
     }

@@ -1,0 +1,92 @@
+package io.herdkeeper.node.statement;
+
+import herddb.client.ClientConfiguration;
+import herddb.client.HDBClient;
+import herddb.client.HDBConnection;
+import herddb.model.TransactionContext;
+import herddb.server.ServerConfiguration;
+import herddb.server.StaticClientSideMetadataProvider;
+import io.herdkeeper.node.testing.Await;
+import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.Node;
+import io.herdkeeper.node.testing.RunningNode;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Each statement that a client sends is answered, whatever other clients do. */
+class AnswersTest {
+
+    private static final Duration LIMIT = Duration.ofSeconds(60);
+    /** HerdDB's own half an hour is for no test. */
+    private static final Duration LOCK_LIMIT = LIMIT.multipliedBy(2);
+    private static final int THREADS_OF_HERDDB = 64;
+    private static final int ROWS = 30;
+
+    private static final ExecutorService CLIENTS = Executors.newCachedThreadPool();
+    private static RunningNode node;
+
+    @BeforeAll
+    static void start() throws Exception {
+        node = RunningNode.start(Node.configuration("n0", BookKeeperForTests.running().newRoot(), BookKeeperForTests.running().newFolder())
+                .set(ServerConfiguration.PROPERTY_WRITELOCK_TIMEOUT, (int) LOCK_LIMIT.toSeconds()), null);
+        node.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        Node.execute(node.server(), 0, "CREATE TABLE t (k int primary key, n int)");
+        for (int k = 0; k < ROWS; k++) {
+            Node.execute(node.server(), 0, "INSERT INTO t(k,n) VALUES(?,0)", k);
+        }
+    }
+
+    @AfterAll
+    static void stop() throws Exception {
+        CLIENTS.shutdownNow();
+        node.stop();
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {TransactionContext.NOTRANSACTION_ID, TransactionContext.AUTOTRANSACTION_ID})
+    void aCommitIsAnsweredWhileManyStatementsWaitForTheRowThatItReleases(long transaction) throws Exception {
+        try (HDBClient client = client(); HDBConnection many = client.openConnection();
+                HDBClient other = client(); HDBConnection one = other.openConnection()) {
+            long holder = Node.begin(node.server(), "herd");
+            Node.execute(node.server(), holder, "UPDATE t SET n=1 WHERE k=1");
+            List<Future<Long>> waiting = IntStream.range(0, THREADS_OF_HERDDB + 6).mapToObj(any -> CLIENTS.submit(() -> {
+                long own = many.executeUpdate("herd", "UPDATE t SET n=2 WHERE k=1", transaction, false, true, List.of()).transactionId;
+                if (own > 0) {
+                    many.commitTransaction("herd", own);
+                }
+                return own;
+            })).toList();
+            Await.until("all threads wait that HerdDB had", LIMIT,
+                    () -> node.server().getManager().getRunningStatements().getRunningStatements().size() >= THREADS_OF_HERDDB);
+            // which logs in first
+            answer(CLIENTS.submit(() -> {
+                one.commitTransaction("herd", holder);
+                return null;
+            }));
+            for (Future<Long> each : waiting) {
+                answer(each);
+            }
+        }
+    }
+
+    private static <T> T answer(Future<T> statement) throws Exception {
+        return statement.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+    }
+
+    /** Over the network, as from another process, with one socket. */
+    private static HDBClient client() {
+        HDBClient client = new HDBClient(new ClientConfiguration().set("client.network.connect.localvm", false)
+                .set("client.maxconnections.perserver", 1).set("client.username", "sa").set("client.password", "hdb"));
+        client.setClientSideMetadataProvider(new StaticClientSideMetadataProvider(node.server()));
+        return client;
+    }
+}
