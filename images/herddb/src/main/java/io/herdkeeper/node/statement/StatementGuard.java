@@ -243,9 +243,20 @@ public final class StatementGuard extends DBManager {
         }
     }
 
-    /** A statement of a transaction waits for those of the same transaction that came before. */
+    /**
+     * HerdDB begins each statement of a batch within the end of the one before. With many that have nothing to do, and so end at once, the
+     * stack would overflow, and the batch would never be answered. Another thread tells of such an end.
+     */
     @Override
     public CompletableFuture<StatementExecutionResult> executePlanAsync(
+            ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
+        CompletableFuture<StatementExecutionResult> result = inTurn(plan, context, transaction);
+        return result.isDone() && !result.isCompletedExceptionally() && !(result.join() instanceof ScanResult)
+                ? result.thenApplyAsync(done -> done, getCallbacksExecutor()) : result;
+    }
+
+    /** A statement of a transaction waits for those of the same transaction that came before. */
+    private CompletableFuture<StatementExecutionResult> inTurn(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
         Statement statement = plan.mainStatement;
         if (transaction.transactionId <= 0 || statement == null || statement.getTableSpace() == null) {

@@ -1,6 +1,9 @@
 package io.herdkeeper.node.statement;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
 import herddb.client.ClientConfiguration;
+import herddb.client.DMLResult;
 import herddb.client.HDBClient;
 import herddb.client.HDBConnection;
 import herddb.model.TransactionContext;
@@ -20,6 +23,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Each statement that a client sends is answered, whatever other clients do. */
@@ -30,6 +34,7 @@ class AnswersTest {
     private static final Duration LOCK_LIMIT = LIMIT.multipliedBy(2);
     private static final int THREADS_OF_HERDDB = 64;
     private static final int ROWS = 30;
+    private static final int BATCH = 3_000;
 
     private static final ExecutorService CLIENTS = Executors.newCachedThreadPool();
     private static RunningNode node;
@@ -75,6 +80,19 @@ class AnswersTest {
             for (Future<Long> each : waiting) {
                 answer(each);
             }
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = ';', value = {"DELETE FROM t WHERE k=?;false", "DELETE FROM t WHERE k=?;true", "UPDATE t SET n=1 WHERE k=?;false",
+        "INSERT INTO t(k,n) SELECT k,n FROM t WHERE k=?;false"})
+    void aLongBatchOfStatementsThatFindNoRowIsAnswered(String statement, boolean inTransaction) throws Exception {
+        try (HDBClient client = client(); HDBConnection connection = client.openConnection()) {
+            long transaction = inTransaction ? connection.beginTransaction("herd") : 0;
+            List<List<Object>> batch = IntStream.range(ROWS, ROWS + BATCH).mapToObj(absent -> List.<Object>of(absent)).toList();
+            Future<List<DMLResult>> changed =
+                    CLIENTS.submit(() -> connection.executeUpdates("herd", statement, transaction, false, true, batch));
+            assertEquals(BATCH, answer(changed).size());
         }
     }
 
