@@ -5,9 +5,11 @@ import herddb.log.CommitLogManager;
 import herddb.network.Channel;
 import herddb.network.ServerSideConnection;
 import herddb.network.netty.NettyChannel;
+import herddb.proto.Pdu;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import herddb.server.ServerSideConnectionPeer;
+import herddb.server.ServerSideScannerPeer;
 import herddb.utils.DataAccessor;
 import io.herdkeeper.node.check.FollowerChecks;
 import io.herdkeeper.node.internals.HerdInternals;
@@ -36,6 +38,27 @@ public final class NodeServer {
     }
 
     private NodeServer() {
+    }
+
+    /**
+     * A connection that keeps no query whose answer it can't give any more.
+     *
+     * <p>HerdDB closes the queries that a connection has when the connection ends. One that is begun by then, and waits for a row or reads for
+     * long, would stay: its transaction counts it as open, so nobody could commit it or roll it back, and its locks would stay, too.
+     */
+    private static final class EndingConnection extends ServerSideConnectionPeer {
+
+        EndingConnection(Channel channel, Server server) {
+            super(channel, server);
+        }
+
+        @Override
+        public void requestReceived(Pdu message, Channel channel) {
+            super.requestReceived(message, channel);
+            if (!channel.isValid()) {
+                getScanners().values().forEach(ServerSideScannerPeer::close);
+            }
+        }
     }
 
     /** Makes a manager of commit logs out of what the server knows while it is being built. */
@@ -89,6 +112,11 @@ public final class NodeServer {
             @Override
             protected CommitLogManager buildCommitLogManager() {
                 return logManagers.create(metadata);
+            }
+
+            @Override
+            protected ServerSideConnectionPeer buildPeer(Channel channel) {
+                return new EndingConnection(channel, this);
             }
 
             @Override

@@ -22,6 +22,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -34,6 +35,7 @@ class AnswersTest {
     private static final Duration LOCK_LIMIT = LIMIT.multipliedBy(2);
     private static final int THREADS_OF_HERDDB = 64;
     private static final int ROWS = 30;
+    private static final int FETCHED = 10;
     private static final int BATCH = 3_000;
 
     private static final ExecutorService CLIENTS = Executors.newCachedThreadPool();
@@ -94,6 +96,26 @@ class AnswersTest {
                     CLIENTS.submit(() -> connection.executeUpdates("herd", statement, transaction, false, true, batch));
             assertEquals(BATCH, answer(changed).size());
         }
+    }
+
+    @Test
+    void aTransactionCanBeEndedThoughItsConnectionEndedWhileAQueryOfItWaited() throws Exception {
+        long holder = Node.begin(node.server(), "herd");
+        Node.execute(node.server(), holder, "UPDATE t SET n=1 WHERE k>=0");
+        long transaction;
+        try (HDBClient client = client(); HDBConnection connection = client.openConnection()) {
+            transaction = connection.beginTransaction("herd");
+            CLIENTS.submit(() -> connection.executeScan("herd", "SELECT * FROM t FOR UPDATE", true, List.of(), transaction, 0, FETCHED, true));
+            Await.until("the query waits", LIMIT, () -> node.manager("herd").getTransaction(transaction).hasPendingActivities());
+        }
+        Await.until("the node has noticed that the connection ended", LIMIT, () -> node.server().getConnectionCount() == 0);
+        end("COMMIT", holder);
+        answer(CLIENTS.submit(() -> end("ROLLBACK", transaction)));
+    }
+
+    private static Void end(String how, long transaction) {
+        Node.execute(node.server(), 0, "EXECUTE " + how + "TRANSACTION 'herd'," + transaction);
+        return null;
     }
 
     private static <T> T answer(Future<T> statement) throws Exception {
