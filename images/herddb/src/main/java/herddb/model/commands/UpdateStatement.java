@@ -13,7 +13,7 @@ import herddb.utils.ObjectSizeUtils;
 
 /**
  * A change of rows, instead of HerdDB's class of this name. That one, given only a key, also changes each row that the transaction has
- * inserted.
+ * inserted. What can't be computed is refused: see {@link Computing}.
  */
 public final class UpdateStatement extends DMLStatement {
 
@@ -27,8 +27,8 @@ public final class UpdateStatement extends DMLStatement {
     /** @param key of the one row that may be changed, or null; {@code predicate} tells, too, which rows are, unless it is null */
     public UpdateStatement(String tablespace, String table, RecordFunction key, RecordFunction function, Predicate predicate) {
         super(table, tablespace);
-        this.function = function;
-        this.predicate = predicate != null ? predicate : new OfKey(key);
+        this.function = Computing.values(function);
+        this.predicate = Computing.condition(predicate != null ? predicate : new OfKey(key));
         if (key != null) {
             this.predicate.setIndexOperation(new PrimaryIndexSeek(key));
         }
@@ -59,7 +59,7 @@ public final class UpdateStatement extends DMLStatement {
     }
 
     /** Met by one row, or by all. */
-    private static final class OfKey extends Predicate {
+    static final class OfKey extends Predicate {
 
         private final RecordFunction key;
 
