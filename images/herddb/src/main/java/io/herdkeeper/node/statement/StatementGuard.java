@@ -3,6 +3,7 @@ package io.herdkeeper.node.statement;
 import herddb.core.AbstractIndexManager;
 import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
+import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.file.FileDataStorageManager;
 import herddb.log.CommitLogManager;
@@ -26,6 +27,7 @@ import herddb.model.commands.CreateTableStatement;
 import herddb.model.commands.DropIndexStatement;
 import herddb.model.commands.DropTableStatement;
 import herddb.model.commands.RollbackTransactionStatement;
+import herddb.model.commands.SQLPlannedOperationStatement;
 import herddb.model.commands.TableConsistencyCheckStatement;
 import herddb.model.commands.TableSpaceConsistencyCheckStatement;
 import herddb.model.commands.TruncateTableStatement;
@@ -41,6 +43,7 @@ import io.herdkeeper.node.log.LogFailures;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.netty.util.concurrent.DefaultThreadFactory;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -204,13 +207,16 @@ public final class StatementGuard extends DBManager {
     /**
      * HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading. A transaction
      * counts the statement as under way for ever, and nobody can end it: so the log ends, and the tablespace boots without it. What HerdDB
-     * throws, as while it stops, goes on: the connection ends with it, and its client knows that the outcome is unknown.
+     * throws, as while it stops, goes on: the connection ends with it, and its client knows that the outcome is unknown. Where it throws as it
+     * reads the rows for a change, nothing is changed.
      */
     private CompletableFuture<StatementExecutionResult> answered(
             Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
         long held = context.getTableSpaceLock();
         // Asked for before: it may have stopped by the time at which HerdDB throws.
         TableSpaceManager tablespace = statement.getTableSpace() == null ? null : getTableSpaceManager(statement.getTableSpace());
+        Transaction open = tablespace == null ? null : tablespace.getTransaction(transaction.transactionId);
+        int before = open == null ? 0 : open.getRefCount();
         try {
             // Here, since a statement whose transaction is begun for it runs in another thread than the one that asked for it.
             return NodeCommitLog.rows(() -> super.executeStatementAsync(statement, context, transaction));
@@ -219,11 +225,28 @@ public final class StatementGuard extends DBManager {
                 HerdInternals.statementLock(tablespace).unlockRead(context.getTableSpaceLock());
                 context.setTableSpaceLock(0);
             }
+            if (error instanceof RuntimeException && statement instanceof SQLPlannedOperationStatement && hasChangedNoTable(error)) {
+                endRead(open, before);
+                return CompletableFuture.failedFuture(new StatementExecutionException("the statement can't be computed: " + error, error));
+            }
             if (transaction.transactionId > 0 && tablespace != null && tablespace.isLeader() && !tablespace.isClosed()
                     && tablespace.getLog() instanceof NodeCommitLog log) {
                 log.end(error);
             }
             throw error;
+        }
+    }
+
+    /** HerdDB reads all rows for such a statement before it changes the first one. It holds a lock of the table where it throws within that. */
+    private static boolean hasChangedNoTable(Throwable error) {
+        StackTraceElement[] frames = error.getStackTrace();
+        return frames.length > 0 && Arrays.stream(frames).noneMatch(frame -> frame.getClassName().equals(TableManager.class.getName())
+                && frame.getMethodName().equals("executeStatementAsync"));
+    }
+
+    private static void endRead(Transaction open, int before) {
+        while (open != null && open.getRefCount() > before) {
+            open.decreaseRefCount();
         }
     }
 
@@ -303,8 +326,8 @@ public final class StatementGuard extends DBManager {
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction, Transaction open) {
         int before = open == null ? 0 : open.getRefCount();
         CompletableFuture<StatementExecutionResult> result = super.executePlanAsync(plan, context, transaction);
-        while (result.isCompletedExceptionally() && open != null && open.getRefCount() > before) {
-            open.decreaseRefCount();
+        if (result.isCompletedExceptionally()) {
+            endRead(open, before);
         }
         return result.thenApply(done -> done instanceof ScanResult scanned
                 ? new ScanResult(scanned.transactionId, new TransactionScanner(scanned.dataScanner)) : done);

@@ -212,6 +212,25 @@ class RefusedStatementsTest {
         assertEquals(3, execute(0, "UPDATE " + table + " SET n=1 WHERE k>=0"));
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"INSERT INTO %s(k) SELECT -n FROM %s", "UPDATE %s SET n=1 WHERE k IN (SELECT k FROM %s WHERE lower(s)='x')"})
+    void aQueryOfAChangeThatCanNotBeComputedEndsNobodysTransaction(String statement) throws Exception {
+        String table = app + ".read";
+        execute(0, "CREATE TABLE " + table + " (k int primary key, n int, s string)");
+        execute(0, "INSERT INTO " + table + "(k) VALUES(1)");
+        TableSpaceManager before = leader.manager(app);
+        long other = Node.begin(leader.server(), app);
+        execute(other, "INSERT INTO " + table + "(k) VALUES(2)");
+        long open = Node.begin(leader.server(), app);
+        execute(open, "INSERT INTO " + table + "(k) VALUES(3)");
+        assertThrows(StatementExecutionException.class, () -> execute(open, statement.replace("%s", table)));
+        CompletableFuture.runAsync(() -> end(open)).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        end(other);
+        assertEquals(before, leader.manager(app), "which has not booted again");
+        assertEquals(3, rows(leader, "read").size());
+        assertSameRows("read");
+    }
+
     @Test
     void aTableIsTruncatedThoughHerdDbCanNotReadItsKeysForAnUpdate() throws Exception {
         String table = app + ".keys";
