@@ -35,12 +35,13 @@ direct=$((limit / 100 * 25))
 # SQL planner is hot code. ExitOnOutOfMemoryError: a node without memory must not keep its leadership; direct memory does not count there.
 # maxCachedBufferSize: HerdDB reads and writes its files in pieces of 4 MiB, and the JVM would keep a direct buffer of that size for each
 # thread that ever did. One answers each statement under way: with 64, more than all the direct memory of a small pod.
+# OmitStackTraceInFastThrow: the JVM would leave out the stack of an exception that HerdDB has thrown often; StatementGuard reads it.
 # herddb-node.jar comes first: it has classes in place of HerdDB's.
 exec java \
     -XX:MaxRAMPercentage=45 -XX:InitialRAMPercentage=15 \
     -XX:MaxDirectMemorySize="$direct" \
     -XX:+UseSerialGC -Xss512k -XX:ReservedCodeCacheSize=64m -XX:MaxMetaspaceSize=160m \
-    -XX:+ExitOnOutOfMemoryError \
+    -XX:+ExitOnOutOfMemoryError -XX:-OmitStackTraceInFastThrow \
     -Dio.netty.allocator.numHeapArenas=1 -Dio.netty.allocator.numDirectArenas=1 \
     -Dio.netty.tryReflectionSetAccessible=true \
     -Djdk.nio.maxCachedBufferSize=262144 \

@@ -31,7 +31,8 @@ class AuthenticationFailed(SqlError):
 
 
 class ServerError(SqlError):
-    """The server answered with an error; the statement was not applied. Of an INSERT of several rows, those before the refused one were.
+    """The server answered with an error; the statement was not applied. Of an INSERT of several rows, or a change with a query in WHERE,
+    the rows before the refused one were.
 
     `text` is the whole answer (often a Java stack trace); the exception's message is its first line.
     """

@@ -136,7 +136,7 @@ def _when_settled(ensemble: Ensemble) -> tuple[Action, ...] | Wait:
 
 def _change_for_restarts(ensemble: Ensemble) -> tuple[Action, ...]:
     """Returns the next membership change, if there is a pod that is not declared, or not listed: restarts may wait for it for ever. Not of
-    an ensemble that is being founded. While others of the stack are disrupted, only for a pod that is not Ready.
+    an ensemble that is being founded. While others of the stack are disrupted, only if such a pod is not Ready.
     """
     waited_for = [number for number in ensemble.pods if number not in ensemble.declared or number not in ensemble.listed]
     if ensemble.disruption is not None:

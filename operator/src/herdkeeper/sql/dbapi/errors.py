@@ -22,8 +22,8 @@ class InterfaceError(Error):
 
 
 class DatabaseError(Error):
-    """An error of the server without a more special type. The statement was not applied; of an INSERT of several rows, those before the
-    refused one were.
+    """An error of the server without a more special type. The statement was not applied; of an INSERT of several rows, or a change with
+    a query in WHERE, the rows before the refused one were.
     """
 
 
