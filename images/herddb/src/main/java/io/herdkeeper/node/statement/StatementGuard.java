@@ -49,9 +49,11 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.StampedLock;
+import java.util.function.BiConsumer;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /**
@@ -237,7 +239,7 @@ public final class StatementGuard extends DBManager {
         }
     }
 
-    /** HerdDB reads all rows for such a statement before it changes the first one. It holds a lock of the table where it throws within that. */
+    /** HerdDB reads all rows for such a statement before it changes the first one. If it throws as it changes one, it keeps a lock of the table. */
     private static boolean hasChangedNoTable(Throwable error) {
         StackTraceElement[] frames = error.getStackTrace();
         return frames.length > 0 && Arrays.stream(frames).noneMatch(frame -> frame.getClassName().equals(TableManager.class.getName())
@@ -266,16 +268,34 @@ public final class StatementGuard extends DBManager {
         }
     }
 
-    /**
-     * HerdDB begins each statement of a batch within the end of the one before. With many that have nothing to do, and so end at once, the
-     * stack would overflow, and the batch would never be answered. Another thread tells of such an end.
-     */
     @Override
     public CompletableFuture<StatementExecutionResult> executePlanAsync(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
         CompletableFuture<StatementExecutionResult> result = inTurn(plan, context, transaction);
         return result.isDone() && !result.isCompletedExceptionally() && !(result.join() instanceof ScanResult)
-                ? result.thenApplyAsync(done -> done, getCallbacksExecutor()) : result;
+                ? new EndedStatement(result.join(), getCallbacksExecutor()) : result;
+    }
+
+    /**
+     * A statement that has ended before anybody asks for its end; another thread tells of it.
+     *
+     * <p>HerdDB begins each statement of a batch in {@code whenComplete} of the one before. With many that have nothing to do, the stack would
+     * overflow, and the batch would never be answered.
+     */
+    private static final class EndedStatement extends CompletableFuture<StatementExecutionResult> {
+
+        private final Executor threads;
+
+        EndedStatement(StatementExecutionResult result, Executor threads) {
+            this.threads = threads;
+            complete(result);
+        }
+
+        @Override
+        public CompletableFuture<StatementExecutionResult> whenComplete(
+                BiConsumer<? super StatementExecutionResult, ? super Throwable> next) {
+            return whenCompleteAsync(next, threads);
+        }
     }
 
     /** A statement of a transaction waits for those of the same transaction that came before. */
