@@ -39,7 +39,7 @@ final class Computing {
         return new RecordFunction() {
             @Override
             public byte[] computeNewValue(Record row, StatementEvaluationContext context, TableContext table) {
-                return told(() -> values.computeNewValue(row, context, table));
+                return orRefused(() -> values.computeNewValue(row, context, table));
             }
 
             @Override
@@ -54,7 +54,7 @@ final class Computing {
         };
     }
 
-    private static <T> T told(Supplier<T> computing) {
+    private static <T> T orRefused(Supplier<T> computing) {
         try {
             return computing.get();
         } catch (HerdDBInternalException expected) {
@@ -74,18 +74,18 @@ final class Computing {
 
         @Override
         public boolean evaluate(Record row, StatementEvaluationContext context) {
-            return told(() -> condition.evaluate(row, context));
+            return orRefused(() -> condition.evaluate(row, context));
         }
 
         @Override
         public PrimaryKeyMatchOutcome matchesRawPrimaryKey(Bytes key, StatementEvaluationContext context) {
-            return told(() -> condition.matchesRawPrimaryKey(key, context));
+            return orRefused(() -> condition.matchesRawPrimaryKey(key, context));
         }
 
         /** Also of the keys that the index is asked for. */
         @Override
         public void validateContext(StatementEvaluationContext context) {
-            told(() -> {
+            orRefused(() -> {
                 condition.validateContext(context);
                 for (RecordFunction key : keys(condition.getIndexOperation())) {
                     try {

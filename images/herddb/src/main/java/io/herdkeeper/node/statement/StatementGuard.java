@@ -239,7 +239,7 @@ public final class StatementGuard extends DBManager {
         }
     }
 
-    /** HerdDB reads all rows for such a statement before it changes the first one. If it throws as it changes one, it keeps a lock of the table. */
+    /** HerdDB reads all rows for such a statement before it changes one. If it throws within a change, it keeps a lock of the table. */
     private static boolean hasChangedNoTable(Throwable error) {
         StackTraceElement[] frames = error.getStackTrace();
         return frames.length > 0 && Arrays.stream(frames).noneMatch(frame -> frame.getClassName().equals(TableManager.class.getName())
