@@ -151,11 +151,11 @@ images: ## builds the five images where their inputs changed
 release: ## the files of a release in dist/, from the commit that is checked out (VERSION=0.2.0 REGISTRY=registry.example.com/team; SOURCE, the repository's address, is a label of the images)
 	@$(run) python -m herdkeeper_e2e.release.build '$(VERSION)' --registry '$(REGISTRY)' --source '$(SOURCE)'
 
-sbom: ## in dist/, what each image of a version holds, as CycloneDX; a release has it (VERSION=0.1.0, whose images are built)
-	@$(run) python -m herdkeeper_e2e.release.sbom '$(or $(VERSION),0.1.0)'
+sbom: ## in dist/, what each image of a version holds, as CycloneDX; a release has it (VERSION, by default the checkout's; its images must be built)
+	@$(run) python -m herdkeeper_e2e.release.sbom $(VERSION)
 
 scan: sbom ## the known vulnerabilities of what those images hold, as osv.dev tells them; fails for those that docs/security.md has not judged
-	@$(run) python -m herdkeeper_e2e.release.scan '$(or $(VERSION),0.1.0)'
+	@$(run) python -m herdkeeper_e2e.release.scan $(VERSION)
 
 push: ## images and chart of a release to a registry (VERSION=0.2.0 REGISTRY=registry.example.com/team; REGISTRY_USER and REGISTRY_PASSWORD log in)
 	@e2e/images/push.sh '$(VERSION)' '$(REGISTRY)'

@@ -1,4 +1,4 @@
-"""Follows a tablespace's log and prints each committed change as a row of its table. Runs in a pod of the image herdkeeper/spark:0.1.0:
+"""Follows a tablespace's log and prints each committed change as a row of its table. Runs in a pod of the image herdkeeper/spark:0.2.0:
 
 python3 change_data_capture.py 'zk+hierarchical://zk-zookeeper.demo.svc:2281/demo/bk/ledgers' /demo/db/herd flights /data/progress
 

@@ -1,6 +1,6 @@
 """A program that reads and writes by PEP 249, in a pod with the connection Secret as client.yaml gives it (HERDDB_host, HERDDB_CA_FILE):
 
-pip install herdkeeper_sql-0.1.0-py3-none-any.whl
+pip install herdkeeper_sql-0.2.0-py3-none-any.whl
 """
 
 import os

@@ -1,6 +1,6 @@
 """DataFrames in and out, with the engine of connect_sqlalchemy.py:
 
-pip install pandas 'herdkeeper_sql-0.1.0-py3-none-any.whl[sqlalchemy]'
+pip install pandas 'herdkeeper_sql-0.2.0-py3-none-any.whl[sqlalchemy]'
 """
 
 import pandas as pd

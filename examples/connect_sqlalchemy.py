@@ -1,6 +1,6 @@
 """The same with SQLAlchemy 2, whose pool is the one to use:
 
-pip install 'herdkeeper_sql-0.1.0-py3-none-any.whl[sqlalchemy]'
+pip install 'herdkeeper_sql-0.2.0-py3-none-any.whl[sqlalchemy]'
 """
 
 import os

@@ -5,6 +5,7 @@
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cache=${HERDKEEPER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/herdkeeper}
+project_version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$repo/pyproject.toml")   # of the images that are built here, too
 mkdir -p "$cache"
 started=$SECONDS
 

@@ -2,7 +2,7 @@
 # Builds images, those whose inputs changed since they were built. Usage: build.sh [NAME…]   (zookeeper bookkeeper herddb operator spark)
 #
 # An image's inputs are its folder in images/, LICENSE and NOTICE, the scripts here, the shared layer below it and, for Python, the project's
-# sources; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: 0.1.0),
+# sources; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: pyproject.toml's version),
 # HERDKEEPER_MAVEN_OPTIONS other versions of the jars of one image (earlier.sh). HERDKEEPER_REVISION and HERDKEEPER_SOURCE, a commit and the
 # address of its repository, become labels of the images of a release: images of other builds name no commit.
 set -euo pipefail
@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
 export DOCKER_BUILDKIT=0   # Debian's engine has no BuildKit front end
 
-tag=${HERDKEEPER_IMAGE_TAG:-0.1.0}
+tag=${HERDKEEPER_IMAGE_TAG:-$project_version}
 read -ra options <<<"${HERDKEEPER_MAVEN_OPTIONS:-}"
 origin=(${HERDKEEPER_REVISION:+"org.opencontainers.image.revision=$HERDKEEPER_REVISION"} ${HERDKEEPER_SOURCE:+"org.opencontainers.image.source=$HERDKEEPER_SOURCE"})
 names=("$@")

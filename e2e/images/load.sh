@@ -5,7 +5,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
 
-tag=${HERDKEEPER_IMAGE_TAG:-0.1.0}
+tag=${HERDKEEPER_IMAGE_TAG:-$project_version}
 cluster=${HERDKEEPER_KIND_CLUSTER:-herdkeeper}
 names=("$@")
 [ ${#names[@]} -gt 0 ] || names=(zookeeper bookkeeper herddb operator spark)

@@ -9,7 +9,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
 node=$1
-tag=${HERDKEEPER_IMAGE_TAG:-0.1.0}
+tag=${HERDKEEPER_IMAGE_TAG:-$project_version}
 volume=herdkeeper-images
 
 label() { docker image inspect -f "{{index .Config.Labels \"io.herdkeeper.$1\"}}" "$node"; }

@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
 eval "$("$here/cluster.sh" env)"
 name=network-policies
-image=herdkeeper/$name:${HERDKEEPER_IMAGE_TAG:-0.1.0}
+image=herdkeeper/$name:${HERDKEEPER_IMAGE_TAG:-$project_version}
 
 build() {
   local folder

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import yaml
 from conftest import NAMESPACE, QUICKSTART, START, Stack, begin_anew, say
 
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.kubectl import Kubectl, Object
@@ -27,7 +28,7 @@ def plain_stack(kubectl: Kubectl) -> Iterator[Stack]:
 
 @contextmanager
 def stack_of_its_own(
-    kubectl: Kubectl, name: str, changes: Mapping[str, Object], tools_image: str = "herdkeeper/operator:0.1.0"
+    kubectl: Kubectl, name: str, changes: Mapping[str, Object], tools_image: str = built_images.OPERATOR
 ) -> Iterator[Stack]:
     """The quickstart, Ready, with what `changes` has for the spec of a kind, and a pod of this image; all of it goes with the block."""
     documents = list(yaml.safe_load_all((REPOSITORY / "examples/quickstart.yaml").read_text()))

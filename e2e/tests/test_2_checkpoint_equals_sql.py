@@ -6,6 +6,7 @@ import json
 
 from conftest import TABLES, Stack, say
 
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.nycflights import TABLES as ALL_TABLES
@@ -25,7 +26,7 @@ def test_each_row_is_in_the_checkpoint_once_and_its_digest_is_the_follower_s_at_
     assert status["verified"].startswith("compared with follower")
     assert status["openTransactions"] == 0
 
-    reader = ToolsPod(kubectl, "checkpoint-reader", stack.tools.database, image="herdkeeper/spark:0.1.0", claim="checkpoints")
+    reader = ToolsPod(kubectl, "checkpoint-reader", stack.tools.database, image=built_images.SPARK, claim="checkpoints")
     reader.start()
     compared = json.loads(reader.run("compare", "--tables", TABLES))
     kubectl.run("delete", "pod", reader.name)

@@ -6,6 +6,7 @@ import json
 
 from conftest import START, TABLES, Stack, say
 
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import condition, not_ready_reason
 from herdkeeper_e2e.jobs import wait_until_succeeded
@@ -67,9 +68,7 @@ def test_a_tablespace_made_from_a_checkpoint_has_each_of_its_rows(stack: Stack) 
     assert restore["verified"].endswith(VERIFIED)
 
     # row by row, by a program that knows nothing of digests
-    reader = ToolsPod(
-        kubectl, "restored-reader", Database.of(kubectl, "db", "bk", NAME), image="herdkeeper/spark:0.1.0", claim="checkpoints"
-    )
+    reader = ToolsPod(kubectl, "restored-reader", Database.of(kubectl, "db", "bk", NAME), image=built_images.SPARK, claim="checkpoints")
     reader.start()
     compared = json.loads(reader.run("compare", "--tables", TABLES))
     rows = {table["name"]: table["rows"] for table in checkpoint["tables"]}

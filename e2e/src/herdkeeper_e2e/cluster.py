@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from herdkeeper_e2e import built_images
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 OPERATOR_NAMESPACE = "herdkeeper-system"
 RELEASE = "herdkeeper"
@@ -66,5 +68,5 @@ def install_operator(environment: Mapping[str, str], say: Callable[[str], None],
 
 def operator_image(environment: Mapping[str, str], say: Callable[[str], None]) -> str:
     """Returns what identifies the operator's image: the first digits of its id."""
-    image = run(["docker", "image", "inspect", "-f", "{{.Id}}", "herdkeeper/operator:0.1.0"], environment, say).strip()
+    image = run(["docker", "image", "inspect", "-f", "{{.Id}}", built_images.OPERATOR], environment, say).strip()
     return image.removeprefix("sha256:")[:16]

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.client_pod import client_pod
 from herdkeeper_e2e.cluster import REPOSITORY, run
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
-IMAGE = "herdkeeper/bookkeeper:0.1.0"
+IMAGE = built_images.BOOKKEEPER
 PAUSED = "herdkeeper.io/paused"
 CONFIG_MAP = "drop-entries"
 PATIENCE = Limit(300)

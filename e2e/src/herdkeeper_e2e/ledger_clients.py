@@ -18,13 +18,14 @@ from types import MappingProxyType
 
 from herdkeeper.certificates.settings import bookkeeper_lines, zookeeper_client_options
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey, secure_ensemble
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.client_report import ClientReport, parse_report
 from herdkeeper_e2e.java_pod import JavaPod, JavaProgram
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.tools_pod import IDENTITY, OPERATOR_IDENTITY
 
-PROGRAM = JavaProgram("e2e/clients", "herdkeeper/bookkeeper:0.1.0", "/opt/bookkeeper/lib")
+PROGRAM = JavaProgram("e2e/clients", built_images.BOOKKEEPER, "/opt/bookkeeper/lib")
 RACKS = "/racks"
 PAUSE_MILLISECONDS = 20
 READ_BACK_SECONDS = 300.0

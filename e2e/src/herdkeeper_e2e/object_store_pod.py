@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.object_store import ENDPOINT, SERVING, Keys
 from herdkeeper_e2e.object_store_process import server_program
@@ -36,7 +37,7 @@ class ObjectStorePod:
     @contextmanager
     def serving(kubectl: Kubectl, database: Database, keys: Keys, name: str = "object-store") -> Iterator[ObjectStorePod]:
         """Serve in a pod of this name within the block, then remove the pod. Raises NotServingError."""
-        tools = ToolsPod(kubectl, name, database, image="herdkeeper/spark:0.1.0")
+        tools = ToolsPod(kubectl, name, database, image=built_images.SPARK)
         tools.start()
         with TemporaryDirectory() as folder:
             shutil.copy2(server_program("linux"), Path(folder) / "s3-server")

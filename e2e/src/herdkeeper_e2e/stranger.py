@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 
 from herdkeeper.planning.network_access import ENTRANCES
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.client_pod import CLIENT_LABELS, client_pod
 from herdkeeper_e2e.conditions import pod_problem
 from herdkeeper_e2e.kubectl import Kubectl, Object
@@ -46,9 +47,7 @@ class Stranger:
 
     def start(self) -> None:
         """Create it, and wait until it runs."""
-        manifest = client_pod(
-            self.name, {"name": "stranger", "image": "herdkeeper/operator:0.1.0", "command": ["sleep", "infinity"]}, volumes=[]
-        )
+        manifest = client_pod(self.name, {"name": "stranger", "image": built_images.OPERATOR, "command": ["sleep", "infinity"]}, volumes=[])
         for label in CLIENT_LABELS:
             del manifest["metadata"]["labels"][label]
         manifest["metadata"]["labels"] = manifest["metadata"]["labels"] | self.labels

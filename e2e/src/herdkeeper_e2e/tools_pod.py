@@ -15,6 +15,7 @@ from pathlib import Path
 
 from herdkeeper.shared.names import IDENTITY_VARIABLE, BookKeeperNames, ObjectKey, secure_ensemble
 from herdkeeper.sql.connection import Credentials
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.client_pod import client_pod, start_pod
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.session import HERD_ROOT, NEXT_PASSWORD, PASSWORD, TABLESPACE, USERNAME, ZOOKEEPER
@@ -73,7 +74,7 @@ class ToolsPod:
     kubectl: Kubectl
     name: str
     database: Database
-    image: str = "herdkeeper/operator:0.1.0"
+    image: str = built_images.OPERATOR
     claim: str | None = None
     machine: str | None = None
     next_password: str | None = None

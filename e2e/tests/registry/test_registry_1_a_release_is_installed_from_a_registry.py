@@ -11,6 +11,7 @@ import pytest
 import yaml
 from conftest import QUICKSTART, START, say
 
+from herdkeeper.api.default_images import VERSION
 from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE, RELEASE, REPOSITORY, cluster_environment, run
 from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.image_registry import ImageRegistry
@@ -21,7 +22,6 @@ from herdkeeper_e2e.stages import Progress, clock_text
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import wait_for
 
-VERSION = os.environ.get("HERDKEEPER_IMAGE_TAG", "0.1.0")
 CLUSTER = "herdkeeper-registry"
 NODE_IMAGE = "kindest/node:v1.34.0"
 LABELS = "org.opencontainers.image."

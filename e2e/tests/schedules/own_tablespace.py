@@ -12,6 +12,7 @@ import pytest
 from conftest import Stack, goes_in_the_end, say
 
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
@@ -63,7 +64,7 @@ class OwnTablespace:
         goes_in_the_end(request, kubectl, "pod", pod)
         kubectl.apply_all(documents)
         wait_until_ready(kubectl, name, say)
-        tools = ToolsPod(kubectl, pod, Database.of(kubectl, "db", "bk", name), image="herdkeeper/spark:0.1.0", claim=claim)
+        tools = ToolsPod(kubectl, pod, Database.of(kubectl, "db", "bk", name), image=built_images.SPARK, claim=claim)
         tools.start()
         return OwnTablespace(stack, name, tools)
 

@@ -13,6 +13,7 @@ from conftest import Stack, say
 from own_tablespace import SMALL, made_anew
 from test_schedules_3_the_log_is_archived import rows_of
 
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.archive_check import DESTINATION
 from herdkeeper_e2e.archives import ARCHIVING, archived_after
 from herdkeeper_e2e.conditions import condition
@@ -63,7 +64,7 @@ def create_keys(stack: Stack, secret: str) -> None:
 
 def check(stack: Stack, store: ObjectStorePod) -> Object:
     """What `archive_check` finds in the store."""
-    reader = ToolsPod(stack.kubectl, "store-archive-reader", stack.tools.database, image="herdkeeper/spark:0.1.0")
+    reader = ToolsPod(stack.kubectl, "store-archive-reader", stack.tools.database, image=built_images.SPARK)
     reader.start()
     bookies = stack.sql.get("bookkeepercluster", "bk")
     variables = (f"{name}={value}" for name, value in {**store.variables, DESTINATION: "s3://backups/flights"}.items())

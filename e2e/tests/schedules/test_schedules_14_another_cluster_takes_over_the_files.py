@@ -9,6 +9,7 @@ import pytest
 from conftest import TABLES, Stack, goes_in_the_end, say
 from own_tablespace import API, SMALL
 
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
@@ -60,7 +61,7 @@ def reader(request: pytest.FixtureRequest, stack: Stack, database: Database) -> 
     """A pod that speaks SQL to the tablespace of one of the two, and mounts the volume."""
     name = f"reader-of{database.herd_root.replace('/', '-')}"
     goes_in_the_end(request, stack.kubectl, "pod", name)
-    tools = ToolsPod(stack.kubectl, name, database, image="herdkeeper/spark:0.1.0", claim=CLAIM)
+    tools = ToolsPod(stack.kubectl, name, database, image=built_images.SPARK, claim=CLAIM)
     tools.start()
     return tools
 

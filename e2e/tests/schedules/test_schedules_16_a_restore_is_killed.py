@@ -14,6 +14,7 @@ from own_tablespace import API, DRIVER
 
 from herdkeeper.protocol.job_summary import RestoreSummary
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
@@ -53,7 +54,7 @@ def tools(request: pytest.FixtureRequest, stack: Stack, checkpoint: Object) -> T
     goes_in_the_end(request, stack.kubectl, "tablespace", NAME)
     goes_in_the_end(request, stack.kubectl, "pod", TOOLS)
     database = replace(stack.tools.database, tablespace=NAME)
-    pod = ToolsPod(stack.kubectl, TOOLS, database, image="herdkeeper/spark:0.1.0", claim=CLAIM)
+    pod = ToolsPod(stack.kubectl, TOOLS, database, image=built_images.SPARK, claim=CLAIM)
     pod.start()
     return pod
 

@@ -9,6 +9,7 @@ import pytest
 from conftest import Stack, goes_in_the_end, say
 from own_tablespace import API, SMALL
 
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.history import wrong_between
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.nycflights import TABLES, data_directory, read_rows
@@ -46,7 +47,7 @@ def test_a_checkpoint_that_is_made_beside_a_writer_has_each_row_and_payload_of_i
     say(f"{status['rows']} rows in {status['durationSeconds']} s; {beside.acknowledged} reads of all rows beside the writer")
     assert status["verified"].startswith("compared with follower")
 
-    reader = ToolsPod(kubectl, f"{NAME}-reader", stack.tools.database, image="herdkeeper/spark:0.1.0", claim=CLAIM)
+    reader = ToolsPod(kubectl, f"{NAME}-reader", stack.tools.database, image=built_images.SPARK, claim=CLAIM)
     goes_in_the_end(request, kubectl, "pod", reader.name)
     reader.start()
     compared = json.loads(reader.run("compare"))

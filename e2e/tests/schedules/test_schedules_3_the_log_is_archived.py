@@ -11,6 +11,7 @@ import yaml
 from conftest import Stack, say
 from own_tablespace import rows_in
 
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.archives import archived_after
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.jobs import wait_until_succeeded
@@ -59,7 +60,7 @@ def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_
     assert datetime.fromisoformat(window["from"]) < moment < datetime.fromisoformat(window["to"])
     assert found["status"]["archive"]["expiry"].startswith("nothing expires: "), "nothing is as old as the window"
 
-    reader = ToolsPod(kubectl, "archive-reader", stack.tools.database, image="herdkeeper/spark:0.1.0", claim=CLAIM)
+    reader = ToolsPod(kubectl, "archive-reader", stack.tools.database, image=built_images.SPARK, claim=CLAIM)
     reader.start()
     bookies = kubectl.existing("bookkeepercluster", "bk")
     checked = json.loads(reader.run("archive_check", "--ledgers-root", bookies["status"]["ledgersRoot"]))

@@ -18,6 +18,7 @@ from herdkeeper.certificates.authority import found_authority
 from herdkeeper.certificates.holders import secret_data
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, Subject, Validity, fresh_key, issue
 from herdkeeper.shared.names import CERTIFICATE_KEY
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.cluster import run
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.short_lived import Span, short_lived
@@ -51,7 +52,7 @@ def secure_stack(kubectl: Kubectl, *, in_plain_text: bool = False) -> Iterator[S
     servers have certificates.
     """
     changes = {**SMALL, **({"ZooKeeperCluster": PLAIN_TEXT} if in_plain_text else {})}
-    with stack_of_its_own(kubectl, "secure", changes, "herdkeeper/spark:0.1.0") as stack:
+    with stack_of_its_own(kubectl, "secure", changes, built_images.SPARK) as stack:
         yield stack
 
 

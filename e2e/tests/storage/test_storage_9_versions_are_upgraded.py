@@ -13,6 +13,7 @@ from load import Load
 from own_stack import PLAIN_TEXT, stack_of_its_own
 from proof import SERVERS, both_lost_nothing, made_whole, one_at_a_time
 
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.cluster import REPOSITORY, run
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.pod_watch import PodWatch
@@ -21,7 +22,7 @@ from herdkeeper_e2e.waiting import wait_for
 ROWS = 200
 EARLIER = {"ZooKeeperCluster": "herdkeeper/zookeeper:3.8.4", "BookKeeperCluster": "herdkeeper/bookkeeper:4.17.3"}
 """As e2e/images/earlier.sh builds them."""
-SHIPPED = {"ZooKeeperCluster": "herdkeeper/zookeeper:0.1.0", "BookKeeperCluster": "herdkeeper/bookkeeper:0.1.0"}
+SHIPPED = {"ZooKeeperCluster": built_images.ZOOKEEPER, "BookKeeperCluster": built_images.BOOKKEEPER}
 JARS = {
     "ZooKeeperCluster": "/opt/zookeeper/lib/zookeeper-[0-9]*.jar",
     "BookKeeperCluster": "/opt/bookkeeper/lib/bookkeeper-server-[0-9]*.jar",

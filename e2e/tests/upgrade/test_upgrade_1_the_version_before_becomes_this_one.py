@@ -14,6 +14,7 @@ import yaml
 from conftest import EXPLAINED_BY, QUICKSTART, START, Stack, begin_anew, say
 from under_load import all_anew, settled, uids, under_load
 
+from herdkeeper.api.default_images import VERSION
 from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE, RELEASE, REPOSITORY, cluster_environment, install_operator, run
 from herdkeeper_e2e.conditions import all_ready, condition, not_ready_reason
 from herdkeeper_e2e.jobs import wait_until_succeeded
@@ -138,7 +139,7 @@ def test_the_version_before_is_upgraded_goes_back_and_is_upgraded_again(before: 
         writer.marked("servers follow the operator")
         follow_the_operator(before)
         writer.acknowledges(ROWS)
-    assert {image.rpartition(":")[2] for image in images(before)} == {"0.1.0"}
+    assert {image.rpartition(":")[2] for image in images(before)} == {VERSION}
 
     encrypted = condition(before.stack.sql.get("zookeepercluster", "zk"), "Encrypted")
     assert encrypted is not None

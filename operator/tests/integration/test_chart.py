@@ -78,7 +78,7 @@ def test_an_image_with_a_digest_is_pulled_by_it() -> None:
     digest = f"sha256:{'ab' * 32}"
     images = images_of("images.registry=example.com", f"images.digests.herddb={digest}")
     assert images["herddb"] == f"example.com/herdkeeper/herddb@{digest}"
-    assert images["spark"] == "example.com/herdkeeper/spark:0.1.0"
+    assert images["spark"] == "example.com/herdkeeper/spark:0.2.0"
 
 
 def test_the_operators_pod_is_admitted_where_only_restricted_pods_are(control_plane: ControlPlane) -> None:
@@ -99,10 +99,10 @@ def test_the_operator_is_told_its_settings() -> None:
     environment = {entry["name"]: entry.get("value") for entry in deployment["spec"]["template"]["spec"]["containers"][0]["env"]}
     assert environment == {
         "HERDKEEPER_WATCH_NAMESPACES": "a,b",
-        "HERDKEEPER_ZOOKEEPER_IMAGE": "herdkeeper/zookeeper:0.1.0",
-        "HERDKEEPER_BOOKKEEPER_IMAGE": "herdkeeper/bookkeeper:0.1.0",
-        "HERDKEEPER_HERDDB_IMAGE": "herdkeeper/herddb:0.1.0",
-        "HERDKEEPER_SPARK_IMAGE": "herdkeeper/spark:0.1.0",
+        "HERDKEEPER_ZOOKEEPER_IMAGE": "herdkeeper/zookeeper:0.2.0",
+        "HERDKEEPER_BOOKKEEPER_IMAGE": "herdkeeper/bookkeeper:0.2.0",
+        "HERDKEEPER_HERDDB_IMAGE": "herdkeeper/herddb:0.2.0",
+        "HERDKEEPER_SPARK_IMAGE": "herdkeeper/spark:0.2.0",
         "HERDKEEPER_RESYNC_SECONDS": "5",
         "HERDKEEPER_LOG_LEVEL": "debug",
         "HERDKEEPER_POD_NAMESPACE": None,

@@ -20,8 +20,8 @@ from herdkeeper.api import KINDS
 from herdkeeper_e2e.control_plane import HOME, REPOSITORY, helm, make_namespace, running
 from herdkeeper_e2e.release.build import Release, checksums, write_files
 
-RELEASE = Release("0.1.0", "example.com/team", 1_700_000_000)
-CHART, EXAMPLES = "herdkeeper-0.1.0.tgz", "herdkeeper-examples-0.1.0.tgz"
+RELEASE = Release("0.2.0", "example.com/team", 1_700_000_000)
+CHART, EXAMPLES = "herdkeeper-0.2.0.tgz", "herdkeeper-examples-0.2.0.tgz"
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_it_has_every_example(dist: Path) -> None:
 
 
 def wheels(dist: Path) -> list[Path]:
-    return [dist / f"{project}-0.1.0-py3-none-any.whl" for project in ("herdkeeper", "herdkeeper_sql")]
+    return [dist / f"{project}-0.2.0-py3-none-any.whl" for project in ("herdkeeper", "herdkeeper_sql")]
 
 
 def modules(wheel: Path) -> list[str]:
@@ -105,7 +105,7 @@ def test_a_cluster_that_knows_nothing_of_herdkeeper_takes_install_yaml(dist: Pat
         assert {item.metadata.name for item in definitions.get().items} == {f"{kind.PLURAL}.herdkeeper.io" for kind in KINDS}
         deployments = dynamic.resources.get(api_version="apps/v1", kind="Deployment")
         container = deployments.get(name="herdkeeper", namespace=HOME).spec.template.spec.containers[0]
-        assert container.image == "example.com/team/herdkeeper/operator:0.1.0"
+        assert container.image == "example.com/team/herdkeeper/operator:0.2.0"
 
 
 def test_the_operator_goes_without_its_kinds_and_comes_back_under_another_release(dist: Path, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ STORE = {
     "caSecretRef": {"name": "store-ca"},
 }
 SEALED = CLAIM | {"encryption": {"keysSecretRef": {"name": "backup-keys"}, "currentKey": "2026-11"}}
-SPARK = "herdkeeper/spark:0.1.0"
+SPARK = "herdkeeper/spark:0.2.0"
 ARCHIVED = Destination.model_validate({"persistentVolumeClaim": {"claimName": "archives"}})
 
 
@@ -219,7 +219,7 @@ def built() -> dict[str, tuple[Any, ...]]:
             build_connection_secret(tablespace, ZOOKEEPER, UserCredentials("admin", "given")),
         ),
         "tablespace-encrypted": (build_connection_secret(tablespace, ZOOKEEPER, UserCredentials("admin", "given"), "certificates"),),
-        "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.1.0"),
+        "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.2.0"),
         "checkpoint-by-workload-identity": (
             *build_checkpoint(in_azure, source, SPARK),
             build_removal(in_azure, "i/u/manifests/m.json", SPARK),
@@ -243,7 +243,7 @@ def built() -> dict[str, tuple[Any, ...]]:
         "restore": build_restore(
             restored,
             RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u/manifests/m.json", Login("db-credentials")),
-            "herdkeeper/spark:0.1.0",
+            "herdkeeper/spark:0.2.0",
         ),
         "restore-to-a-moment": build_restore(
             as_it_was,
@@ -265,7 +265,7 @@ def built() -> dict[str, tuple[Any, ...]]:
         "restore-encrypted": build_restore(
             restored,
             RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u/manifests/m.json", Login("db-credentials", "quick-tls")),
-            "herdkeeper/spark:0.1.0",
+            "herdkeeper/spark:0.2.0",
         ),
         "restore-drill": (
             build_drill_checkpoint(drilled, SUNDAY, "2026-05-03T12:00:00.000Z"),
@@ -275,7 +275,7 @@ def built() -> dict[str, tuple[Any, ...]]:
                 SPARK,
             ),
         ),
-        "archive": (build_archiver(archived, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), "herdkeeper/spark:0.1.0"),),
+        "archive": (build_archiver(archived, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), "herdkeeper/spark:0.2.0"),),
         "archive-with-keys": (
             build_archiver(sealed_log, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), SPARK),
             *build_checkpoint(sealed, replace(source, archive=ArchiveSource("quick", sealed_log.spec.log.archive.destination)), SPARK)[-1:],
@@ -288,7 +288,7 @@ def built() -> dict[str, tuple[Any, ...]]:
                 SPARK,
             ),
         ),
-        "audit": build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "herdkeeper/spark:0.1.0"),
+        "audit": build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "herdkeeper/spark:0.2.0"),
         "audit-in-a-window": build_audit(
             in_a_window,
             AuditSource(ZOOKEEPER, "/demo/quick/ledgers"),
@@ -382,7 +382,7 @@ def test_a_drill_with_a_storage_class_gets_a_volume_that_goes_with_its_pod() -> 
         template={"tablespaceRef": {"name": "flights"}, "destination": CLAIM},
         drill={"schedule": "0 5 * * SUN", "server": {"storage": storage}},
     )
-    job = build_drill(schedule, DrillSource(schedule.spec.template.destination, "m.json", "herdkeeper/herddb:0.1.0", "j"), SPARK)
+    job = build_drill(schedule, DrillSource(schedule.spec.template.destination, "m.json", "herdkeeper/herddb:0.2.0", "j"), SPARK)
     (data,) = [volume for volume in job["spec"]["template"]["spec"]["volumes"] if volume["name"] == "data"]
     claim = data["ephemeral"]["volumeClaimTemplate"]["spec"]
     assert (claim["storageClassName"], claim["resources"]["requests"]["storage"]) == ("fast", "50Gi")

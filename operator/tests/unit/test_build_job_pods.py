@@ -17,7 +17,7 @@ from herdkeeper.spark.sources import AuditSource, Login, RestoreSource
 
 META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
 ZOOKEEPER = "quick-zookeeper-0.quick-zookeeper-members.demo.svc:2181"
-IMAGE = "herdkeeper/spark:0.1.0"
+IMAGE = "herdkeeper/spark:0.2.0"
 CLAIM = {"persistentVolumeClaim": {"claimName": "checkpoints"}}
 PODS = {
     "labels": {"team": "storage"},

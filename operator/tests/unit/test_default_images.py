@@ -6,7 +6,7 @@ import pytest
 import yaml
 from situations import EXAMPLES, with_spec
 
-from herdkeeper.api.default_images import SHIPPED_IMAGES, DefaultImages, image_of
+from herdkeeper.api.default_images import SHIPPED_IMAGES, VERSION, DefaultImages, image_of
 from herdkeeper.schema.defaulting import stored
 
 SET = DefaultImages("zookeeper:2", "bookkeeper:3", "herddb:4", "spark:5")
@@ -33,4 +33,4 @@ def test_no_pod_is_made_of_a_resource_that_has_no_image_yet():
 
 
 def test_without_settings_the_images_are_those_that_this_version_builds():
-    assert SHIPPED_IMAGES.bookkeeper == "herdkeeper/bookkeeper:0.1.0"
+    assert SHIPPED_IMAGES.bookkeeper == f"herdkeeper/bookkeeper:{VERSION}"

@@ -60,7 +60,7 @@ def settled(cluster=CLUSTER):
     return live([*made, *(build_bookie(cluster, identity, STORE.address) for identity in IDENTITIES)])
 
 
-JOBS_IMAGE = "herdkeeper/spark:0.1.0"
+JOBS_IMAGE = "herdkeeper/spark:0.2.0"
 
 
 def ledgers(open_ensemble: int, naming: dict[str, Naming] | None = None) -> LedgerScan:
@@ -181,7 +181,7 @@ def test_a_settled_cluster_gets_nothing():
     assert (made.actions, made.wait, made.requeue_after_seconds) == ((), None, None)
 
 
-CHANGED = with_spec(CLUSTER, image="herdkeeper/bookkeeper:0.2.0")
+CHANGED = with_spec(CLUSTER, image="herdkeeper/bookkeeper:0.3.0")
 
 
 BEFORE, NOW = "bk-before", "bk-now"

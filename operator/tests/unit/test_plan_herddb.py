@@ -278,7 +278,7 @@ def test_a_template_that_its_controller_has_not_seen_yet_is_waited_for():
 
 
 def test_serving_nodes_are_not_changed_while_a_bookie_or_a_member_of_the_ensemble_is_disturbed():
-    changed = with_spec(CLUSTER, image="herdkeeper/herddb:0.2.0")
+    changed = with_spec(CLUSTER, image="herdkeeper/herddb:0.3.0")
     held = plan_herddb(replace(SETTLED, disruption="zk-zookeeper-1 is not Ready (starting)", cluster=changed))
     assert applied(held) == []
     assert held.wait is not None
@@ -286,7 +286,7 @@ def test_serving_nodes_are_not_changed_while_a_bookie_or_a_member_of_the_ensembl
 
 
 def test_serving_nodes_are_not_changed_while_the_bookies_are_not_ready():
-    changed = with_spec(CLUSTER, image="herdkeeper/herddb:0.2.0")
+    changed = with_spec(CLUSTER, image="herdkeeper/herddb:0.3.0")
     assert applied(plan_herddb(replace(SETTLED, cluster=changed))) == ["StatefulSet"]
     unready = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"conditions": ()})})
     held = plan_herddb(replace(SETTLED, bookkeeper=unready, cluster=changed))
@@ -335,7 +335,7 @@ def test_declared_users_are_added_changed_and_taken_away_without_a_restart():
 
 
 def test_a_secret_that_is_missing_changes_nobodys_login_and_holds_nothing_else_up():
-    one = with_spec(CLUSTER, users=(UserSecret(secret_name="one"),), image="herdkeeper/herddb:0.2.0")
+    one = with_spec(CLUSTER, users=(UserSecret(secret_name="one"),), image="herdkeeper/herddb:0.3.0")
     stored = secret_of(ADMINISTRATOR, SqlUser("app", "a", "one"))
     missing = {"one": CredentialsMissing(Reason.WAITING_FOR_SECRET, "the Secret does not exist; create it")}
     seen = replace(SETTLED, objects=objects(SETTLED.objects.items, stored), user_secrets=missing)

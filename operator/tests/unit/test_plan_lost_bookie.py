@@ -112,7 +112,7 @@ def test_once_no_ledger_names_it_it_is_retired_step_by_step(situation, parts, me
 def test_then_a_new_bookie_with_a_number_of_its_own_takes_its_place():
     three_and_a_new_one = with_spec(CLUSTER, bookies=4)
     seen = BookieFleet(three_and_a_new_one, objects(), STORE, replace(METADATA, cookies=OTHERS), ("eeeeee",), scan=NO_LEDGER)
-    plan = plan_bookkeeper(seen, "herdkeeper/spark:0.1.0")
+    plan = plan_bookkeeper(seen, "herdkeeper/spark:0.2.0")
     made = [action.manifest["metadata"] for action in plan.actions if isinstance(action, Create)]
     assert [meta["name"] for meta in made] == ["bk-bookie-4-journal", "bk-bookie-4-ledgers"]
     assert {meta["annotations"][names.BOOKIE_ID_ANNOTATION] for meta in made} == {"bk-bookie-4-eeeeee"}
@@ -206,7 +206,7 @@ def two_lost(scan, *, spares=0, **more):
     )
     found = objects(sets, kept, pods(f"bk-bookie-{number}-0" for number in numbers))
     seen = BookieFleet(FOUR, found, STORE, replace(metadata, **more), ("eeeeee",) * 4, scan=scan, now="1970-01-12T14:00:00Z")
-    return plan_bookkeeper(seen, "herdkeeper/spark:0.1.0")
+    return plan_bookkeeper(seen, "herdkeeper/spark:0.2.0")
 
 
 def told_of(closed, still_open, shares=None):

@@ -276,7 +276,7 @@ def test_a_claim_of_another_ensemble_is_not_used():
 
 
 def test_a_changed_template_is_stored_at_once_and_touches_no_pod():
-    made = plan(healthy(), with_spec(CLUSTER, image="herdkeeper/zookeeper:0.2.0"))
+    made = plan(healthy(), with_spec(CLUSTER, image="herdkeeper/zookeeper:0.3.0"))
     assert [(action.manifest["kind"]) for action in made.actions if isinstance(action, Apply)] == ["StatefulSet"]
     assert [action for action in made.actions if isinstance(action, Delete)] == []
 

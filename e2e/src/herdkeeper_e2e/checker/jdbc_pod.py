@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.planning.identities import java_identity
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.checker.workload_plan import Share
 from herdkeeper_e2e.java_pod import JavaPod, JavaProgram
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.steered_process import SteeredProcess
 
-PROGRAM = JavaProgram("e2e/jdbc", "herdkeeper/herddb:0.1.0", "/opt/herddb/lib")
+PROGRAM = JavaProgram("e2e/jdbc", built_images.HERDDB, "/opt/herddb/lib")
 
 
 @dataclass(frozen=True)

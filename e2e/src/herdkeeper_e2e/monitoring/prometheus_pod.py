@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from herdkeeper_e2e import built_images
 from herdkeeper_e2e.client_pod import client_pod, start_pod
 from herdkeeper_e2e.kubectl import Kubectl, Object
 
@@ -94,7 +95,7 @@ class PrometheusPod:
         volumes = [{"name": "work", "emptyDir": {}}]
         mounts = [{"name": "work", "mountPath": _WORK}]
         command = ["sleep", "infinity"]
-        pod = client_pod(NAME, {"name": NAME, "image": "herdkeeper/operator:0.1.0", "command": command, "volumeMounts": mounts}, volumes)
+        pod = client_pod(NAME, {"name": NAME, "image": built_images.OPERATOR, "command": command, "volumeMounts": mounts}, volumes)
         pod["metadata"]["labels"] = LABELS
         pod["spec"] |= {"serviceAccountName": NAME, "automountServiceAccountToken": True}
         return pod

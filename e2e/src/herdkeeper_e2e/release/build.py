@@ -24,6 +24,7 @@ from typing import Annotated
 
 import typer
 
+from herdkeeper.api.default_images import VERSION
 from herdkeeper_e2e.control_plane import helm
 from herdkeeper_e2e.release.sbom import write_sboms
 from herdkeeper_e2e.release.source import IMAGES, REPOSITORY, ReleaseError, commit, commit_epoch, output, uncommitted
@@ -175,6 +176,8 @@ def main(
     dist = REPOSITORY / "dist"
     try:
         release = Release(version, registry, commit_epoch(REPOSITORY))
+        if version.partition("-")[0] != VERSION:
+            raise ReleaseError(f"VERSION is {version}, and this checkout is {VERSION}: docs/releases.md tells how to begin another version")
         if changed := uncommitted(REPOSITORY):
             raise ReleaseError(f"{len(changed)} files are not as committed ({', '.join(changed[:3])}): commit them, or put them back")
         release_notes((REPOSITORY / "CHANGELOG.md").read_text(), version)  # before what is in dist/ goes

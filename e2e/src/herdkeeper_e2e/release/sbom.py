@@ -18,6 +18,7 @@ from cyclonedx.model.component_evidence import ComponentEvidence, Occurrence
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
+from herdkeeper.api.default_images import VERSION
 from herdkeeper_e2e.release.packages import Found, Origin, Package, maven_jars, packages, tells_of_packages
 from herdkeeper_e2e.release.source import IMAGES, REPOSITORY, commit_epoch, output
 
@@ -94,7 +95,7 @@ def write_sboms(version: str, dist: Path, epoch: int) -> None:
         (dist / f"{name}-{version}.cdx.json").write_text(document(image, version, found, epoch))
 
 
-def main(version: Annotated[str, typer.Argument(help="The version, whose images are built.")]) -> None:
+def main(version: Annotated[str, typer.Argument(help="The version, whose images are built.")] = VERSION) -> None:
     """Write in dist/ what each image holds."""
     write_sboms(version, REPOSITORY / "dist", commit_epoch(REPOSITORY))
 

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import typer
 from packageurl import PackageURL
 
+from herdkeeper.api.default_images import VERSION
 from herdkeeper_e2e.release.source import IMAGES, REPOSITORY
 
 DATABASE = "https://api.osv.dev"
@@ -219,7 +220,7 @@ def read_documents(dist: Path, version: str) -> dict[str, str]:
     return {name: file.read_text() for name, file in files.items()}
 
 
-def main(version: Annotated[str, typer.Argument(help="The version, whose lists are in dist/.")]) -> None:
+def main(version: Annotated[str, typer.Argument(help="The version, whose lists are in dist/.")] = VERSION) -> None:
     """Tell which known vulnerabilities the images of a version have."""
     try:
         held = contents(read_documents(REPOSITORY / "dist", version))

@@ -12,15 +12,18 @@ from herdkeeper.api.zookeeper_cluster import ZooKeeperCluster
 
 ResourceType = TypeVar("ResourceType", bound=Resource)
 
+VERSION = "0.2.0"
+"""Of the operator and of the images that are built with it; pyproject.toml's."""
+
 
 @dataclass(frozen=True)
 class DefaultImages:
     """Images for resources without one. `spark` is for every job and archiver."""
 
-    zookeeper: str = "herdkeeper/zookeeper:0.1.0"
-    bookkeeper: str = "herdkeeper/bookkeeper:0.1.0"
-    herddb: str = "herdkeeper/herddb:0.1.0"
-    spark: str = "herdkeeper/spark:0.1.0"
+    zookeeper: str = f"herdkeeper/zookeeper:{VERSION}"
+    bookkeeper: str = f"herdkeeper/bookkeeper:{VERSION}"
+    herddb: str = f"herdkeeper/herddb:{VERSION}"
+    spark: str = f"herdkeeper/spark:{VERSION}"
 
     def completed(self, resource: ResourceType) -> ResourceType:
         """Returns the resource with its servers' image. The stored resource has none, so that a changed default applies to it."""

@@ -23,7 +23,7 @@ CpuQuantity = Annotated[str, Field(max_length=16, pattern=r"^[0-9]+m?$", example
 """Cores, or thousandths of a core with `m`."""
 
 Image = Annotated[str, Field(min_length=1, max_length=512)]
-"""A container image, e.g. `herdkeeper/bookkeeper:0.1.0`."""
+"""A container image, e.g. `herdkeeper/bookkeeper:0.2.0`."""
 
 ConfigLines = Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=100)]
 """Further lines of a server's configuration file, key to value. Bounded, so that the API server can estimate its rules' cost."""

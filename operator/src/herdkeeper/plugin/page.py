@@ -14,7 +14,7 @@ rights.
 
 ```
 # with the wheels of a release; kubectl-herdkeeper has to be in PATH
-pip install herdkeeper_sql-0.1.0-py3-none-any.whl 'herdkeeper-0.1.0-py3-none-any.whl[plugin]'
+pip install herdkeeper_sql-0.2.0-py3-none-any.whl 'herdkeeper-0.2.0-py3-none-any.whl[plugin]'
 kubectl herdkeeper status
 kubectl exec -n herdkeeper-system deployment/herdkeeper -- python3 -m herdkeeper.plugin.main status -n demo     # without installing it
 ```
