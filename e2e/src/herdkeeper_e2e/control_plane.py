@@ -150,12 +150,12 @@ def running(folder: Path, flags: Sequence[str] = FEW_OBJECTS) -> Iterator[Contro
             server.kill()
 
 
-def apply_crds(plane: ControlPlane, folder: Path) -> None:
-    """Create each CRD of a folder and wait until the API server serves it. RuntimeError, with the conditions, when one is not accepted."""
+def apply_crds(plane: ControlPlane, folder: Path, files: str = "*.yaml") -> None:
+    """Create the CRDs in files of a folder, and wait until they are served. RuntimeError, with the conditions, when one is not accepted."""
     with plane.api_client() as api:
         extensions = client.ApiextensionsV1Api(api)
         names = []
-        for path in sorted(folder.glob("*.yaml")):
+        for path in sorted(folder.glob(files)):
             document = yaml.load(path.read_text(), yaml.CSafeLoader)
             extensions.create_custom_resource_definition(document)
             names.append(document["metadata"]["name"])

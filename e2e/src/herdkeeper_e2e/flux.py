@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from herdkeeper_e2e.cluster import REPOSITORY, run
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.free_ports import free_port
+from herdkeeper_e2e.go_module import module_folder
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -32,14 +32,7 @@ class HealthCheckError(AssertionError):
 
 def definitions(controller: str) -> Path:
     """Returns the folder with a controller's CRDs, in the version that e2e/flux/go.mod pins; fetched if missing."""
-    pinned = re.search(
-        rf"^(github.com/fluxcd/{controller}) (v[^\s/]+) (h1:\S+)$", (REPOSITORY / "e2e/flux/go.sum").read_text(), re.MULTILINE
-    )
-    if pinned is None:
-        raise KeyError(f"e2e/flux/go.sum has no {controller}")
-    module, version, checksum = pinned.groups()
-    command = [str(_BOOTSTRAP / "go-module.sh"), f"{module}@{version}", checksum]
-    return Path(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()) / "config/crd/bases"
+    return module_folder("flux", f"github.com/fluxcd/{controller}") / "config/crd/bases"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import ResourceNotFoundError
 
 from herdkeeper.api import KINDS
-from herdkeeper_e2e.control_plane import CHART, HOME, ControlPlane, make_namespace, rendered
+from herdkeeper_e2e.control_plane import CHART, HOME, ControlPlane, apply_crds, make_namespace, rendered
+from herdkeeper_e2e.go_module import module_folder
 
 Objects = dict[tuple[str, str], dict[str, Any]]
 
@@ -44,6 +45,7 @@ SETTINGS: dict[str, Any] = {
     "fullnameOverride": "keeper",
     "replicas": 2,
     "podDisruptionBudget": {"create": True},
+    "metrics": {name: {"create": True} for name in ("serviceMonitor", "podMonitor", "alerts", "dashboards")},
 }
 """Each of them set."""
 PLACES: dict[str, tuple[Callable[[dict[str, Any]], Any], Any]] = {
@@ -197,7 +199,11 @@ def test_the_clusters_own_roles_are_extended_unless_told_not_to() -> None:
 
 
 def test_a_real_api_server_accepts_the_chart_with_every_setting_at_once(control_plane: ControlPlane, dynamic: DynamicClient) -> None:
+    """Also of what the Prometheus operator defines: its CRDs are served."""
     make_namespace(control_plane, HOME)
+    monitors = module_folder("scrape-config", "github.com/prometheus-operator/prometheus-operator")
+    for plural in ("servicemonitors", "podmonitors", "prometheusrules"):
+        apply_crds(control_plane, monitors / "example/prometheus-operator-crd", f"*_{plural}.yaml")
     for (kind, name), document in chart(**SETTINGS).items():
         try:
             resource = dynamic.resources.get(api_version=document["apiVersion"], kind=kind)
