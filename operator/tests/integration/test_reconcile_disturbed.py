@@ -146,7 +146,10 @@ class DisturbedRun(Run):
 
     def settle(self, kind: str, name: str, now: datetime.datetime | None = None) -> None:
         """Reconcile until nothing is written any more and nothing fails."""
+        self._settle(kind, name, now)
+        self.ended.append(picture(self.stage))
 
+    def _settle(self, kind: str, name: str, now: datetime.datetime | None = None) -> None:
         def settled() -> bool:
             before, calm = written(), self.disturbance.is_over
             self._reconcile(kind, name, now)
@@ -154,7 +157,6 @@ class DisturbedRun(Run):
             return written() == before and not self.disturbance.late and calm == self.disturbance.is_over
 
         self._until(settled, f"{kind} {name} is settled")
-        self.ended.append(picture(self.stage))
 
     def delete(self, kind: str, name: str) -> None:
         """Delete a resource, and reconcile until it is gone."""
@@ -168,8 +170,9 @@ class DisturbedRun(Run):
         self.ended.append(picture(self.stage))
 
     def one_scene(self, kind: str, name: str, part: Callable[[Callable[[], None]], None]) -> None:
-        """See Run. Each standstill in it is an end to compare."""
-        part(lambda: self.settle(kind, name))
+        """See Run."""
+        part(lambda: self._settle(kind, name))
+        self.ended.append(picture(self.stage))
 
     def _reconcile(self, kind: str, name: str, now: datetime.datetime | None) -> Result:
         return self.stage.reconcile(kind, name) if now is None else self.stage.reconcile_at(now, kind, name)
