@@ -121,8 +121,11 @@ e2e-registry: ## a release is pushed to a registry on this machine, and installe
 e2e-gitops: ## Flux applies, changes, mends and prunes a database from a git repository on this machine, on the test cluster; its controllers are built from their Go modules
 	@$(run) pytest e2e/tests/gitops -x -s
 
-e2e-monitoring: ## a real Prometheus finds and reads every server and the operator as the chart's monitors say, and evaluates its alerts and dashboards
+e2e-monitoring: ## a real Prometheus finds and reads every server and the operator as the chart's monitors say, and evaluates its alerts and dashboards, which are drawn as pages in target/dashboards
 	@$(run) pytest e2e/tests/monitoring -x -s
+
+dashboards: ## the chart's dashboards as pages in target/dashboards, without Grafana: of a played stack in a real Prometheus, or of yours (PROMETHEUS=http://localhost:9090)
+	@$(run) python -m herdkeeper_e2e.monitoring.draw $(if $(PROMETHEUS),--prometheus '$(PROMETHEUS)')
 
 e2e-fields: ## a tenth of the fields of the four servers' kinds get another value under a writer, and their old one back (TURN=5 tells one day's again, FIELDS="tls" chooses by name)
 	@TURN='$(TURN)' FIELDS='$(FIELDS)' $(run) pytest e2e/tests/fields -s

@@ -6,7 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Unit = Literal["short", "s", "bytes", "Bps", "percent", "percentunit", "dateTimeFromNow", "ops", "bool"]
+Unit = Literal["short", "s", "ms", "bytes", "Bps", "percent", "percentunit", "ops", "reqps", "suffix:days"]
+Colour = Literal["green", "orange", "red", "blue", "super-light-blue"]
+Limits = tuple[tuple[float | None, Colour], ...]
+"""The colour of the smallest values, then the values from which on there is another one."""
 _WIDTH, _HEIGHT = 24, 8
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
@@ -20,19 +23,33 @@ class Query:
 
 
 @dataclass(frozen=True)
+class Look:
+    """How values are shown. A chart begins at `low` (None: at the smallest value) and marks its limits. `states` are values with names."""
+
+    unit: Unit = "short"
+    low: float | None = 0
+    limits: Limits = ()
+    states: tuple[tuple[float, str, Colour], ...] = ()
+
+
+def red_from(value: float) -> Limits:
+    return ((None, "green"), (value, "red"))
+
+
+def red_below(value: float) -> Limits:
+    return ((None, "red"), (value, "green"))
+
+
+@dataclass(frozen=True)
 class Panel:
-    """One chart. `about` says what it shows, and when to worry."""
+    """One chart. `about` says what it shows, and when to worry; `if_none` what it means if there is nothing to show."""
 
     title: str
     about: str
     query: Query
-    unit: Unit = "short"
-    kind: Literal["timeseries", "stat", "table"] = "timeseries"
-    more: tuple[Query, ...] = ()
-
-    @property
-    def queries(self) -> tuple[Query, ...]:
-        return (self.query, *self.more)
+    look: Look = Look()
+    kind: Literal["timeseries", "state-timeline", "stat", "table"] = "timeseries"
+    if_none: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,13 +115,11 @@ def _place(y: int, x: int, width: int, height: int) -> dict[str, int]:
 
 
 def _panel(panel: Panel, place: dict[str, int]) -> dict[str, Any]:
-    at_once = panel.kind != "timeseries"
-    targets = [
-        {"refId": chr(ord("A") + number), "datasource": _SOURCE, "expr": query.text, "legendFormat": query.legend}
-        | ({"instant": True, "range": False} if at_once else {})
-        | ({"format": "table"} if panel.kind == "table" else {})
-        for number, query in enumerate(panel.queries)
-    ]
+    target: dict[str, Any] = {"refId": "A", "datasource": _SOURCE, "expr": panel.query.text, "legendFormat": panel.query.legend}
+    if panel.kind in ("stat", "table"):
+        target |= {"instant": True, "range": False}
+    if panel.kind == "table":
+        target["format"] = "table"
     # Labels that are equal for every line, or only Prometheus' own.
     hidden = {"excludeByName": dict.fromkeys(("Time", "Value", "__name__", "container", "endpoint", "instance", "job", "service"), True)}
     return {
@@ -113,11 +128,31 @@ def _panel(panel: Panel, place: dict[str, int]) -> dict[str, Any]:
         "description": panel.about,
         "datasource": _SOURCE,
         "gridPos": place,
-        "targets": targets,
-        "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
-        "options": {"legend": {"displayMode": "list", "placement": "bottom"}} if panel.kind == "timeseries" else {},
+        "targets": [target],
+        "fieldConfig": {"defaults": _defaults(panel), "overrides": []},
+        "options": _OPTIONS.get(panel.kind, {}),
         **({"transformations": [{"id": "organize", "options": hidden}]} if panel.kind == "table" else {}),
     }
+
+
+_LEGEND = {"legend": {"displayMode": "list", "placement": "bottom", "showLegend": True}}
+_OPTIONS: dict[str, dict[str, Any]] = {"timeseries": _LEGEND, "state-timeline": {**_LEGEND, "showValue": "never", "rowHeight": 0.8}}
+
+
+def _defaults(panel: Panel) -> dict[str, Any]:
+    look = panel.look
+    found: dict[str, Any] = {"unit": look.unit}
+    if panel.if_none:
+        found["noValue"] = panel.if_none
+    if look.limits:
+        found["thresholds"] = {"mode": "absolute", "steps": [{"color": colour, "value": value} for value, colour in look.limits]}
+    if look.states:
+        named = {f"{value:g}": {"index": number, "text": text, "color": colour} for number, (value, text, colour) in enumerate(look.states)}
+        found["mappings"] = [{"type": "value", "options": named}]
+    if panel.kind == "timeseries":
+        found |= {} if look.low is None else {"min": look.low}
+        found |= {"custom": {"thresholdsStyle": {"mode": "dashed"}}} if look.limits else {}
+    return found
 
 
 def _datasource() -> dict[str, Any]:

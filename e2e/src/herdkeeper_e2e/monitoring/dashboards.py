@@ -1,8 +1,11 @@
-"""The three dashboards: the whole stack, BookKeeper, and SQL with its log. The chart has them as JSON (`make generate`)."""
+"""The three dashboards: the whole stack, BookKeeper, and SQL with its log. The chart has them as JSON (`make generate`).
+
+Every legend has the namespace: stacks in two namespaces usually have the same names.
+"""
 
 from __future__ import annotations
 
-from herdkeeper_e2e.monitoring.dashboard import Dashboard, Panel, Query, Variable, row
+from herdkeeper_e2e.monitoring.dashboard import Dashboard, Look, Panel, Query, Variable, red_below, red_from, row
 
 _RESOURCE = 'namespace=~"$namespace"'
 _BOOKKEEPER = 'kind="BookKeeperCluster", namespace=~"$namespace", name=~"$name"'
@@ -14,6 +17,17 @@ _OF_BOOKKEEPER = 'namespace=~"$namespace", bookkeeper=~"$name"'
 _LASTING = 'kind!~"Checkpoint|ReplicationAudit"'
 """Without runs, which are not Ready before they have succeeded."""
 _NAMESPACE = Variable("namespace", "Namespace", "herdkeeper_resource_ready")
+_SECONDS, _MILLISECONDS, _REQUESTS, _RATE = Look("s"), Look("ms"), Look("reqps"), Look("ops")
+
+
+def _by_pod(query: str) -> Query:
+    """One line for each pod: a pod that restarts gets another address, which is one of its metrics' labels."""
+    return Query(f"max by (namespace, pod) ({query})", "{{namespace}}/{{pod}}")
+
+
+def _by_tablespace_and_pod(query: str) -> Query:
+    return Query(f"max by (namespace, tablespace, pod) ({query})", "{{namespace}} {{tablespace}} {{pod}}")
+
 
 STACK = Dashboard(
     uid="herdkeeper-stack",
@@ -25,11 +39,10 @@ STACK = Dashboard(
             Panel(
                 "Not Ready",
                 "Resources that do not serve as declared; runs that have not succeeded are left out. Should be 0.",
-                Query(
-                    f"count(max by (kind, namespace, name) (herdkeeper_resource_ready{{{_RESOURCE}, {_LASTING}}}) == 0) or vector(0)",
-                    "not Ready",
-                ),
-                kind="stat",
+                Query(f"sum(max by (kind, namespace, name) (herdkeeper_resource_ready{{{_RESOURCE}, {_LASTING}}}) == bool 0)", "not Ready"),
+                Look(limits=red_from(1)),
+                "stat",
+                "The operator shows no resource.",
             ),
             Panel(
                 "Conditions that are False",
@@ -37,14 +50,19 @@ STACK = Dashboard(
                 Query(
                     "max by (kind, namespace, name, type, reason) "
                     f'(herdkeeper_resource_condition{{{_RESOURCE}, type!="Progressing", {_LASTING}}}) == 0',
-                    "{{kind}} {{name}}",
+                    "{{namespace}}/{{name}}",
                 ),
                 kind="table",
+                if_none="None is False.",
             ),
             Panel(
-                "Servers that are scraped",
-                "1 for each server whose metrics could be read, 0 for one that is down or out of reach.",
-                Query('up{component!="", ' + f'kind=~"ZooKeeperCluster|BookKeeperCluster|HerdDBCluster", {_RESOURCE}}}', "{{pod}}"),
+                "Servers that are not read",
+                "They are down, restart, or are out of Prometheus' reach. Should be 0.",
+                Query(
+                    'sum by (namespace, kind) (up{component!="", kind=~"ZooKeeperCluster|BookKeeperCluster|HerdDBCluster", '
+                    f"{_RESOURCE}}} == bool 0)",
+                    "{{namespace}} {{kind}}",
+                ),
             ),
         ),
         row(
@@ -54,78 +72,90 @@ STACK = Dashboard(
                 "By ScheduledCheckpoint. It grows to one period of the schedule and falls back.",
                 Query(
                     f"time() - max by (namespace, schedule) (herdkeeper_checkpoint_last_verified_timestamp_seconds{{{_RESOURCE}}})",
-                    "{{schedule}}",
+                    "{{namespace}}/{{schedule}}",
                 ),
-                "s",
+                _SECONDS,
+                if_none="No schedule has a verified Checkpoint.",
             ),
             Panel(
                 "Recovery window",
                 "How far back moments can be restored from the archive.",
                 Query(
                     f"time() - max by (namespace, tablespace) (herdkeeper_recovery_window_begins_timestamp_seconds{{{_RESOURCE}}})",
-                    "{{tablespace}}",
+                    "{{namespace}}/{{tablespace}}",
                 ),
-                "s",
+                _SECONDS,
+                if_none="No moment can be restored from an archive.",
             ),
             Panel(
                 "What the archive lacks",
                 "How old the newest archived moment is: what a loss of all bookies would cost.",
                 Query(
                     f"time() - max by (namespace, tablespace) (herdkeeper_archive_current_timestamp_seconds{{{_RESOURCE}}})",
-                    "{{tablespace}}",
+                    "{{namespace}}/{{tablespace}}",
                 ),
-                "s",
+                _SECONDS,
+                if_none="No log is archived.",
             ),
             Panel(
                 "Certificates expire in",
                 "Of the SQL port. An alert begins 14 days before.",
                 Query(
-                    f"min by (namespace, herddb) (herdkeeper_certificate_expires_timestamp_seconds{{{_RESOURCE}}}) - time()", "{{herddb}}"
+                    f"(min by (namespace, herddb) (herdkeeper_certificate_expires_timestamp_seconds{{{_RESOURCE}}}) - time()) / 86400",
+                    "{{namespace}}/{{herddb}}",
                 ),
-                "s",
+                Look("suffix:days", limits=red_below(14)),
                 "stat",
+                "No SQL port has a certificate.",
             ),
         ),
         row(
             "Proof",
             Panel(
                 "Findings of the newest audits",
-                "Critical: fewer good copies than were acknowledged.",
+                "What there is, by severity. Critical: fewer good copies than were acknowledged.",
                 Query(
-                    f'max by (bookkeeper, depth, severity) (herdkeeper_audit_findings{{{_RESOURCE}, severity!="Pending"}})',
-                    "{{bookkeeper}} {{depth}} {{severity}}",
+                    f'max by (namespace, bookkeeper, depth, severity) (herdkeeper_audit_findings{{{_RESOURCE}, severity!="Pending"}}) > 0',
+                    "{{namespace}}/{{bookkeeper}} {{depth}} {{severity}}",
                 ),
+                if_none="No finding, or no audit yet.",
             ),
             Panel(
                 "Age of the last complete audit",
                 "By depth. An alert begins after two weeks without a deep one.",
                 Query(
-                    f"time() - max by (bookkeeper, depth) (herdkeeper_audit_last_complete_timestamp_seconds{{{_RESOURCE}}})",
-                    "{{bookkeeper}} {{depth}}",
+                    f"time() - max by (namespace, bookkeeper, depth) (herdkeeper_audit_last_complete_timestamp_seconds{{{_RESOURCE}}})",
+                    "{{namespace}}/{{bookkeeper}} {{depth}}",
                 ),
-                "s",
+                Look("s", limits=red_from(14 * 86_400)),
+                if_none="No audit was complete.",
             ),
             Panel(
                 "Restore drills",
                 "How long the newest successful one took, by schedule.",
-                Query(f"max by (namespace, schedule) (herdkeeper_restore_drill_seconds{{{_RESOURCE}}})", "{{schedule}}"),
-                "s",
+                Query(
+                    f"max by (namespace, schedule) (herdkeeper_restore_drill_seconds{{{_RESOURCE}}})",
+                    "{{namespace}}/{{schedule}}",
+                ),
+                _SECONDS,
+                if_none="No drill has succeeded.",
             ),
         ),
         row(
             "ZooKeeper",
-            Panel(
-                "Request latency",
-                "Average of each member in milliseconds. Its disk decides.",
-                Query(f"avg_latency{{{_ZOOKEEPER}}}", "{{pod}}"),
-            ),
+            Panel("Request latency", "Average of each member. Its disk decides.", _by_pod(f"avg_latency{{{_ZOOKEEPER}}}"), _MILLISECONDS),
             Panel(
                 "Requests that wait",
-                "By member. A number that stays above zero means that the ensemble is too slow.",
-                Query(f"outstanding_requests{{{_ZOOKEEPER}}}", "{{pod}}"),
+                "By member. Above zero for long: the ensemble is too slow.",
+                _by_pod(f"outstanding_requests{{{_ZOOKEEPER}}}"),
             ),
-            Panel("Znodes", "By member; ledgers, mostly.", Query(f"znode_count{{{_ZOOKEEPER}}}", "{{pod}}")),
-            Panel("Leader", "For how long the member that leads has led.", Query(f"leader_uptime{{{_ZOOKEEPER}}} / 1000", "{{pod}}"), "s"),
+            Panel("Znodes", "By member; ledgers, mostly.", _by_pod(f"znode_count{{{_ZOOKEEPER}}}")),
+            Panel(
+                "Time that the leader has led",
+                "Of each ensemble's leader. It begins anew when another member leads.",
+                _by_pod(f"leader_uptime{{{_ZOOKEEPER}}} / 1000"),
+                _SECONDS,
+            ),
         ),
         row(
             "The operator",
@@ -133,19 +163,19 @@ STACK = Dashboard(
                 "Looks at resources",
                 "By outcome. Failed ones should be none.",
                 Query("sum by (outcome) (rate(herdkeeper_reconcile_total[5m]))", "{{outcome}}"),
-                "ops",
+                _RATE,
             ),
             Panel(
                 "Duration of looks",
                 "99 of 100 are shorter.",
                 Query("histogram_quantile(0.99, sum by (le, kind) (rate(herdkeeper_reconcile_seconds_bucket[5m])))", "{{kind}}"),
-                "s",
+                _SECONDS,
             ),
             Panel(
                 "Writes",
                 "To Kubernetes, ZooKeeper and SQL nodes. A settled system gets none.",
                 Query("sum by (verb) (rate(herdkeeper_writes_total[5m]))", "{{verb}}"),
-                "ops",
+                _RATE,
             ),
             Panel("Queue", "Resources that wait to be looked at, or for their time.", Query("sum(herdkeeper_queue_keys)", "keys")),
         ),
@@ -161,94 +191,108 @@ BOOKKEEPER = Dashboard(
             "State",
             Panel(
                 "Bookies that are not writable",
-                "Read-only (full, failed or drained), or not registered. Should be 0 but for drains.",
-                Query(f"count(bookie_SERVER_STATUS{{{_BOOKKEEPER}}} < 1) or vector(0)", "not writable"),
-                kind="stat",
+                "Read-only (full, failed or drained), not registered, or not read. Should be 0 but for drains.",
+                Query(
+                    f'sum(bookie_SERVER_STATUS{{{_BOOKKEEPER}}} < bool 1 or up{{{_BOOKKEEPER}, component="bookie"}} == bool 0)', "bookies"
+                ),
+                Look(limits=red_from(1)),
+                "stat",
             ),
             Panel(
                 "State of each bookie",
-                "1 writable, 0 read-only, -1 not registered.",
-                Query(f"bookie_SERVER_STATUS{{{_BOOKKEEPER}}}", "{{pod}}"),
+                "A gap: its metrics could not be read.",
+                _by_pod(f"bookie_SERVER_STATUS{{{_BOOKKEEPER}}}"),
+                Look(states=((1, "writable", "green"), (0, "read-only", "orange"), (-1, "not registered", "red"))),
+                "state-timeline",
             ),
             Panel(
                 "Ledgers that lack a copy",
                 "As BookKeeper's auditor marked them, counted up to 1000.",
-                Query(f"max by (bookkeeper) (herdkeeper_under_replicated_ledgers{{{_OF_BOOKKEEPER}}})", "{{bookkeeper}}"),
+                Query(
+                    f"max by (namespace, bookkeeper) (herdkeeper_under_replicated_ledgers{{{_OF_BOOKKEEPER}}})",
+                    "{{namespace}}/{{bookkeeper}}",
+                ),
             ),
             Panel(
                 "For how long",
                 "Since the oldest of these marks. An alert begins after an hour.",
                 Query(
-                    f"time() - max by (bookkeeper) (herdkeeper_under_replicated_since_timestamp_seconds{{{_OF_BOOKKEEPER}}})",
-                    "{{bookkeeper}}",
+                    f"time() - max by (namespace, bookkeeper) (herdkeeper_under_replicated_since_timestamp_seconds{{{_OF_BOOKKEEPER}}})",
+                    "{{namespace}}/{{bookkeeper}}",
                 ),
-                "s",
+                Look("s", limits=red_from(3600)),
+                if_none="No ledger lacks a copy.",
             ),
         ),
         row(
             "Disks",
             Panel(
                 "Ledger volumes in use",
-                "At 95 % a bookie turns read-only.",
-                Query(f'{{__name__=~"bookie_ledger_dir_.*_usage", {_BOOKKEEPER}}}', "{{pod}}"),
-                "percent",
+                "The fullest of each bookie. An alert begins at 85 %; at 95 % a bookie turns read-only.",
+                _by_pod(f'{{__name__=~"bookie_ledger_dir_.*_usage", {_BOOKKEEPER}}}'),
+                Look("percent", limits=((None, "green"), (85, "orange"), (95, "red"))),
             ),
             Panel(
                 "Writable ledger directories",
                 "By bookie. 0 means read-only.",
-                Query(f"bookie_ledger_writable_dirs{{{_BOOKKEEPER}}}", "{{pod}}"),
-            ),
-            Panel(
-                "Written",
-                "Bytes of entries a second, by bookie.",
-                Query(f"rate(bookie_WRITE_BYTES{{{_BOOKKEEPER}}}[5m])", "{{pod}}"),
-                "Bps",
+                _by_pod(f"bookie_ledger_writable_dirs{{{_BOOKKEEPER}}}"),
             ),
         ),
         row(
-            "Entries",
+            "Adds",
             Panel(
                 "Added",
                 "Requests a second, by bookie.",
-                Query(f'rate(bookkeeper_server_ADD_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="true"}}[5m])', "{{pod}}"),
-                "ops",
+                _by_pod(f'rate(bookkeeper_server_ADD_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="true"}}[5m])'),
+                _REQUESTS,
+            ),
+            Panel(
+                "Bytes written",
+                "Of entries, a second, by bookie.",
+                _by_pod(f"rate(bookie_WRITE_BYTES{{{_BOOKKEEPER}}}[5m])"),
+                Look("Bps"),
             ),
             Panel(
                 "Latency of adds",
-                "99 of 100 are faster, in milliseconds. SQL commits wait for it.",
-                Query(f'bookkeeper_server_ADD_ENTRY_REQUEST{{{_BOOKKEEPER}, success="true", quantile="0.99"}}', "{{pod}}"),
+                "99 of 100 are faster. SQL commits wait for it.",
+                _by_pod(f'bookkeeper_server_ADD_ENTRY_REQUEST{{{_BOOKKEEPER}, success="true", quantile="0.99"}}'),
+                _MILLISECONDS,
             ),
             Panel(
-                "Read",
-                "Requests a second, by bookie.",
-                Query(f'rate(bookkeeper_server_READ_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="true"}}[5m])', "{{pod}}"),
-                "ops",
-            ),
-            Panel(
-                "Failed",
-                "Adds and reads a second that a bookie answered with an error. Reads of an entry that is not there are among them.",
-                Query(f'rate(bookkeeper_server_ADD_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="false"}}[5m])', "add {{pod}}"),
-                "ops",
-                more=(Query(f'rate(bookkeeper_server_READ_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="false"}}[5m])', "read {{pod}}"),),
+                "Failed adds",
+                "A second, by bookie. Should be 0.",
+                _by_pod(f'rate(bookkeeper_server_ADD_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="false"}}[5m])'),
+                _REQUESTS,
             ),
         ),
         row(
-            "Inside",
+            "Reads",
+            Panel(
+                "Read",
+                "Requests a second, by bookie: of SQL nodes that boot or follow, jobs and other clients.",
+                _by_pod(f'rate(bookkeeper_server_READ_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="true"}}[5m])'),
+                _REQUESTS,
+            ),
+            Panel("Bytes read", "A second, by bookie.", _by_pod(f"rate(bookie_READ_BYTES{{{_BOOKKEEPER}}}[5m])"), Look("Bps")),
+            Panel(
+                "Failed reads",
+                "A second, by bookie. Reads of an entry that is not there are among them.",
+                _by_pod(f'rate(bookkeeper_server_READ_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="false"}}[5m])'),
+                _REQUESTS,
+            ),
+        ),
+        row(
+            "Journal",
             Panel(
                 "Latency of journal syncs",
-                "99 of 100 are faster, in milliseconds: the disk's own speed.",
-                Query(f'bookie_journal_JOURNAL_SYNC{{{_BOOKKEEPER}, success="true", quantile="0.99"}}', "{{pod}}"),
-            ),
-            Panel(
-                "Bytes read",
-                "A second, by bookie: by SQL nodes that boot, jobs and other clients.",
-                Query(f"rate(bookie_READ_BYTES{{{_BOOKKEEPER}}}[5m])", "{{pod}}"),
-                "Bps",
+                "99 of 100 are faster: the disk's own speed.",
+                _by_pod(f'bookie_journal_JOURNAL_SYNC{{{_BOOKKEEPER}, success="true", quantile="0.99"}}'),
+                _MILLISECONDS,
             ),
             Panel(
                 "Journal queue",
                 "Entries that wait for the journal.",
-                Query(f"bookie_journal_JOURNAL_QUEUE_SIZE{{{_BOOKKEEPER}}}", "{{pod}}"),
+                Query(f"sum by (namespace, pod) (bookie_journal_JOURNAL_QUEUE_SIZE{{{_BOOKKEEPER}}})", "{{namespace}}/{{pod}}"),
             ),
         ),
     ),
@@ -267,31 +311,36 @@ SQL = Dashboard(
             "Leaders",
             Panel(
                 "Who leads",
-                "1 for the node that leads the tablespace, 0 for those that follow.",
-                Query(f"herdkeeper_node_leads{{{_TABLESPACE}}}", "{{tablespace}} {{pod}}"),
+                "By tablespace and node. A gap: the node's metrics could not be read.",
+                _by_tablespace_and_pod(f"herdkeeper_node_leads{{{_TABLESPACE}}}"),
+                Look(states=((1, "leads", "blue"), (0, "follows", "super-light-blue"))),
+                "state-timeline",
             ),
             Panel(
                 "Entries behind the leader",
-                "Of followers in the leader's ledger; one in an older ledger is not shown.",
-                Query(
+                "Of followers in the leader's ledger, not in an older one. Reads at different moments add some seconds.",
+                _by_tablespace_and_pod(
                     f"max by (namespace, name, tablespace) (herdkeeper_node_log_entry{{{_TABLESPACE}}} "
                     "and herdkeeper_node_leads == 1)"
                     f" - on (namespace, name, tablespace) group_right () (herdkeeper_node_log_entry{{{_TABLESPACE}}} "
                     "and on (namespace, name, tablespace, pod) (herdkeeper_node_log_ledger == on (namespace, name, tablespace) "
                     "group_left () max by (namespace, name, tablespace) (herdkeeper_node_log_ledger)))",
-                    "{{tablespace}} {{pod}}",
                 ),
+                Look(limits=red_from(100_000)),
             ),
+        ),
+        row(
+            "Statements",
             Panel(
                 "Log entries",
                 "Applied a second, by node. A transaction has several.",
-                Query(f"clamp_min(deriv(herdkeeper_node_log_entry{{{_TABLESPACE}}}[5m]), 0)", "{{tablespace}} {{pod}}"),
-                "ops",
+                _by_tablespace_and_pod(f"clamp_min(deriv(herdkeeper_node_log_entry{{{_TABLESPACE}}}[5m]), 0)"),
+                _RATE,
             ),
             Panel(
                 "Open transactions",
                 "That began and did not end.",
-                Query(f"herdkeeper_node_open_transactions{{{_TABLESPACE}}}", "{{tablespace}} {{pod}}"),
+                _by_tablespace_and_pod(f"herdkeeper_node_open_transactions{{{_TABLESPACE}}}"),
             ),
         ),
         row(
@@ -300,16 +349,22 @@ SQL = Dashboard(
                 "Needed log is released in",
                 "By who needs it. Below zero it is kept past its retention and fills the bookies.",
                 Query(
-                    f"min by (tablespace, needed_by) (herdkeeper_log_retention_ends_timestamp_seconds{{{_OF_TABLESPACE}}}) - time()",
-                    "{{tablespace}} {{needed_by}}",
+                    "min by (namespace, tablespace, needed_by) "
+                    f"(herdkeeper_log_retention_ends_timestamp_seconds{{{_OF_TABLESPACE}}}) - time()",
+                    "{{namespace}}/{{tablespace}} {{needed_by}}",
                 ),
-                "s",
+                Look("s", low=None, limits=red_below(0)),
+                if_none="Nobody needs a closed ledger of the log.",
             ),
             Panel(
                 "What the archive lacks",
                 "How old the newest archived moment is.",
-                Query(f"time() - max by (tablespace) (herdkeeper_archive_current_timestamp_seconds{{{_OF_TABLESPACE}}})", "{{tablespace}}"),
-                "s",
+                Query(
+                    f"time() - max by (namespace, tablespace) (herdkeeper_archive_current_timestamp_seconds{{{_OF_TABLESPACE}}})",
+                    "{{namespace}}/{{tablespace}}",
+                ),
+                _SECONDS,
+                if_none="No log is archived.",
             ),
         ),
         row(
@@ -317,15 +372,15 @@ SQL = Dashboard(
             Panel(
                 "Volume in use",
                 "Of each SQL node. An alert begins at 85 %.",
-                Query(f"1 - herdkeeper_node_volume_free_bytes{{{_HERDDB}}} / herdkeeper_node_volume_bytes{{{_HERDDB}}}", "{{pod}}"),
-                "percentunit",
+                _by_pod(f"1 - herdkeeper_node_volume_free_bytes{{{_HERDDB}}} / herdkeeper_node_volume_bytes{{{_HERDDB}}}"),
+                Look("percentunit", limits=red_from(0.85)),
             ),
-            Panel("Heap", "In use, by node.", Query(f'jvm_memory_bytes_used{{{_HERDDB}, area="heap"}}', "{{pod}}"), "bytes"),
+            Panel("Heap", "In use, by node.", _by_pod(f'jvm_memory_bytes_used{{{_HERDDB}, area="heap"}}'), Look("bytes")),
             Panel(
                 "Direct memory",
                 "In use, by node: network buffers.",
-                Query(f"jvm_memory_direct_bytes_used{{{_HERDDB}}}", "{{pod}}"),
-                "bytes",
+                _by_pod(f"jvm_memory_direct_bytes_used{{{_HERDDB}}}"),
+                Look("bytes"),
             ),
         ),
     ),

@@ -66,20 +66,21 @@ class PrometheusPod:
 
     def targets(self) -> list[Target]:
         return [
-            Target(each["labels"], each["scrapeUrl"], each["health"], each["lastError"]) for each in self._get("targets")["activeTargets"]
+            Target(each["labels"], each["scrapeUrl"], each["health"], each["lastError"]) for each in self.ask("targets")["activeTargets"]
         ]
 
     def rules(self) -> list[Mapping[str, Any]]:
         """Its rules, with their health and their state."""
-        return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
+        return [rule for group in self.ask("rules")["groups"] for rule in group["rules"]]
 
     def query(self, text: str) -> list[Mapping[str, Any]]:
         """Returns the series of an instant query, now."""
-        found: list[Mapping[str, Any]] = self._get("query", f"query={text}")["result"]
+        found: list[Mapping[str, Any]] = self.ask("query", {"query": text})["result"]
         return found
 
-    def _get(self, path: str, *asked: str) -> Any:
-        """Raises KubectlError where it does not answer."""
+    def ask(self, path: str, parameters: Mapping[str, str] | None = None) -> Any:
+        """Returns the data of an answer of its API. Raises KubectlError where it does not answer."""
+        asked = [f"{name}={value}" for name, value in (parameters or {}).items()]
         return json.loads(self.kubectl.exec(NAME, "python3", "-c", _GET, path, *asked))["data"]
 
     def _copy(self, files: Mapping[str, bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Prometheus' own checker of rules and queries, as a process."""
+"""Prometheus' own checker of rules and queries, as a process, and where it and Prometheus are."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ class RefusedError(ValueError):
 
 
 @cache
-def _program() -> str:
-    return subprocess.run([str(_SCRIPT)], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+def program(name: str) -> str:
+    """Returns the path of promtool or prometheus."""
+    return subprocess.run([str(_SCRIPT), name], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def promtool(*arguments: str) -> str:
     """Returns its output. Raises RefusedError if it finds an error."""
-    ran = subprocess.run([_program(), *arguments], check=False, capture_output=True, text=True)
+    ran = subprocess.run([program("promtool"), *arguments], check=False, capture_output=True, text=True)
     if ran.returncode != 0:
         raise RefusedError(f"promtool {' '.join(arguments)}: {ran.stdout}{ran.stderr}")
     return ran.stdout

@@ -16,6 +16,7 @@ from herdkeeper_e2e.monitoring.server_metrics import SERVERS
 TARGET = frozenset({"namespace", "pod", "component", "kind", "name", "instance", "job"})
 """Labels that the chart's PodMonitor adds to each series of a server."""
 _VOLUME = frozenset({"namespace", "persistentvolumeclaim"})
+_OF_PARTS = {("histogram", "_bucket"): frozenset({"le"}), ("summary", ""): frozenset({"quantile"})}
 _ELSEWHERE = {"up": TARGET, "kubelet_volume_stats_available_bytes": _VOLUME, "kubelet_volume_stats_capacity_bytes": _VOLUME}
 """Metrics of Prometheus and the kubelets, which every usual installation collects."""
 
@@ -34,8 +35,8 @@ def known_labels() -> Mapping[str, frozenset[str]]:
     ours: list[tuple[Metric, frozenset[str]]] = [(metric, frozenset()) for metric in operators_metrics()]
     ours += [(metric, TARGET) for metric in (*node_metrics(), *(metric for server in SERVERS for metric in server.metrics))]
     for metric, target in ours:
-        extra = {"histogram": {"le"}, "summary": {"quantile"}}.get(metric.type, set())
         for series in metric.series:
+            extra = _OF_PARTS.get((metric.type, series.removeprefix(metric.name)), frozenset())
             found[series] = frozenset(metric.labels) | target | extra
     return found
 
