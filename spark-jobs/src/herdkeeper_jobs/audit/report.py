@@ -130,11 +130,11 @@ def _step(kind: FindingKind, own: Sequence[Finding]) -> str:
 def _step_for_ledgers(kind: _OfLedgers, ledgers: str) -> str:
     match kind:
         case FindingKind.LEDGER_UNREADABLE:
-            return f"{ledgers} can't be read at all: a person must look at their metadata in ZooKeeper."
+            return f"A person must look at the metadata of {ledgers} in ZooKeeper: they can't be read."
         case FindingKind.END_UNKNOWN:
             return (
-                f"{ledgers}, being written, were read up to their last segment only: none of its bookies reported how far it goes. Bring "
-                "them back (the last column below names them), then audit again."
+                f"The last segment of {ledgers} was not read: none of its bookies reported how far it goes. Bring them back (the last "
+                "column below names them), then audit again."
             )
         case FindingKind.TOO_FEW_RACKS:
             return f"Copies of {ledgers} are in too few racks and are not moved automatically: drain one of their bookies."
@@ -143,7 +143,7 @@ def _step_for_ledgers(kind: _OfLedgers, ledgers: str) -> str:
         case FindingKind.WRONG_LENGTH:
             return f"In {ledgers} the lengths in entries don't add up, in all copies alike: check their writer."
         case FindingKind.ORPHAN:
-            return f"{ledgers} are not in any log and take space: you may delete them."
+            return f"You may delete {ledgers} to free space: no log uses what is there."
         case _:
             assert_never(kind)
 

@@ -253,9 +253,9 @@ def _row(entry: Link | Unreadable) -> str:
     moment = "" if each.moment_millis is None else stamp(each.moment_millis).removesuffix("Z").replace("T", " ")
     making = "" if each.made is None else f"{_minute(each.made.at_millis)}, took {_duration(int(each.made.seconds * _SECOND))}"
     cells = ("" if gap is None else _duration(gap.millis), _origin(entry), f"{each.entries_read:,}")
-    sizes = (f"{each.open_transactions:,}", f"{each.rows:,}", in_bytes(each.bytes), making)
+    sizes = (f"{each.open_transactions:,}", f"{each.rows:,}", in_bytes(each.bytes))
     text = "".join(f"<td>{escape(cell)}</td>" for cell in cells) + f'<td class="text">{escape(each.verified)}</td>'
-    text += "".join(f"<td>{escape(cell)}</td>" for cell in sizes)
+    text += "".join(f"<td>{escape(cell)}</td>" for cell in sizes) + f'<td class="text">{escape(making)}</td>'
     return f"<tr><td>{escape(str(each.lsn))}{lacking}</td><td>{escape(moment)}</td>{text}<td>{_listed(each.tables)}</td></tr>"
 
 

@@ -1,6 +1,6 @@
 """A page for people: one HTML file with inline style, which loads and runs nothing. Pure.
 
-It follows the reader's light or dark setting. `content` is HTML already; all other text is escaped here.
+It follows the reader's light or dark setting, and prints in light colours. `content` is HTML already; all other text is escaped here.
 """
 
 from __future__ import annotations
@@ -76,13 +76,14 @@ def in_bytes(count: float) -> str:
 
 
 _STYLE = """
-:root{--paper:#fff;--ink:#1c2530;--soft:#5c6875;--line:#dde3ea;--panel:#f5f7fa;--verified:#3d7fc1;--unread:#b9d2ea;--ok:#9fd3b4;
---missing:#d9480f;--damaged:#7b3fc4;--unknown:#9aa3ad;--critical:#c92a2a;--under:#ee7a30;--atrisk:#e0aa1f;--pending:#4dabf7;--low:#8d7a5b;--good:#2b8a4e}
-@media (prefers-color-scheme:dark){:root{--paper:#14191f;--ink:#e4e9ef;--soft:#9aa7b4;--line:#2c3641;--panel:#1c232b;--verified:#5b9bd8;
---unread:#2f4d6b;--ok:#2f6b48;--missing:#ff7a3d;--damaged:#b088f0;--unknown:#6b7682;--critical:#f05252;--under:#f08c45;--atrisk:#e3b341;
---pending:#3f8fd6;--low:#a8926b;--good:#4fbf7b}}
+:root{--paper:#fff;--ink:#1c2530;--soft:#5c6875;--line:#dde3ea;--panel:#f5f7fa;--verified:#2f6fb0;--unread:#b9d2ea;--ok:#9fd3b4;
+--missing:#d9480f;--damaged:#7b3fc4;--unknown:#9aa3ad;--critical:#c92a2a;--under:#ee7a30;--atrisk:#e0aa1f;--pending:#6bbcf9;--low:#7d6b4e;--good:#2b8a4e;
+--on:#fff;--onlight:#1c2530}
+@media screen and (prefers-color-scheme:dark){:root{--paper:#14191f;--ink:#e4e9ef;--soft:#9aa7b4;--line:#2c3641;--panel:#1c232b;
+--verified:#4a86c5;--unread:#2f4d6b;--ok:#2f6b48;--missing:#ff7a3d;--damaged:#b088f0;--unknown:#7f8a96;--critical:#f05252;--under:#f08c45;--atrisk:#e3b341;
+--pending:#9ccdf8;--low:#a8926b;--good:#4fbf7b;--on:#10151a;--onlight:#10151a}}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
-main{max-width:920px;margin:0 auto;padding:28px 24px 60px}h1{font-size:24px;margin:0}h2{font-size:18px;margin:0 0 8px}
+main{max-width:980px;margin:0 auto;padding:28px 24px 60px}h1{font-size:24px;margin:0}h2{font-size:18px;margin:0 0 8px}
 h3{font-size:14px;margin:18px 0 4px}header p,footer p,.note,.key{color:var(--soft)}header p{margin:4px 0 18px}section{margin:0 0 34px}
 .verdict{background:var(--panel);border-left:6px solid var(--good);padding:16px 20px;border-radius:4px}.verdict h2{font-size:20px}
 .verdict.bad{border-color:var(--critical)}.verdict.doubtful{border-color:var(--atrisk)}.verdict ul{margin:4px 0 0;padding-left:20px}
@@ -91,7 +92,10 @@ h3{font-size:14px;margin:18px 0 4px}header p,footer p,.note,.key{color:var(--sof
 border-radius:4px;padding:10px 12px}
 .tiles b{display:block;font-size:18px;font-variant-numeric:tabular-nums;white-space:nowrap}.tiles span{color:var(--soft);font-size:12px}
 svg{display:block;width:100%;height:auto}svg text{font-size:12px;fill:var(--ink)}svg .note{fill:var(--soft)}
-svg .on{fill:#fff;font-weight:700}
+svg .on{fill:var(--on);font-weight:700}
+.badge{color:var(--on);border-radius:3px;padding:1px 6px;font-size:12px;white-space:nowrap}
+svg .under+.on,svg .atrisk+.on,svg .pending+.on,svg .unknown+.on{fill:var(--onlight)}
+.badge.under,.badge.atrisk,.badge.pending,.badge.unknown{color:var(--onlight)}
 .axis{stroke:var(--soft)}.grid{stroke:var(--line)}.key{font-size:12px;margin:2px 0 8px}.key span{margin-right:14px;white-space:nowrap}
 .key i{display:inline-block;width:11px;height:11px;border-radius:2px;margin-right:5px;vertical-align:-1px}
 .verified{fill:var(--verified);background:var(--verified)}.unread{fill:var(--unread);background:var(--unread)}
@@ -100,9 +104,15 @@ svg .on{fill:#fff;font-weight:700}
 .under{fill:var(--under);background:var(--under)}.atrisk{fill:var(--atrisk);background:var(--atrisk)}
 .pending{fill:var(--pending);background:var(--pending)}.low{fill:var(--low);background:var(--low)}.absent{fill:var(--line);background:var(--line)}
 .line{fill:none;stroke:var(--verified);stroke-width:1.6}.dot{fill:var(--verified)}details summary{cursor:pointer;white-space:nowrap}
-.checkpoints td{white-space:nowrap}.checkpoints td.text{white-space:normal;min-width:150px}
+.checkpoints td{white-space:nowrap}.checkpoints td.text{white-space:normal;min-width:110px}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:12px}
 .findings td:nth-child(4),.findings td:nth-child(5){white-space:nowrap}th{text-align:left;color:var(--soft);font-weight:600}
 th,td{padding:5px 10px 5px 0;border-bottom:1px solid var(--line);vertical-align:top;font-variant-numeric:tabular-nums}
-.badge{color:#fff;border-radius:3px;padding:1px 6px;font-size:12px;white-space:nowrap}footer{font-size:13px}
+footer{font-size:13px}
+@page{margin:14mm}
+@media print{*{-webkit-print-color-adjust:exact;print-color-adjust:exact}body{font-size:12px}main{max-width:none;padding:0}
+section{margin:0 0 22px}.verdict,.tiles,svg,tr{break-inside:avoid}h2,h3,.key,section>p{break-after:avoid}footer{break-before:avoid}
+svg{max-height:240mm}.wide{overflow:visible}table{font-size:10px}
+.wide td,.wide th{white-space:normal;padding-right:6px;overflow-wrap:break-word}
+.wide td.text{min-width:0}.badge{font-size:9px}}
 """

@@ -245,7 +245,9 @@ def _note(text: str, y: float) -> str:
 
 
 def number(value: float) -> str:
-    """Formats briefly: 1,234 or 3.2 M."""
+    """Formats briefly: 1,234 or 3.2 M or 0.04."""
+    if 0 < value < 1:
+        return f"{value:.2g}"
     for limit, unit in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
         if value >= limit:
             return f"{value / (1e3 if unit == ' k' else limit):,.1f}{unit}"
