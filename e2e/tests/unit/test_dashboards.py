@@ -51,6 +51,11 @@ def test_stacks_of_two_namespaces_have_lines_and_names_of_their_own(dashboard: D
 
 
 @panels
+def test_an_empty_panel_does_not_say_that_all_is_well_while_the_operator_is_not_read(dashboard: Dashboard, panel: Panel) -> None:
+    assert panel.if_none == "" or panel.if_none.endswith(", or the operator is not read.")
+
+
+@panels
 def test_a_panel_says_what_it_shows_in_sentences(dashboard: Dashboard, panel: Panel) -> None:
     assert panel.about.endswith(".")
 

@@ -142,10 +142,11 @@ def _ticks(values: Sequence[float], scale: Scale) -> list[float]:
 def _time_axis(span: Span, size: Size, left: float = _LEFT) -> str:
     marks = []
     count = 3 if size.width < 500 else 6
+    form = "%H:%M" if span.end - span.begin >= 1800 else "%H:%M:%S"
     for number in range(count + 1):
         at = span.begin + (span.end - span.begin) * number / count
         anchor = "end" if number == count else "start" if number == 0 else "middle"
-        words = f"{datetime.fromtimestamp(at, UTC):%H:%M}"
+        words = f"{datetime.fromtimestamp(at, UTC):{form}}"
         marks.append(f'<text text-anchor="{anchor}" x="{_across(at, span, size, left):.1f}" y="{size.height - 4:g}">{words}</text>')
     return "".join(marks)
 

@@ -20,6 +20,10 @@ _NAMESPACE = Variable("namespace", "Namespace", "herdkeeper_resource_ready")
 _SECONDS, _MILLISECONDS, _REQUESTS, _RATE = Look("s"), Look("ms"), Look("reqps"), Look("ops")
 
 
+def _none(words: str) -> str:
+    return f"{words}, or the operator is not read."
+
+
 def _by_pod(query: str) -> Query:
     """One line for each pod: a pod that restarts gets another address, which is one of its metrics' labels."""
     return Query(f"max by (namespace, pod) ({query})", "{{namespace}}/{{pod}}")
@@ -42,7 +46,7 @@ STACK = Dashboard(
                 Query(f"sum(max by (kind, namespace, name) (herdkeeper_resource_ready{{{_RESOURCE}, {_LASTING}}}) == bool 0)", "not Ready"),
                 Look(limits=red_from(1)),
                 "stat",
-                "The operator shows no resource.",
+                _none("There is no resource"),
             ),
             Panel(
                 "Conditions that are False",
@@ -53,7 +57,7 @@ STACK = Dashboard(
                     "{{namespace}}/{{name}}",
                 ),
                 kind="table",
-                if_none="None is False.",
+                if_none=_none("None is False"),
             ),
             Panel(
                 "Servers that are not read",
@@ -75,7 +79,7 @@ STACK = Dashboard(
                     "{{namespace}}/{{schedule}}",
                 ),
                 _SECONDS,
-                if_none="No schedule has a verified Checkpoint.",
+                if_none=_none("No schedule has a verified Checkpoint"),
             ),
             Panel(
                 "Recovery window",
@@ -85,7 +89,7 @@ STACK = Dashboard(
                     "{{namespace}}/{{tablespace}}",
                 ),
                 _SECONDS,
-                if_none="No moment can be restored from an archive.",
+                if_none=_none("No moment can be restored from an archive"),
             ),
             Panel(
                 "What the archive lacks",
@@ -95,7 +99,7 @@ STACK = Dashboard(
                     "{{namespace}}/{{tablespace}}",
                 ),
                 _SECONDS,
-                if_none="No log is archived.",
+                if_none=_none("No log is archived"),
             ),
             Panel(
                 "Certificates expire in",
@@ -106,7 +110,7 @@ STACK = Dashboard(
                 ),
                 Look("suffix:days", limits=red_below(14)),
                 "stat",
-                "No SQL port has a certificate.",
+                _none("No SQL port has a certificate"),
             ),
         ),
         row(
@@ -118,7 +122,7 @@ STACK = Dashboard(
                     f'max by (namespace, bookkeeper, depth, severity) (herdkeeper_audit_findings{{{_RESOURCE}, severity!="Pending"}}) > 0',
                     "{{namespace}}/{{bookkeeper}} {{depth}} {{severity}}",
                 ),
-                if_none="No finding, or no audit yet.",
+                if_none=_none("No finding, or no audit yet"),
             ),
             Panel(
                 "Age of the last complete audit",
@@ -128,7 +132,7 @@ STACK = Dashboard(
                     "{{namespace}}/{{bookkeeper}} {{depth}}",
                 ),
                 Look("s", limits=red_from(14 * 86_400)),
-                if_none="No audit was complete.",
+                if_none=_none("No audit was complete"),
             ),
             Panel(
                 "Restore drills",
@@ -138,7 +142,7 @@ STACK = Dashboard(
                     "{{namespace}}/{{schedule}}",
                 ),
                 _SECONDS,
-                if_none="No drill has succeeded.",
+                if_none=_none("No drill has succeeded"),
             ),
         ),
         row(
@@ -221,7 +225,7 @@ BOOKKEEPER = Dashboard(
                     "{{namespace}}/{{bookkeeper}}",
                 ),
                 Look("s", limits=red_from(3600)),
-                if_none="No ledger lacks a copy.",
+                if_none=_none("No ledger lacks a copy"),
             ),
         ),
         row(
@@ -354,7 +358,7 @@ SQL = Dashboard(
                     "{{namespace}}/{{tablespace}} {{needed_by}}",
                 ),
                 Look("s", low=None, limits=red_below(0)),
-                if_none="Nobody needs a closed ledger of the log.",
+                if_none=_none("Nobody needs a closed ledger of the log"),
             ),
             Panel(
                 "What the archive lacks",
@@ -364,7 +368,7 @@ SQL = Dashboard(
                     "{{namespace}}/{{tablespace}}",
                 ),
                 _SECONDS,
-                if_none="No log is archived.",
+                if_none=_none("No log is archived"),
             ),
         ),
         row(
