@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import ResourceNotFoundError
 
 from herdkeeper.api import KINDS
+from herdkeeper.api.default_images import VERSION
 from herdkeeper_e2e.control_plane import CHART, HOME, ControlPlane, apply_crds, make_namespace, rendered
 from herdkeeper_e2e.go_module import module_folder
+from herdkeeper_e2e.release.chart_settings import settings
 
 Objects = dict[tuple[str, str], dict[str, Any]]
 
@@ -48,23 +51,11 @@ SETTINGS: dict[str, Any] = {
     "metrics": {name: {"create": True} for name in ("serviceMonitor", "podMonitor", "alerts", "dashboards")},
 }
 """Each of them set."""
-PLACES: dict[str, tuple[Callable[[dict[str, Any]], Any], Any]] = {
-    "resources": (lambda pod: pod["containers"][0]["resources"], RESOURCES),
-    "priorityClassName": (lambda pod: pod["priorityClassName"], "system-cluster-critical"),
-    "nodeSelector": (lambda pod: pod["nodeSelector"], {"pool": "control"}),
-    "tolerations": (lambda pod: pod["tolerations"], [TOLERATION]),
-    "affinity": (lambda pod: pod["affinity"], AFFINITY),
-    "topologySpreadConstraints": (lambda pod: pod["topologySpreadConstraints"], [SPREAD]),
-    "imagePullSecrets": (lambda pod: pod["imagePullSecrets"], [{"name": "registry"}]),
-    "extraEnv": (lambda pod: pod["containers"][0]["env"][-1:], [PROXY]),
-    "serviceAccount": (lambda pod: pod["serviceAccountName"], "keeper"),
-}
-"""Where it stands in the pod's spec, and as what."""
 
 
-def chart(**settings: Any) -> Objects:
+def chart(**given: Any) -> Objects:
     """The chart's objects with these settings, by kind and name."""
-    found = rendered(*(f"{name}={json.dumps(value)}" for name, value in settings.items()), flag="--set-json")
+    found = rendered(*(f"{name}={json.dumps(value)}" for name, value in given.items()), flag="--set-json")
     return {(document["kind"], document["metadata"]["name"]): document for document in found}
 
 
@@ -73,12 +64,134 @@ def deployment(objects: Objects) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("setting", PLACES)
-def test_a_setting_of_the_pod_is_in_its_spec_and_nothing_is_there_without_it(setting: str) -> None:
-    place, value = PLACES[setting]
-    assert place(deployment(chart(**{setting: SETTINGS[setting]}))["spec"]["template"]["spec"]) == value
+def pod(objects: Objects) -> dict[str, Any]:
+    return dict(deployment(objects)["spec"]["template"]["spec"])
+
+
+def operator(objects: Objects) -> dict[str, Any]:
+    """Its container."""
+    (found,) = pod(objects)["containers"]
+    return dict(found)
+
+
+def images(objects: Objects) -> list[str]:
+    """The operator's, and those that it is told to use."""
+    return [operator(objects)["image"], *(value for name, value in environment(objects).items() if name.endswith("_IMAGE"))]
+
+
+def environment(objects: Objects) -> dict[str, str]:
+    return {entry["name"]: entry["value"] for entry in operator(objects)["env"] if "value" in entry}
+
+
+def metadata(kind: str, objects: Objects) -> dict[str, Any]:
+    """Of the first object of a kind."""
+    return dict(next(document["metadata"] for (each, _), document in objects.items() if each == kind))
+
+
+def number(kind: str, objects: Objects) -> int:
+    """How many objects of a kind there are."""
+    return sum(each == kind for each, _ in objects)
+
+
+IMAGES = ("operator", "zookeeper", "bookkeeper", "herddb", "spark")
+DIGESTS = {name: f"sha256:{number:064x}" for number, name in enumerate(IMAGES)}
+PEER = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+NOTE = {"example.com/note": "a"}
+TEAM = {"team": "data"}
+ROWS: dict[str, tuple[Any, Callable[[Objects], Any], Any]] = {
+    "images.registry": ("example.com/a", images, [f"example.com/a/herdkeeper/{name}:{VERSION}" for name in IMAGES]),
+    "images.tag": ("9.9.9", images, [f"herdkeeper/{name}:9.9.9" for name in IMAGES]),
+    "images.digests": (DIGESTS, images, [f"herdkeeper/{name}@{DIGESTS[name]}" for name in IMAGES]),
+    "images.pullPolicy": ("Always", lambda objects: operator(objects)["imagePullPolicy"], "Always"),
+    "imagePullSecrets": ([{"name": "registry"}], lambda objects: pod(objects)["imagePullSecrets"], [{"name": "registry"}]),
+    "fullnameOverride": ("keeper", lambda objects: metadata("Deployment", objects)["name"], "keeper"),
+    "replicas": (2, lambda objects: deployment(objects)["spec"]["replicas"], 2),
+    "watchNamespaces": (["a", "b"], lambda objects: environment(objects)["HERDKEEPER_WATCH_NAMESPACES"], "a,b"),
+    "resyncSeconds": (5, lambda objects: environment(objects)["HERDKEEPER_RESYNC_SECONDS"], "5"),
+    "logLevel": ("debug", lambda objects: environment(objects)["HERDKEEPER_LOG_LEVEL"], "debug"),
+    "extraEnv": ([PROXY], lambda objects: operator(objects)["env"][-1], PROXY),
+    "resources": (RESOURCES, lambda objects: operator(objects)["resources"], RESOURCES),
+    "crds.install": (False, partial(number, "CustomResourceDefinition"), 0),
+    "userRoles.create": (False, partial(number, "ClusterRole"), 1),
+    "admissionPolicies.create": (
+        False,
+        lambda objects: [number(f"ValidatingAdmissionPolicy{end}", objects) for end in ("", "Binding")],
+        [0, 0],
+    ),
+    "serviceAccount.create": (False, partial(number, "ServiceAccount"), 0),
+    "serviceAccount.name": ("given", lambda objects: pod(objects)["serviceAccountName"], "given"),
+    "serviceAccount.annotations": (NOTE, lambda objects: metadata("ServiceAccount", objects)["annotations"], NOTE),
+    "metrics.service": (False, partial(number, "Service"), 0),
+    "metrics.serviceMonitor.create": (True, partial(number, "ServiceMonitor"), 1),
+    "metrics.serviceMonitor.labels": (TEAM, lambda objects: metadata("ServiceMonitor", objects)["labels"]["team"], "data"),
+    "metrics.serviceMonitor.interval": (
+        "7s",
+        lambda objects: objects[("ServiceMonitor", "herdkeeper")]["spec"]["endpoints"][0]["interval"],
+        "7s",
+    ),
+    "metrics.podMonitor.create": (True, partial(number, "PodMonitor"), 1),
+    "metrics.podMonitor.labels": (TEAM, lambda objects: metadata("PodMonitor", objects)["labels"]["team"], "data"),
+    "metrics.podMonitor.interval": (
+        "7s",
+        lambda objects: objects[("PodMonitor", "herdkeeper")]["spec"]["podMetricsEndpoints"][0]["interval"],
+        "7s",
+    ),
+    "metrics.alerts.create": (True, partial(number, "PrometheusRule"), 1),
+    "metrics.alerts.labels": (TEAM, lambda objects: metadata("PrometheusRule", objects)["labels"]["team"], "data"),
+    "metrics.alerts.runbooks": (
+        "https://wiki.example.com/runbooks",
+        lambda objects: {
+            rule["annotations"]["runbook_url"].partition("#")[0]
+            for group in objects[("PrometheusRule", "herdkeeper")]["spec"]["groups"]
+            for rule in group["rules"]
+        },
+        {"https://wiki.example.com/runbooks"},
+    ),
+    "metrics.dashboards.create": (True, partial(number, "ConfigMap"), 3),
+    "metrics.dashboards.labels": (TEAM, lambda objects: metadata("ConfigMap", objects)["labels"]["team"], "data"),
+    "metrics.dashboards.annotations": (NOTE, lambda objects: metadata("ConfigMap", objects)["annotations"], NOTE),
+    "podDisruptionBudget.create": (True, partial(number, "PodDisruptionBudget"), 1),
+    "podSecurity": (
+        {"fsGroup": 7},
+        lambda objects: pod(objects)["securityContext"],
+        {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": 7},
+    ),
+    "podAnnotations": (NOTE, lambda objects: deployment(objects)["spec"]["template"]["metadata"]["annotations"], NOTE),
+    "podLabels": (TEAM, lambda objects: deployment(objects)["spec"]["template"]["metadata"]["labels"]["team"], "data"),
+    "priorityClassName": ("system-cluster-critical", lambda objects: pod(objects)["priorityClassName"], "system-cluster-critical"),
+    "nodeSelector": ({"pool": "control"}, lambda objects: pod(objects)["nodeSelector"], {"pool": "control"}),
+    "tolerations": ([TOLERATION], lambda objects: pod(objects)["tolerations"], [TOLERATION]),
+    "affinity": (AFFINITY, lambda objects: pod(objects)["affinity"], AFFINITY),
+    "topologySpreadConstraints": ([SPREAD], lambda objects: pod(objects)["topologySpreadConstraints"], [SPREAD]),
+}
+"""Each setting of values.yaml: another value, where the rendered objects have it, and what is there."""
+
+
+def beside(setting: str) -> dict[str, Any]:
+    """What else must be set so that a setting means something."""
+    group, _, name = setting.rpartition(".")
+    if f"{group}.create" in ROWS and name != "create" and group != "serviceAccount":
+        return {f"{group}.create": True}
+    return {"serviceAccount.name": "given"} if setting == "serviceAccount.create" else {}
+
+
+def test_each_setting_of_the_chart_is_rendered_here() -> None:
+    declared = {setting.path for setting in settings((CHART / "values.yaml").read_text())}
+    assert sorted(declared - ROWS.keys()) == [], "no test renders the chart with another value: add a row to ROWS"
+    assert sorted(ROWS.keys() - declared) == [], "values.yaml has no such setting"
+
+
+@pytest.mark.parametrize("setting", ROWS)
+def test_a_setting_is_where_it_belongs_and_is_not_there_without_it(setting: str) -> None:
+    value, place, expected = ROWS[setting]
+    assert place(chart(**beside(setting), **{setting: value})) == expected
     with contextlib.suppress(KeyError):  # most are absent
-        assert place(deployment(chart())["spec"]["template"]["spec"]) != value
+        assert place(chart(**beside(setting))) != expected
+
+
+def test_where_the_api_server_knows_no_admission_policies_there_are_none() -> None:
+    found = rendered("v1.29.0", flag="--kube-version")
+    assert {document["kind"] for document in found} & {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} == set()
 
 
 def test_labels_and_annotations_are_the_pods_and_can_not_take_the_charts_own() -> None:
@@ -116,11 +229,6 @@ def test_a_service_account_that_is_there_is_used_and_must_be_named() -> None:
     assert "set the name of a ServiceAccount" in caught.value.stderr
 
 
-def test_the_service_account_has_its_annotations() -> None:
-    objects = chart(serviceAccount={"annotations": {"example.com/role": "r"}})
-    assert objects[("ServiceAccount", "herdkeeper")]["metadata"]["annotations"] == {"example.com/role": "r"}
-
-
 def test_the_metrics_service_finds_the_pod_and_its_port() -> None:
     objects = chart()
     service, template = objects[("Service", "herdkeeper-metrics")]["spec"], deployment(objects)["spec"]["template"]
@@ -146,7 +254,7 @@ def test_prometheus_is_told_of_the_service_and_of_the_alerts_where_it_is_asked_f
 
 def test_prometheus_is_told_of_the_servers_in_the_watched_namespaces_where_it_is_asked_for() -> None:
     assert ("PodMonitor", "herdkeeper") not in chart()
-    wanted = {"create": True, "labels": {"release": "prometheus"}, "interval": "30s"}
+    wanted: dict[str, Any] = {"create": True, "labels": {"release": "prometheus"}, "interval": "30s"}
     monitor = chart(metrics={"podMonitor": wanted})[("PodMonitor", "herdkeeper")]
     assert wanted["labels"].items() <= monitor["metadata"]["labels"].items()
     assert monitor["spec"]["namespaceSelector"] == {"any": True}
@@ -154,14 +262,6 @@ def test_prometheus_is_told_of_the_servers_in_the_watched_namespaces_where_it_is
     some = chart(metrics={"podMonitor": {"create": True}}, watchNamespaces=["a", "b"])[("PodMonitor", "herdkeeper")]
     assert some["spec"]["namespaceSelector"] == {"matchNames": ["a", "b"]}
     assert "interval" not in some["spec"]["podMetricsEndpoints"][0]
-
-
-def test_runbooks_are_where_the_team_reads_them() -> None:
-    wiki = "https://wiki.example.com/runbooks"
-    rule = chart(metrics={"alerts": {"create": True, "runbooks": wiki}})[("PrometheusRule", "herdkeeper")]
-    urls = [rule["annotations"]["runbook_url"] for group in rule["spec"]["groups"] for rule in group["rules"]]
-    assert urls
-    assert all(url.startswith(f"{wiki}#") for url in urls)
 
 
 def test_grafanas_sidecar_finds_the_dashboards_where_it_is_asked_for() -> None:
