@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import subprocess
 import uuid
 from typing import Any
@@ -34,6 +35,13 @@ def may(plane: ControlPlane, namespace: str | None, verb: str, group: str, resou
 def test_helm_finds_nothing_wrong_with_the_chart() -> None:
     answer = subprocess.run([str(helm()), "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout
+    assert "[INFO]" not in answer.stdout, "what it recommends"
+
+
+def test_the_charts_icon_is_that_of_the_documentation() -> None:
+    kind, _, text = yaml.safe_load((CHART / "Chart.yaml").read_text())["icon"].partition(",")
+    assert kind == "data:image/svg+xml;base64"
+    assert base64.b64decode(text) == (REPOSITORY / "docs/assets/favicon.svg").read_bytes()
 
 
 def test_the_chart_carries_the_definitions_unless_told_not_to() -> None:

@@ -32,6 +32,7 @@ AFFINITY = {
 }
 SPREAD = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}
 RESOURCES = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "1Gi"}}
+PEER = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
 PROXY = {"name": "HTTPS_PROXY", "value": "http://proxy:3128"}
 SETTINGS: dict[str, Any] = {
     "resources": RESOURCES,
@@ -49,6 +50,7 @@ SETTINGS: dict[str, Any] = {
     "replicas": 2,
     "podDisruptionBudget": {"create": True},
     "metrics": {name: {"create": True} for name in ("serviceMonitor", "podMonitor", "alerts", "dashboards")},
+    "networkPolicy": {"create": True, "scrapers": [PEER]},
 }
 """Each of them set."""
 
@@ -95,7 +97,6 @@ def number(kind: str, objects: Objects) -> int:
 
 IMAGES = ("operator", "zookeeper", "bookkeeper", "herddb", "spark")
 DIGESTS = {name: f"sha256:{number:064x}" for number, name in enumerate(IMAGES)}
-PEER = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
 NOTE = {"example.com/note": "a"}
 TEAM = {"team": "data"}
 ROWS: dict[str, tuple[Any, Callable[[Objects], Any], Any]] = {
@@ -151,6 +152,12 @@ ROWS: dict[str, tuple[Any, Callable[[Objects], Any], Any]] = {
     "metrics.dashboards.labels": (TEAM, lambda objects: metadata("ConfigMap", objects)["labels"]["team"], "data"),
     "metrics.dashboards.annotations": (NOTE, lambda objects: metadata("ConfigMap", objects)["annotations"], NOTE),
     "podDisruptionBudget.create": (True, partial(number, "PodDisruptionBudget"), 1),
+    "networkPolicy.create": (True, partial(number, "NetworkPolicy"), 1),
+    "networkPolicy.scrapers": (
+        [PEER],
+        lambda objects: [rule["from"] for rule in objects[("NetworkPolicy", "herdkeeper")]["spec"]["ingress"]],
+        [[PEER]],
+    ),
     "podSecurity": (
         {"fsGroup": 7},
         lambda objects: pod(objects)["securityContext"],
@@ -235,6 +242,15 @@ def test_the_metrics_service_finds_the_pod_and_its_port() -> None:
     assert service["selector"].items() <= template["metadata"]["labels"].items()
     assert service["ports"][0]["targetPort"] in {port["name"] for port in template["spec"]["containers"][0]["ports"]}
     assert ("Service", "herdkeeper-metrics") not in chart(metrics={"service": False})
+
+
+def test_of_the_operator_only_the_metrics_can_be_reached_by_whom_the_chart_is_told() -> None:
+    objects = chart(networkPolicy={"create": True, "scrapers": [PEER]})
+    policy, template = objects[("NetworkPolicy", "herdkeeper")]["spec"], deployment(objects)["spec"]["template"]
+    assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    assert policy["ingress"] == [{"from": [PEER], "ports": [{"port": port["name"]} for port in operator(objects)["ports"]]}]
+    assert policy["policyTypes"] == ["Ingress"], "connections of the operator are not limited"
+    assert "ingress" not in chart(networkPolicy={"create": True})[("NetworkPolicy", "herdkeeper")]["spec"], "an empty list admits nobody"
 
 
 def test_prometheus_is_told_of_the_service_and_of_the_alerts_where_it_is_asked_for() -> None:

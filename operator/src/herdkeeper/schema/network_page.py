@@ -21,6 +21,9 @@ _REST = f"""
 The policies limit only incoming connections: jobs reach object stores, pods reach the DNS. Kubelets' probes and `kubectl port-forward`
 pass. Jobs without executors, archivers and drains open no port, so they have no policy.
 
+The operator's own pod listens only at 8080, for metrics and probes. With `networkPolicy.create` the chart makes a policy for it. It admits
+the peers in `networkPolicy.scrapers`, and nobody if that is empty.
+
 If your own policies limit the outgoing connections of a namespace, let jobs and archivers (`{names.MANAGED_BY_LABEL}: herdkeeper`) reach
 the object store at its port. Without a Secret they must also reach the cloud's identity service:
 [checkpoint.md](checkpoint.md#without-a-secret) has the addresses.
