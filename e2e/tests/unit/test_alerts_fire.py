@@ -94,6 +94,9 @@ LAGS = condition("Tablespace", "flights", "LogArchived", "ArchiveLags")
 STARTING = condition("Tablespace", "flights", "LogArchived", "ArchiveStarting")
 OVERDUE = condition("ScheduledCheckpoint", "nightly", "Current", "CheckpointOverdue")
 TABLESPACE = '{namespace="demo", tablespace="flights"}'
+ARCHIVED = f"herdkeeper_archive_current_timestamp_seconds{TABLESPACE}"
+WINDOW = "herdkeeper_recovery_window_{}_timestamp_seconds{{" + TABLESPACE[1:-1] + "}}"
+OTHER_WINDOW = 'herdkeeper_recovery_window_begins_timestamp_seconds{namespace="demo", tablespace="trains"}'
 RETENTION = 'herdkeeper_log_retention_ends_timestamp_seconds{namespace="demo", tablespace="flights", needed_by="stream"}'
 DRILL = 'herdkeeper_restore_drill_failed{namespace="demo", schedule="nightly"}'
 CERTIFICATE = 'herdkeeper_certificate_expires_timestamp_seconds{namespace="demo", herddb="db"}'
@@ -199,6 +202,12 @@ CASES = {
     ),
     "HerdkeeperArchiveNotStarted": Case(
         bad=(same(STARTING, 0),), good=(same(LAGS, 0), {STARTING: "0+0x60"}), labels=labels_of(STARTING), minutes=370
+    ),
+    "HerdkeeperNoRecoveryWindow": Case(
+        bad=(same(ARCHIVED, 0), {**same(ARCHIVED, 0), **same(WINDOW.format("ends"), 0)}, {**same(ARCHIVED, 0), **same(OTHER_WINDOW, 0)}),
+        good=({**same(ARCHIVED, 0), **same(WINDOW.format("begins"), -90 * DAY)}, {}, {ARCHIVED: "0+0x60"}),
+        labels=labels_of(TABLESPACE),
+        minutes=370,
     ),
     "HerdkeeperCheckpointOverdue": Case(
         bad=(same(OVERDUE, 0),), good=(same(OVERDUE.replace("CheckpointOverdue", "Scheduled"), 1),), labels=labels_of(OVERDUE)
