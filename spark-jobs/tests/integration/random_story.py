@@ -102,11 +102,7 @@ class _Statement:
 
 class Story:
     """Runs itself in a tablespace. Of two transactions with changes in two ledgers one is rolled back. `dies`: its leader is killed in the
-    middle of transactions, at least one with changes.
-
-    Where the leader dies, no TRUNCATE meets a transaction that changed its table. HerdDB logs it before it refuses it. As its code reads, a
-    replay refuses it again and does not boot, or carries it out if rows were only updated.
-    """
+    middle of transactions, at least one with changes."""
 
     def __init__(self, database: Database, tablespace: str, seed: int, *, dies: bool = False) -> None:
         self.asked: Counter[Kind] = Counter()
@@ -520,12 +516,6 @@ class Story:
             return
         if slot is not None and self._chance.random() < 0.9:
             slot = None
-        others = self._open.values()
-        if self._dies and any(one.has(table.name) for one in others):
-            return
-        # The leader refuses it for a lock that is not in the log (docs/limits.md).
-        if any(table.name in one.looked - one.changed for one in others):
-            return
         self._execute(slot, _Statement(Kind.TRUNCATE, table.name, f"TRUNCATE TABLE `{table.name}`"))
 
     def _define(self, slot: int | None, statement: _Statement, renamed: str | None = None) -> bool:
