@@ -101,13 +101,15 @@ def test_a_chunk_has_fewer_rows_of_a_table_whose_rows_are_large(tmp_path: Path) 
     assert len(chunks) < 40
 
 
-def test_numbers_of_two_types_are_compared_as_doubles_and_others_are_refused_by_name(tmp_path: Path) -> None:
+def test_numbers_of_two_types_are_compared_as_doubles_and_rows_of_others_are_refused_by_name(tmp_path: Path) -> None:
     table = replace(EMPLOYEE, columns=(*EMPLOYEE.columns[:1], Column("manager", ColumnType.DOUBLE, 1), *EMPLOYEE.columns[2:]))
     rows: list[dict[str, Stored]] = [{"id": 1, "manager": 2.0}, {"id": 2, "manager": None}]
     assert _numbers(_circle(tmp_path / "doubles", {table: rows})) == [[1, 0]]
     text = replace(EMPLOYEE, columns=(*EMPLOYEE.columns[:1], Column("manager", ColumnType.STRING, 1), *EMPLOYEE.columns[2:]))
-    with pytest.raises(RestoreRefused, match="table 'employee': foreign key 'managed' compares string with int64: drop it"):
+    with pytest.raises(RestoreRefused, match="table 'employee': foreign key 'managed' of 1 rows compares string with int64: drop it"):
         _circle(tmp_path / "texts", {text: [{"id": 1, "manager": "1"}]})
+    nobody: list[dict[str, Stored]] = [{"id": 1, "manager": None}]
+    assert _numbers(_circle(tmp_path / "nobody", {text: nobody})) == [[0]]
 
 
 def test_a_row_that_refers_to_one_that_is_not_there_is_refused_and_named(tmp_path: Path) -> None:

@@ -129,12 +129,13 @@ def _links(tables: Sequence[SourceTable], keys: Sequence[CircleKey], contents: S
 def _parents(tables: Sequence[SourceTable], contents: Sequence[pa.Table], one: CircleKey, first: int) -> Numbers:
     child, parent, key = contents[one.child], contents[one.parent], one.key
     words = f"table {tables[one.child].name!r}: foreign key {key.name!r}"
-    numbers = _numbers(child, parent, key, first)
-    if numbers is None:
-        pairs = [f"{child[name].type} with {parent[other].type}" for name, other in zip(key.columns, key.parent_columns, strict=True)]
-        raise RestoreRefused(f"{words} compares {', '.join(pairs)}: drop it, and make another Checkpoint")
+    compared = _numbers(child, parent, key, first)
+    numbers = np.full(child.num_rows, NONE, np.int64) if compared is None else compared
     without = np.logical_and.reduce([pc.is_null(child[name]).to_numpy() for name in key.columns])
     broken = ((numbers == NONE) & ~without).nonzero()[0]
+    if len(broken) and compared is None:
+        pairs = [f"{child[name].type} with {parent[other].type}" for name, other in zip(key.columns, key.parent_columns, strict=True)]
+        raise RestoreRefused(f"{words} of {len(broken)} rows compares {', '.join(pairs)}: drop it, and make another Checkpoint")
     if len(broken):
         raise RestoreRefused(
             f"{words} of {len(broken)} rows refers to rows that {tables[one.parent].name!r} does not have, the first: "
