@@ -24,6 +24,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{ .Release.Namespace }}-{{ include "herdkeeper.fullname" . }}
 {{- end }}
 
+{{/* The rights of Spark drivers with executors. The operator binds it to the drivers of runs. */}}
+{{- define "herdkeeper.driverRole" -}}
+{{ include "herdkeeper.clusterName" . }}-driver
+{{- end }}
+
 {{/* An image of this project, of a list of the root context and the image's name. */}}
 {{- define "herdkeeper.image" -}}
 {{- $images := (index . 0).Values.images -}}

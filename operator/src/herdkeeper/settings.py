@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from herdkeeper.api.default_images import SHIPPED_IMAGES, DefaultImages
+from herdkeeper.shared import names
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -21,6 +22,7 @@ class Settings:
 
     watch_namespaces: tuple[str, ...] = ()
     images: DefaultImages = SHIPPED_IMAGES
+    driver_role: str = names.DRIVER_ROLE
     resync_seconds: float = 600.0
     log_level: str = "info"
     namespace: str = "herdkeeper-system"
@@ -37,6 +39,7 @@ class Settings:
         return Settings(
             watch_namespaces=tuple(name.strip() for name in environment.get("HERDKEEPER_WATCH_NAMESPACES", "").split(",") if name.strip()),
             images=_images(environment, read.images),
+            driver_role=environment.get("HERDKEEPER_DRIVER_ROLE") or read.driver_role,
             resync_seconds=_positive(environment, "HERDKEEPER_RESYNC_SECONDS", read.resync_seconds),
             log_level=level,
             namespace=environment.get("HERDKEEPER_POD_NAMESPACE") or read.namespace,

@@ -217,7 +217,11 @@ def test_no_user_is_named_so_that_a_platform_can_give_one() -> None:
 def test_another_name_is_that_of_every_object_and_of_what_refers_to_them() -> None:
     objects = chart(fullnameOverride="keeper")
     names = {name for kind, name in objects if kind != "CustomResourceDefinition" and not kind.startswith("ValidatingAdmissionPolicy")}
-    assert names == {"keeper", "keeper-leadership", "keeper-metrics", *(f"{HOME}-keeper{end}" for end in ("", "-view", "-edit"))}
+    assert names == {"keeper", "keeper-leadership", "keeper-metrics", *(f"{HOME}-keeper{end}" for end in ("", "-driver", "-view", "-edit"))}
+    told = deployment(objects)["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "HERDKEEPER_DRIVER_ROLE", "value": f"{HOME}-keeper-driver"} in told
+    (bound,) = (rule for rule in objects[("ClusterRole", f"{HOME}-keeper")]["rules"] if rule["verbs"] == ["bind"])
+    assert bound["resourceNames"] == [f"{HOME}-keeper-driver"]
     for (kind, _), document in objects.items():
         if kind == "ValidatingAdmissionPolicyBinding":
             assert ("ValidatingAdmissionPolicy", document["spec"]["policyName"]) in objects
@@ -311,7 +315,9 @@ def test_the_clusters_own_roles_are_extended_unless_told_not_to() -> None:
     assert set(view["rules"][0]["verbs"]) == {"get", "list", "watch"}
     assert [rule["apiGroups"] for role in (view, edit) for rule in role["rules"]] == [["herdkeeper.io"]] * 2
     assert [set(rule["resources"]) for role in (view, edit) for rule in role["rules"]] == [{kind.PLURAL for kind in KINDS}] * 2, "no status"
-    assert {name for kind, name in chart(userRoles={"create": False}) if kind == "ClusterRole"} == {f"{HOME}-herdkeeper"}
+    assert {name for kind, name in chart(userRoles={"create": False}) if kind == "ClusterRole"} == {
+        f"{HOME}-herdkeeper{end}" for end in ("", "-driver")
+    }
 
 
 def test_a_real_api_server_accepts_the_chart_with_every_setting_at_once(control_plane: ControlPlane, dynamic: DynamicClient) -> None:

@@ -197,8 +197,9 @@ def every_deed(stage: Stage) -> None:
     stage.settle("HerdDBCluster", "db")
     stage.declare("ReplicationAudit", "found", {"bookKeeperRef": {"name": "bk"}, "job": {"executors": {"instances": 1}}})
     stage.settle("ReplicationAudit", "found")
-    for kind in ("ServiceAccount", "Role", "RoleBinding", "NetworkPolicy", "Job"):
+    for kind in ("ServiceAccount", "NetworkPolicy", "Job"):
         assert stage.live(kind, "found-audit") is not None
+    assert stage.live("RoleBinding", f"found-audit-{names.DRIVER_ROLE}") is not None
     assert stage.live("Secret", "db-herddb-credentials") is not None
     schedule = {"schedule": "0 3 * * *", "successfulHistoryLimit": 1, "template": {"bookKeeperRef": {"name": "bk"}}}
     stage.declare("ScheduledReplicationAudit", "daily", schedule)

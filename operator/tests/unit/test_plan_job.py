@@ -774,3 +774,20 @@ def test_a_checkpoint_that_asks_no_node_gets_no_authorities():
     past = with_spec(CHECKPOINT, target=Target(lsn=Lsn(ledger_id=1, entry_id=1)), verify="Reread")
     given = arguments(plan_checkpoint(replace(SEEN, checkpoint=past, nodes=node_pods("db-herddb-0", "db-herddb-1")), "spark:1"))
     assert "--nodes-with-tls" not in given
+
+
+def test_drivers_are_bound_to_the_role_that_the_setting_names_and_get_no_role_of_their_own():
+    def made(plan):
+        return [action.manifest for action in plan.actions if action.manifest["apiVersion"].startswith("rbac")]
+
+    executors = {"job": CHECKPOINT.spec.job.model_copy(update={"executors": Executors(instances=2)})}
+    audit = with_spec(AUDITED.audit, job=AUDITED.audit.spec.job.model_copy(update={"executors": Executors(instances=2)}))
+    for plan in (
+        plan_checkpoint(replace(SEEN, checkpoint=with_spec(CHECKPOINT, **executors)), "spark:1", "home-keeper-driver"),
+        plan_audit(replace(AUDITED, audit=audit), "spark:1", "home-keeper-driver"),
+    ):
+        (binding,) = made(plan)
+        assert binding["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "home-keeper-driver"}
+        (driver,) = binding["subjects"]
+        assert binding["metadata"]["name"] == f"{driver['name']}-home-keeper-driver"
+    assert made(plan_checkpoint(SEEN, "spark:1", "home-keeper-driver")) == [], "without executors"

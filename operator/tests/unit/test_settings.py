@@ -23,6 +23,7 @@ def test_the_chart_s_variables_are_read():
         {
             "HERDKEEPER_WATCH_NAMESPACES": "a, b",
             "HERDKEEPER_SPARK_IMAGE": "spark:1",
+            "HERDKEEPER_DRIVER_ROLE": "home-keeper-driver",
             "HERDKEEPER_ZOOKEEPER_IMAGE": "zookeeper:2",
             "HERDKEEPER_BOOKKEEPER_IMAGE": "bookkeeper:3",
             "HERDKEEPER_HERDDB_IMAGE": "herddb:4",
@@ -33,6 +34,7 @@ def test_the_chart_s_variables_are_read():
         }
     )
     assert (settings.watch_namespaces, settings.resync_seconds) == (("a", "b"), 5.0)
+    assert settings.driver_role == "home-keeper-driver"
     assert settings.images == DefaultImages("zookeeper:2", "bookkeeper:3", "herddb:4", "spark:1")
     assert (settings.log_level, settings.namespace, settings.identity) == ("debug", "home", "herdkeeper-0")
 

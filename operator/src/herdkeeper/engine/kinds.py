@@ -87,7 +87,7 @@ class Steps:
 
 def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
     """A row for each kind."""
-    spark = settings.images.spark
+    spark, driver_role = settings.images.spark, settings.driver_role
 
     def servers_plan(plan: Plan, cluster: Any, seen: Any, component: str) -> Plan:
         """Certificates come first, since pods mount them. NetworkPolicies come last, since nothing waits for them."""
@@ -122,7 +122,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         Tablespace.KIND: Steps(
             _observe_tablespace,
             lambda tablespace, seen: tablespace_refusals(tablespace, seen.herddb, seen.others),
-            lambda tablespace, seen: plan_tablespace(tablespace, seen, spark),
+            lambda tablespace, seen: plan_tablespace(tablespace, seen, spark, driver_role),
             lambda tablespace, seen, _: summarize_tablespace(tablespace, seen),
             plan_tablespace_deletion,
             show=lambda tablespace, seen, _: show_log(tablespace, seen.standings),
@@ -131,7 +131,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         Checkpoint.KIND: Steps(
             observe_checkpoint,
             lambda checkpoint, seen: checkpoint_refusals(checkpoint, seen.tablespace),
-            lambda _, seen: plan_checkpoint(seen, spark),
+            lambda _, seen: plan_checkpoint(seen, spark, driver_role),
             lambda _, seen, __: summarize_checkpoint(seen),
             lambda _, seen, waited: plan_removal(seen, spark, waited),
         ),
@@ -146,7 +146,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ReplicationAudit.KIND: Steps(
             observe_audit,
             lambda audit, _: audit_refusals(audit),
-            lambda _, seen: plan_audit(seen, spark),
+            lambda _, seen: plan_audit(seen, spark, driver_role),
             lambda _, seen, __: summarize_audit(seen),
             show=_show_audit,
         ),

@@ -38,7 +38,7 @@ _GONE = ("Stopped", "Lost")
 """States of bookies whose racks can't get new copies."""
 
 
-def plan_checkpoint(seen: CheckpointRun, spark_image: str) -> Plan:
+def plan_checkpoint(seen: CheckpointRun, spark_image: str, driver_role: str = names.DRIVER_ROLE) -> Plan:
     """Create the Job, unless it exists or has ended."""
     if not seen.is_due:
         return Plan()
@@ -67,7 +67,7 @@ def plan_checkpoint(seen: CheckpointRun, spark_image: str) -> Plan:
         with_tls=frozenset(secrets),
         authorities=next(iter(secrets.values()), None),
     )
-    return Plan(settle(build_checkpoint(checkpoint, source, spark_image), seen.objects))
+    return Plan(settle(build_checkpoint(checkpoint, source, spark_image, driver_role), seen.objects))
 
 
 def _waiting_for_nodes(checkpoint: Checkpoint, tablespace: Tablespace, follower: str | None, secrets: Mapping[str, str]) -> Plan | None:
@@ -110,7 +110,7 @@ def _waiting_for_others(seen: CheckpointRun) -> Plan | None:
     return None
 
 
-def plan_audit(seen: AuditRun, spark_image: str) -> Plan:
+def plan_audit(seen: AuditRun, spark_image: str, driver_role: str = names.DRIVER_ROLE) -> Plan:
     """Create the Job, unless it exists or the run has ended; recreate a paused run's when its window opens. Unhealthy clusters are audited,
     too: they need it most.
     """
@@ -129,12 +129,12 @@ def plan_audit(seen: AuditRun, spark_image: str) -> Plan:
     identity = log.bookies_secret if audit.spec.repair == "Repair" else log.readers_secret
     source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks, identity)
     if audit.spec.window is None:
-        return Plan(settle(build_audit(audit, source, spark_image), seen.objects))
+        return Plan(settle(build_audit(audit, source, spark_image, driver_role=driver_role), seen.objects))
     window = window_of(audit.spec.window)
     closes = window.closing(now)
     if closes is None:
         return _until(window.opening_after(now), audit.spec.window, now)
-    return Plan(settle(build_audit(audit, source, spark_image, OpenWindow(now, closes)), seen.objects))
+    return Plan(settle(build_audit(audit, source, spark_image, OpenWindow(now, closes), driver_role), seen.objects))
 
 
 def _resume(seen: AuditRun) -> Plan:

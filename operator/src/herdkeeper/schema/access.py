@@ -1,8 +1,8 @@
 """The operator's rights: the table of RBAC rules, with reasons. The Helm chart's rule files are generated from it.
 
 A rule of the scope WATCHED is granted in the watched namespaces (or everywhere), one of CLUSTER for objects without a namespace, one of
-HOME in the operator's namespace. A Role that the operator creates may grant only what the operator has, so it also has what Spark drivers
-need.
+HOME in the operator's namespace. Those of DRIVER are not the operator's: they are in the chart's ClusterRole for Spark drivers, which the
+operator may bind.
 """
 
 from __future__ import annotations
@@ -24,33 +24,37 @@ class Scope(Enum):
     WATCHED = "watched"
     CLUSTER = "cluster"
     HOME = "home"
+    DRIVER = "driver"
 
 
 @dataclass(frozen=True)
 class AccessRule:
-    """Verbs on resources of one API group ("" is the core group), and why the operator needs them."""
+    """Verbs on resources of one API group ("" is the core group), and why they are needed. `only`: the one object that they are for, as the
+    chart names it.
+    """
 
     scope: Scope
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     why: str
+    only: str | None = None
 
 
 PLURALS = tuple(kind.PLURAL for kind in KINDS)
 
-EXECUTOR_RULES = (
-    AccessRule(Scope.WATCHED, "", ("pods",), (*APPLY, "delete", "deletecollection"), "Spark drivers create and delete their executor pods"),
-    AccessRule(Scope.WATCHED, "", ("configmaps",), (*APPLY, "delete", "deletecollection"), "Spark drivers configure their executors"),
+DRIVER_RULES = (
     AccessRule(
-        Scope.WATCHED,
-        GROUP,
-        ("executors",),
-        ("drive", "run"),
-        "marks only: the chart's admission policy identifies Spark drivers by them, and the ServiceAccounts of their executors",
+        Scope.DRIVER,
+        "",
+        ("pods",),
+        ("get", "list", "watch", "create", "delete", "deletecollection"),
+        "a driver creates, watches and deletes its executors",
     ),
+    AccessRule(Scope.DRIVER, "", ("configmaps",), ("get", "list", "create", "delete", "deletecollection"), "it configures them"),
+    AccessRule(Scope.DRIVER, GROUP, ("executors",), ("drive",), "a mark only: the chart's admission policy identifies Spark drivers by it"),
 )
-"""The maximum rights of a Spark driver's Role."""
+"""The rights of a Spark driver with executors, by the RoleBinding of its run."""
 
 ACCESS: tuple[AccessRule, ...] = (
     AccessRule(Scope.WATCHED, GROUP, PLURALS, READ, "the declared resources"),
@@ -107,8 +111,28 @@ ACCESS: tuple[AccessRule, ...] = (
         "readiness of members, and what blocks them; restarts of SQL nodes, and annotations that bring changed users to them soon",
     ),
     AccessRule(Scope.WATCHED, "", ("events",), ("create", "get", "patch"), "events about the resources; repeated ones are counted"),
-    AccessRule(Scope.WATCHED, "rbac.authorization.k8s.io", ("roles", "rolebindings"), APPLY, "the Role of a Spark driver"),
-    *EXECUTOR_RULES,
+    AccessRule(
+        Scope.WATCHED,
+        "rbac.authorization.k8s.io",
+        ("roles", "rolebindings"),
+        APPLY,
+        "bind the ClusterRole of Spark drivers to a run's driver, and the mark below",
+    ),
+    AccessRule(
+        Scope.WATCHED,
+        "rbac.authorization.k8s.io",
+        ("clusterroles",),
+        ("bind",),
+        "give Spark drivers rights that the operator doesn't hold: those of this ClusterRole, and of no other",
+        only='{{ include "herdkeeper.driverRole" . }}',
+    ),
+    AccessRule(
+        Scope.WATCHED,
+        GROUP,
+        ("executors",),
+        ("run",),
+        "a mark only, handed on in a Role: as which ServiceAccount, beside the default one, the executors of a run may run",
+    ),
     AccessRule(Scope.CLUSTER, "", ("nodes",), ("get",), "zones, cordons and losses"),
     AccessRule(Scope.CLUSTER, "storage.k8s.io", ("storageclasses",), ("get",), "whether a volume can grow"),
     AccessRule(Scope.CLUSTER, "", ("namespaces",), ("list", "watch"), "which namespaces to watch, and which are being deleted"),
@@ -119,7 +143,7 @@ ACCESS: tuple[AccessRule, ...] = (
 
 def rules_of(scope: Scope) -> tuple[AccessRule, ...]:
     """The rules of one scope, in the table's order."""
-    return tuple(rule for rule in ACCESS if rule.scope is scope)
+    return tuple(rule for rule in (*ACCESS, *DRIVER_RULES) if rule.scope is scope)
 
 
 def rule_files() -> dict[str, str]:
@@ -128,4 +152,6 @@ def rule_files() -> dict[str, str]:
 
 
 def _as_yaml(rule: AccessRule) -> str:
-    return f'# {rule.why}\n- apiGroups: ["{rule.group}"]\n  resources: [{", ".join(rule.resources)}]\n  verbs: [{", ".join(rule.verbs)}]\n'
+    only = f"  resourceNames: ['{rule.only}']\n" if rule.only is not None else ""
+    what = f'- apiGroups: ["{rule.group}"]\n  resources: [{", ".join(rule.resources)}]\n{only}'
+    return f"# {rule.why}\n{what}  verbs: [{', '.join(rule.verbs)}]\n"

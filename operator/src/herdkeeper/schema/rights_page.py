@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from herdkeeper.schema.access import ACCESS, EXECUTOR_RULES, AccessRule, Scope
+from herdkeeper.schema.access import ACCESS, DRIVER_RULES, AccessRule, Scope
 
 _INTRODUCTION = """# What the operator may do
 
@@ -15,19 +15,29 @@ with them.
 compare the table with the operator's requests to an API server (`operator/tests/integration/test_rights_are_used.py`): an unused right
 fails them.
 
-| Where | API group | Resources | Verbs | Why |
+"""
+
+_HEAD = """| Where | API group | Resources | Verbs | Why |
 |---|---|---|---|---|
+"""
+
+_OF_DRIVERS = """
+## What the driver of a Spark job may do
+
+The chart has a ClusterRole for the drivers of jobs with executors, named after the release. The operator binds it to a run's driver, in the
+run's namespace, by a RoleBinding. It may bind no other role, and doesn't hold these rights itself.
+
 """
 
 
 def page() -> str:
     """Returns the page."""
-    return _INTRODUCTION + "".join(map(_row, ACCESS))
+    return "".join((_INTRODUCTION, _HEAD, *map(_row, ACCESS), _OF_DRIVERS, _HEAD, *map(_row, DRIVER_RULES)))
 
 
 def _row(rule: AccessRule) -> str:
-    handed_on = " (held to be handed on)" if rule in EXECUTOR_RULES else ""
-    columns = (_where(rule.scope), rule.group or "core", ", ".join(rule.resources), ", ".join(rule.verbs), f"{rule.why}{handed_on}")
+    resources = f"{', '.join(rule.resources)}{'' if rule.only is None else ' (only the one for drivers)'}"
+    columns = (_where(rule.scope), rule.group or "core", resources, ", ".join(rule.verbs), rule.why)
     return f"| {' | '.join(columns)} |\n"
 
 
@@ -39,5 +49,7 @@ def _where(scope: Scope) -> str:
             return "cluster"
         case Scope.HOME:
             return "own namespace"
+        case Scope.DRIVER:
+            return "the run's namespace"
         case _:
             assert_never(scope)

@@ -558,8 +558,12 @@ class TablespaceNames:
         return f"jdbc:herddb:server:{self.leader_host}:{HERDDB_SQL_PORT}?{JDBC_TIMEOUTS}&client.max.operation.retry.count=3{tls}"
 
 
+DRIVER_ROLE = "herdkeeper-system-herdkeeper-driver"
+"""The chart's ClusterRole for Spark drivers with executors, unless the setting names another one: the release's name and namespace do."""
+
+
 def job_name(key: ObjectKey, component: str) -> str:
-    """Name of a resource's Job for a component, and of its ServiceAccount, Role, RoleBinding and NetworkPolicy."""
+    """Name of a resource's Job for a component, and of its ServiceAccount, Role and NetworkPolicy. Its RoleBindings begin with it."""
     return f"{key.name}-{component}"
 
 

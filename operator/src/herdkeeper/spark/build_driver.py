@@ -23,9 +23,11 @@ _TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - 
 """Where clients of the API server look for a token, Spark's among them."""
 
 
-def job_and_access(run: JobRun) -> tuple[Json, ...]:
+def job_and_access(run: JobRun, driver_role: str) -> tuple[Json, ...]:
     """Without executors the driver is alone, and listens only on loopback."""
-    spark = (*executor_access(run), build_job_policy(run.owner, run.component, run.name)) if run.spec.executors.instances else ()
+    spark = (
+        (*executor_access(run, driver_role), build_job_policy(run.owner, run.component, run.name)) if run.spec.executors.instances else ()
+    )
     return (*spark, driver_job(run, spark_arguments(run)))
 
 

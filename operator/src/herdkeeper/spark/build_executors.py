@@ -14,6 +14,8 @@ from herdkeeper.spark import build_encryption_keys as encryption_keys
 from herdkeeper.spark.job_run import JobRun, access_to_files, labels_of
 from herdkeeper.spark.object_store import service_account
 
+_RBAC = "rbac.authorization.k8s.io"
+
 
 def executor_pod(run: JobRun) -> Json:
     """Returns the template of executor pods, as restricted as the driver's. Spark adds image, command, CPU, memory, claims, and a volume at
@@ -42,32 +44,38 @@ def executor_pod(run: JobRun) -> Json:
     }
 
 
-def executor_access(run: JobRun) -> tuple[Json, ...]:
-    """Returns the least rights with which a driver creates, watches and deletes its executors. If its pod runs as another ServiceAccount,
-    also a Secret in which the API server puts a token of this one.
+def executor_access(run: JobRun, driver_role: str) -> tuple[Json, ...]:
+    """Returns what gives a driver the rights of `driver_role`, the chart's ClusterRole, with which it creates, watches and deletes its
+    executors. If its pod runs as another ServiceAccount, also a Secret in which the API server puts a token of this one.
     """
     meta, account = pod.metadata(run.owner, run.component, run.name), service_account(*run.files.places)
-    rules = [
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "delete", "deletecollection"]},
-        # the chart's admission policy identifies by this label who may create and delete only executors
-        {"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["drive"]},
-        # and by this one as whom they may run, beside the default account
-        *([{"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["run"], "resourceNames": [account]}] if account else []),
-    ]
-    group = "rbac.authorization.k8s.io"
+    # The driver's pod requests the token; no other pod of this account has it.
+    identity = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False}
+    # A binding never changes its role, so one to another role has another name.
+    bound = _binding(run, {**meta, "name": f"{run.name}-{driver_role}"}, {"kind": "ClusterRole", "name": driver_role})
+    if account is None:
+        return (identity, bound)
     of_account = {**meta, "annotations": {**(meta.get("annotations") or {}), "kubernetes.io/service-account.name": run.name}}
-    token = {"apiVersion": "v1", "kind": "Secret", "metadata": of_account, "type": "kubernetes.io/service-account-token"}
     return (
-        # the driver's pod requests the token; no other pod of this account has it
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False},
-        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": rules},
+        identity,
+        bound,
+        # A mark: the chart's admission policy knows by it as whom executors may run, beside the default account.
         {
-            "apiVersion": f"{group}/v1",
-            "kind": "RoleBinding",
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "Role",
             "metadata": meta,
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": run.name},
-            "subjects": [{"kind": "ServiceAccount", "name": run.name, "namespace": run.owner.metadata.namespace}],
+            "rules": [{"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["run"], "resourceNames": [account]}],
         },
-        *((token,) if account is not None else ()),
+        _binding(run, meta, {"kind": "Role", "name": run.name}),
+        {"apiVersion": "v1", "kind": "Secret", "metadata": of_account, "type": "kubernetes.io/service-account-token"},
     )
+
+
+def _binding(run: JobRun, meta: Json, role: Json) -> Json:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": meta,
+        "roleRef": {"apiGroup": _RBAC, **role},
+        "subjects": [{"kind": "ServiceAccount", "name": run.name, "namespace": run.owner.metadata.namespace}],
+    }

@@ -37,7 +37,9 @@ DRILL_KEPT_SECONDS = 86400
 """How long the logs of a finished drill stay readable."""
 
 
-def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_image: str) -> tuple[Json, ...]:
+def build_checkpoint(
+    checkpoint: Checkpoint, source: CheckpointSource, default_image: str, driver_role: str = names.DRIVER_ROLE
+) -> tuple[Json, ...]:
     """Returns the Checkpoint's Job, after its rights if it has executors. Raises ValueError if a follower is required and none is known."""
     spec = checkpoint.spec
     if spec.verify == "Follower" and source.follower is None:
@@ -78,7 +80,8 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
             node_token=source.secret if verify or begins_with is not None else None,
             node_authorities=source.authorities if with_tls else None,
             identity=source.identity,
-        )
+        ),
+        driver_role,
     )
 
 
@@ -125,7 +128,13 @@ def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: s
     return driver_job(JobRun(checkpoint, names.REMOVAL_COMPONENT, default_image, command, spec, files), ())
 
 
-def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str, window: OpenWindow | None = None) -> tuple[Json, ...]:
+def build_audit(
+    audit: ReplicationAudit,
+    source: AuditSource,
+    default_image: str,
+    window: OpenWindow | None = None,
+    driver_role: str = names.DRIVER_ROLE,
+) -> tuple[Json, ...]:
     """Returns the ReplicationAudit's Job, after its rights if it has executors. Its deadline counts from the end of the window."""
     spec = audit.spec
     rate = spec.bytes_per_second_per_bookie
@@ -144,7 +153,8 @@ def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str
     files = JobFiles(Destination(persistent_volume_claim=spec.destination.persistent_volume_claim) if spec.destination else None)
     seconds = spec.job.deadline_seconds + (window.seconds_left if window else 0)
     job = spec.job.model_copy(update={"deadline_seconds": seconds})
-    return job_and_access(JobRun(audit, names.AUDIT_COMPONENT, default_image, command, job, files, identity=source.identity))
+    run = JobRun(audit, names.AUDIT_COMPONENT, default_image, command, job, files, identity=source.identity)
+    return job_and_access(run, driver_role)
 
 
 def _filter_arguments(audit: ReplicationAudit) -> tuple[str, ...]:
@@ -178,7 +188,9 @@ def _repair_arguments(mode: RepairMode) -> tuple[str, ...]:
             assert_never(mode)
 
 
-def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: str) -> tuple[Json, ...]:
+def build_restore(
+    tablespace: Tablespace, source: RestoreSource, default_image: str, driver_role: str = names.DRIVER_ROLE
+) -> tuple[Json, ...]:
     """Returns the Job that fills a Tablespace, after its rights if it has executors. Raises ValueError without a bootstrap."""
     bootstrap = tablespace.spec.bootstrap
     if bootstrap is None:
@@ -192,7 +204,7 @@ def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: 
     )
     files = JobFiles.at(source.files, source.archive, reads_only=bootstrap.target is None)
     run = JobRun(tablespace, names.RESTORE_COMPONENT, default_image, command, bootstrap.job, files, source.login, identity=source.identity)
-    return job_and_access(run)
+    return job_and_access(run, driver_role)
 
 
 def _restored_arguments(bootstrap: Bootstrap, source: RestoreSource) -> tuple[str, ...]:

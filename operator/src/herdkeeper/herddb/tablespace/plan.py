@@ -44,9 +44,11 @@ EXPECTED_REPLICAS = 1
 """Pinned: HerdDB then neither raises E, Wq and Aq above the declared sizes nor adds replicas by itself."""
 
 
-def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
-    """Returns the plan for a Tablespace that is not being deleted. `spark_image` is for the Job that fills one from a checkpoint."""
-    plan = _plan(tablespace, seen, spark_image)
+def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str, driver_role: str = names.DRIVER_ROLE) -> Plan:
+    """Returns the plan for a Tablespace that is not being deleted. `spark_image` and `driver_role` are for the Job that fills one from a
+    checkpoint.
+    """
+    plan = _plan(tablespace, seen, spark_image, driver_role)
     changes = next((action.why for action in plan.actions if isinstance(action, ChangeTablespaceRecord)), None)
     check = full_check_steps(tablespace, seen, changes)
     actions, timing = (*plan.actions, *check.actions), timing_of(tablespace)
@@ -69,7 +71,7 @@ def _seconds_to_blocked_statements(seen: TablespaceObserved) -> float | None:
             return None
 
 
-def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
+def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str, driver_role: str) -> Plan:
     reference = tablespace.spec.herd_db_ref.name
     if seen.herddb is None or seen.zookeeper_address is None:
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {reference} does not exist or has no nodes yet")
@@ -80,7 +82,9 @@ def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) ->
             return before_creation(tablespace, seen) or _create(tablespace, seen)
         case VersionedRecord(record):
             not_ours = _why_another_tablespace(tablespace, record) or refuse_existing(tablespace, record)
-            return not_ours or _with_pins(tablespace, _judged(tablespace, seen, record.uuid), seen.record, spark_image)
+            if not_ours is not None:
+                return not_ours
+            return _with_pins(tablespace, _judged(tablespace, seen, record.uuid), seen.record, spark_image, driver_role)
 
 
 def _judged(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> TablespaceObserved:
@@ -233,9 +237,9 @@ def _why_another_tablespace(tablespace: Tablespace, record: TablespaceRecord) ->
     )
 
 
-def _with_pins(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
+def _with_pins(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
     """Pins come first: what they keep must not be gone before the rest is done."""
-    plan = _fill_or_serve(tablespace, seen, found, spark_image)
+    plan = _fill_or_serve(tablespace, seen, found, spark_image, driver_role)
     archive = archive_steps(tablespace, seen, spark_image)
     return replace(
         plan,
@@ -260,18 +264,18 @@ def _note_made(tablespace: Tablespace, uuid: str) -> tuple[Annotate, ...]:
     return (Annotate(tablespace.KIND, metadata.name, metadata.uid, notes, Reason.TABLESPACE_MADE, API_VERSION),)
 
 
-def _fill_or_serve(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
+def _fill_or_serve(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
     if tablespace.is_restoring:
-        return _fill(tablespace, seen, found, spark_image)
+        return _fill(tablespace, seen, found, spark_image, driver_role)
     return _for_clients(tablespace, seen, _adjust(tablespace, seen, found))
 
 
-def _fill(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
+def _fill(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
     """Plan replicas as always, and the Job once the leader leads. Clients get their Secret once the content is verified."""
     plan = _adjust(tablespace, seen, found)
     if not is_settled(own_replica(seen, found.record.leader, found.record.name)):
         return plan
-    filling = plan_restore(tablespace, seen, spark_image)
+    filling = plan_restore(tablespace, seen, spark_image, driver_role)
     soon = soonest(plan.requeue_after_seconds, filling.requeue_after_seconds)
     return replace(plan, actions=(*plan.actions, *filling.actions), wait=filling.wait or plan.wait, requeue_after_seconds=soon)
 

@@ -154,7 +154,7 @@ def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | 
     return Plan.waiting(Reason.INVALID_SPEC, message, requeue.BLOCKED)
 
 
-def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
+def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str, driver_role: str) -> Plan:
     """Create the Job if it does not exist. Called once the tablespace's leader leads."""
     key = tablespace.key
     if seen.objects.get("Job", names.job_name(key, names.RESTORE_COMPONENT)) is not None:
@@ -182,7 +182,8 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
         _archive(tablespace, seen),
         seen.readers_secret,
     )
-    return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), requeue_after_seconds=PROGRESS_SECONDS)
+    made = build_restore(tablespace, source, spark_image, driver_role)
+    return Plan(settle(made, seen.objects), requeue_after_seconds=PROGRESS_SECONDS)
 
 
 def _archive(tablespace: Tablespace, seen: TablespaceObserved) -> ArchiveSource | None:

@@ -1,0 +1,154 @@
+"""A Spark driver has its rights by a RoleBinding to the chart's ClusterRole, which the operator may bind and does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import pytest
+from kubernetes import client
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import DynamicApiError
+from stage import ZOOKEEPER_ADDRESS, Stage
+
+from herdkeeper.api import Checkpoint
+from herdkeeper.api.resource import GROUP
+from herdkeeper.schema.access import DRIVER_RULES
+from herdkeeper.shared.names import DRIVER_ROLE
+from herdkeeper.spark.build_executors import executor_access
+from herdkeeper.spark.job_run import JobFiles, JobRun
+from herdkeeper_e2e.control_plane import ControlPlane, apply_rules, make_namespace, rendered
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+Json = dict[str, Any]
+RBAC = "rbac.authorization.k8s.io"
+NAME = "flights-1-checkpoint"
+RENAMED = "herdkeeper-system-renamed-driver"
+"""The role of a release of another name."""
+
+
+def access(namespace: str, account: str | None = None, role: str = DRIVER_ROLE) -> tuple[Json, ...]:
+    """What the operator makes for the driver of a Checkpoint, whose pods run as `account`."""
+    store = {"objectStore": {"uri": "s3://out/flights", "serviceAccountName": account}}
+    volume = {"persistentVolumeClaim": {"claimName": "out"}}
+    declared = {"tablespaceRef": {"name": "flights"}, "destination": store if account else volume}
+    metadata = {"name": "flights-1", "namespace": namespace, "uid": "a-uid"}
+    checkpoint = Checkpoint.model_validate({"metadata": metadata, "spec": {**declared, "job": {"executors": {"instances": 2}}}})
+    run = JobRun(checkpoint, "checkpoint", "spark:1", ("checkpoint",), checkpoint.spec.job, JobFiles.at(checkpoint.spec.destination))
+    return executor_access(run, role)
+
+
+def apply(dynamic: DynamicClient, objects: Iterable[Json]) -> None:
+    """As the operator does."""
+    for document in objects:
+        meta = {key: value for key, value in document["metadata"].items() if key != "ownerReferences"}
+        resource = dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
+        body = {**document, "metadata": meta}
+        resource.server_side_apply(
+            body=body, name=meta["name"], namespace=meta["namespace"], field_manager="herdkeeper", force_conflicts=True
+        )
+
+
+def may(plane: ControlPlane, where: str, user: str, verb: str, resource: tuple[str, str, str]) -> bool:
+    """Whether a user may do it to a resource (group, plural, name); the API server's own answer."""
+    group, plural, name = resource
+    attributes = {"verb": verb, "group": group, "resource": plural, "name": name, "namespace": where}
+    with plane.api_client() as api:
+        body = {"spec": {"user": user, "resourceAttributes": attributes}}
+        return bool(client.AuthorizationV1Api(api).create_subject_access_review(body).status.allowed)
+
+
+def driver_of(namespace: str) -> str:
+    return f"system:serviceaccount:{namespace}:{NAME}"
+
+
+def wait_until_driver(plane: ControlPlane, namespace: str) -> None:
+    """The API server's authorizer learns of bindings from a watch."""
+    allowed = partial(may, plane, namespace, driver_of(namespace), "create", ("", "pods", ""))
+    wait_for("the driver's rights", lambda: allowed() or Pending("not yet"), Limit(60, 0.05))
+
+
+@pytest.mark.parametrize("everywhere", [True, False], ids=["everywhere", "in watched namespaces"])
+def test_a_driver_gets_what_it_needs_by_a_binding_and_the_operator_has_none_of_it(
+    clean_access: ControlPlane, namespace: str, everywhere: bool
+) -> None:
+    apply_rules(clean_access, rendered(*(() if everywhere else (f"watchNamespaces={{{namespace}}}",))))
+    apply(clean_access.dynamic_client(token="operator-token"), access(namespace))
+    wait_until_driver(clean_access, namespace)
+    elsewhere = make_namespace(clean_access, f"{namespace}-elsewhere")
+    for rule in DRIVER_RULES:
+        for verb in rule.verbs:
+            asked = (rule.group, rule.resources[0], "")
+            assert may(clean_access, namespace, driver_of(namespace), verb, asked), (verb, asked)
+            assert not may(clean_access, elsewhere, driver_of(namespace), verb, asked), (verb, asked)
+    for verb, plural in (("get", "secrets"), ("patch", "pods"), ("create", "pods/exec"), ("create", "services")):
+        assert not may(clean_access, namespace, driver_of(namespace), verb, ("", plural, ""))
+    operator = partial(may, clean_access, namespace, "system:serviceaccount:herdkeeper-system:herdkeeper")
+    assert operator("delete", ("", "pods", ""))
+    for verb, plural in (("create", "pods"), ("deletecollection", "pods"), ("deletecollection", "configmaps")):
+        assert not operator(verb, ("", plural, ""))
+    assert not operator("drive", (GROUP, "executors", ""))
+
+
+def test_the_operator_binds_no_other_role_and_makes_none_with_such_rights(clean_access: ControlPlane, namespace: str) -> None:
+    apply_rules(clean_access, rendered())
+    operator = clean_access.dynamic_client(token="operator-token")
+    for role in ("cluster-admin", "system:kube-scheduler", "herdkeeper-system-herdkeeper-edit"):
+        with pytest.raises(DynamicApiError, match="not currently held"):
+            apply(operator, access(namespace, role=role))
+    for rule in DRIVER_RULES:
+        rules = [{"apiGroups": [rule.group], "resources": list(rule.resources), "verbs": list(rule.verbs)}]
+        meta = {"name": "driver", "namespace": namespace}
+        with pytest.raises(DynamicApiError, match="not currently held"):
+            apply(operator, [{"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": meta, "rules": rules}])
+
+
+def test_executors_may_run_as_the_account_of_their_job_by_a_mark_in_a_role(clean_access: ControlPlane, namespace: str) -> None:
+    apply_rules(clean_access, rendered())
+    apply(clean_access.dynamic_client(token="operator-token"), access(namespace, "backups"))
+    wait_until_driver(clean_access, namespace)
+    runs_as = partial(may, clean_access, namespace, driver_of(namespace), "run")
+    wait_for("the mark", lambda: runs_as((GROUP, "executors", "backups")) or Pending("not yet"), Limit(60, 0.05))
+    assert not runs_as((GROUP, "executors", "somebody-s"))
+
+
+def test_a_run_that_an_earlier_version_began_and_one_whose_release_was_renamed_get_a_binding_more(
+    clean_access: ControlPlane, namespace: str
+) -> None:
+    """The role of a binding never changes."""
+    admin, operator = clean_access.dynamic_client(), clean_access.dynamic_client(token="operator-token")
+    *_, role, binding, _ = access(namespace, "backups")
+    earlier = {**role, "rules": [*role["rules"], {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]}
+    apply(admin, (earlier, binding))
+    apply_rules(clean_access, rendered())
+    apply(operator, access(namespace, "backups"))
+    apply(admin, access(namespace, "backups", RENAMED))
+    found = admin.resources.get(api_version=f"{RBAC}/v1", kind="RoleBinding").get(namespace=namespace).items
+    assert {each.metadata.name: each.roleRef.name for each in found} == {
+        NAME: NAME,
+        f"{NAME}-{DRIVER_ROLE}": DRIVER_ROLE,
+        f"{NAME}-{RENAMED}": RENAMED,
+    }
+    kept = admin.resources.get(api_version=f"{RBAC}/v1", kind="Role").get(namespace=namespace, name=NAME)
+    assert [list(rule.resources) for rule in kept.rules] == [["executors"]]
+
+
+def test_an_operator_whose_chart_lets_it_bind_no_such_role_says_so(
+    clean_access: ControlPlane, dynamic: DynamicClient, namespace: str
+) -> None:
+    """Of an earlier version, or with rights of one's own."""
+    objects = rendered()
+    for document in objects:
+        if "rules" in document:
+            document["rules"] = [rule for rule in document["rules"] if rule["verbs"] != ["bind"]]
+    apply_rules(clean_access, [each for each in objects if each["metadata"]["name"] != DRIVER_ROLE])
+    stage = Stage(dynamic, namespace, operator=clean_access.dynamic_client(token="operator-token"))
+    stage.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 1})
+    stage.settle("BookKeeperCluster", "bk")
+    stage.declare("ReplicationAudit", "found", {"bookKeeperRef": {"name": "bk"}, "job": {"executors": {"instances": 1}}})
+    stage.reconcile("ReplicationAudit", "found")
+    told = {each["type"]: each for each in stage.found("ReplicationAudit", "found")["status"]["conditions"]}["Progressing"]
+    assert (told["reason"], stage.live("Job", "found-audit")) == ("ActionFailed", None)
+    assert f"found-audit-{DRIVER_ROLE}" in told["message"]
+    assert "not currently held" in told["message"] or f'"{DRIVER_ROLE}" not found' in told["message"]
