@@ -265,6 +265,14 @@ def token_for(audience: str) -> Json:
     return {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "audience": audience}}]}}
 
 
+def volume_of(secret: str, number: int = 0) -> Json:
+    return {"name": f"secret-{number}", "secret": {"secretName": secret}}
+
+
+def variable_of(secret: str) -> Json:
+    return {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": secret, "key": "key"}}}
+
+
 def changed(labels: Json | None = None, **spec: Any) -> Json:
     metadata = {**EXECUTOR["metadata"], "labels": EXECUTOR["metadata"]["labels"] if labels is None else labels}
     return {"metadata": metadata, "spec": {**EXECUTOR["spec"], **spec}}
@@ -295,6 +303,9 @@ def changed(labels: Json | None = None, **spec: Any) -> Json:
         (changed(containers=[container(ports=({"containerPort": 80, "hostPort": 80},))]), "no port of the machine"),
         (changed(serviceAccountName="somebody-s"), "runs as no other ServiceAccount than its job"),
         (changed(serviceAccountName="default", volumes=[token_for("https://kubernetes.default.svc")]), "has no token"),
+        (changed(volumes=[volume_of("zk-zookeeper-authority")]), "no Secrets but those of its job"),
+        (changed(containers=[{**container(), "env": [variable_of("somebody-s")]}]), "no Secrets but those of its job"),
+        (changed(initContainers=[{**container("init"), "envFrom": [{"secretRef": {"name": "somebody-s"}}]}]), "no Secrets but"),
     ],
     ids=[
         "no label",
@@ -314,6 +325,9 @@ def changed(labels: Json | None = None, **spec: Any) -> Json:
         "a port of the machine",
         "an account",
         "its token",
+        "an authority's key",
+        "a Secret as a variable",
+        "a Secret as all variables",
     ],
 )
 def test_a_spark_driver_makes_nothing_but_its_executors(policies: ControlPlane, namespace: str, pod: Json, words: str) -> None:
@@ -347,6 +361,24 @@ def test_executors_run_as_the_account_of_their_job_with_the_tokens_of_its_cloud(
     wait_for("rights", lambda: make_pod(policies, namespace, executor) is None or Pending("not yet"), Limit(60, 0.1))
     assert make_pod(policies, namespace, changed(serviceAccountName="backups", volumes=[token_for("api://AzureADTokenExchange")])) is None
     assert "runs as no other" in str(make_pod(policies, namespace, changed(serviceAccountName=DRIVER)))
+
+
+def test_executors_have_the_secrets_of_their_job_as_often_as_it_names_them(policies: ControlPlane, namespace: str) -> None:
+    """As many as a job with two object stores, keys and a certificate has: some in more variables than one."""
+    secrets = [f"job-s-{number}" for number in range(8)]
+    mounts = {**rule("herdkeeper.io", "executors", "mount"), "resourceNames": secrets}
+    allow(policies, namespace, driver_of(namespace), rule("", "pods", "create"), rule("herdkeeper.io", "executors", "drive"), mounts)
+
+    def executor(volumes: list[str], variables: list[str]) -> Json:
+        mounted = [volume_of(secret, number) for number, secret in enumerate(volumes)]
+        return changed(containers=[{**container(), "env": [*map(variable_of, variables)]}], volumes=mounted)
+
+    all_of_them = executor(secrets[:4], [*secrets[4:], *secrets])
+    wait_for("rights", lambda: make_pod(policies, namespace, all_of_them) is None or Pending("not yet"), Limit(60, 0.1))
+    for place in range(8):
+        others = [*secrets[:place], "zk-zookeeper-authority", *secrets[place + 1 :]]
+        assert "no Secrets but those of its job" in str(make_pod(policies, namespace, executor(others[:4], others[4:]))), place
+    assert "at most 16" in str(make_pod(policies, namespace, executor(secrets, [*secrets, secrets[0]])))
 
 
 def test_a_spark_driver_deletes_neither_servers_nor_anybody_s_configuration(policies: ControlPlane, namespace: str) -> None:

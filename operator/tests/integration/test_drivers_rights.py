@@ -28,11 +28,11 @@ RENAMED = "herdkeeper-system-renamed-driver"
 """The role of a release of another name."""
 
 
-def access(namespace: str, account: str | None = None, role: str = DRIVER_ROLE) -> tuple[Json, ...]:
-    """What the operator makes for the driver of a Checkpoint, whose pods run as `account`."""
-    store = {"objectStore": {"uri": "s3://out/flights", "serviceAccountName": account}}
-    volume = {"persistentVolumeClaim": {"claimName": "out"}}
-    declared = {"tablespaceRef": {"name": "flights"}, "destination": store if account else volume}
+def access(namespace: str, account: str | None = None, role: str = DRIVER_ROLE, store: Json | None = None) -> tuple[Json, ...]:
+    """What the operator makes for the driver of a Checkpoint on a volume, or in a store. Its pods run as `account`."""
+    opened = store if account is None else {"serviceAccountName": account}
+    place = {"objectStore": {"uri": "s3://out/flights", **opened}} if opened else {"persistentVolumeClaim": {"claimName": "out"}}
+    declared = {"tablespaceRef": {"name": "flights"}, "destination": place}
     metadata = {"name": "flights-1", "namespace": namespace, "uid": "a-uid"}
     checkpoint = Checkpoint.model_validate({"metadata": metadata, "spec": {**declared, "job": {"executors": {"instances": 2}}}})
     run = JobRun(checkpoint, "checkpoint", "spark:1", ("checkpoint",), checkpoint.spec.job, JobFiles.at(checkpoint.spec.destination))
@@ -111,6 +111,15 @@ def test_executors_may_run_as_the_account_of_their_job_by_a_mark_in_a_role(clean
     runs_as = partial(may, clean_access, namespace, driver_of(namespace), "run")
     wait_for("the mark", lambda: runs_as((GROUP, "executors", "backups")) or Pending("not yet"), Limit(60, 0.05))
     assert not runs_as((GROUP, "executors", "somebody-s"))
+
+
+def test_executors_may_have_the_secrets_of_their_job_by_a_mark_in_a_role(clean_access: ControlPlane, namespace: str) -> None:
+    apply_rules(clean_access, rendered())
+    apply(clean_access.dynamic_client(token="operator-token"), access(namespace, store={"credentialsSecretRef": {"name": "store-keys"}}))
+    mounts = partial(may, clean_access, namespace, driver_of(namespace), "mount")
+    wait_for("the mark", lambda: mounts((GROUP, "executors", "store-keys")) or Pending("not yet"), Limit(60, 0.05))
+    assert not mounts((GROUP, "executors", "zk-zookeeper-authority"))
+    assert not may(clean_access, namespace, driver_of(namespace), "get", ("", "secrets", "store-keys"))
 
 
 def test_a_run_that_an_earlier_version_began_and_one_whose_release_was_renamed_get_a_binding_more(

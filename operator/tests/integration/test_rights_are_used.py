@@ -76,8 +76,8 @@ UNUSED_HERE: dict[Right, str] = {
     **{("", "namespaces", verb): "kopf's, as far as all namespaces are watched" for verb in ("list", "watch")},
     **{("apiextensions.k8s.io", "customresourcedefinitions", verb): "kopf's" for verb in ("list", "watch")},
     **{("coordination.k8s.io", "leases", verb): "the Lease's: test_lease.py" for verb in ("get", "create", "update")},
-    **{(RBAC, "roles", verb): "the mark of a run with a ServiceAccount: test_drivers_rights.py" for verb in ("get", "create", "patch")},
-    (GROUP, "executors", "run"): "asked for when that Role is made: test_drivers_rights.py",
+    **{(RBAC, "roles", verb): "the marks of a run with Secrets: test_drivers_rights.py" for verb in ("get", "create", "patch")},
+    **{(GROUP, "executors", verb): "asked for when that Role is made: test_drivers_rights.py" for verb in ("run", "mount")},
     (RBAC, "clusterroles", "bind"): "asked for when a RoleBinding is made: test_drivers_rights.py",
     **{(GROUP, f"{plural}/finalizers", "update"): "asked for by an admission plugin that is off here" for plural in PLURALS},
 }

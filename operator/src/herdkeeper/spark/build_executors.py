@@ -53,22 +53,27 @@ def executor_access(run: JobRun, driver_role: str) -> tuple[Json, ...]:
     identity = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False}
     # A binding never changes its role, so one to another role has another name.
     bound = _binding(run, {**meta, "name": f"{run.name}-{driver_role}"}, {"kind": "ClusterRole", "name": driver_role})
-    if account is None:
-        return (identity, bound)
     of_account = {**meta, "annotations": {**(meta.get("annotations") or {}), "kubernetes.io/service-account.name": run.name}}
-    return (
-        identity,
-        bound,
-        # A mark: the chart's admission policy knows by it as whom executors may run, beside the default account.
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "Role",
-            "metadata": meta,
-            "rules": [{"apiGroups": [GROUP], "resources": ["executors"], "verbs": ["run"], "resourceNames": [account]}],
-        },
-        _binding(run, meta, {"kind": "Role", "name": run.name}),
-        {"apiVersion": "v1", "kind": "Secret", "metadata": of_account, "type": "kubernetes.io/service-account-token"},
-    )
+    token = {"apiVersion": "v1", "kind": "Secret", "metadata": of_account, "type": "kubernetes.io/service-account-token"}
+    return (identity, bound, *_marks(run, meta, account), *((token,) if account is not None else ()))
+
+
+def _marks(run: JobRun, meta: Json, account: str | None) -> tuple[Json, ...]:
+    """Returns the Role by which the chart's admission policy knows as whom executors may run, beside the default account, and which Secrets
+    they may have. It gives no right.
+    """
+    marked = {"run": [account] if account is not None else [], "mount": _secrets(executor_pod(run)["spec"])}
+    rules = [
+        {"apiGroups": [GROUP], "resources": ["executors"], "verbs": [verb], "resourceNames": only} for verb, only in marked.items() if only
+    ]
+    role = {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": meta, "rules": rules}
+    return (role, _binding(run, meta, {"kind": "Role", "name": run.name})) if rules else ()
+
+
+def _secrets(spec: Json) -> list[str]:
+    (container,) = spec["containers"]
+    read = {entry["valueFrom"]["secretKeyRef"]["name"] for entry in container.get("env", ()) if "valueFrom" in entry}
+    return sorted(read | {volume["secret"]["secretName"] for volume in spec.get("volumes", ()) if "secret" in volume})
 
 
 def _binding(run: JobRun, meta: Json, role: Json) -> Json:
