@@ -23,6 +23,7 @@ _REGISTERED = (
     ("program", "printed"),
     [
         ("connect_dbapi", ["UA1 98"]),
+        ("connect_asyncio", ["UA1 98", "UA2 100"]),
         ("connect_sqlalchemy", ["UA1 2026-01-02T08:30:00+00:00 ['Ada', 'Grace']"]),
         (
             "connect_pandas",

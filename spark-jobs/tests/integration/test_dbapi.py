@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 import time
@@ -15,6 +16,7 @@ from real_database import Database
 from waits import wait_until
 
 from herdkeeper.sql import dbapi
+from herdkeeper.sql.dbapi import aio
 from herdkeeper_e2e.server_processes import CREDENTIALS
 
 _ROWS = 5000
@@ -356,3 +358,36 @@ def unsorted(database: Database, tablespace: str) -> Iterator[dbapi.Cursor]:
 )
 def test_queries_come_in_the_order_that_was_asked_for(unsorted: dbapi.Cursor, query: str, rows: list[Any]) -> None:
     assert unsorted.execute(query).fetchall() == rows
+
+
+def test_of_cancelled_statements_only_what_autocommit_had_sent_is_committed(database: Database, tablespace: str) -> None:
+    """The statements wait for a row that another transaction has locked; then it lets go."""
+
+    async def cancelled(*, autocommit: bool) -> None:
+        login = CREDENTIALS.username, CREDENTIALS.password, tablespace
+        connection = await aio.connect(str(database.address), *login, autocommit=autocommit)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await connection.cursor().execute("UPDATE awaited SET v = v + 1 WHERE k = 1")
+        with pytest.raises(dbapi.OutcomeUnknown):
+            await connection.ping()
+
+    def value_after(*, autocommit: bool) -> int:
+        cursor.execute("UPDATE awaited SET v = v WHERE k = 1")
+        asyncio.run(cancelled(autocommit=autocommit))
+        holder.rollback()
+        wait_until("the cancelled connection's thread ends", lambda: "herdkeeper-sql_0" not in names_of_threads(), 20)
+        ((value,),) = cursor.execute("SELECT v FROM awaited WHERE k = 1").fetchall()
+        return int(value)
+
+    def names_of_threads() -> list[str]:
+        return [thread.name for thread in threading.enumerate()]
+
+    with connect(database, tablespace) as holder:
+        cursor = holder.cursor()
+        cursor.execute("CREATE TABLE awaited (k int PRIMARY KEY, v int)")
+        cursor.execute("INSERT INTO awaited VALUES(1, 0)")
+        holder.commit()
+        assert value_after(autocommit=False) == 0
+        # on a slow machine the lock may be refused before it is let go
+        assert 1 in (value_after(autocommit=True) for _ in range(5))

@@ -57,6 +57,11 @@ class Cursor:
             raise StopIteration
         return row
 
+    @property
+    def rows_at_hand(self) -> int:
+        """How many rows can be fetched without a request."""
+        return len(self._rows)
+
     def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Self:
         """Run one statement, with a value for each `?`. Returns the cursor, for direct iteration.
 

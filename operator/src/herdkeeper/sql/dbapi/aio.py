@@ -1,0 +1,212 @@
+"""The same connections, cursors and errors for asyncio: each connection has a thread of its own, in which its requests wait.
+
+`await` what PEP 249 names a method that may ask the server, and iterate by `async for`. A cancelled `await` leaves what it had sent to its
+thread. That goes on, and may be committed; then the thread rolls back an open transaction and closes the connection. Nobody waits for it
+but the end of the program. The connection is of no use any more: each call raises OutcomeUnknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, Unpack
+
+from herdkeeper.sql.dbapi import connection as blocking
+from herdkeeper.sql.dbapi import errors
+from herdkeeper.sql.dbapi.connection import Isolation
+from herdkeeper.sql.dbapi.cursor import Cursor as BlockingCursor
+from herdkeeper.sql.dbapi.cursor import Row
+from herdkeeper.sql.dbapi.settings import Options
+from herdkeeper.sql.dbapi.types import Column
+from herdkeeper.sql.frames import Value
+
+T = TypeVar("T")
+
+
+class _Passed(Generic[T]):
+    """An attribute of the blocking twin, which asks no server."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, of: Any, owner: type) -> T:
+        found: T = getattr(of.blocking, self._name)
+        return found
+
+    def __set__(self, of: Any, value: T) -> None:
+        setattr(of.blocking, self._name, value)
+
+
+async def connect(host: str, user: str, password: str, database: str | None = None, **options: Unpack[Options]) -> Connection:
+    """Connect to the leader of a tablespace. Arguments and errors are those of `herdkeeper.sql.dbapi.connect`."""
+    thread = ThreadPoolExecutor(1, "herdkeeper-sql")
+    connecting = thread.submit(blocking.connect, host, user, password, database, **options)
+    try:
+        return Connection(await asyncio.wrap_future(connecting), thread)
+    except BaseException:
+        connecting.add_done_callback(_close)
+        thread.shutdown(wait=False)
+        raise
+
+
+class Connection:
+    """Made by `connect`. One task at a time: a second one gets an InterfaceError.
+
+    As a context manager it commits, or rolls back if the block raises, and closes.
+    """
+
+    autocommit = _Passed[bool]()
+    isolation = _Passed[Isolation]()
+
+    def __init__(self, connection: blocking.Connection, thread: ThreadPoolExecutor) -> None:
+        self.blocking = connection
+        self._thread = thread
+        self._used = False
+        self._closed = False
+        self._cancelled = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                await self.commit()
+        finally:
+            await self.close()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether there is something to commit or roll back."""
+        return self.blocking.in_transaction
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called, or an `await` of it was cancelled."""
+        return self._closed
+
+    def cursor(self) -> Cursor:
+        """Returns a new cursor. All share the connection's transaction."""
+        self._require_open()
+        return Cursor(self)
+
+    async def ping(self) -> None:
+        """Check that the server still leads, and otherwise connect to the leader."""
+        await self.in_thread(self.blocking.ping)
+
+    async def commit(self) -> None:
+        """Make the transaction durable."""
+        await self.in_thread(self.blocking.commit)
+
+    async def rollback(self) -> None:
+        """End the transaction without effect. Without one, do nothing."""
+        await self.in_thread(self.blocking.rollback)
+
+    async def close(self) -> None:
+        """Roll back an open transaction, and close. Idempotent."""
+        if not self._closed:
+            await asyncio.shield(asyncio.wrap_future(self._end()))
+
+    async def in_thread(self, act: Callable[[], T]) -> T:
+        """Act in the connection's thread, which does one thing at a time."""
+        self.require_idle()
+        self._used = True
+        try:
+            return await asyncio.wrap_future(self._thread.submit(act))
+        except asyncio.CancelledError:
+            self._cancelled = True
+            self._end()
+            raise
+        finally:
+            self._used = False
+
+    def require_idle(self) -> None:
+        """Check that no task uses it, and that it is open."""
+        self._require_open()
+        if self._used:
+            raise errors.InterfaceError("another task is using this connection: use one connection per task")
+
+    def _end(self) -> Future[None]:
+        """The thread closes the connection after what it does now, and ends."""
+        self._closed = True
+        closing = self._thread.submit(self.blocking.close)
+        self._thread.shutdown(wait=False)
+        return closing
+
+    def _require_open(self) -> None:
+        if self._cancelled:
+            raise errors.OutcomeUnknown(
+                "an await was cancelled, so the connection is closed: what it had sent goes on. A COMMIT, or a change with autocommit, may "
+                "be committed; any other change is rolled back. Check whether the rows exist, with another connection"
+            )
+        if self._closed:
+            raise errors.InterfaceError("the connection is closed")
+
+
+class Cursor:
+    """Made by `Connection.cursor`. Its attributes, and errors, are those of `herdkeeper.sql.dbapi.Cursor`."""
+
+    description = _Passed[list[Column] | None]()
+    rowcount = _Passed[int]()
+    lastrowid = _Passed[Value]()
+    arraysize = _Passed[int]()
+    returns_key = _Passed[bool]()
+    fetch_rows = _Passed[int]()
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.blocking: BlockingCursor = connection.blocking.cursor()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not self.connection.closed:
+            await self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Row:
+        row = await self.fetchone()
+        if row is None:
+            raise StopAsyncIteration
+        return row
+
+    async def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Self:
+        """Run one statement, with a value for each `?`. Returns the cursor."""
+        await self.connection.in_thread(lambda: self.blocking.execute(operation, parameters))
+        return self
+
+    async def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Self:
+        """Run one change with many lists of values, in few messages."""
+        await self.connection.in_thread(lambda: self.blocking.executemany(operation, seq_of_parameters))
+        return self
+
+    async def fetchone(self) -> Row | None:
+        """Returns the next row; None after the last one."""
+        return next(iter(await self.fetchmany(1)), None)
+
+    async def fetchmany(self, size: int | None = None) -> list[Row]:
+        """Returns the next rows, at most `arraysize`. Those of the piece at hand need no thread."""
+        self.connection.require_idle()
+        wanted = self.arraysize if size is None else size
+        if self.blocking.rows_at_hand >= wanted:
+            return self.blocking.fetchmany(wanted)
+        return await self.connection.in_thread(lambda: self.blocking.fetchmany(wanted))
+
+    async def fetchall(self) -> list[Row]:
+        """Returns all remaining rows."""
+        return await self.connection.in_thread(self.blocking.fetchall)
+
+    async def close(self) -> None:
+        """Discard the remaining rows. Idempotent."""
+        await self.connection.in_thread(self.blocking.close)
+
+
+def _close(connecting: Future[blocking.Connection]) -> None:
+    """Of a connection that nobody waits for any more."""
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().close()
