@@ -7,12 +7,15 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import dbapi20
 import pytest
 from real_database import Database
+from sqlalchemy.pool import QueuePool
 from waits import wait_until
 
 from herdkeeper.sql import dbapi
@@ -391,3 +394,21 @@ def test_of_cancelled_statements_only_what_autocommit_had_sent_is_committed(data
         assert value_after(autocommit=False) == 0
         # on a slow machine the lock may be refused before it is let go
         assert 1 in (value_after(autocommit=True) for _ in range(5))
+
+
+def test_a_pool_of_sqlalchemy_without_an_engine_serves_threads_in_turn(database: Database, tablespace: str) -> None:
+    pool = QueuePool(lambda: connect(database, tablespace), pool_size=2, max_overflow=0, timeout=60)
+
+    def add(number: int) -> None:
+        with closing(pool.connect()) as connection:
+            connection.cursor().execute("INSERT INTO pooled VALUES(?)", [number])
+            if number % 2:
+                connection.commit()
+
+    with connect(database, tablespace) as connection:
+        connection.cursor().execute("CREATE TABLE pooled (k int PRIMARY KEY)")
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(add, range(40)))
+    with closing(pool.connect()) as connection:
+        assert connection.cursor().execute("SELECT k FROM pooled ORDER BY k").fetchall() == [(number,) for number in range(1, 40, 2)]
+    pool.dispose()
